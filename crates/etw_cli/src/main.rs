@@ -1,0 +1,3 @@
+//! The `etw` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The bytes of a trace file: buffers, compression, the log file header; reader and writer.

@@ -1,0 +1,182 @@
+//! GUIDs in Windows memory order.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha1::{Digest, Sha1};
+
+/// A GUID as Windows lays it out in memory: `u32`, `u16`, `u16` little-endian, then eight raw bytes.
+///
+/// Text form: `{9e814aad-3204-11d2-9a82-006008a86939}`, lower case in braces; with `#` (`{:#}`) without braces.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[repr(transparent)]
+pub struct Guid([u8; 16]);
+
+/// A text that is no GUID.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a GUID; expected the form {{9e814aad-3204-11d2-9a82-006008a86939}}")]
+pub struct GuidParseError(String);
+
+impl Guid {
+    /// The GUID of all zeros.
+    pub const ZERO: Guid = Guid([0; 16]);
+
+    /// A GUID from the four parts that C headers show.
+    pub const fn new(data1: u32, data2: u16, data3: u16, data4: [u8; 8]) -> Guid {
+        let a = data1.to_le_bytes();
+        let b = data2.to_le_bytes();
+        let c = data3.to_le_bytes();
+        let d = data4;
+        Guid([a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7]])
+    }
+
+    /// A GUID from one 128-bit number whose hexadecimal digits are those of the text form, in order:
+    /// `Guid::from_u128(0x9e814aad_3204_11d2_9a82_006008a86939)`.
+    pub const fn from_u128(digits: u128) -> Guid {
+        let b = digits.to_be_bytes();
+        Guid([
+            b[3], b[2], b[1], b[0], b[5], b[4], b[7], b[6], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+            b[15],
+        ])
+    }
+
+    /// The inverse of [`Guid::from_u128`].
+    pub const fn to_u128(self) -> u128 {
+        let b = self.0;
+        u128::from_be_bytes([
+            b[3], b[2], b[1], b[0], b[5], b[4], b[7], b[6], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+            b[15],
+        ])
+    }
+
+    /// A GUID from its sixteen bytes in memory order.
+    #[inline]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Guid {
+        Guid(bytes)
+    }
+
+    /// The sixteen bytes in memory order.
+    #[inline]
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0
+    }
+
+    /// Whether all bytes are zero.
+    #[inline]
+    pub fn is_zero(&self) -> bool {
+        self.0 == [0; 16]
+    }
+
+    /// The provider GUID that EventSource and TraceLogging derive from a provider's name: a name-based GUID
+    /// (SHA-1, version 5) of the upper-cased name in UTF-16 big-endian.
+    ///
+    /// Source: `TraceLoggingProvider.h`, EventSource. `MySource` gives `{a61ea624-4944-55fc-c2a8-37838829438d}`.
+    pub fn from_provider_name(name: &str) -> Guid {
+        const NAMESPACE: [u8; 16] =
+            [0x48, 0x2C, 0x2D, 0xB2, 0xC3, 0x90, 0x47, 0xC8, 0x87, 0xF8, 0x1A, 0x15, 0xBF, 0xC1, 0x30, 0xFB];
+        let mut hash = Sha1::new();
+        hash.update(NAMESPACE);
+        for unit in name.to_uppercase().encode_utf16() {
+            hash.update(unit.to_be_bytes());
+        }
+        let digest = hash.finalize();
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest[..16]);
+        bytes[7] = (bytes[7] & 0x0F) | 0x50;
+        Guid(bytes)
+    }
+
+    /// The 36 characters of the text form without braces, lower case.
+    #[inline]
+    pub fn to_text(self) -> [u8; 36] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+        let mut text = [b'-'; 36];
+        let mut at = 0;
+        for (count, index) in ORDER.into_iter().enumerate() {
+            if matches!(count, 4 | 6 | 8 | 10) {
+                at += 1;
+            }
+            let byte = self.0[index];
+            text[at] = DIGITS[usize::from(byte >> 4)];
+            text[at + 1] = DIGITS[usize::from(byte & 15)];
+            at += 2;
+        }
+        text
+    }
+}
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.to_text();
+        let text = std::str::from_utf8(&text).unwrap_or_default();
+        if f.alternate() { f.write_str(text) } else { write!(f, "{{{text}}}") }
+    }
+}
+
+impl fmt::Debug for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Guid {
+    type Err = GuidParseError;
+
+    /// Reads the text form with or without braces, in either case.
+    fn from_str(text: &str) -> Result<Guid, GuidParseError> {
+        let error = || GuidParseError(text.chars().take(64).collect());
+        let inner = text.trim();
+        let inner = inner.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(inner);
+        if inner.len() != 36 || !inner.is_ascii() {
+            return Err(error());
+        }
+        let mut digits = 0u128;
+        for (index, byte) in inner.bytes().enumerate() {
+            if matches!(index, 8 | 13 | 18 | 23) {
+                if byte != b'-' {
+                    return Err(error());
+                }
+                continue;
+            }
+            let digit = char::from(byte).to_digit(16).ok_or_else(error)?;
+            digits = digits << 4 | u128::from(digit);
+        }
+        Ok(Guid::from_u128(digits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_back() {
+        let text = "{9e814aad-3204-11d2-9a82-006008a86939}";
+        let guid: Guid = text.parse().unwrap();
+        assert_eq!(guid.to_string(), text);
+        assert_eq!(format!("{guid:#}"), &text[1..37]);
+        assert_eq!(guid, "9E814AAD-3204-11D2-9A82-006008A86939".parse().unwrap());
+        assert_eq!(guid, Guid::from_u128(0x9e814aad_3204_11d2_9a82_006008a86939));
+        assert_eq!(guid.to_bytes()[..4], [0xad, 0x4a, 0x81, 0x9e]);
+        assert_eq!(Guid::from_u128(guid.to_u128()), guid);
+    }
+
+    #[test]
+    fn what_is_no_guid_is_refused() {
+        for text in ["", "{}", "9e814aad-3204-11d2-9a82-00600", "9e814aad+3204-11d2-9a82-006008a86939", "é"]
+        {
+            assert!(text.parse::<Guid>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_hash_to_the_published_guids() {
+        for (name, guid) in [
+            ("MySource", "{a61ea624-4944-55fc-c2a8-37838829438d}"),
+            ("PerfView", "{a8a71ac1-040f-54a2-07ca-00a89b5ab761}"),
+        ] {
+            assert_eq!(Guid::from_provider_name(name).to_string(), guid);
+        }
+    }
+}

@@ -1,0 +1,610 @@
+//! One record of a trace buffer, whatever its header kind.
+
+use crate::header::classes;
+use crate::{
+    Clock, EventDescriptor, ExtendedItem, ExtendedItems, ExtendedType, Fields, FileTime, Guid, HeaderKind,
+    HookId, Keyword, Level, Opcode, PointerSize, Sid, StackTrace, Ticks,
+};
+
+/// What a record's buffer and file say of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// The session's clock.
+    pub clock: Clock,
+    /// Processor whose buffer the record lies in.
+    pub processor: u16,
+    /// Session id of the buffer; 0 in merged and relogged files.
+    pub logger_id: u16,
+    /// Index of the file or session among those that are read together.
+    pub source: u32,
+}
+
+/// Why bytes are no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The bytes end before the header does.
+    #[error("the record's header of {needed} bytes does not fit in {available} bytes")]
+    HeaderCut {
+        /// Bytes of the header.
+        needed: usize,
+        /// Bytes there are.
+        available: usize,
+    },
+    /// The header's size field does not fit: below the header's own size, or past the end of the buffer.
+    #[error(
+        "the record's size of {size} bytes does not fit: its header takes {header}, the buffer has {available}"
+    )]
+    Size {
+        /// The size field.
+        size: usize,
+        /// Bytes of the header.
+        header: usize,
+        /// Bytes from the record's start to the end of the buffer's data.
+        available: usize,
+    },
+    /// The first four bytes mark no known kind of header.
+    #[error("no known record header begins with {0:#010x}")]
+    UnknownHeader(u32),
+}
+
+/// Bits of a WPP message's `OptionFlags` (`TRACE_MESSAGE_*`, `evntrace.h`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct MessageFlags(pub u16);
+
+impl MessageFlags {
+    /// A `u32` sequence number follows.
+    pub const SEQUENCE: u16 = 0x01;
+    /// The message GUID follows.
+    pub const GUID: u16 = 0x02;
+    /// A `u32` component id follows, unless a GUID does.
+    pub const COMPONENT_ID: u16 = 0x04;
+    /// A time follows.
+    pub const TIMESTAMP: u16 = 0x08;
+    /// The time is of the performance counter.
+    pub const PERFORMANCE_TIMESTAMP: u16 = 0x10;
+    /// Thread and process ids follow.
+    pub const SYSTEM_INFO: u16 = 0x20;
+    /// Pointers of the arguments have four bytes.
+    pub const POINTER32: u16 = 0x40;
+    /// Pointers of the arguments have eight bytes.
+    pub const POINTER64: u16 = 0x80;
+
+    /// Whether all bits of `flag` are set.
+    #[inline]
+    pub const fn has(self, flag: u16) -> bool {
+        self.0 & flag == flag
+    }
+
+    /// Bytes of the optional fields that these flags announce.
+    #[inline]
+    pub const fn optional_len_bytes(self) -> usize {
+        let mut len = 0;
+        if self.has(Self::SEQUENCE) {
+            len += 4;
+        }
+        if self.has(Self::GUID) {
+            len += 16;
+        } else if self.has(Self::COMPONENT_ID) {
+            len += 4;
+        }
+        if self.has(Self::TIMESTAMP) {
+            len += 8;
+        }
+        if self.has(Self::SYSTEM_INFO) {
+            len += 8;
+        }
+        len
+    }
+
+    /// Offset in the record of the field that `flag` announces.
+    const fn offset_of(self, flag: u16) -> Option<usize> {
+        if !self.has(flag) || (flag == Self::COMPONENT_ID && self.has(Self::GUID)) {
+            return None;
+        }
+        Some(8 + MessageFlags(self.0 & (flag - 1)).optional_len_bytes())
+    }
+}
+
+/// The instance that a classic event belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instance {
+    /// Id of the instance.
+    pub id: u32,
+    /// Id of the parent instance.
+    pub parent_id: u32,
+    /// Class GUID of the parent.
+    pub parent_guid: Guid,
+}
+
+/// One event as it lies in a trace buffer: a view, cheap to copy, that answers from the bytes when asked.
+///
+/// All accessors are total: what a header kind does not carry is `None`, zero or empty, as each says.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    bytes: &'a [u8],
+    origin: &'a Origin,
+    raw_time: Ticks,
+    payload_offset: u32,
+    kind: HeaderKind,
+    intact: bool,
+}
+
+impl<'a> Record<'a> {
+    /// The record at the start of `bytes`, which reach to the end of the buffer's data.
+    ///
+    /// `previous` is the time of the record before it, which a WPP message without a time of its own takes over.
+    #[inline]
+    pub fn parse(bytes: &'a [u8], origin: &'a Origin, previous: Ticks) -> Result<Record<'a>, RecordError> {
+        let Some(first) = bytes.u32_at(0) else {
+            return Err(RecordError::HeaderCut { needed: 8, available: bytes.len() });
+        };
+        let (kind, size_offset) = match first >> 24 {
+            0xC0 => match HeaderKind::from_code((first >> 16) as u8) {
+                Some(kind) if kind.has_hook_id() => (kind, 4),
+                Some(kind) if !matches!(kind, HeaderKind::Message) => (kind, 0),
+                _ => return Err(RecordError::UnknownHeader(first)),
+            },
+            0x90..=0x9F => (HeaderKind::Message, 0),
+            0xB0..=0xBF => (HeaderKind::Timed, 0),
+            0x00..=0x7F => return Record::parse_wnode(bytes, origin, first),
+            _ => return Err(RecordError::UnknownHeader(first)),
+        };
+        let header = kind.len_bytes();
+        let size = usize::from(bytes.u16_at(size_offset).unwrap_or(0));
+        if bytes.len() < header {
+            return Err(RecordError::HeaderCut { needed: header, available: bytes.len() });
+        }
+        if size < header || size > bytes.len() {
+            return Err(RecordError::Size { size, header, available: bytes.len() });
+        }
+        let bytes = &bytes[..size];
+        let mut record =
+            Record { bytes, origin, raw_time: previous, payload_offset: header as u32, kind, intact: true };
+        match kind {
+            HeaderKind::Event32 | HeaderKind::Event64 | HeaderKind::Error => {
+                record.raw_time = Ticks(bytes.i64_at(0x10).unwrap_or(0));
+                if bytes[4] & 1 != 0 {
+                    record.skip_extended();
+                }
+            }
+            HeaderKind::PerfInfo32 | HeaderKind::PerfInfo64 => {
+                record.raw_time = Ticks(bytes.i64_at(0x08).unwrap_or(0));
+                record.skip_counters();
+            }
+            HeaderKind::System32 | HeaderKind::System64 | HeaderKind::Compact32 | HeaderKind::Compact64 => {
+                record.raw_time = Ticks(bytes.i64_at(0x10).unwrap_or(0));
+                record.skip_counters();
+            }
+            HeaderKind::Timed => record.raw_time = Ticks(bytes.i64_at(0x08).unwrap_or(0)),
+            HeaderKind::Message => {
+                let flags = record.message_flags();
+                record.payload_offset += flags.optional_len_bytes() as u32;
+                if record.payload_offset as usize > size {
+                    return Err(RecordError::Size {
+                        size,
+                        header: record.payload_offset as usize,
+                        available: bytes.len(),
+                    });
+                }
+                if let Some(offset) = flags.offset_of(MessageFlags::TIMESTAMP) {
+                    record.raw_time = Ticks(bytes.i64_at(offset).unwrap_or(0));
+                }
+            }
+            _ => record.raw_time = Ticks(bytes.i64_at(0x10).unwrap_or(0)),
+        }
+        Ok(record)
+    }
+
+    /// A `WNODE_HEADER` block, whose first field is its size.
+    #[cold]
+    fn parse_wnode(bytes: &'a [u8], origin: &'a Origin, size: u32) -> Result<Record<'a>, RecordError> {
+        let kind = HeaderKind::Wnode;
+        let (size, header, available) = (size as usize, kind.len_bytes(), bytes.len());
+        if size < header || size > available {
+            return Err(RecordError::Size { size, header, available });
+        }
+        let raw_time = Ticks(bytes.i64_at(0x10).unwrap_or(0));
+        let bytes = &bytes[..size];
+        Ok(Record { bytes, origin, raw_time, payload_offset: header as u32, kind, intact: true })
+    }
+
+    #[inline]
+    fn skip_extended(&mut self) {
+        let mut items = ExtendedItems::new(&self.bytes[0x50..]);
+        while items.next().is_some() {}
+        self.intact = items.ended();
+        self.payload_offset = (self.bytes.len() - items.rest().len()) as u32;
+    }
+
+    /// A PEBS index (bit 15 of the version) and up to seven counters (bits 8 to 10) lie before the payload.
+    #[inline]
+    fn skip_counters(&mut self) {
+        let high = u32::from(self.bytes[1]);
+        if high != 0 {
+            let offset = self.payload_offset + 8 * ((high >> 7) + (high & 7));
+            self.intact = offset as usize <= self.bytes.len();
+            if self.intact {
+                self.payload_offset = offset;
+            }
+        }
+    }
+
+    /// The whole record: header, extended items, payload; without the padding to the next one.
+    #[inline]
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Bytes from this record's start to the next one's: the size rounded up to 8.
+    #[inline]
+    pub fn stride_bytes(&self) -> usize {
+        self.bytes.len().next_multiple_of(8)
+    }
+
+    /// The kind of the header.
+    #[inline]
+    pub fn kind(&self) -> HeaderKind {
+        self.kind
+    }
+
+    /// Whether the parts between header and payload (extended items, counters) fit. If not, the payload may hold
+    /// remains of them.
+    #[inline]
+    pub fn is_intact(&self) -> bool {
+        self.intact
+    }
+
+    /// What the record's buffer and file say of it.
+    #[inline]
+    pub fn origin(&self) -> &'a Origin {
+        self.origin
+    }
+
+    /// Processor on which the event was logged.
+    #[inline]
+    pub fn processor(&self) -> u16 {
+        self.origin.processor
+    }
+
+    /// Time on the session's raw clock.
+    #[inline]
+    pub fn raw_time(&self) -> Ticks {
+        self.raw_time
+    }
+
+    /// Time in UTC.
+    #[inline]
+    pub fn time(&self) -> FileTime {
+        self.origin.clock.to_filetime(self.raw_time)
+    }
+
+    /// Pointer size of the payload.
+    #[inline]
+    pub fn pointer_size(&self) -> PointerSize {
+        match self.kind {
+            HeaderKind::Message if self.message_flags().has(MessageFlags::POINTER32) => PointerSize::Four,
+            kind => kind.pointer_size(),
+        }
+    }
+
+    /// The hook id of a kernel event.
+    #[inline]
+    pub fn hook_id(&self) -> Option<HookId> {
+        if self.kind.has_hook_id() { self.bytes.u16_at(6).map(HookId) } else { None }
+    }
+
+    /// The GUID that names the event's meaning: provider (`EVENT_HEADER`), class (classic events), message (WPP);
+    /// zero where the record carries none.
+    #[inline]
+    pub fn provider_id(&self) -> Guid {
+        match self.kind {
+            HeaderKind::Timed => Guid::ZERO,
+            HeaderKind::Message => {
+                let offset = self.message_flags().offset_of(MessageFlags::GUID);
+                offset.and_then(|offset| self.bytes.guid_at(offset)).unwrap_or_default()
+            }
+            kind if kind.has_hook_id() => self.hook_id().map_or(Guid::ZERO, HookId::class_guid),
+            _ => self.bytes.guid_at(0x18).unwrap_or_default(),
+        }
+    }
+
+    /// The descriptor; for classic events and messages synthesised as ETW's consumer does.
+    #[inline]
+    pub fn descriptor(&self) -> EventDescriptor {
+        let bytes = self.bytes;
+        match self.kind {
+            kind if kind.is_event_header() => {
+                let first = bytes.u64_at(0x28).unwrap_or(0);
+                EventDescriptor {
+                    id: first as u16,
+                    version: (first >> 16) as u8,
+                    channel: (first >> 24) as u8,
+                    level: Level((first >> 32) as u8),
+                    opcode: Opcode((first >> 40) as u8),
+                    task: (first >> 48) as u16,
+                    keyword: Keyword(bytes.u64_at(0x30).unwrap_or(0)),
+                }
+            }
+            HeaderKind::Message => EventDescriptor {
+                id: bytes.u16_at(4).unwrap_or(0),
+                opcode: Opcode(0xFF),
+                ..EventDescriptor::default()
+            },
+            HeaderKind::Timed => {
+                EventDescriptor { id: bytes.u32_at(4).unwrap_or(0) as u16, ..EventDescriptor::default() }
+            }
+            HeaderKind::Wnode => EventDescriptor::default(),
+            kind if kind.has_hook_id() => {
+                EventDescriptor { version: bytes[0], opcode: Opcode(bytes[6]), ..EventDescriptor::default() }
+            }
+            _ => EventDescriptor {
+                version: bytes[6],
+                level: Level(bytes[5]),
+                opcode: Opcode(bytes[4]),
+                ..EventDescriptor::default()
+            },
+        }
+    }
+
+    /// Thread that logged the event; `None` where the record does not tell.
+    #[inline]
+    pub fn thread_id(&self) -> Option<u32> {
+        self.id_at(0)
+    }
+
+    /// Process that logged the event; `None` where the record does not tell.
+    #[inline]
+    pub fn process_id(&self) -> Option<u32> {
+        self.id_at(4)
+    }
+
+    #[inline]
+    fn id_at(&self, offset: usize) -> Option<u32> {
+        let base = match self.kind {
+            HeaderKind::PerfInfo32 | HeaderKind::PerfInfo64 | HeaderKind::Timed | HeaderKind::Wnode => {
+                return None;
+            }
+            HeaderKind::Message => self.message_flags().offset_of(MessageFlags::SYSTEM_INFO)?,
+            _ => 8,
+        };
+        self.bytes.u32_at(base + offset).filter(|id| *id != u32::MAX)
+    }
+
+    /// Kernel and user CPU time of the thread, in ticks of the header's `TimerResolution`.
+    #[inline]
+    pub fn cpu_times(&self) -> Option<(u32, u32)> {
+        let base = match self.kind {
+            HeaderKind::System32 | HeaderKind::System64 => 0x18,
+            HeaderKind::Full32 | HeaderKind::Full64 | HeaderKind::Instance32 | HeaderKind::Instance64 => 0x28,
+            kind if kind.is_event_header() => 0x38,
+            _ => return None,
+        };
+        Some((self.bytes.u32_at(base)?, self.bytes.u32_at(base + 4)?))
+    }
+
+    /// `EVENT_HEADER.Flags` as stored; 0 for other kinds.
+    #[inline]
+    pub fn flags(&self) -> u16 {
+        if self.kind.is_event_header() { self.bytes.u16_at(4).unwrap_or(0) } else { 0 }
+    }
+
+    /// Whether the payload is one null-terminated UTF-16 string (`EventWriteString`).
+    #[inline]
+    pub fn is_string_only(&self) -> bool {
+        self.flags() & 0x0004 != 0
+    }
+
+    /// `EVENT_HEADER.EventProperty` as stored: 1 XML, 2 forwarded XML, 4 legacy event log, 8 reloggable.
+    #[inline]
+    pub fn event_property(&self) -> u16 {
+        if self.kind.is_event_header() { self.bytes.u16_at(6).unwrap_or(0) } else { 0 }
+    }
+
+    /// The activity that the event belongs to; `None` if the header holds none or zero.
+    #[inline]
+    pub fn activity_id(&self) -> Option<Guid> {
+        if !self.kind.is_event_header() {
+            return None;
+        }
+        self.bytes.guid_at(0x40).filter(|guid| !guid.is_zero())
+    }
+
+    /// The activity that caused this one.
+    pub fn related_activity_id(&self) -> Option<Guid> {
+        self.extended(ExtendedType::RELATED_ACTIVITY_ID)?.data.guid_at(0)
+    }
+
+    /// The user that logged the event.
+    pub fn sid(&self) -> Option<Sid<'a>> {
+        Sid::parse(self.extended(ExtendedType::SID)?.data)
+    }
+
+    /// The stack attached to the event.
+    pub fn stack_trace(&self) -> Option<StackTrace<'a>> {
+        self.extended_items().find_map(|item| item.stack_trace())
+    }
+
+    /// All extended data items, in their order.
+    #[inline]
+    pub fn extended_items(&self) -> ExtendedItems<'a> {
+        if self.flags() & 1 == 0 {
+            return ExtendedItems::none();
+        }
+        self.bytes.get(0x50..).map_or(ExtendedItems::none(), ExtendedItems::new)
+    }
+
+    /// The first extended data item of a kind.
+    #[inline]
+    pub fn extended(&self, ext_type: ExtendedType) -> Option<ExtendedItem<'a>> {
+        self.extended_items().find(|item| item.ext_type == ext_type)
+    }
+
+    /// The instance that a classic event belongs to.
+    pub fn instance(&self) -> Option<Instance> {
+        if !matches!(self.kind, HeaderKind::Instance32 | HeaderKind::Instance64) {
+            return None;
+        }
+        Some(Instance {
+            id: self.bytes.u32_at(0x30)?,
+            parent_id: self.bytes.u32_at(0x34)?,
+            parent_guid: self.bytes.guid_at(0x38)?,
+        })
+    }
+
+    /// Performance counters before a kernel event's payload, the PEBS index first if there is one.
+    pub fn counters(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        let start =
+            if self.kind.has_hook_id() { self.kind.len_bytes() } else { self.payload_offset as usize };
+        let bytes = self.bytes.get(start..self.payload_offset as usize).unwrap_or_default();
+        bytes.chunks_exact(8).map(|chunk| chunk.u64_at(0).unwrap_or(0))
+    }
+
+    /// `OptionFlags` of a WPP message; zero for other kinds.
+    #[inline]
+    pub fn message_flags(&self) -> MessageFlags {
+        match self.kind {
+            HeaderKind::Message => MessageFlags(self.bytes.u16_at(6).unwrap_or(0)),
+            _ => MessageFlags(0),
+        }
+    }
+
+    /// Sequence number of a WPP message.
+    pub fn message_sequence(&self) -> Option<u32> {
+        self.bytes.u32_at(self.message_flags().offset_of(MessageFlags::SEQUENCE)?)
+    }
+
+    /// Component id of a WPP message that carries one in place of its GUID.
+    pub fn message_component_id(&self) -> Option<u32> {
+        self.bytes.u32_at(self.message_flags().offset_of(MessageFlags::COMPONENT_ID)?)
+    }
+
+    /// The provider's data.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        self.bytes.get(self.payload_offset as usize..).unwrap_or_default()
+    }
+
+    /// Whether this is a log file header's own record.
+    #[inline]
+    pub fn is_log_file_header(&self) -> bool {
+        self.hook_id() == Some(HookId::LOG_FILE_HEADER)
+    }
+
+    /// Whether the event is one of the kernel's classic classes.
+    pub fn is_kernel_classic(&self) -> bool {
+        self.kind.has_hook_id() || (self.kind.is_classic() && classes::BY_GROUP.contains(&self.provider_id()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(bytes: &[u8]) -> Result<Record<'_>, RecordError> {
+        static ORIGIN: Origin = Origin { clock: Clock::system_time(), processor: 3, logger_id: 1, source: 0 };
+        Record::parse(bytes, &ORIGIN, Ticks(7))
+    }
+
+    fn header(parts: &[&[u8]]) -> Vec<u8> {
+        parts.concat()
+    }
+
+    #[test]
+    fn an_event_header_with_items() {
+        let provider = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+        let mut bytes = header(&[
+            &[0, 0, 0x13, 0xC0, 1, 0, 0, 0],
+            &8u32.to_le_bytes(),
+            &4u32.to_le_bytes(),
+            &99i64.to_le_bytes(),
+            &provider.to_bytes(),
+            &[1, 0, 3, 16, 4, 1, 2, 0],
+            &0x10u64.to_le_bytes(),
+            &[5, 0, 0, 0, 6, 0, 0, 0],
+            &[0; 16],
+            &[0x18, 0, 1, 0, 1, 0, 16, 0],
+            &[9; 16],
+            &[0x20, 0, 2, 0, 0, 0, 20, 0],
+            &[1, 3, 0, 0, 0, 0, 0, 5, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0xEE, 0xEE, 0xEE, 0xEE],
+            b"payload",
+        ]);
+        let size = (bytes.len() as u16).to_le_bytes();
+        bytes[..2].copy_from_slice(&size);
+        bytes.extend([0xFF; 9]);
+        let record = record(&bytes).unwrap();
+        assert!(record.is_intact());
+        assert_eq!(record.payload(), b"payload");
+        assert_eq!(record.provider_id(), provider);
+        assert_eq!((record.process_id(), record.thread_id()), (Some(4), Some(8)));
+        assert_eq!(record.time(), FileTime(99));
+        assert_eq!(record.cpu_times(), Some((5, 6)));
+        assert_eq!(record.related_activity_id(), Some(Guid::from_bytes([9; 16])));
+        assert_eq!(record.sid().unwrap().to_string(), "S-1-5-1-2-3");
+        assert_eq!(record.activity_id(), None);
+        let descriptor = record.descriptor();
+        assert_eq!((descriptor.id, descriptor.version, descriptor.channel), (1, 3, 16));
+        assert_eq!((descriptor.level, descriptor.opcode, descriptor.task), (Level(4), Opcode(1), 2));
+        assert_eq!(record.stride_bytes() % 8, 0);
+    }
+
+    #[test]
+    fn kernel_headers() {
+        let bytes =
+            header(&[&[2, 0x82, 0x11, 0xC0, 0x2C, 0, 0x2E, 0x0F], &50i64.to_le_bytes(), &[1; 24], &[7; 4]]);
+        let record = record(&bytes).unwrap();
+        assert_eq!(record.provider_id(), classes::PERF_INFO);
+        assert_eq!(record.descriptor().opcode, Opcode(0x2E));
+        assert_eq!(record.descriptor().version, 2);
+        assert_eq!(record.counters().collect::<Vec<_>>(), [0x0101_0101_0101_0101; 3]);
+        assert_eq!(record.payload(), [7; 4]);
+        assert_eq!((record.process_id(), record.raw_time()), (None, Ticks(50)));
+        assert_eq!(HookId(0x030A).class_guid(), classes::IMAGE);
+        assert_eq!(HookId(0x1803).class_guid(), classes::STACK_WALK);
+        assert_eq!(HookId(0x7703).class_guid(), Guid::ZERO);
+    }
+
+    #[test]
+    fn message_fields_stand_in_their_order() {
+        let bytes = header(&[
+            &[56, 0, 0, 0x90, 10, 0, 0xAB, 0],
+            &1u32.to_le_bytes(),
+            &[3; 16],
+            &77i64.to_le_bytes(),
+            &[8, 0, 0, 0, 4, 0, 0, 0],
+            b"arguments!!!",
+        ]);
+        let message = record(&bytes).unwrap();
+        assert_eq!(message.message_sequence(), Some(1));
+        assert_eq!(message.provider_id(), Guid::from_bytes([3; 16]));
+        assert_eq!(message.raw_time(), Ticks(77));
+        assert_eq!((message.thread_id(), message.process_id()), (Some(8), Some(4)));
+        assert_eq!(message.payload(), b"arguments!!!");
+        assert_eq!(message.descriptor().id, 10);
+        let bare = record(&[8, 0, 0, 0x90, 10, 0, 0, 0]).unwrap();
+        assert_eq!((bare.raw_time(), bare.payload().len()), (Ticks(7), 0));
+        assert!(record(&[8, 0, 0, 0x90, 10, 0, 2, 0]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused() {
+        assert!(matches!(record(&[0xFF; 16]), Err(RecordError::UnknownHeader(_))));
+        assert!(matches!(record(&[1, 2]), Err(RecordError::HeaderCut { .. })));
+        assert!(matches!(record(&[2, 0, 2, 0xC0, 9, 0, 0, 0]), Err(RecordError::HeaderCut { .. })));
+        let mut small = [0; 64];
+        small[..8].copy_from_slice(&[2, 0, 2, 0xC0, 9, 0, 0, 0]);
+        assert!(matches!(record(&small), Err(RecordError::Size { size: 9, .. })));
+        assert!(matches!(record(&[0; 64]), Err(RecordError::Size { size: 0, .. })));
+    }
+
+    #[test]
+    fn broken_items_leave_a_record_that_says_so() {
+        let mut bytes = vec![0u8; 0x60];
+        bytes[..6].copy_from_slice(&[0x60, 0, 0x13, 0xC0, 1, 0]);
+        bytes[0x50..0x58].copy_from_slice(&[4, 0, 1, 0, 0, 0, 16, 0]);
+        let record = record(&bytes).unwrap();
+        assert!(!record.is_intact());
+        assert_eq!(record.extended_items().count(), 0);
+        assert_eq!(record.payload().len(), 16);
+    }
+}

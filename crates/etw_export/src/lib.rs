@@ -1,0 +1,1 @@
+//! Decoded events as JSON, CSV, XML and text.
