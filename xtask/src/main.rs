@@ -1,3 +1,46 @@
-//! The project's own chores.
+//! The project's own chores: checks, generated traces, fuzzing and benches.
 
-fn main() {}
+mod ci;
+mod fuzz;
+mod layers;
+mod shell;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The project's own chores.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Run every check that a change must pass, in the order of their cost.
+    Ci,
+    /// Check that dependencies between crates point down the layers only.
+    Layers,
+    /// Write the inputs that fuzzing starts from to fuzz/seeds.
+    Seeds,
+    /// Fuzz the parsers of outside bytes with cargo-fuzz.
+    Fuzz(fuzz::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().chore {
+        Chore::Ci => ci::run(),
+        Chore::Layers => layers::check(),
+        Chore::Seeds => fuzz::write_seeds(),
+        Chore::Fuzz(options) => fuzz::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

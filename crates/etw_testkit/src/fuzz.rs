@@ -1,0 +1,103 @@
+//! The bodies of the fuzz targets: one function for each parser of outside bytes.
+//!
+//! A body feeds bytes to a parser and looks at everything it gives back. It must return, whatever the bytes are:
+//! no panic, no hang, memory bounded by the input. `fuzz/fuzz_targets` has a target of each name in [`TARGETS`];
+//! the tests replay the seeds of every target, and damaged versions of them, with no fuzzer at all.
+
+use std::hint::black_box;
+use std::path::PathBuf;
+
+use etw_event::{Clock, Origin, Record, Sid, Ticks};
+
+use crate::data::workspace_root;
+use crate::seeds::{self, Seed};
+
+/// A fuzz target.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Name of the target in `fuzz/fuzz_targets` and of its directory in `fuzz/seeds`.
+    pub name: &'static str,
+    /// What is done with an input.
+    pub body: fn(&[u8]),
+    /// Makes the inputs to start from.
+    pub seeds: fn() -> Vec<Seed>,
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[Target { name: "record", body: record, seeds: seeds::record }];
+
+/// The directory of the seeds of all targets.
+pub fn seeds_dir() -> PathBuf {
+    workspace_root().join("fuzz/seeds")
+}
+
+/// Records one behind the other, as in a buffer's data.
+pub fn record(mut bytes: &[u8]) {
+    let origin = Origin { clock: Clock::system_time(), ..Origin::default() };
+    let mut previous = Ticks(0);
+    while let Ok(record) = Record::parse(bytes, &origin, previous) {
+        touch(&record);
+        previous = record.raw_time();
+        bytes = bytes.get(record.stride_bytes()..).unwrap_or_default();
+    }
+}
+
+/// Asks a record for everything it can answer.
+pub(crate) fn touch(record: &Record<'_>) {
+    black_box((record.provider_id(), record.descriptor(), record.time().to_text().as_str().len()));
+    black_box((record.process_id(), record.thread_id(), record.cpu_times(), record.hook_id()));
+    black_box((record.activity_id(), record.related_activity_id(), record.instance(), record.pointer_size()));
+    black_box((record.message_sequence(), record.message_component_id(), record.payload()));
+    black_box(record.sid().map(|sid: Sid<'_>| sid.to_string()));
+    black_box(record.counters().count());
+    for item in record.extended_items() {
+        black_box((item, item.stack_trace().map(|stack| stack.addresses().count())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::mutate;
+
+    /// Damaged versions of each seed; enough to meet every kind of damage often, few enough for a second.
+    const MUTATIONS: usize = 500;
+
+    #[test]
+    fn every_target_takes_its_seeds_and_damaged_ones() {
+        for target in TARGETS {
+            for (_, seed) in (target.seeds)() {
+                mutate::each(&seed, MUTATIONS, target.body);
+            }
+        }
+    }
+
+    #[test]
+    fn the_seeds_in_the_repository_are_those_that_are_made() {
+        for target in TARGETS {
+            let directory = seeds_dir().join(target.name);
+            let made = (target.seeds)();
+            assert!(!made.is_empty(), "{} has no seeds", target.name);
+            for (name, bytes) in &made {
+                let kept = fs::read(directory.join(name)).unwrap_or_default();
+                assert!(kept == *bytes, "{}/{name} differs: run `cargo xtask seeds`", target.name);
+            }
+            assert_eq!(fs::read_dir(&directory).unwrap().count(), made.len(), "{directory:?}");
+        }
+    }
+
+    #[test]
+    fn the_targets_are_those_that_cargo_fuzz_has() {
+        let entries = fs::read_dir(workspace_root().join("fuzz/fuzz_targets")).unwrap();
+        let mut files: Vec<String> = entries
+            .flatten()
+            .filter_map(|entry| Some(entry.path().file_stem()?.to_string_lossy().into_owned()))
+            .collect();
+        files.sort();
+        let mut names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
+        names.sort();
+        assert_eq!(files, names);
+    }
+}

@@ -1,0 +1,97 @@
+//! The inputs that fuzzing starts from, made by rule: one of each kind, as small as the kind allows.
+//!
+//! `cargo xtask seeds` writes them to `fuzz/seeds`; a test sees that what is there is what this makes.
+
+/// A seed: its file's name and its bytes.
+pub type Seed = (&'static str, Vec<u8>);
+
+/// Seeds of `record`: a record of each kind of header.
+pub fn record() -> Vec<Seed> {
+    let time = 99i64.to_le_bytes();
+    let ids = [8, 0, 0, 0, 4, 0, 0, 0];
+    let guid = [0xA5; 16];
+    let cpu_times = [5, 0, 0, 0, 6, 0, 0, 0];
+    let payload = b"payload of a record";
+    let system = |kind: u8, version: u8, hook: [u8; 2], rest: &[&[u8]]| {
+        sized(4, &[&[2, version, kind, 0xC0, 0, 0, hook[0], hook[1]], &rest.concat(), payload])
+    };
+    let full = |kind: u8, rest: &[u8]| {
+        sized(0, &[&[0, 0, kind, 0xC0, 1, 4, 2, 0], &ids, &time, &guid, &cpu_times, rest, payload])
+    };
+    let event = |kind: u8, flags: u8, items: &[u8]| {
+        let descriptor = [1, 0, 3, 16, 4, 1, 2, 0, 0x10, 0, 0, 0, 0, 0, 0, 0x80];
+        let head = [0, 0, kind, 0xC0, flags, 0, 0, 0];
+        sized(0, &[&head, &ids, &time, &guid, &descriptor, &cpu_times, &guid, items, payload])
+    };
+    let message = |flags: u8, rest: &[u8]| sized(0, &[&[0, 0, 0, 0x90, 10, 0, flags, 0], rest, payload]);
+    let sid = [1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0];
+    let items = [
+        item(1, true, &guid),
+        item(2, true, &sid),
+        item(5, true, &[0; 16]),
+        item(6, true, &[0; 32]),
+        item(8, true, &[1; 16]),
+        item(0x7F, false, &[1, 2, 3]),
+    ];
+    let mut several = event(0x13, 0, &[]);
+    several.resize(several.len().next_multiple_of(8), 0);
+    several.extend(message(0, &[]));
+    vec![
+        ("system32", system(1, 0, [1, 5], &[&ids, &time, &cpu_times])),
+        ("system64", system(2, 0, [1, 3], &[&ids, &time, &cpu_times])),
+        ("compact32", system(3, 0, [36, 5], &[&ids, &time])),
+        ("compact64", system(4, 0, [36, 5], &[&ids, &time])),
+        ("perfinfo32", system(0x10, 0, [46, 15], &[&time])),
+        ("perfinfo64_with_counters", system(0x11, 0x82, [46, 15], &[&time, &[7; 24]])),
+        ("full32", full(0x0A, &[])),
+        ("full64", full(0x14, &[])),
+        ("instance32", full(0x0B, &[3; 24])),
+        ("instance64", full(0x15, &[3; 24])),
+        ("event32", event(0x12, 0, &[])),
+        ("event64_with_items", event(0x13, 1, &items.concat())),
+        ("error", event(0x0D, 0, &[])),
+        ("message_bare", message(0, &[])),
+        ("message_full", message(0xAB, &[4; 36])),
+        ("message_component", message(0x05, &[4; 8])),
+        ("timed", sized(0, &[&[0, 0, 0, 0xB0, 7, 0, 0, 0], &time, payload])),
+        ("wnode", sized(0, &[&[0; 8], &ids, &time, &guid, &[0; 8], payload])),
+        ("several", several),
+    ]
+}
+
+/// The parts in one piece, with their length as a 16-bit field at `size_at`.
+fn sized(size_at: usize, parts: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = parts.concat();
+    let size = (bytes.len() as u16).to_le_bytes();
+    bytes[size_at..size_at + 2].copy_from_slice(&size);
+    bytes
+}
+
+/// An extended data item; `more` says that another one follows.
+fn item(ext_type: u16, more: bool, data: &[u8]) -> Vec<u8> {
+    let total = (8 + data.len()).next_multiple_of(8);
+    let fields = [total as u16, ext_type, u16::from(more), data.len() as u16];
+    let mut bytes: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
+    bytes.extend(data);
+    bytes.resize(total, 0);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etw_event::{Origin, Record, Ticks};
+
+    #[test]
+    fn the_records_are_what_their_names_say() {
+        for (name, bytes) in record() {
+            let origin = Origin::default();
+            let record =
+                Record::parse(&bytes, &origin, Ticks(0)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(record.is_intact(), "{name}");
+            assert!(record.payload().ends_with(b"payload of a record"), "{name}");
+            let kind = format!("{:?}", record.kind()).to_lowercase();
+            assert!(name.starts_with(&kind) || name == "several", "{name} is a {kind}");
+        }
+    }
+}

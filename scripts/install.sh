@@ -1,0 +1,95 @@
+# Installs what building and testing need on Debian and Ubuntu. Sourced by demo.sh and test.sh.
+# Everything that is already there is left alone, so that a second run needs no network.
+
+# The oldest Rust that builds the workspace: `rust-version` in Cargo.toml.
+msrv=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"
+    elif has sudo; then sudo "$@"
+    else die "need root (or sudo) to run: $*"
+    fi
+}
+
+# Installs packages with apt, after saying so.
+apt_install() {
+    has apt-get || die "please install these with your package manager, then run this again: $*"
+    say "Installing with apt: $*"
+    if [ -z "${apt_updated:-}" ]; then
+        as_root apt-get update -q >&2
+        apt_updated=yes
+    fi
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >&2
+}
+
+# The linker for Rust, and the C++ compiler where one is asked for.
+need_compiler() {
+    packages=
+    has cc || packages="gcc libc6-dev"
+    if [ "${1:-}" = c++ ] && ! has c++; then packages="$packages g++ libc6-dev"; fi
+    # shellcheck disable=SC2086
+    [ -z "$packages" ] || apt_install $packages
+}
+
+# Whether version $1 is at least version $2.
+at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+cargo_version() { cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
+
+# Rust of at least the workspace's minimum: what is installed, else by rustup.
+need_rust() {
+    PATH="$HOME/.cargo/bin:$PATH"
+    export PATH
+    version=$(cargo_version)
+    if [ -n "$version" ] && at_least "$version" "$msrv"; then return; fi
+    say "Rust $msrv or newer is needed (found: ${version:-none}); installing the stable toolchain with rustup"
+    if ! has rustup && has apt-cache; then
+        [ -n "${apt_updated:-}" ] || as_root apt-get update -q >&2
+        apt_updated=yes
+        if apt-cache show rustup >/dev/null 2>&1; then apt_install rustup; fi
+    fi
+    if has rustup; then
+        rustup toolchain install stable --profile minimal --component clippy --component rustfmt >&2
+        rustup default stable >&2
+    else
+        has curl || apt_install curl ca-certificates
+        curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
+            sh -s -- -y --no-modify-path --profile minimal --component clippy --component rustfmt >&2
+    fi
+    version=$(cargo_version)
+    { [ -n "$version" ] && at_least "$version" "$msrv"; } ||
+        die "Rust is still older than $msrv (found: ${version:-none}); a cargo earlier in PATH may hide the new one"
+}
+
+# rustfmt and clippy, which the checks run.
+need_rust_checkers() {
+    if ! cargo fmt --version >/dev/null 2>&1 || ! cargo clippy --version >/dev/null 2>&1; then
+        say "Installing rustfmt and clippy with rustup"
+        has rustup || die "cargo fmt and cargo clippy are missing: install them with the package manager that installed Rust"
+        rustup component add clippy rustfmt >&2
+    fi
+}
+
+# A cargo subcommand from crates.io; $1 is its crate and $2 the subcommand.
+need_cargo_tool() {
+    if ! cargo "$2" --version >/dev/null 2>&1; then
+        say "Installing $1 with: cargo install --locked $1 (takes some minutes)"
+        cargo install --locked "$1" >&2
+    fi
+}
+
+# The independent readers that ours is compared with, in a Python environment below target/.
+need_peers() {
+    peers=${CARGO_TARGET_DIR:-target}/peers/venv
+    has_peers() { "$peers/bin/python" -c 'import dissect.etl, etl.etl' >/dev/null 2>&1; }
+    if has_peers; then return; fi
+    if ! python3 -c 'import venv, ensurepip' >/dev/null 2>&1; then apt_install python3 python3-venv; fi
+    say "Installing the independent readers dissect.etl and etl-parser with pip into $peers"
+    python3 -m venv --clear "$peers"
+    "$peers/bin/python" -m pip install -q -r bench/peers/requirements.txt >&2
+    has_peers || die "dissect.etl and etl-parser are installed but do not load"
+}

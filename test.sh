@@ -1,0 +1,19 @@
+#!/bin/sh
+# Installs what the tests need (Debian, Ubuntu; says what and how), then runs all of them.
+#
+#   ./test.sh
+#
+# Real traces are looked for in $OPENETW_DATA or ../shared; tests that need them say so and skip where there are none.
+# RUN_SLOW_TESTS=1 adds the tests that take minutes.
+set -eu
+cd "$(dirname "$0")"
+. scripts/install.sh
+
+need_compiler c++
+need_rust
+need_rust_checkers
+need_cargo_tool cargo-nextest nextest
+need_cargo_tool cargo-fuzz fuzz
+need_peers
+
+exec cargo xtask ci

@@ -1,0 +1,41 @@
+//! Every check that a change must pass.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::shell::{self, cargo};
+use crate::{fuzz, layers};
+
+/// A check: its name, and what runs it.
+type Check = (&'static str, fn() -> Result<()>);
+
+/// The checks, cheap ones first.
+const CHECKS: &[Check] = &[
+    ("format", || shell::run(&mut cargo(["fmt", "--all", "--check"]))),
+    ("layers", layers::check),
+    ("clippy", || shell::run(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
+    ("documentation", || {
+        shell::run(cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    }),
+    ("examples in the documentation", || shell::run(&mut cargo(["test", "--workspace", "--doc", "--quiet"]))),
+    ("tests", || shell::run(&mut cargo(["nextest", "run", "--workspace"]))),
+    ("fuzzing, a few seconds each", fuzz::smoke),
+];
+
+/// Runs the checks one after the other, stops at the first that fails, and prints how long each took.
+pub(crate) fn run() -> Result<()> {
+    let mut times = Vec::new();
+    for (name, check) in CHECKS {
+        eprintln!("\n== {name}");
+        let start = Instant::now();
+        check().with_context(|| format!("the check `{name}` failed"))?;
+        times.push((name, start.elapsed().as_secs_f64()));
+    }
+    eprintln!();
+    for (name, seconds) in &times {
+        eprintln!("{seconds:>8.1} s  {name}");
+    }
+    eprintln!("{:>8.1} s  all checks passed", times.iter().map(|(_, seconds)| seconds).sum::<f64>());
+    Ok(())
+}
