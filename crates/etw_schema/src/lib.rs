@@ -3,6 +3,7 @@
 //! A source (an instrumentation manifest, a WEVT_TEMPLATE resource, a MOF class, TraceLogging metadata, …) is read
 //! into [`Provider`]s and [`EventSchema`]s, whatever it was written in; everything behind that knows only these.
 
+pub mod builtin;
 pub mod model;
 
 pub use model::{

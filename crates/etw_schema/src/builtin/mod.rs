@@ -1,0 +1,182 @@
+//! What this library knows by itself: the kernel's classic classes, what the merge step writes, and the manifest
+//! providers that traces hold most.
+//!
+//! The tables lie as text under `tables/`. Listing names reads only the first line of each block; a block is parsed
+//! when its provider is first asked for, and once.
+//!
+//! Classic events are found by version and opcode: the exact version, else the highest one below it, since versions
+//! in traces lag behind or run ahead of the published classes (fixture net.4.5.2.x64: DiskIo 3 of a class tree that
+//! had 3 and 2). Payloads longer than a layout are legal: new fields are appended.
+//!
+//! An event that has a name but no published layout (many hook ids) is one property `Data` up to the payload's end.
+
+mod table;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use etw_event::Guid;
+
+use crate::Provider;
+use table::Block;
+
+/// The texts; the order decides which of two equal names is found.
+const TABLES: [&str; 5] = [
+    include_str!("tables/names.txt"),
+    include_str!("tables/kernel_providers.txt"),
+    include_str!("tables/dotnet.txt"),
+    include_str!("tables/kernel.txt"),
+    include_str!("tables/merge.txt"),
+];
+
+/// The built-in schemas.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BuiltIn;
+
+impl BuiltIn {
+    /// The provider, or the class of classic events, with this GUID.
+    ///
+    /// Providers of which only the name is known have no events.
+    pub fn provider(&self, guid: &Guid) -> Option<Arc<Provider>> {
+        let index = index();
+        index.entries.get(*index.by_guid.get(guid)?)?.provider()
+    }
+}
+
+/// One name of the built-in tables.
+#[derive(Debug)]
+pub struct Entry {
+    /// GUID of the provider or class.
+    pub guid: Guid,
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it is a class of classic events rather than a provider.
+    pub is_class: bool,
+    block: Block,
+    provider: OnceLock<Option<Arc<Provider>>>,
+}
+
+impl Entry {
+    /// The provider with its events; parsed at the first call.
+    pub fn provider(&self) -> Option<Arc<Provider>> {
+        // The tables are part of this library; that each block parses is a test.
+        self.provider.get_or_init(|| self.block.parse().ok().map(Arc::new)).clone()
+    }
+}
+
+/// Every provider and class of the tables.
+pub fn providers() -> impl ExactSizeIterator<Item = &'static Entry> {
+    index().entries.iter()
+}
+
+/// The GUID of a provider (or, if no provider has the name, a class), in any case.
+pub fn find(name: &str) -> Option<Guid> {
+    providers().find(|entry| entry.name.eq_ignore_ascii_case(name)).map(|entry| entry.guid)
+}
+
+struct Index {
+    entries: Vec<Entry>,
+    by_guid: HashMap<Guid, usize>,
+}
+
+fn index() -> &'static Index {
+    static INDEX: LazyLock<Index> = LazyLock::new(|| {
+        let entries: Vec<Entry> = TABLES
+            .into_iter()
+            .flat_map(table::blocks)
+            .map(|block| Entry {
+                guid: block.guid,
+                name: block.name,
+                is_class: block.is_class,
+                block,
+                provider: OnceLock::new(),
+            })
+            .collect();
+        let by_guid = entries.iter().enumerate().map(|(at, entry)| (entry.guid, at)).collect();
+        Index { entries, by_guid }
+    });
+    &INDEX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Count, InType, OutType, PropertyType};
+    use etw_event::classes;
+
+    #[test]
+    fn every_block_parses_and_every_guid_is_there_once() {
+        let mut events = 0;
+        for entry in providers() {
+            let parsed = entry.block.parse().unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+            events += parsed.events.len();
+            assert_eq!(parsed.info.guid, entry.guid);
+            for event in &parsed.events {
+                assert!(usize::from(event.top_level) <= event.properties.len(), "{:?}", event.name);
+            }
+            let keys: std::collections::HashSet<_> = parsed
+                .events
+                .iter()
+                .map(|event| {
+                    let d = event.descriptor;
+                    (d.id, d.version, if entry.is_class { d.opcode.0 } else { 0 })
+                })
+                .collect();
+            assert_eq!(keys.len(), parsed.events.len(), "{} says an event twice", entry.name);
+        }
+        println!("{} providers and classes, {events} events", providers().len());
+        assert!(events > 1200);
+        assert_eq!(index().by_guid.len(), index().entries.len());
+    }
+
+    #[test]
+    fn names_are_found_in_any_case() {
+        let check = |name, guid: Guid| assert_eq!(find(name), Some(guid), "{name}");
+        check("windows kernel trace", classes::SYSTEM_TRACE);
+        check("PROCESS", classes::PROCESS);
+        check("Microsoft-Windows-Kernel-Process", Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716));
+        check("SystemSchedulerProvider", Guid::from_u128(0x599a2a76_4d91_4910_9ac7_7d33f2e97a6c));
+        assert_eq!(find("nobody"), None);
+    }
+
+    #[test]
+    fn a_class_has_all_its_names() {
+        let process = BuiltIn.provider(&classes::PROCESS).unwrap();
+        let (guid, name) = process.info.class_of.clone().unwrap();
+        assert_eq!((guid, &*name), (classes::SYSTEM_TRACE, "Windows Kernel Trace"));
+        let start = process
+            .events
+            .iter()
+            .find(|event| event.descriptor.version == 4 && event.descriptor.opcode.0 == 3)
+            .unwrap();
+        assert_eq!(start.name.as_deref(), Some("Process_V4_TypeGroup1"));
+        assert_eq!(
+            (start.task_name.as_deref(), start.opcode_name.as_deref()),
+            (Some("Process"), Some("DCStart"))
+        );
+        assert_eq!(start.properties.len(), 12);
+        let sid = start.properties.iter().find(|property| &*property.name == "UserSID").unwrap();
+        assert!(matches!(sid.kind, PropertyType::Value { in_type: InType::WBEM_SID, .. }));
+    }
+
+    #[test]
+    fn a_manifest_event_has_structs_maps_and_keywords() {
+        let clr = BuiltIn.provider(&Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4)).unwrap();
+        let bulk = clr.events.iter().find(|event| event.descriptor.id == 15).unwrap();
+        assert_eq!(bulk.top_level, 3);
+        assert_eq!(bulk.keyword_names.iter().map(|name| &**name).collect::<Vec<_>>(), ["TypeKeyword"]);
+        assert_eq!(
+            (bulk.task_name.as_deref(), bulk.opcode_name.as_deref()),
+            (Some("Type"), Some("BulkType"))
+        );
+        assert_eq!(bulk.properties[2].count, Count::Property(0));
+        assert_eq!(bulk.properties[2].kind, PropertyType::Struct { first: 3, members: 8 });
+        let parameters = bulk.properties.last().unwrap();
+        assert_eq!((&*parameters.name, parameters.count), ("TypeParameters", Count::Property(9)));
+        let start = clr.events.iter().find(|event| event.descriptor.id == 1).unwrap();
+        let PropertyType::Value { map: Some(map), out_type, .. } = &start.properties[1].kind else {
+            panic!("GCStart's second property has a map")
+        };
+        assert_eq!((&*map.entries[1].text, *out_type), ("Induced", OutType::NULL));
+    }
+}
