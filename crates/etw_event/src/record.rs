@@ -491,6 +491,15 @@ impl<'a> Record<'a> {
         self.hook_id() == Some(HookId::LOG_FILE_HEADER)
     }
 
+    /// Whether the header names a class GUID in full, as classic events of user mode do (`EVENT_TRACE_HEADER`).
+    #[inline]
+    pub fn has_class_guid_in_header(&self) -> bool {
+        matches!(
+            self.kind,
+            HeaderKind::Full32 | HeaderKind::Full64 | HeaderKind::Instance32 | HeaderKind::Instance64
+        )
+    }
+
     /// Whether the event is one of the kernel's classic classes.
     pub fn is_kernel_classic(&self) -> bool {
         self.kind.has_hook_id() || (self.kind.is_classic() && classes::BY_GROUP.contains(&self.provider_id()))

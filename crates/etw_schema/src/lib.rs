@@ -4,9 +4,23 @@
 //! into [`Provider`]s and [`EventSchema`]s, whatever it was written in; everything behind that knows only these.
 
 pub mod builtin;
+mod compiled;
+mod layout;
 pub mod model;
+mod properties;
+mod tables;
+pub mod text;
+mod value;
 
+pub use compiled::{CompiledSchema, EventLabel};
+pub use layout::{
+    Format, Layout, LayoutDefect, LocateError, LocateErrorKind, Located, MAX_DEPTH, MAX_EMPTY_VALUES,
+};
 pub use model::{
     ChannelName, Count, Decoding, EventSchema, InType, KeywordName, Length, MapEntry, MapKind, MessageStyle,
     OpcodeName, OutType, Property, PropertyType, Provider, ProviderInfo, TaskName, ValueMap, ValueName,
 };
+pub use properties::{
+    Array, Members, PayloadError, Properties, PropertyError, PropertyIndex, PropertyValue, Struct,
+};
+pub use value::{FromValue, SystemTime, Value};

@@ -1,0 +1,217 @@
+//! A schema ready for use: its layout, and names by which events are shown.
+
+use std::fmt;
+use std::sync::Arc;
+
+use etw_event::{Keyword, Level, Opcode, PointerSize, Record};
+
+use crate::layout::{Layout, Located};
+use crate::properties::{Properties, PropertyIndex};
+use crate::{EventSchema, ProviderInfo};
+
+/// A schema with its layout.
+///
+/// ```
+/// use std::sync::Arc;
+/// use etw_event::{EventDescriptor, Guid, Origin, Record, Ticks};
+/// use etw_schema::{CompiledSchema, Decoding, EventSchema, InType, Located, OutType, Property, ProviderInfo};
+///
+/// let provider = ProviderInfo::new(Guid::ZERO, "Contoso", Decoding::Manifest, "contoso.man");
+/// let mut schema = EventSchema::new(Arc::new(provider), EventDescriptor::default());
+/// schema.properties = vec![
+///     Property::scalar("ProcessId", InType::UINT32, OutType::PID),
+///     Property::scalar("Image", InType::UNICODE_STRING, OutType::NULL),
+/// ];
+/// schema.top_level = 2;
+/// let compiled = CompiledSchema::new(Arc::new(schema));
+///
+/// // An EVENT_HEADER of 80 bytes and the payload.
+/// let mut bytes = vec![0; 80];
+/// bytes[..4].copy_from_slice(&[94, 0, 0x13, 0xC0]);
+/// bytes.extend([42, 0, 0, 0]);
+/// bytes.extend("x.exe".encode_utf16().flat_map(u16::to_le_bytes));
+/// let origin = Origin::default();
+/// let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
+///
+/// let mut located = Located::new(); // Reused for every event.
+/// let event = compiled.locate(&record, &mut located);
+/// assert_eq!(event.get::<u32>("ProcessId").unwrap(), 42);
+/// assert_eq!(event.get::<String>("Image").unwrap(), "x.exe");
+/// assert_eq!(event.find("Image").unwrap().text().to_string(), "x.exe");
+/// assert!(event.get::<u8>("Image").is_err());
+/// ```
+#[derive(Debug, Clone)]
+pub struct CompiledSchema {
+    /// The schema.
+    pub schema: Arc<EventSchema>,
+    /// Where its properties lie.
+    pub layout: Layout,
+    /// Bytes of the payload before the properties: TraceLogging metadata that lies in the payload.
+    pub(crate) skip: u32,
+    /// What tells the names of the top-level properties apart at a glance.
+    keys: Box<[u64]>,
+}
+
+impl CompiledSchema {
+    /// Compiles a schema.
+    pub fn new(schema: Arc<EventSchema>) -> CompiledSchema {
+        let layout = Layout::new(&schema);
+        let top_level = schema.properties.iter().take(schema.top_level.into());
+        let keys = top_level.map(|property| name_key(&property.name)).collect();
+        CompiledSchema { schema, layout, skip: 0, keys }
+    }
+
+    /// The provider's names.
+    #[inline]
+    pub fn provider(&self) -> &ProviderInfo {
+        &self.schema.provider
+    }
+
+    /// Locates the properties of a record of this schema. Allocates nothing once `located` has grown to its size.
+    ///
+    /// Damage is told by [`Properties::error`]; the properties before it are there.
+    #[inline]
+    pub fn locate<'a>(&'a self, record: &Record<'a>, located: &'a mut Located) -> Properties<'a> {
+        let payload = record.payload().get(self.skip as usize..).unwrap_or_default();
+        let pointer = record.pointer_size();
+        self.layout.locate(payload, pointer, located);
+        if self.layout.depends_on_pointer_size() && record.has_class_guid_in_header() {
+            self.retry(payload, pointer, located);
+        }
+        Properties { compiled: self, payload, located, clock: &record.origin().clock }
+    }
+
+    /// Classic events of user mode may hold payloads of the other pointer size: those relogged by a 32-bit program
+    /// (Observed: the `*_64_*` files of google-sawbuck). The other size is taken if it, and only it, fits exactly.
+    #[inline]
+    fn retry(&self, payload: &[u8], pointer: PointerSize, located: &mut Located) {
+        let exact =
+            |located: &Located| located.error().is_none() && located.consumed_bytes() == payload.len();
+        if exact(located) {
+            return;
+        }
+        let other = match pointer {
+            PointerSize::Four => PointerSize::Eight,
+            PointerSize::Eight => PointerSize::Four,
+        };
+        self.layout.locate(payload, other, located);
+        if !exact(located) {
+            self.layout.locate(payload, pointer, located);
+        }
+    }
+
+    /// The top-level property of a name, in its exact spelling.
+    #[inline]
+    pub fn property_index(&self, name: &str) -> Option<PropertyIndex> {
+        let key = name_key(name);
+        let found = self
+            .keys
+            .iter()
+            .zip(&self.schema.properties)
+            .position(|(candidate, property)| *candidate == key && *property.name == *name)?;
+        Some(PropertyIndex(found as u16))
+    }
+
+    /// How messages call the event: `Provider/Name` or what there is of it.
+    pub fn label(&self) -> EventLabel<'_> {
+        EventLabel(&self.schema)
+    }
+}
+
+/// Length and the first and last bytes of a name in one number.
+#[inline]
+fn name_key(name: &str) -> u64 {
+    let bytes = name.as_bytes();
+    let word = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(23),
+        _ => bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)),
+    };
+    word ^ (bytes.len() as u64) << 56
+}
+
+/// How messages call an event.
+#[derive(Clone, Copy)]
+pub struct EventLabel<'a>(&'a EventSchema);
+
+impl fmt::Display for EventLabel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = self.0;
+        let descriptor = &schema.descriptor;
+        f.write_str(&schema.provider.name)?;
+        match (&schema.name, &schema.task_name, &schema.opcode_name) {
+            (Some(name), ..) => write!(f, "/{name}"),
+            (None, Some(task), Some(opcode)) => write!(f, "/{task}/{opcode}"),
+            (None, Some(task), None) => write!(f, "/{task}"),
+            _ => write!(f, "/{}", descriptor.id),
+        }?;
+        if descriptor.id != 0 {
+            write!(f, " (id {} version {})", descriptor.id, descriptor.version)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Names of what a record's descriptor holds. The event's own schema comes first, then the provider's lists, then the
+/// names that every provider shares. Names are trimmed of the `win:` that manifests put before the shared ones.
+impl CompiledSchema {
+    /// Name of a level.
+    pub fn level_name(&self, level: Level) -> Option<&str> {
+        let schema = &self.schema;
+        let own = schema.level_name.as_deref().filter(|_| schema.descriptor.level == level);
+        let listed =
+            || named(&schema.provider.levels, |entry| entry.value == level.0.into(), |entry| &entry.name);
+        own.or_else(listed).map(without_prefix).or(level.standard_name())
+    }
+
+    /// Name of a task; for classic events of their class.
+    pub fn task_name(&self, task: u16) -> Option<&str> {
+        let schema = &self.schema;
+        let own = schema.task_name.as_deref().filter(|_| schema.descriptor.task == task);
+        let listed = || named(&schema.provider.tasks, |entry| entry.value == task, |entry| &entry.name);
+        own.or_else(listed).map(without_prefix)
+    }
+
+    /// Name of an opcode of a task.
+    pub fn opcode_name(&self, task: u16, opcode: Opcode) -> Option<&str> {
+        let schema = &self.schema;
+        let own = schema.opcode_name.as_deref().filter(|_| schema.descriptor.opcode == opcode);
+        let opcodes = &schema.provider.opcodes;
+        let of_task = || {
+            named(opcodes, |entry| entry.value == opcode.0 && entry.task == Some(task), |entry| &entry.name)
+        };
+        let of_all =
+            || named(opcodes, |entry| entry.value == opcode.0 && entry.task.is_none(), |entry| &entry.name);
+        own.or_else(of_task).or_else(of_all).map(without_prefix).or(opcode.standard_name())
+    }
+
+    /// Name of a channel.
+    pub fn channel_name(&self, channel: u8) -> Option<&str> {
+        let schema = &self.schema;
+        let own = schema.channel_name.as_deref().filter(|_| schema.descriptor.channel == channel);
+        own.or_else(|| named(&schema.provider.channels, |entry| entry.value == channel, |entry| &entry.name))
+    }
+
+    /// Names of the keywords in a mask: the schema's own, or else those of the provider whose bits are all set.
+    pub fn keyword_names(&self, keyword: Keyword) -> impl Iterator<Item = &str> {
+        let schema = &self.schema;
+        let is_own = schema.descriptor.keyword == keyword && !schema.keyword_names.is_empty();
+        let own = if is_own { schema.keyword_names.as_slice() } else { &[] };
+        let listed = if is_own { [].as_slice() } else { schema.provider.keywords.as_slice() };
+        let listed =
+            listed.iter().filter(move |entry| entry.mask != 0 && keyword.0 & entry.mask == entry.mask);
+        own.iter().map(|name| &**name).chain(listed.map(|entry| &*entry.name)).map(without_prefix)
+    }
+}
+
+fn named<'a, T>(
+    list: &'a [T],
+    is: impl Fn(&T) -> bool,
+    name: impl Fn(&'a T) -> &'a Arc<str>,
+) -> Option<&'a str> {
+    list.iter().find(|entry| is(entry)).map(|entry| &**name(entry))
+}
+
+fn without_prefix(name: &str) -> &str {
+    name.strip_prefix("win:").unwrap_or(name)
+}

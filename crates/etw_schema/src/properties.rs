@@ -1,0 +1,538 @@
+//! The properties of one event: names, values, arrays and structs over what was located in its payload.
+
+use std::fmt;
+
+use etw_event::Clock;
+
+use crate::layout::{FRAME_START, Format, Frame, LocateErrorKind, LocatedSlots, Place, Shape};
+use crate::value::{FromValue, Value};
+use crate::{CompiledSchema, EventSchema, LocateError, Property, PropertyType, ValueMap, text};
+
+/// The located properties of one event: what [`CompiledSchema::locate`] gives. Cheap to copy.
+///
+/// Values are read from the payload when asked for.
+#[derive(Clone, Copy)]
+pub struct Properties<'a> {
+    pub(crate) compiled: &'a CompiledSchema,
+    pub(crate) payload: &'a [u8],
+    pub(crate) located: &'a LocatedSlots,
+    pub(crate) clock: &'a Clock,
+}
+
+/// A property of a schema, found once by [`CompiledSchema::property_index`] and good for all its events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PropertyIndex(pub(crate) u16);
+
+/// A property with its value.
+#[derive(Clone, Copy)]
+pub struct PropertyValue<'a> {
+    property: &'a Property,
+    value: Value<'a>,
+    format: Format,
+}
+
+/// Why a property's value could not be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PropertyError {
+    /// The event has no such property.
+    #[error("event {event}: no property '{property}'")]
+    Unknown {
+        /// The event.
+        event: String,
+        /// The name asked for.
+        property: String,
+    },
+    /// The payload does not hold the property.
+    #[error("event {event}: property '{property}' is not in the payload: {reason}")]
+    Missing {
+        /// The event.
+        event: String,
+        /// The property.
+        property: String,
+        /// Why.
+        reason: String,
+    },
+    /// The value is of another kind, or does not fit the type asked for.
+    #[error("event {event}: property '{property}' is {found}, which is no {expected}")]
+    Conversion {
+        /// The event.
+        event: String,
+        /// The property.
+        property: String,
+        /// What the property is.
+        found: String,
+        /// What was asked for.
+        expected: &'static str,
+    },
+}
+
+/// An error of [`Properties::error`], with the names that make it readable.
+#[derive(Clone, Copy)]
+pub struct PayloadError<'a> {
+    schema: &'a EventSchema,
+    /// The error.
+    pub error: LocateError,
+}
+
+impl fmt::Display for PayloadError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let property = self.schema.properties.get(usize::from(self.error.property));
+        let name = property.map_or("", |property| &*property.name);
+        match self.error.kind {
+            LocateErrorKind::Defect(defect) => {
+                write!(f, "property '{name}': the schema cannot be followed: {defect}")
+            }
+            kind => write!(f, "property '{name}' at payload offset {}: {kind}", self.error.offset),
+        }
+    }
+}
+
+impl fmt::Debug for PayloadError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl<'a> Properties<'a> {
+    /// The event's schema.
+    #[inline]
+    pub fn compiled(&self) -> &'a CompiledSchema {
+        self.compiled
+    }
+
+    /// The schema as its source has it.
+    #[inline]
+    pub fn schema(&self) -> &'a EventSchema {
+        &self.compiled.schema
+    }
+
+    /// How many top-level properties were located.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.located.members.into()
+    }
+
+    /// Whether none was.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Why not all of the schema's properties were located; `None` if all were, or if only the last is missing, is a
+    /// null-terminated string, and the payload ends exactly before it.
+    pub fn error(&self) -> Option<PayloadError<'a>> {
+        let schema = self.schema();
+        self.located.error().map(|error| PayloadError { schema, error: *error })
+    }
+
+    /// Bytes of the payload that the located properties leave.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.payload.get(self.located.end as usize..).unwrap_or_default()
+    }
+
+    /// The payload.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// The located top-level properties, in their order.
+    #[inline]
+    pub fn iter(&self) -> Members<'a> {
+        Members { within: self.top(), next: 0 }
+    }
+
+    /// The located top-level property of a name; `None` if there is none or the payload does not hold it.
+    #[inline]
+    pub fn find(&self, name: &str) -> Option<PropertyValue<'a>> {
+        self.at(self.compiled.property_index(name)?)
+    }
+
+    /// The located top-level property of an index; `None` if the payload does not hold it.
+    #[inline]
+    pub fn at(&self, index: PropertyIndex) -> Option<PropertyValue<'a>> {
+        self.top().member(index.0)
+    }
+
+    /// The value of a top-level property, converted as [`FromValue`] tells.
+    ///
+    /// # Errors
+    /// There is no such property, the payload does not hold it, or its value does not convert.
+    #[inline]
+    pub fn get<T: FromValue<'a>>(&self, name: &str) -> Result<T, PropertyError> {
+        match self.find(name) {
+            Some(found) => T::from_value(found.value).ok_or_else(|| self.conversion::<T>(name, found.value)),
+            None => Err(self.not_found(name)),
+        }
+    }
+
+    /// As [`Properties::get`], by an index found before.
+    ///
+    /// # Errors
+    /// As for [`Properties::get`].
+    #[inline]
+    pub fn get_at<T: FromValue<'a>>(&self, index: PropertyIndex) -> Result<T, PropertyError> {
+        match self.at(index) {
+            Some(found) => T::from_value(found.value)
+                .ok_or_else(|| self.conversion::<T>(&found.property.name, found.value)),
+            None => {
+                let property = self.schema().properties.get(usize::from(index.0));
+                Err(self.not_found(property.map_or("", |property| &*property.name)))
+            }
+        }
+    }
+
+    /// As [`Properties::get`]; `None` if the event has no such property, the payload does not hold it, or it does
+    /// not convert.
+    #[inline]
+    pub fn try_get<T: FromValue<'a>>(&self, name: &str) -> Option<T> {
+        T::from_value(self.find(name)?.value)
+    }
+
+    #[inline]
+    fn top(&self) -> Within<'a> {
+        let plan = self.compiled.layout.plan(self.located.pointer);
+        Within { properties: *self, frame: plan.top(), start: 0, slots: 0, members: self.located.members }
+    }
+
+    #[cold]
+    fn not_found(&self, name: &str) -> PropertyError {
+        let (event, property) = (self.compiled.label().to_string(), name.to_owned());
+        match (self.compiled.property_index(name), self.error()) {
+            (None, _) => PropertyError::Unknown { event, property },
+            (_, Some(error)) => PropertyError::Missing { event, property, reason: error.to_string() },
+            _ => PropertyError::Missing { event, property, reason: "the payload ends before it".into() },
+        }
+    }
+
+    #[cold]
+    fn conversion<T: FromValue<'a>>(&self, name: &str, value: Value<'a>) -> PropertyError {
+        let found = match value.as_integer() {
+            Some(number) => format!("{} {number}", value.kind_name()),
+            None => value.kind_name().to_owned(),
+        };
+        let (event, property) = (self.compiled.label().to_string(), name.to_owned());
+        PropertyError::Conversion { event, property, found, expected: T::NAME }
+    }
+}
+
+impl<'a> IntoIterator for Properties<'a> {
+    type Item = PropertyValue<'a>;
+    type IntoIter = Members<'a>;
+
+    fn into_iter(self) -> Members<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Properties<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter().map(|property| (property.name(), property.text()))).finish()
+    }
+}
+
+impl<'a> PropertyValue<'a> {
+    /// The property's name.
+    #[inline]
+    pub fn name(&self) -> &'a str {
+        &self.property.name
+    }
+
+    /// The property as the schema has it.
+    #[inline]
+    pub fn property(&self) -> &'a Property {
+        self.property
+    }
+
+    /// The value.
+    #[inline]
+    pub fn value(&self) -> Value<'a> {
+        self.value
+    }
+
+    /// How the value, or each element of the array, is shown.
+    #[inline]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Names for the value, or for the elements of the array.
+    #[inline]
+    pub fn map(&self) -> Option<&'a ValueMap> {
+        match &self.property.kind {
+            PropertyType::Value { map, .. } => map.as_deref(),
+            PropertyType::Struct { .. } => None,
+        }
+    }
+
+    /// Whether the schema wants the property not to be shown (`NOPRINT`).
+    #[inline]
+    pub fn is_hidden(&self) -> bool {
+        matches!(self.property.kind, PropertyType::Value { out_type: crate::OutType::NO_PRINT, .. })
+    }
+
+    /// The value's text, by in-type, out-type and map. Displays without allocating.
+    pub fn text(&self) -> text::Text<'a> {
+        text::Text { value: self.value, format: self.format, map: self.map() }
+    }
+}
+
+impl fmt::Debug for PropertyValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name(), self.text())
+    }
+}
+
+/// One instance of a frame in the payload.
+#[derive(Clone, Copy)]
+struct Within<'a> {
+    properties: Properties<'a>,
+    frame: &'a Frame,
+    /// Where the instance begins.
+    start: u32,
+    /// Its first slot.
+    slots: u32,
+    /// Members located.
+    members: u16,
+}
+
+impl<'a> Within<'a> {
+    #[inline]
+    fn member(&self, index: u16) -> Option<PropertyValue<'a>> {
+        if index >= self.members {
+            return None;
+        }
+        let place = self.frame.places.get(usize::from(index))?;
+        let property =
+            self.properties.schema().properties.get(usize::from(self.frame.first) + usize::from(index))?;
+        Some(PropertyValue { property, value: self.value(place, index)?, format: place.format })
+    }
+
+    #[inline]
+    fn value(&self, place: &'a Place, member: u16) -> Option<Value<'a>> {
+        let located = self.properties.located;
+        let payload = self.properties.payload;
+        let slot = || located.slot(self.slots + place.offset);
+        let fixed_start = || {
+            let base = if place.base == FRAME_START {
+                self.start
+            } else {
+                located.slot(self.slots + u32::from(place.base)).next
+            };
+            base.saturating_add(place.offset)
+        };
+        let read = |start: u32, end: u32| {
+            let bytes = payload.get(start as usize..end as usize)?;
+            Some(Value::read(place.read, bytes, self.properties.clock))
+        };
+        let array = |start: u32, count: u32, child: u32| {
+            let property = self.frame.first.saturating_add(member);
+            Value::Array(Array { properties: self.properties, place, property, start, count, child })
+        };
+        match place.shape {
+            Shape::Fixed => {
+                let start = fixed_start();
+                read(start, start.saturating_add(place.size))
+            }
+            Shape::Slot => {
+                let slot = slot();
+                read(slot.start, slot.end)
+            }
+            Shape::FixedArray | Shape::StructArray => Some(array(fixed_start(), place.count, 0)),
+            Shape::SlotArray | Shape::SlotElements | Shape::SlotStructArray | Shape::SlotStructs => {
+                let slot = slot();
+                Some(array(slot.start, slot.count, slot.child))
+            }
+            Shape::Struct => Some(Value::Struct(self.nested(place, fixed_start(), 0))),
+            Shape::SlotStruct => {
+                let slot = slot();
+                Some(Value::Struct(self.nested(place, slot.start, slot.child)))
+            }
+            Shape::Nowhere => None,
+        }
+    }
+
+    fn nested(&self, place: &Place, start: u32, slots: u32) -> Struct<'a> {
+        Struct { properties: self.properties, frame: place.frame, start, slots }
+    }
+}
+
+/// The members of the event or of a struct, in their order.
+#[derive(Clone, Copy)]
+pub struct Members<'a> {
+    within: Within<'a>,
+    next: u16,
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = PropertyValue<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<PropertyValue<'a>> {
+        let found = self.within.member(self.next)?;
+        self.next += 1;
+        Some(found)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::from(self.within.members.saturating_sub(self.next));
+        (0, Some(left))
+    }
+}
+
+/// A struct's members.
+#[derive(Clone, Copy)]
+pub struct Struct<'a> {
+    properties: Properties<'a>,
+    frame: u16,
+    start: u32,
+    slots: u32,
+}
+
+impl<'a> Struct<'a> {
+    /// The members, in their order.
+    #[inline]
+    pub fn iter(&self) -> Members<'a> {
+        Members { within: self.within(), next: 0 }
+    }
+
+    /// The member of a name.
+    pub fn find(&self, name: &str) -> Option<PropertyValue<'a>> {
+        let frame = self.within().frame;
+        let properties = &self.properties.schema().properties;
+        let members = properties.get(usize::from(frame.first)..)?.get(..frame.places.len())?;
+        let index = members.iter().position(|property| *property.name == *name)?;
+        self.within().member(index as u16)
+    }
+
+    /// The value of a member, converted as [`FromValue`] tells.
+    ///
+    /// # Errors
+    /// There is no such member, or its value does not convert.
+    pub fn get<T: FromValue<'a>>(&self, name: &str) -> Result<T, PropertyError> {
+        match self.find(name) {
+            Some(found) => {
+                T::from_value(found.value).ok_or_else(|| self.properties.conversion::<T>(name, found.value))
+            }
+            None => Err(PropertyError::Unknown {
+                event: self.properties.compiled.label().to_string(),
+                property: name.to_owned(),
+            }),
+        }
+    }
+
+    fn within(&self) -> Within<'a> {
+        let plan = self.properties.compiled.layout.plan(self.properties.located.pointer);
+        let frame = plan.frame(self.frame);
+        let members = frame.places.len() as u16;
+        Within { properties: self.properties, frame, start: self.start, slots: self.slots, members }
+    }
+}
+
+impl<'a> IntoIterator for Struct<'a> {
+    type Item = PropertyValue<'a>;
+    type IntoIter = Members<'a>;
+
+    fn into_iter(self) -> Members<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Struct<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter().map(|member| (member.name(), member.text()))).finish()
+    }
+}
+
+/// The elements of an array, all of one type.
+#[derive(Clone, Copy)]
+pub struct Array<'a> {
+    properties: Properties<'a>,
+    place: &'a Place,
+    property: u16,
+    start: u32,
+    count: u32,
+    child: u32,
+}
+
+impl<'a> Array<'a> {
+    /// How many elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The array's property.
+    pub fn property(&self) -> Option<&'a Property> {
+        self.properties.schema().properties.get(usize::from(self.property))
+    }
+
+    /// How the elements are shown.
+    #[inline]
+    pub fn format(&self) -> Format {
+        self.place.format
+    }
+
+    /// The element of an index.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<Value<'a>> {
+        let index = u32::try_from(index).ok().filter(|index| *index < self.count)?;
+        let place = self.place;
+        let payload = self.properties.payload;
+        let fixed = || self.start.saturating_add(index.saturating_mul(place.size));
+        let nested = |start, slots| {
+            Value::Struct(Struct { properties: self.properties, frame: place.frame, start, slots })
+        };
+        let read = |start: u32, end: u32| {
+            let bytes = payload.get(start as usize..end as usize)?;
+            Some(Value::read(place.read, bytes, self.properties.clock))
+        };
+        match place.shape {
+            Shape::FixedArray | Shape::SlotArray => read(fixed(), fixed().saturating_add(place.size)),
+            Shape::SlotElements => {
+                let slot = self.properties.located.slot(self.child.saturating_add(index));
+                read(slot.start, slot.end)
+            }
+            Shape::StructArray | Shape::SlotStructArray => Some(nested(fixed(), 0)),
+            Shape::SlotStructs => {
+                let plan = self.properties.compiled.layout.plan(self.properties.located.pointer);
+                let stride = u32::from(plan.frame(place.frame).slots) + 1;
+                let own = self.child.saturating_add(index.saturating_mul(stride));
+                Some(nested(self.properties.located.slot(own).start, own.saturating_add(1)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The elements.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
+        let array = *self;
+        (0..array.len()).map_while(move |index| array.get(index))
+    }
+
+    /// The bytes of all elements, if each takes a fixed number of bytes.
+    pub fn as_bytes(&self) -> Option<&'a [u8]> {
+        match self.place.shape {
+            Shape::FixedArray | Shape::SlotArray | Shape::StructArray | Shape::SlotStructArray => {
+                let bytes = self.count.saturating_mul(self.place.size) as usize;
+                self.properties.payload.get(self.start as usize..)?.get(..bytes)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Array<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}

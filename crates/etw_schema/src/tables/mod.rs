@@ -1,0 +1,3 @@
+//! Constant tables.
+
+pub(crate) mod errors;

@@ -1,0 +1,71 @@
+//! Network addresses as text.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use etw_event::Fields;
+
+use super::number::{Small, put_hex_digits, write_bytes};
+use super::{TextOut, write_decimal};
+use crate::value::socket_address;
+
+/// `192.168.0.1`.
+pub(super) fn write_ipv4(out: &mut impl TextOut, address: Ipv4Addr) {
+    for (index, part) in address.octets().into_iter().enumerate() {
+        if index != 0 {
+            out.put(".");
+        }
+        write_decimal(out, part.into());
+    }
+}
+
+/// By RFC 5952, as the standard library writes it.
+pub(super) fn write_ipv6(out: &mut impl TextOut, address: Ipv6Addr) {
+    out.put(Small::of(format_args!("{address}")).as_str());
+}
+
+/// `00-15-5D-01-02-03`.
+pub(super) fn write_mac(out: &mut impl TextOut, bytes: &[u8]) {
+    for (index, byte) in bytes.iter().enumerate() {
+        if index != 0 {
+            out.put("-");
+        }
+        put_hex_digits(out, (*byte).into(), 2, true);
+    }
+}
+
+/// A SOCKADDR: IPv4 and IPv6 with their port unless it is 0, link-level addresses as MAC address, else the bytes.
+pub(super) fn write_socket_address(out: &mut impl TextOut, bytes: &[u8]) {
+    match socket_address(bytes) {
+        Some(SocketAddr::V4(address)) => {
+            write_ipv4(out, *address.ip());
+            if address.port() != 0 {
+                out.put(":");
+                write_decimal(out, address.port().into());
+            }
+        }
+        Some(SocketAddr::V6(address)) => {
+            let bracketed = address.port() != 0;
+            if bracketed {
+                out.put("[");
+            }
+            write_ipv6(out, *address.ip());
+            if address.scope_id() != 0 {
+                out.put("%");
+                write_decimal(out, address.scope_id().into());
+            }
+            if bracketed {
+                out.put("]:");
+                write_decimal(out, address.port().into());
+            }
+        }
+        None => match link_address(bytes) {
+            Some(address) => write_mac(out, address),
+            None => write_bytes(out, bytes),
+        },
+    }
+}
+
+/// The address in a link-level SOCKADDR (family 33): `SOCKADDR_DL` without interface name, six bytes from offset 8.
+fn link_address(bytes: &[u8]) -> Option<&[u8]> {
+    if bytes.u16_at(0)? != 33 { None } else { bytes.get(8..14) }
+}

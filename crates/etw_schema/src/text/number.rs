@@ -1,0 +1,225 @@
+//! Numbers, bytes and durations as text.
+
+use std::fmt::{self, Write};
+
+use super::TextOut;
+
+/// Appends ASCII bytes.
+#[inline]
+pub(super) fn put_ascii(out: &mut impl TextOut, bytes: &[u8]) {
+    out.put(std::str::from_utf8(bytes).unwrap_or_default());
+}
+
+/// Appends a number in decimal.
+#[inline]
+pub fn write_decimal(out: &mut impl TextOut, number: u64) {
+    write_decimal_padded(out, number, 1);
+}
+
+/// Appends a signed number in decimal.
+#[inline]
+pub fn write_signed(out: &mut impl TextOut, number: i64) {
+    if number < 0 {
+        out.put("-");
+    }
+    write_decimal(out, number.unsigned_abs());
+}
+
+/// Appends a number in decimal with at least `width` digits (at most 20).
+pub(super) fn write_decimal_padded(out: &mut impl TextOut, mut number: u64, width: usize) {
+    const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
+5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+    let mut digits = [b'0'; 20];
+    let mut at = 20;
+    while number >= 100 {
+        let pair = (number % 100) as usize * 2;
+        number /= 100;
+        at -= 2;
+        digits[at] = PAIRS[pair];
+        digits[at + 1] = PAIRS[pair + 1];
+    }
+    if number >= 10 {
+        let pair = number as usize * 2;
+        at -= 2;
+        digits[at] = PAIRS[pair];
+        digits[at + 1] = PAIRS[pair + 1];
+    } else {
+        at -= 1;
+        digits[at] = b'0' + number as u8;
+    }
+    put_ascii(out, &digits[at.min(20 - width.clamp(1, 20))..]);
+}
+
+/// Appends `0x` and upper-case hexadecimal digits without padding.
+#[inline]
+pub fn write_hex(out: &mut impl TextOut, number: u64) {
+    out.put("0x");
+    put_hex_digits(out, number, 1, true);
+}
+
+/// Appends hexadecimal digits, at least `width` (at most 16).
+pub(super) fn put_hex_digits(out: &mut impl TextOut, mut number: u64, width: usize, upper: bool) {
+    let table: &[u8; 16] = if upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
+    let mut digits = [b'0'; 16];
+    let mut at = 16;
+    while number != 0 {
+        at -= 1;
+        digits[at] = table[(number & 15) as usize];
+        number >>= 4;
+    }
+    put_ascii(out, &digits[at.min(16 - width.clamp(1, 16))..]);
+}
+
+/// Appends `0x` and the bytes in upper-case hexadecimal; nothing for no bytes.
+pub(super) fn write_bytes(out: &mut impl TextOut, bytes: &[u8]) {
+    if bytes.is_empty() {
+        return;
+    }
+    out.put("0x");
+    for chunk in bytes.chunks(32) {
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(chunk) {
+            const TABLE: &[u8; 16] = b"0123456789ABCDEF";
+            *pair = [TABLE[usize::from(byte >> 4)], TABLE[usize::from(byte & 15)]];
+        }
+        put_ascii(out, &digits[..2 * chunk.len()]);
+    }
+}
+
+/// Appends 100 ns units as `1~02:03:04.0000005`, days before the tilde, which are left out when there are none.
+pub(super) fn write_duration(out: &mut impl TextOut, units: i64) {
+    let mut left = units.unsigned_abs();
+    let mut part = |size: u64| {
+        let part = left / size;
+        left %= size;
+        part
+    };
+    const SECOND: u64 = 10_000_000;
+    let (days, hours) = (part(86_400 * SECOND), part(3600 * SECOND));
+    let (minutes, seconds) = (part(60 * SECOND), part(SECOND));
+    if units < 0 {
+        out.put("-");
+    }
+    if days != 0 {
+        write_decimal(out, days);
+        out.put("~");
+    }
+    write_decimal_padded(out, hours, 2);
+    out.put(":");
+    write_decimal_padded(out, minutes, 2);
+    out.put(":");
+    write_decimal_padded(out, seconds, 2);
+    out.put(".");
+    write_decimal_padded(out, left, 7);
+}
+
+/// A small text on the stack.
+pub(super) struct Small {
+    bytes: [u8; 64],
+    len: usize,
+}
+
+impl Small {
+    pub(super) fn of(text: fmt::Arguments<'_>) -> Small {
+        let mut small = Small { bytes: [0; 64], len: 0 };
+        // What does not fit is cut; nothing that is written so is longer.
+        let _ = small.write_fmt(text);
+        small
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        std::str::from_utf8(self.bytes.get(..self.len).unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+impl Write for Small {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.len + text.len();
+        self.bytes.get_mut(self.len..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}
+
+/// Appends a floating-point number as C's `%g` does: six significant digits, without trailing zeros.
+pub fn write_float(out: &mut impl TextOut, number: f64) {
+    if number.is_nan() {
+        return out.put("nan");
+    }
+    if number.is_infinite() {
+        return out.put(if number < 0.0 { "-inf" } else { "inf" });
+    }
+    let scientific = Small::of(format_args!("{number:.5e}"));
+    let (mantissa, exponent) = scientific.as_str().split_once('e').unwrap_or(("0", "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if !(-4..6).contains(&exponent) {
+        out.put(without_zeros(mantissa));
+        out.put(if exponent < 0 { "e-" } else { "e+" });
+        return write_decimal_padded(out, exponent.unsigned_abs().into(), 2);
+    }
+    let decimals = (5 - exponent) as usize;
+    out.put(without_zeros(Small::of(format_args!("{number:.decimals$}")).as_str()));
+}
+
+fn without_zeros(number: &str) -> &str {
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers() {
+        let check = |number: u64, decimal: &str, hex: &str| {
+            let (mut a, mut b) = (String::new(), String::new());
+            write_decimal(&mut a, number);
+            write_hex(&mut b, number);
+            assert_eq!((a.as_str(), b.as_str()), (decimal, hex));
+        };
+        check(0, "0", "0x0");
+        check(9, "9", "0x9");
+        check(10, "10", "0xA");
+        check(100, "100", "0x64");
+        check(12345, "12345", "0x3039");
+        check(u64::MAX, "18446744073709551615", "0xFFFFFFFFFFFFFFFF");
+        let mut signed = String::new();
+        write_signed(&mut signed, i64::MIN);
+        assert_eq!(signed, i64::MIN.to_string());
+    }
+
+    #[test]
+    fn floats_as_percent_g() {
+        let check = |number: f64, text: &str| {
+            let mut out = String::new();
+            write_float(&mut out, number);
+            assert_eq!(out, text);
+        };
+        check(0.0, "0");
+        check(-0.0, "-0");
+        check(1.0, "1");
+        check(100000.0, "100000");
+        check(1000000.0, "1e+06");
+        check(999999.5, "1e+06");
+        check(123456.7, "123457");
+        check(0.0001, "0.0001");
+        check(0.00001, "1e-05");
+        check(std::f64::consts::PI, "3.14159");
+        check(-2.5e-300, "-2.5e-300");
+        check(f64::NAN, "nan");
+        check(f64::NEG_INFINITY, "-inf");
+    }
+
+    #[test]
+    fn durations_and_bytes() {
+        let mut out = String::new();
+        write_duration(&mut out, 86_400 * 10_000_000 + 2 * 36_000_000_000 + 5);
+        assert_eq!(out, "1~02:00:00.0000005");
+        out.clear();
+        write_duration(&mut out, -10_000_000);
+        assert_eq!(out, "-00:00:01.0000000");
+        out.clear();
+        write_bytes(&mut out, &[0xAB; 33]);
+        assert_eq!(out, format!("0x{}", "AB".repeat(33)));
+    }
+}

@@ -1,0 +1,425 @@
+//! Values of properties, borrowed from the payload, and their conversion to Rust's types.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+
+use etw_event::{Fields, FileTime, Guid, PointerSize, Sid, Ticks};
+
+use crate::layout::Read;
+use crate::properties::{Array, Struct};
+use crate::text;
+
+/// A property's value, borrowed from the payload.
+///
+/// The variant follows from in-type and out-type: an out-type that reads the bytes differently (port, truth value,
+/// character, address) decides; one that only shows them differently (hexadecimal, process id, …) does not.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Value<'a> {
+    /// Nothing: the null in-type, a classic SID that is not there, or a value whose bytes make no sense.
+    Null,
+    /// 8-bit signed.
+    I8(i8),
+    /// 8-bit unsigned.
+    U8(u8),
+    /// 16-bit signed.
+    I16(i16),
+    /// 16-bit unsigned; a port in host order.
+    U16(u16),
+    /// 32-bit signed.
+    I32(i32),
+    /// 32-bit unsigned.
+    U32(u32),
+    /// 64-bit signed.
+    I64(i64),
+    /// 64-bit unsigned.
+    U64(u64),
+    /// 32-bit floating point.
+    F32(f32),
+    /// 64-bit floating point.
+    F64(f64),
+    /// A truth value, of 1 to 8 bytes.
+    Bool(bool),
+    /// A pointer or size, of the event's pointer size.
+    Pointer(u64, PointerSize),
+    /// UTF-16 little-endian, of an even number of bytes, without terminator.
+    Utf16(&'a [u8]),
+    /// 8-bit text without terminator: UTF-8 if it is valid as such, otherwise Windows-1252.
+    Ansi(&'a [u8]),
+    /// One UTF-16 code unit.
+    Char16(u16),
+    /// One 8-bit character.
+    Char8(u8),
+    /// GUID.
+    Guid(Guid),
+    /// FILETIME.
+    FileTime(FileTime),
+    /// SYSTEMTIME, valid or not; [`SystemTime::to_filetime`] tells.
+    SystemTime(SystemTime),
+    /// A reading of the session's raw clock, with the time it stands for.
+    RawTime(Ticks, FileTime),
+    /// SID.
+    Sid(Sid<'a>),
+    /// Bytes.
+    Binary(&'a [u8]),
+    /// IPv4 address.
+    Ipv4(Ipv4Addr),
+    /// IPv6 address.
+    Ipv6(Ipv6Addr),
+    /// SOCKADDR, as it lies in memory.
+    SocketAddress(&'a [u8]),
+    /// Elements of one type, which may be structs.
+    Array(Array<'a>),
+    /// Members.
+    Struct(Struct<'a>),
+}
+
+/// SYSTEMTIME: civil time by parts (`minwinbase.h`); which zone is the provider's business.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SystemTime {
+    /// Year.
+    pub year: u16,
+    /// Month, 1 to 12.
+    pub month: u16,
+    /// Day of the week, 0 is Sunday.
+    pub day_of_week: u16,
+    /// Day, 1 to 31.
+    pub day: u16,
+    /// Hour.
+    pub hour: u16,
+    /// Minute.
+    pub minute: u16,
+    /// Second.
+    pub second: u16,
+    /// Millisecond.
+    pub millisecond: u16,
+}
+
+impl SystemTime {
+    fn parse(bytes: &[u8]) -> Option<SystemTime> {
+        let part = |index: usize| bytes.u16_at(2 * index);
+        Some(SystemTime {
+            year: part(0)?,
+            month: part(1)?,
+            day_of_week: part(2)?,
+            day: part(3)?,
+            hour: part(4)?,
+            minute: part(5)?,
+            second: part(6)?,
+            millisecond: part(7)?,
+        })
+    }
+
+    /// The same as a FILETIME, taking the parts as UTC; `None` if a part is out of its range.
+    pub fn to_filetime(self) -> Option<FileTime> {
+        let small = |part: u16| u8::try_from(part).ok();
+        if self.millisecond > 999 {
+            return None;
+        }
+        FileTime::from_civil(
+            self.year.into(),
+            small(self.month)?,
+            small(self.day)?,
+            small(self.hour)?,
+            small(self.minute)?,
+            small(self.second)?,
+            u32::from(self.millisecond) * 10_000,
+        )
+    }
+}
+
+impl<'a> Value<'a> {
+    /// Reads a value from exactly its bytes.
+    #[inline]
+    pub(crate) fn read(read: Read, bytes: &'a [u8], clock: &etw_event::Clock) -> Value<'a> {
+        Value::try_read(read, bytes, clock).unwrap_or(Value::Null)
+    }
+
+    #[inline]
+    fn try_read(read: Read, bytes: &'a [u8], clock: &etw_event::Clock) -> Option<Value<'a>> {
+        let even = bytes.get(..bytes.len() & !1).unwrap_or_default();
+        Some(match read {
+            Read::Null => Value::Null,
+            Read::I8 => Value::I8(bytes.u8_at(0)? as i8),
+            Read::U8 => Value::U8(bytes.u8_at(0)?),
+            Read::I16 => Value::I16(bytes.u16_at(0)? as i16),
+            Read::U16 => Value::U16(bytes.u16_at(0)?),
+            Read::I32 => Value::I32(bytes.u32_at(0)? as i32),
+            Read::U32 => Value::U32(bytes.u32_at(0)?),
+            Read::I64 => Value::I64(bytes.i64_at(0)?),
+            Read::U64 => Value::U64(bytes.u64_at(0)?),
+            Read::F32 => Value::F32(f32::from_bits(bytes.u32_at(0)?)),
+            Read::F64 => Value::F64(f64::from_bits(bytes.u64_at(0)?)),
+            Read::Bool => Value::Bool(bytes.iter().any(|byte| *byte != 0)),
+            Read::Guid => Value::Guid(bytes.guid_at(0)?),
+            Read::Pointer if bytes.len() == 4 => Value::Pointer(bytes.u32_at(0)?.into(), PointerSize::Four),
+            Read::Pointer => Value::Pointer(bytes.u64_at(0)?, PointerSize::Eight),
+            Read::SignedPointer if bytes.len() == 4 => Value::I32(bytes.u32_at(0)? as i32),
+            Read::SignedPointer => Value::I64(bytes.i64_at(0)?),
+            Read::FileTime => Value::FileTime(FileTime(bytes.i64_at(0)?)),
+            Read::SystemTime => Value::SystemTime(SystemTime::parse(bytes)?),
+            Read::Ticks => {
+                let ticks = Ticks(bytes.i64_at(0)?);
+                Value::RawTime(ticks, clock.to_filetime(ticks))
+            }
+            Read::Sid => Value::Sid(Sid::parse(bytes)?),
+            Read::Utf16 => Value::Utf16(even),
+            Read::Utf16Padded => Value::Utf16(text::until_nul16(even)),
+            Read::Ansi => Value::Ansi(bytes),
+            Read::AnsiPadded => Value::Ansi(text::until_nul(bytes)),
+            Read::Binary => Value::Binary(bytes),
+            Read::Ipv4 => match bytes.array_at::<4>(0) {
+                Some(address) if bytes.len() == 4 => Value::Ipv4(Ipv4Addr::from(address)),
+                _ => Value::Binary(bytes),
+            },
+            Read::Ipv6 => match bytes.array_at::<16>(0) {
+                Some(address) if bytes.len() == 16 => Value::Ipv6(Ipv6Addr::from(address)),
+                _ => Value::Binary(bytes),
+            },
+            Read::SocketAddress => Value::SocketAddress(bytes),
+            Read::Port => Value::U16(bytes.u16_at(0)?.swap_bytes()),
+            Read::Char8 => Value::Char8(bytes.u8_at(0)?),
+            Read::Char16 => Value::Char16(bytes.u16_at(0)?),
+        })
+    }
+
+    /// The name of the value's kind, for messages.
+    pub const fn kind_name(&self) -> &'static str {
+        match self {
+            Value::Null => "null",
+            Value::I8(_) => "Int8",
+            Value::U8(_) => "UInt8",
+            Value::I16(_) => "Int16",
+            Value::U16(_) => "UInt16",
+            Value::I32(_) => "Int32",
+            Value::U32(_) => "UInt32",
+            Value::I64(_) => "Int64",
+            Value::U64(_) => "UInt64",
+            Value::F32(_) => "Float",
+            Value::F64(_) => "Double",
+            Value::Bool(_) => "Boolean",
+            Value::Pointer(..) => "Pointer",
+            Value::Utf16(_) => "UnicodeString",
+            Value::Ansi(_) => "AnsiString",
+            Value::Char16(_) => "UnicodeChar",
+            Value::Char8(_) => "AnsiChar",
+            Value::Guid(_) => "GUID",
+            Value::FileTime(_) => "FILETIME",
+            Value::SystemTime(_) => "SYSTEMTIME",
+            Value::RawTime(..) => "raw time",
+            Value::Sid(_) => "SID",
+            Value::Binary(_) => "Binary",
+            Value::Ipv4(_) => "IPv4",
+            Value::Ipv6(_) => "IPv6",
+            Value::SocketAddress(_) => "SocketAddress",
+            Value::Array(_) => "array",
+            Value::Struct(_) => "struct",
+        }
+    }
+
+    /// The value as an integer: integers, pointers, characters, truth values (0 or 1), and times (FILETIME units, raw
+    /// ticks).
+    #[inline]
+    pub const fn as_integer(&self) -> Option<i128> {
+        Some(match *self {
+            Value::I8(value) => value as i128,
+            Value::U8(value) | Value::Char8(value) => value as i128,
+            Value::I16(value) => value as i128,
+            Value::U16(value) | Value::Char16(value) => value as i128,
+            Value::I32(value) => value as i128,
+            Value::U32(value) => value as i128,
+            Value::I64(value) => value as i128,
+            Value::U64(value) | Value::Pointer(value, _) => value as i128,
+            Value::Bool(value) => value as i128,
+            Value::FileTime(value) => value.0 as i128,
+            Value::RawTime(ticks, _) => ticks.0 as i128,
+            _ => return None,
+        })
+    }
+
+    /// The value's integer bits, zero-extended from the value's own width; what maps and hexadecimal show.
+    #[inline]
+    pub const fn as_bits(&self) -> Option<u64> {
+        Some(match *self {
+            Value::I8(value) => value as u8 as u64,
+            Value::U8(value) | Value::Char8(value) => value as u64,
+            Value::I16(value) => value as u16 as u64,
+            Value::U16(value) | Value::Char16(value) => value as u64,
+            Value::I32(value) => value as u32 as u64,
+            Value::U32(value) => value as u64,
+            Value::I64(value) => value as u64,
+            Value::U64(value) | Value::Pointer(value, _) => value,
+            Value::Bool(value) => value as u64,
+            _ => return None,
+        })
+    }
+
+    /// The text of a string; borrowed where the payload holds it as UTF-8.
+    pub fn as_text(&self) -> Option<Cow<'a, str>> {
+        match *self {
+            Value::Utf16(bytes) => {
+                let mut out = String::with_capacity(bytes.len() / 2);
+                text::write_utf16(&mut out, bytes);
+                Some(Cow::Owned(out))
+            }
+            Value::Ansi(bytes) => Some(match std::str::from_utf8(bytes) {
+                Ok(text) => Cow::Borrowed(text),
+                Err(_) => {
+                    let mut out = String::with_capacity(bytes.len() + 8);
+                    text::write_ansi(&mut out, bytes);
+                    Cow::Owned(out)
+                }
+            }),
+            Value::Char8(_) | Value::Char16(_) => {
+                let mut out = String::new();
+                text::write_character(&mut out, self.as_bits()? as u16);
+                Some(Cow::Owned(out))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a [`Value`] can be converted to by [`Properties::get`](crate::Properties::get).
+///
+/// | type | from |
+/// |---|---|
+/// | `u8` … `u64`, `usize`, `i8` … `i64`, `isize`, `u128`, `i128` | every integer, pointer, character, truth value (0, 1), FILETIME and raw time whose *value* the type can hold, whatever the width and sign of either |
+/// | `bool` | truth values only |
+/// | `f32` | `Float` |
+/// | `f64` | `Float`, `Double` |
+/// | `String`, `Cow<str>` | strings and characters; lone surrogates become U+FFFD, 8-bit text that is not UTF-8 is read as Windows-1252 |
+/// | `&[u8]`, `Vec<u8>` | binary, socket addresses; a SID's bytes |
+/// | [`Guid`] | GUIDs |
+/// | [`FileTime`] | FILETIME, valid SYSTEMTIME, raw time |
+/// | [`Sid`] | SIDs |
+/// | `Ipv4Addr`, `Ipv6Addr`, [`IpAddr`] | IP addresses |
+/// | [`SocketAddr`] | socket addresses of IPv4 and IPv6 |
+/// | [`Array`], [`Struct`], [`Value`] | as they are |
+/// | `Vec<T>` | arrays of what converts to `T` |
+/// | `Option<T>` | null becomes `None` |
+pub trait FromValue<'a>: Sized {
+    /// What the conversion gives, for messages.
+    const NAME: &'static str;
+
+    /// Converts; `None` if the value is not of a convertible kind, or out of range.
+    fn from_value(value: Value<'a>) -> Option<Self>;
+}
+
+macro_rules! from_integers {
+    ($($type:ident)*) => {
+        $(impl<'a> FromValue<'a> for $type {
+            const NAME: &'static str = stringify!($type);
+
+            #[inline]
+            fn from_value(value: Value<'a>) -> Option<$type> {
+                $type::try_from(value.as_integer()?).ok()
+            }
+        })*
+    };
+}
+from_integers!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
+
+macro_rules! from_variants {
+    ($($type:ty, $name:literal: $($pattern:pat => $result:expr),+;)*) => {
+        $(impl<'a> FromValue<'a> for $type {
+            const NAME: &'static str = $name;
+
+            #[inline]
+            fn from_value(value: Value<'a>) -> Option<$type> {
+                match value { $($pattern => $result,)+ _ => None }
+            }
+        })*
+    };
+}
+from_variants! {
+    bool, "bool": Value::Bool(value) => Some(value);
+    f32, "f32": Value::F32(value) => Some(value);
+    f64, "f64": Value::F32(value) => Some(value.into()), Value::F64(value) => Some(value);
+    &'a [u8], "bytes":
+        Value::Binary(bytes) | Value::SocketAddress(bytes) => Some(bytes),
+        Value::Sid(sid) => Some(sid.as_bytes());
+    Guid, "GUID": Value::Guid(guid) => Some(guid);
+    FileTime, "time":
+        Value::FileTime(time) | Value::RawTime(_, time) => Some(time),
+        Value::SystemTime(time) => time.to_filetime();
+    SystemTime, "SYSTEMTIME": Value::SystemTime(time) => Some(time);
+    Ticks, "raw time": Value::RawTime(ticks, _) => Some(ticks);
+    Sid<'a>, "SID": Value::Sid(sid) => Some(sid);
+    Ipv4Addr, "IPv4 address": Value::Ipv4(address) => Some(address);
+    Ipv6Addr, "IPv6 address": Value::Ipv6(address) => Some(address);
+    IpAddr, "IP address":
+        Value::Ipv4(address) => Some(address.into()),
+        Value::Ipv6(address) => Some(address.into());
+    SocketAddr, "socket address": Value::SocketAddress(bytes) => socket_address(bytes);
+    Array<'a>, "array": Value::Array(array) => Some(array);
+    Struct<'a>, "struct": Value::Struct(members) => Some(members);
+}
+
+impl<'a> FromValue<'a> for Value<'a> {
+    const NAME: &'static str = "value";
+
+    #[inline]
+    fn from_value(value: Value<'a>) -> Option<Value<'a>> {
+        Some(value)
+    }
+}
+
+impl<'a> FromValue<'a> for String {
+    const NAME: &'static str = "text";
+
+    fn from_value(value: Value<'a>) -> Option<String> {
+        value.as_text().map(Cow::into_owned)
+    }
+}
+
+impl<'a> FromValue<'a> for Cow<'a, str> {
+    const NAME: &'static str = "text";
+
+    fn from_value(value: Value<'a>) -> Option<Cow<'a, str>> {
+        value.as_text()
+    }
+}
+
+impl<'a, T: FromValue<'a>> FromValue<'a> for Option<T> {
+    const NAME: &'static str = T::NAME;
+
+    fn from_value(value: Value<'a>) -> Option<Option<T>> {
+        match value {
+            Value::Null => Some(None),
+            value => T::from_value(value).map(Some),
+        }
+    }
+}
+
+impl<'a, T: FromValue<'a>> FromValue<'a> for Vec<T> {
+    const NAME: &'static str = "array";
+
+    fn from_value(value: Value<'a>) -> Option<Vec<T>> {
+        match value {
+            Value::Array(array) => array.iter().map(T::from_value).collect(),
+            // Bytes convert to Vec<u8> as well.
+            Value::Binary(bytes) | Value::SocketAddress(bytes) => {
+                bytes.iter().map(|byte| T::from_value(Value::U8(*byte))).collect()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A SOCKADDR of IPv4 (family 2) or IPv6 (23).
+///
+/// Source: `SOCKADDR_IN`, `SOCKADDR_IN6` (`ws2def.h`): family, big-endian port, address.
+pub(crate) fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let port = bytes.u16_at(2)?.swap_bytes();
+    match bytes.u16_at(0)? {
+        2 => Some(SocketAddrV4::new(Ipv4Addr::from(bytes.array_at::<4>(4)?), port).into()),
+        23 => {
+            let flow = bytes.u32_at(4)?.swap_bytes();
+            let address = Ipv6Addr::from(bytes.array_at::<16>(8)?);
+            let scope = bytes.u32_at(24).unwrap_or(0);
+            Some(SocketAddrV6::new(address, port, flow, scope).into())
+        }
+        _ => None,
+    }
+}
