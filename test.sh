@@ -6,8 +6,8 @@
 # Real traces are looked for in $OPENETW_DATA or ../shared; tests that need them say so and skip where there are none.
 # RUN_SLOW_TESTS=1 adds the tests that take minutes.
 set -eu
+. "$(dirname "$0")/scripts/install.sh"
 cd "$(dirname "$0")"
-. scripts/install.sh
 
 need_compiler c++
 need_rust

@@ -2,7 +2,7 @@
 # Everything that is already there is left alone, so that a second run needs no network.
 
 # The oldest Rust that builds the workspace: `rust-version` in Cargo.toml.
-msrv=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+msrv=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/Cargo.toml")
 
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }

@@ -48,11 +48,22 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         // A second for one small input and 512 MiB are far above what any parser may take.
         command.args(["-max_len=65536", "-timeout=5", "-rss_limit_mb=512", "-print_final_stats=1"]);
         if options.quiet {
-            command.arg("-verbosity=0");
+            eprintln!("{target}: {}", statistics(&shell::output_of_both(&mut command)?));
+        } else {
+            shell::run(&mut command)?;
         }
-        shell::run(&mut command)?;
     }
     Ok(())
+}
+
+/// What libFuzzer's last lines say, in one line.
+fn statistics(text: &str) -> String {
+    let value = |name: &str| {
+        let mut values = text.lines().filter_map(|line| line.strip_prefix("stat::")?.strip_prefix(name));
+        values.next().map_or("?", |rest| rest.trim_start_matches(':').trim())
+    };
+    let (runs, rate) = (value("number_of_executed_units"), value("average_exec_per_sec"));
+    format!("{runs} runs, {rate} a second, peak {} MiB", value("peak_rss_mb"))
 }
 
 /// Writes the seeds of every target anew.

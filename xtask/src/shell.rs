@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -42,12 +42,23 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 
 /// Runs a command and answers what it printed; an exit status other than 0 is an error with what it said.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
+    Ok(String::from_utf8_lossy(&finished(command)?.stdout).into_owned())
+}
+
+/// As [`output`], with what it said on stderr behind what it printed.
+pub(crate) fn output_of_both(command: &mut Command) -> Result<String> {
+    let Output { mut stdout, stderr, .. } = finished(command)?;
+    stdout.extend(stderr);
+    Ok(String::from_utf8_lossy(&stdout).into_owned())
+}
+
+fn finished(command: &mut Command) -> Result<Output> {
     let text = text(command);
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {text}"))?;
     if !output.status.success() {
         bail!("{text} failed: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok(output)
 }
 
 /// Whether a command runs and ends with exit status 0.

@@ -1,0 +1,50 @@
+"""What the scripts of all peers share: arguments, the clock, the report."""
+
+import argparse
+import json
+import time
+
+
+def arguments(description):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("file", help="trace file to read")
+    parser.add_argument("--decode", action="store_true", help="time the decoding of payloads, too")
+    parser.add_argument("--times", action="store_true", help="find the first and last raw time stamp, too")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop each pass after this time")
+    return parser.parse_args()
+
+
+class Pass:
+    """One timed pass over a file's events: counts, and knows when its time is up."""
+
+    def __init__(self, limit_seconds):
+        self.events = 0
+        self.failures = {}
+        self.limit_seconds = limit_seconds
+        self.start = time.perf_counter()
+        self.seconds = 0.0
+        self.complete = True
+
+    def count(self):
+        """Counts an event; False when the pass is to stop."""
+        self.events += 1
+        if self.events % 256 == 0 and time.perf_counter() - self.start > self.limit_seconds:
+            self.complete = False
+        return self.complete
+
+    def fail(self, error):
+        name = type(error).__name__
+        self.failures[name] = self.failures.get(name, 0) + 1
+
+    def done(self):
+        self.seconds = time.perf_counter() - self.start
+        return {
+            "events": self.events,
+            "seconds": self.seconds,
+            "complete": self.complete,
+            "failures": self.failures,
+        }
+
+
+def report(**values):
+    print(json.dumps(values))

@@ -1,0 +1,68 @@
+"""Reads a trace file with dissect.etl and prints what it found as JSON."""
+
+from common import Pass, arguments, report
+from dissect.etl import ETL
+
+HEADER = {
+    "buffer_size": "BufferSize",
+    "number_of_processors": "NumberOfProcessors",
+    "end_time": "EndTime",
+    "timer_resolution": "TimerResolution",
+    "log_file_mode": "LogFileMode",
+    "buffers_written": "BuffersWritten",
+    "pointer_size": "PointerSize",
+    "events_lost": "EventsLost",
+    "cpu_speed_in_mhz": "CpuSpeedInMHz",
+    "boot_time": "BootTime",
+    "perf_freq": "PerfFreq",
+    "start_time": "StartTime",
+    "clock_type": "ReservedFlags",
+    "buffers_lost": "BufferLost",
+}
+
+
+def main():
+    args = arguments(__doc__)
+    with open(args.file, "rb") as file:
+        etl = ETL(file)
+        header = {ours: int(getattr(etl.logfile_header.header, theirs)) for ours, theirs in HEADER.items()}
+        header["logger_name"] = etl.logfile_header.logger_name
+        result = {"reader": "dissect.etl", "header": header}
+
+        # The reader keeps every buffer it has seen, so each pass opens the file anew.
+        iterating = Pass(args.seconds)
+        try:
+            for _ in ETL(file):
+                if not iterating.count():
+                    break
+        except Exception as error:  # noqa: BLE001 - whatever the peer throws, its count so far stands
+            iterating.fail(error)
+        result["iterate"] = iterating.done()
+
+        if args.times:
+            first, last = None, None
+            for record in ETL(file):
+                ticks = record.header.time_delta
+                if ticks is not None:
+                    first = ticks if first is None else min(first, ticks)
+                    last = ticks if last is None else max(last, ticks)
+            result["first_ticks"], result["last_ticks"] = first, last
+            if first is not None:
+                result["first_time"] = etl.get_filetime_for_event(first)
+                result["last_time"] = etl.get_filetime_for_event(last)
+
+        if args.decode:
+            decoding = Pass(args.seconds)
+            for record in ETL(file):
+                try:
+                    record.event.event_values()
+                    record.header.timestamp
+                except Exception as error:  # noqa: BLE001
+                    decoding.fail(error)
+                if not decoding.count():
+                    break
+            result["decode"] = decoding.done()
+    report(**result)
+
+
+main()

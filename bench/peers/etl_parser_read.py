@@ -1,0 +1,98 @@
+"""Reads a trace file with etl-parser and prints what it found as JSON.
+
+That reader leaves out the records of the first buffer. It knows no MESSAGE records with a time of their own, no INSTANCE
+records and no compressed buffers. Its decoding of manifest events fails on its own GUIDs.
+"""
+
+from common import Pass, arguments, report
+from etl.etl import ChunkParser, build_from_stream
+from etl.event import Event
+from etl.perf import PerfInfo
+from etl.system import System
+from etl.trace import Trace
+from etl.wintrace import WinTrace
+
+# Its layout of the log file header lacks the four bytes of padding behind the time zone, so what follows it (boot time,
+# frequency, start time, clock, names) is not what the file says and is left out here.
+HEADER = {
+    "buffer_size": "BufferSize",
+    "number_of_processors": "NumberOfProcessors",
+    "end_time": "EndTime",
+    "timer_resolution": "TimerResolution",
+    "log_file_mode": "LogFileMode",
+    "buffers_written": "BuffersWritten",
+    "pointer_size": "PointerSize",
+    "events_lost": "EventsLost",
+    "cpu_speed_in_mhz": "CPUSpeed",
+}
+
+TICKS = {
+    "EventRecord": lambda value: value.event_header.timestamp,
+    "TraceRecord": lambda value: value.event_header.timestamp,
+    "SystemTraceRecord": lambda value: value.system_header.system_time,
+    "PerfInfoTraceRecord": lambda value: value.timestamp,
+}
+
+
+def decode(record):
+    kind, value = record.type, record.value
+    if kind == "EventRecord":
+        event = Event(value)
+        try:
+            return event.parse_tracelogging()
+        except Exception:  # noqa: BLE001 - that is how its own example tells the two apart
+            return event.parse_etw()
+    if kind == "SystemTraceRecord":
+        return System(value).get_mof()
+    if kind == "PerfInfoTraceRecord":
+        return PerfInfo(value).get_mof()
+    if kind == "WinTraceRecord":
+        return WinTrace(value).parse_etw()
+    return Trace(value).get_process_id()
+
+
+def records(file, failures):
+    for chunk in file.chunks:
+        try:
+            parsed = ChunkParser.parse(chunk.payload)
+        except Exception as error:  # noqa: BLE001
+            failures.fail(error)
+            continue
+        yield from parsed
+
+
+def main():
+    args = arguments(__doc__)
+    with open(args.file, "rb") as file:
+        data = file.read()
+
+    iterating = Pass(args.seconds)
+    etl = build_from_stream(data)
+    first, last = None, None
+    for record in records(etl, iterating):
+        if args.times and record.type in TICKS:
+            ticks = TICKS[record.type](record.value)
+            first = ticks if first is None else min(first, ticks)
+            last = ticks if last is None else max(last, ticks)
+        if not iterating.count():
+            break
+    source = etl.get_header().source
+    header = {ours: int(getattr(source, theirs)) for ours, theirs in HEADER.items()}
+    result = {"reader": "etl-parser", "header": header, "iterate": iterating.done()}
+    if args.times:
+        result["first_ticks"], result["last_ticks"] = first, last
+
+    if args.decode:
+        decoding = Pass(args.seconds)
+        for record in records(build_from_stream(data), decoding):
+            try:
+                decode(record)
+            except Exception as error:  # noqa: BLE001
+                decoding.fail(error)
+            if not decoding.count():
+                break
+        result["decode"] = decoding.done()
+    report(**result)
+
+
+main()
