@@ -1,1 +1,53 @@
 //! The bytes of a trace file: buffers, compression, the log file header; reader and writer.
+//!
+//! A trace file (`.etl`) is a row of buffers without index or trailer; the first holds the log file header as its
+//! first record. This crate reads and writes those bytes. It opens no file, starts no thread, and does not know
+//! what a payload means.
+//!
+//! Reading borrows from the bytes of the file, and damage never ends it:
+//!
+//! ```
+//! use etw_etl::{EtlFile, OpenError, Records};
+//!
+//! fn count(bytes: &[u8]) -> Result<(usize, usize), OpenError> {
+//!     let file = EtlFile::open(bytes)?;
+//!     let (mut records, mut damages) = (0, 0);
+//!     let mut scratch = Vec::new();
+//!     for buffer in file.buffers() {
+//!         let Ok(buffer) = buffer else {
+//!             damages += 1;
+//!             continue;
+//!         };
+//!         let data = buffer.data(&mut scratch);
+//!         damages += usize::from(data.damage.is_some());
+//!         let origin = buffer.origin(file.clock(), 0);
+//!         for record in Records::new(data.bytes, &origin, buffer.place()) {
+//!             match record {
+//!                 Ok(_) => records += 1,
+//!                 Err(_) => damages += 1,
+//!             }
+//!         }
+//!     }
+//!     Ok((records, damages))
+//! }
+//! assert!(matches!(count(b"no trace"), Err(OpenError::TooShort { .. })));
+//! ```
+
+mod buffer;
+mod buffers;
+mod cswitch;
+mod damage;
+mod file;
+mod log_file_header;
+mod loss;
+mod records;
+pub mod xpress;
+
+pub use buffer::{BufferFlags, BufferHeader, BufferState, BufferType};
+pub use buffers::{BufferData, BufferRef, Buffers, MAX_BUFFER_BYTES};
+pub use cswitch::{ContextSwitch, ContextSwitches, SwitchedOut};
+pub use damage::{Damage, DamageKind};
+pub use file::{Beginning, EtlFile, OpenError};
+pub use log_file_header::{CivilTime, LogFileHeader, LogFileMode, TimeZone};
+pub use loss::{Loss, loss_of};
+pub use records::{Place, Records};

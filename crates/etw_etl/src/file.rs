@@ -1,0 +1,186 @@
+//! A trace file as a row of buffers.
+
+use std::fmt;
+
+use etw_event::{Clock, Fields, HeaderKind, HookId, PointerSize, Ticks};
+
+use crate::buffers::{Buffers, FileLayout, MAX_BUFFER_BYTES};
+use crate::{BufferHeader, LogFileHeader, LogFileMode};
+
+/// Bytes of a file before the payload of its log file header.
+const HEADER_PAYLOAD: usize = BufferHeader::LEN_BYTES + HeaderKind::System64.len_bytes();
+
+/// Why bytes are no trace file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// No bytes.
+    #[error("the file is empty; a trace file begins with a buffer that holds its log file header")]
+    Empty,
+    /// Fewer bytes than the smallest trace file has.
+    #[error("the file has only {len} bytes; a trace file begins with a log file header of {expected} bytes")]
+    TooShort {
+        /// Bytes of the file.
+        len: usize,
+        /// Bytes that its header takes.
+        expected: usize,
+    },
+    /// There is no log file header where a trace file has it.
+    #[error("not a trace file: no log file header at offset 0x48; the file begins with {found}")]
+    NotTrace {
+        /// What the file begins with.
+        found: Beginning,
+    },
+}
+
+/// The first bytes of a file that is no trace, and what such a file may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beginning {
+    bytes: [u8; 16],
+    len: usize,
+}
+
+impl Beginning {
+    fn of(file: &[u8]) -> Beginning {
+        let mut bytes = [0; 16];
+        let len = file.len().min(16);
+        bytes[..len].copy_from_slice(&file[..len]);
+        Beginning { bytes, len }
+    }
+
+    /// The kind of file that begins like this, if it is a well-known one.
+    pub fn file_kind(&self) -> Option<&'static str> {
+        let begins = |magic: &[u8]| self.bytes[..self.len].starts_with(magic);
+        Some(match () {
+            () if begins(b"PK\x03\x04") => "a zip archive",
+            () if begins(&[0x1F, 0x8B]) => "gzip data",
+            () if begins(&[0x28, 0xB5, 0x2F, 0xFD]) => "zstd data",
+            () if begins(&[0xFD, b'7', b'z', b'X', b'Z']) => "xz data",
+            () if begins(b"7z\xBC\xAF") => "a 7-Zip archive",
+            () if begins(b"MSCF") => "a cabinet file",
+            () if begins(b"MZ") => "a Windows program or library",
+            () if begins(b"ElfFile\0") => "an event log (.evtx)",
+            () if begins(b"Nettrace") => "a .NET nettrace file",
+            () if begins(b"\x7FELF") => "a Linux program or library",
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Beginning {
+    /// The kind of file, the text, or the bytes in hexadecimal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = &self.bytes[..self.len];
+        if let Some(kind) = self.file_kind() {
+            return f.write_str(kind);
+        }
+        if bytes.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n')) {
+            let text = std::str::from_utf8(bytes).unwrap_or_default();
+            return write!(f, "the text {text:?}");
+        }
+        f.write_str("the bytes")?;
+        bytes.iter().try_for_each(|byte| write!(f, " {byte:02x}"))
+    }
+}
+
+/// A trace file, seen over its bytes.
+#[derive(Debug, Clone)]
+pub struct EtlFile<'a> {
+    bytes: &'a [u8],
+    header: LogFileHeader,
+    clock: Clock,
+    layout: FileLayout,
+}
+
+impl<'a> EtlFile<'a> {
+    /// Reads the log file header of `bytes`, a whole file; nothing else is looked at.
+    pub fn open(bytes: &'a [u8]) -> Result<EtlFile<'a>, OpenError> {
+        if bytes.is_empty() {
+            return Err(OpenError::Empty);
+        }
+        let not_trace = || OpenError::NotTrace { found: Beginning::of(bytes) };
+        if bytes.len() < HEADER_PAYLOAD {
+            // What is evidently another kind of file is called so, however short it is.
+            if bytes.len() >= 4 && Beginning::of(bytes).file_kind().is_some() {
+                return Err(not_trace());
+            }
+            let expected = HEADER_PAYLOAD + LogFileHeader::fixed_len_bytes(PointerSize::Eight);
+            return Err(OpenError::TooShort { len: bytes.len(), expected });
+        }
+        let buffer = BufferHeader::parse(bytes).ok_or_else(not_trace)?;
+        let event = bytes.get(BufferHeader::LEN_BYTES..).unwrap_or_default();
+        let layout = match event.u32_at(0).map(|first| first >> 16) {
+            Some(0xC001) => PointerSize::Four,
+            Some(0xC002) => PointerSize::Eight,
+            _ => return Err(not_trace()),
+        };
+        if event.u16_at(6) != Some(HookId::LOG_FILE_HEADER.0) {
+            return Err(not_trace());
+        }
+        // The strings end with the record; a damaged size must not hide the header.
+        let size = usize::from(event.u16_at(4).unwrap_or(0));
+        let fixed = HeaderKind::System64.len_bytes() + LogFileHeader::fixed_len_bytes(layout);
+        let payload = event.get(HeaderKind::System64.len_bytes()..size.max(fixed).min(event.len()));
+        let anchor = Ticks(event.i64_at(0x10).unwrap_or(0));
+        let header = payload
+            .and_then(|payload| LogFileHeader::parse(payload, layout, anchor))
+            .ok_or(OpenError::TooShort { len: bytes.len(), expected: BufferHeader::LEN_BYTES + fixed })?;
+        let clock = header.clock();
+        let session_buffer_size = match header.buffer_size {
+            0 => buffer.buffer_size,
+            size => size,
+        };
+        let layout = FileLayout {
+            session_buffer_size: session_buffer_size.clamp(BufferHeader::LEN_BYTES as u32, MAX_BUFFER_BYTES),
+            is_compressed: header.log_file_mode.has(LogFileMode::COMPRESSED),
+            is_before_vista: header.major_version < 6,
+        };
+        Ok(EtlFile { bytes, header, clock, layout })
+    }
+
+    /// The log file header.
+    pub fn header(&self) -> &LogFileHeader {
+        &self.header
+    }
+
+    /// The session's clock.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The bytes of the file.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The buffers in the order of the file, the first one included.
+    ///
+    /// Time order is another: records are ordered in a buffer, and the buffers of one processor among themselves.
+    /// In a circular file that order is the one of `sequence_number`, in every other file that of the file.
+    pub fn buffers(&self) -> Buffers<'a> {
+        Buffers::new(self.bytes, self.layout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_trace_is_told_apart() {
+        let check = |bytes: &[u8], text: &str| {
+            assert_eq!(EtlFile::open(bytes).unwrap_err().to_string(), text);
+        };
+        let prefix = "not a trace file: no log file header at offset 0x48; the file begins with";
+        check(b"", "the file is empty; a trace file begins with a buffer that holds its log file header");
+        let short = "the file has only 5 bytes; a trace file begins with a log file header of 384 bytes";
+        check(b"hello", short);
+        check(b"PK\x03\x04rest", &format!("{prefix} a zip archive"));
+        check(&b"hello world\n".repeat(40), &format!("{prefix} the text \"hello world\\nhell\""));
+        let zeros = "the bytes 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00";
+        check(&[0; 4096], &format!("{prefix} {zeros}"));
+        let mut cut = [0u8; 200];
+        cut[0x48..0x4C].copy_from_slice(&[2, 0, 2, 0xC0]);
+        check(&cut, "the file has only 200 bytes; a trace file begins with a log file header of 384 bytes");
+    }
+}

@@ -1,0 +1,240 @@
+//! The records of one buffer, in their order, with what is damaged among them.
+
+use etw_event::{Fields, HeaderKind, Origin, Record, RecordError, Ticks};
+
+use crate::{BufferHeader, Damage, DamageKind};
+
+/// The dword behind the last record of a buffer.
+const END_MARK: u32 = 0xFFFF_FFFF;
+
+/// Where the bytes of a buffer come from, so that damage can be reported with its offset in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// Offset of the buffer in the file.
+    pub buffer_offset: u64,
+    /// Whether the bytes were made from those of the file, by decompression or otherwise.
+    pub is_derived: bool,
+    /// Whether the records end at the end mark only (files of systems before Vista).
+    pub ends_at_mark: bool,
+}
+
+impl Place {
+    /// Damage at an offset in the buffer's events.
+    fn damage(&self, at: usize, kind: DamageKind) -> Damage {
+        let within = at + BufferHeader::LEN_BYTES;
+        if self.is_derived {
+            Damage { offset: self.buffer_offset, within: Some(within as u32), kind }
+        } else {
+            Damage { offset: self.buffer_offset.saturating_add(within as u64), within: None, kind }
+        }
+    }
+}
+
+/// Iterates the records of a buffer. Costs a few nanoseconds a record and allocates nothing.
+///
+/// Bytes that are no record are skipped up to the next place where records follow, and reported once. A record whose
+/// extended data is damaged is reported first and delivered next.
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    data: &'a [u8],
+    origin: &'a Origin,
+    place: Place,
+    /// Offset of the next record.
+    at: usize,
+    /// Offset of the record that was delivered last.
+    last: usize,
+    previous: Ticks,
+    /// Offset of a record whose damaged parts have been reported.
+    reported: usize,
+}
+
+impl<'a> Records<'a> {
+    /// The records of `data`, the events of a buffer without its header.
+    #[inline]
+    pub fn new(data: &'a [u8], origin: &'a Origin, place: Place) -> Records<'a> {
+        Records { data, origin, place, at: 0, last: 0, previous: origin.clock.anchor, reported: usize::MAX }
+    }
+
+    /// Offset in the data of the next record: the sum of all bytes that have been passed.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// What stands in place of a record: the end, or damage.
+    #[cold]
+    fn no_record(&mut self, error: RecordError) -> Option<Result<Record<'a>, Damage>> {
+        let at = self.at;
+        let rest = self.data.get(at..).unwrap_or_default();
+        let ended = rest.u32_at(0) == Some(END_MARK);
+        if ended && (self.place.ends_at_mark || rest.iter().all(|byte| *byte == 0xFF)) {
+            self.at = self.data.len();
+            let kind = DamageKind::EndMark { missing: rest.len() as u32 };
+            return if self.place.ends_at_mark { None } else { Some(Err(self.place.damage(at, kind))) };
+        }
+        let (from, skipped) = match self.inside_of_last() {
+            Some(next) => {
+                self.at = next;
+                (self.last, next - self.last)
+            }
+            None => {
+                self.at = self.find_row(at + 8, self.data.len(), 2).unwrap_or(self.data.len());
+                (at, self.at - at)
+            }
+        };
+        // A size that is wrong by more than the buffer swallows all that is left, damage or not: one report.
+        Some(Err(self.place.damage(from, DamageKind::Record { error, skipped: skipped as u32 })))
+    }
+
+    /// Looks for records inside of the one delivered last: if its size was too large, it has swallowed some.
+    ///
+    /// A payload may hold images of records, so it takes a row of them that leads out of the last record.
+    fn inside_of_last(&self) -> Option<usize> {
+        let header =
+            Record::parse(self.data.get(self.last..)?, self.origin, self.previous).ok()?.kind().len_bytes();
+        let start = (self.last + header).next_multiple_of(8);
+        let found = self.find_row(start, self.at, 3)?;
+        (found < self.at).then_some(found)
+    }
+
+    /// The first offset in `start..end` where a row of `count` plausible records begins, or fewer that reach the end
+    /// of the data.
+    fn find_row(&self, start: usize, end: usize, count: usize) -> Option<usize> {
+        (start..end.min(self.data.len())).step_by(8).find(|at| self.is_row(*at, count))
+    }
+
+    fn is_row(&self, start: usize, count: usize) -> bool {
+        let mut at = start;
+        // WPP messages have little in their headers that could be implausible, so it takes more of them.
+        let mut wanted = count;
+        let mut seen = 0;
+        while at < self.data.len() {
+            let Some(rest) = self.data.get(at..) else { return false };
+            if seen > 0 && self.place.ends_at_mark && rest.u32_at(0) == Some(END_MARK) {
+                return true;
+            }
+            let Ok(record) = Record::parse(rest, self.origin, self.previous) else { return false };
+            match record.kind() {
+                HeaderKind::Wnode | HeaderKind::Timed => return false,
+                HeaderKind::Message if seen == 0 => wanted = count + 2,
+                _ => {}
+            }
+            if !record.is_intact() {
+                return false;
+            }
+            seen += 1;
+            if seen == wanted {
+                return true;
+            }
+            at += record.stride_bytes();
+        }
+        true
+    }
+
+    /// Whether damage in the parts of the record at `at` has to be reported before the record.
+    #[cold]
+    fn report_parts(&mut self, size: usize) -> Option<Damage> {
+        if self.reported == self.at {
+            return None;
+        }
+        self.reported = self.at;
+        Some(self.place.damage(self.at, DamageKind::RecordParts { size: size as u32 }))
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, Damage>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.data.get(self.at..)?;
+        if rest.is_empty() {
+            return None;
+        }
+        match Record::parse(rest, self.origin, self.previous) {
+            Ok(record) => {
+                if !record.is_intact()
+                    && let Some(damage) = self.report_parts(record.as_bytes().len())
+                {
+                    return Some(Err(damage));
+                }
+                self.last = self.at;
+                self.at += record.stride_bytes();
+                self.previous = record.raw_time();
+                Some(Ok(record))
+            }
+            Err(error) => self.no_record(error),
+        }
+    }
+}
+
+impl std::iter::FusedIterator for Records<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A PERFINFO64 record with its number as time and payload.
+    fn record(number: u8, payload: usize) -> Vec<u8> {
+        let mut bytes =
+            vec![2, 0, 0x11, 0xC0, 16 + payload as u8, 0, 0x2E, 0x0F, number, 0, 0, 0, 0, 0, 0, 0];
+        bytes.resize(16 + payload, number);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    }
+
+    /// What reading gives: record numbers, or the offset and kind of damage.
+    fn read(data: &[u8], place: Place) -> Vec<Result<u8, (u64, &'static str, u32)>> {
+        let origin = Origin::default();
+        Records::new(data, &origin, place)
+            .map(|item| match item {
+                Ok(record) => Ok(record.raw_time().0 as u8),
+                Err(damage) => Err(match damage.kind {
+                    DamageKind::Record { skipped, .. } => (damage.offset, "record", skipped),
+                    DamageKind::EndMark { missing } => (damage.offset, "end", missing),
+                    DamageKind::RecordParts { size } => (damage.offset, "parts", size),
+                    other => panic!("{other}"),
+                }),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn reading_goes_on_behind_damage() {
+        let good = [record(1, 4), record(2, 9), record(3, 0), record(4, 16), record(5, 1)].concat();
+        let check = |change: &dyn Fn(&mut Vec<u8>), expected: &[Result<u8, (u64, &'static str, u32)>]| {
+            let mut data = good.clone();
+            change(&mut data);
+            assert_eq!(read(&data, Place::default()), expected);
+        };
+        // Records lie at 0, 24, 56, 72, 104; the file offsets are 72 more.
+        check(&|_| {}, &[Ok(1), Ok(2), Ok(3), Ok(4), Ok(5)]);
+        check(&|data| data[27] = 0xDD, &[Ok(1), Err((96, "record", 32)), Ok(3), Ok(4), Ok(5)]);
+        check(&|data| data[28] = 3, &[Ok(1), Err((96, "record", 32)), Ok(3), Ok(4), Ok(5)]);
+        check(&|data| data[0..8].fill(0), &[Err((72, "record", 24)), Ok(2), Ok(3), Ok(4), Ok(5)]);
+        check(&|data| data[107] = 1, &[Ok(1), Ok(2), Ok(3), Ok(4), Err((176, "record", 24))]);
+        check(&|data| data.truncate(110), &[Ok(1), Ok(2), Ok(3), Ok(4), Err((176, "record", 6))]);
+        // A size too large hides the next records until they are found inside.
+        check(&|data| data[4] = 60, &[Ok(1), Err((72, "record", 24)), Ok(2), Ok(3), Ok(4), Ok(5)]);
+        check(&|data| data.extend([0xFF; 20]), &[Ok(1), Ok(2), Ok(3), Ok(4), Ok(5), Err((200, "end", 20))]);
+        check(&|data| data[56..72].fill(0xFF), &[Ok(1), Ok(2), Err((128, "record", 16)), Ok(4), Ok(5)]);
+        check(&|data| data[57] = 0x83, &[Ok(1), Ok(2), Err((128, "parts", 16)), Ok(3), Ok(4), Ok(5)]);
+        check(&|data| data.fill(0), &[Err((72, "record", 128))]);
+    }
+
+    #[test]
+    fn old_files_end_at_the_mark() {
+        let mut data = [record(1, 4), record(2, 9)].concat();
+        data.extend([0xFF; 8]);
+        data.extend(record(7, 0));
+        assert_eq!(read(&data, Place { ends_at_mark: true, ..Place::default() }), [Ok(1), Ok(2)]);
+    }
+
+    #[test]
+    fn damage_of_derived_bytes_names_both_offsets() {
+        let origin = Origin::default();
+        let place = Place { buffer_offset: 1000, is_derived: true, ends_at_mark: false };
+        let damage = Records::new(&[0x80; 24], &origin, place).next().unwrap().unwrap_err();
+        assert_eq!((damage.offset, damage.within), (1000, Some(0x48)));
+    }
+}
