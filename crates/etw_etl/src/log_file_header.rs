@@ -419,7 +419,7 @@ mod tests {
             assert_eq!(again, bytes);
             let short = &bytes[..LogFileHeader::fixed_len_bytes(layout) - 1];
             assert_eq!(LogFileHeader::parse(short, layout, Ticks(5)), None);
-            let cut = LogFileHeader::parse(&bytes[..bytes.len() - 3], layout, Ticks(5)).unwrap();
+            let cut = LogFileHeader::parse(&bytes[..bytes.len() - 2], layout, Ticks(5)).unwrap();
             assert_eq!(cut.log_file_name, "C:\\ä.etl", "a missing terminator is no loss");
         }
     }
