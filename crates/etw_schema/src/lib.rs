@@ -6,6 +6,7 @@
 pub mod builtin;
 mod compiled;
 mod layout;
+pub mod manifest;
 pub mod model;
 mod properties;
 mod tables;

@@ -46,7 +46,7 @@ impl Decoding {
 ///
 /// For MOF a provider is one event class: `info.guid` is the class GUID, `info.class_of` the provider it belongs
 /// to. For WPP it is one message GUID.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Provider {
     /// The provider's names.
     pub info: Arc<ProviderInfo>,

@@ -1,0 +1,447 @@
+//! Writing a provider as an instrumentation manifest.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use super::winmeta;
+use crate::{
+    Count, Decoding, EventSchema, InType, Length, MapKind, OutType, Property, PropertyType, Provider,
+    ProviderInfo,
+};
+
+/// Writes a provider as an instrumentation manifest in UTF-8, which [`read`](super::read) reads back as an equal
+/// provider.
+///
+/// What manifests have no words for is left out, with a comment in its place: items of types that only classic
+/// events and TraceLogging have, and what follows them in their template. Names that events use and the provider's
+/// lists lack become entries of their own: `opcode_17`. `None` for classic events and WPP, which manifests cannot
+/// describe at all.
+pub fn write(provider: &Provider) -> Option<String> {
+    if matches!(provider.info.decoding, Decoding::Mof | Decoding::Wpp) || provider.info.class_of.is_some() {
+        return None;
+    }
+    let mut writer = Writer { info: &provider.info, out: String::new(), strings: String::new() };
+    // Nothing can fail: the target is a string.
+    let _ = writer.provider(provider);
+    Some(writer.out)
+}
+
+struct Writer<'a> {
+    info: &'a ProviderInfo,
+    out: String,
+    /// The string table, filled as the texts come.
+    strings: String,
+}
+
+/// Entries that events need and the provider's lists lack.
+#[derive(Default)]
+struct Extra {
+    levels: BTreeMap<u8, String>,
+    opcodes: BTreeMap<u8, String>,
+    channels: BTreeMap<u8, String>,
+    keywords: BTreeMap<u64, String>,
+}
+
+impl Writer<'_> {
+    fn provider(&mut self, provider: &Provider) -> std::fmt::Result {
+        let info = self.info;
+        let mut extra = Extra::default();
+        let mut templates = Templates::default();
+        let mut events = String::new();
+        for event in &provider.events {
+            self.event(event, &mut extra, &mut templates, &mut events)?;
+        }
+        self.out.push_str(concat!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
+            "<instrumentationManifest xmlns=\"http://schemas.microsoft.com/win/2004/08/events\"",
+            " xmlns:win=\"http://manifests.microsoft.com/win/2004/08/windows/events\"",
+            " xmlns:xs=\"http://www.w3.org/2001/XMLSchema\">\n",
+            " <instrumentation>\n  <events>\n",
+        ));
+        let (name, symbol) = (escape(&info.name), symbol(&info.name));
+        write!(self.out, "   <provider name=\"{name}\" guid=\"{}\" symbol=\"{symbol}\"", info.guid)?;
+        write!(self.out, " resourceFileName=\"{name}\" messageFileName=\"{name}\"")?;
+        if let Some(control) = info.control_guid {
+            write!(self.out, " controlGuid=\"{control}\"")?;
+        }
+        self.out.push_str(">\n");
+        self.lists(&extra)?;
+        self.maps()?;
+        wrap(&mut self.out, "templates", &templates.text);
+        wrap(&mut self.out, "events", &events);
+        self.out.push_str("   </provider>\n  </events>\n </instrumentation>\n");
+        self.out.push_str(" <localization>\n  <resources culture=\"en-US\">\n   <stringTable>\n");
+        self.out.push_str(&self.strings);
+        self.out
+            .push_str("   </stringTable>\n  </resources>\n </localization>\n</instrumentationManifest>\n");
+        Ok(())
+    }
+
+    /// A `message` attribute, with its text put into the string table.
+    fn message(&mut self, id: &str, text: Option<&str>) -> Result<String, std::fmt::Error> {
+        let Some(text) = text else { return Ok(String::new()) };
+        let id = escape(id);
+        writeln!(self.strings, "    <string id=\"{id}\" value=\"{}\"/>", escape(text))?;
+        Ok(format!(" message=\"$(string.{id})\""))
+    }
+
+    fn lists(&mut self, extra: &Extra) -> std::fmt::Result {
+        let info = self.info;
+        let mut list = String::new();
+        for (index, channel) in info.channels.iter().enumerate() {
+            let message = self.message(&format!("channel_{index}"), channel.message.as_deref())?;
+            let (name, value) = (escape(&channel.name), channel.value);
+            if winmeta::channel(&channel.name) == Some(value) {
+                writeln!(list, "     <importChannel chid=\"{name}\" name=\"{name}\"{message}/>")?;
+            } else {
+                let kind = if channel.name.ends_with("Operational") { "Operational" } else { "Analytic" };
+                write!(
+                    list,
+                    "     <channel chid=\"{name}\" name=\"{name}\" type=\"{kind}\" value=\"{value}\""
+                )?;
+                writeln!(list, "{message}/>")?;
+            }
+        }
+        for (value, name) in &extra.channels {
+            let name = escape(name);
+            writeln!(
+                list,
+                "     <channel chid=\"{name}\" name=\"{name}\" type=\"Analytic\" value=\"{value}\"/>"
+            )?;
+        }
+        wrap(&mut self.out, "channels", &list);
+        list.clear();
+        for (index, level) in info.levels.iter().enumerate() {
+            let message = self.message(&format!("level_{index}"), level.message.as_deref())?;
+            writeln!(
+                list,
+                "     <level name=\"{}\" value=\"{}\"{message}/>",
+                escape(&level.name),
+                level.value
+            )?;
+        }
+        for (value, name) in &extra.levels {
+            writeln!(list, "     <level name=\"{}\" value=\"{value}\"/>", escape(name))?;
+        }
+        wrap(&mut self.out, "levels", &list);
+        list.clear();
+        for (index, task) in info.tasks.iter().enumerate() {
+            let message = self.message(&format!("task_{index}"), task.message.as_deref())?;
+            write!(list, "     <task name=\"{}\" value=\"{}\"{message}", escape(&task.name), task.value)?;
+            if let Some(guid) = task.event_guid {
+                write!(list, " eventGUID=\"{guid}\"")?;
+            }
+            // Opcodes of a task that is listed twice stand under the first.
+            let first = info.tasks.iter().position(|other| other.value == task.value) == Some(index);
+            let opcodes = if first { self.opcodes(Some(task.value))? } else { String::new() };
+            if opcodes.is_empty() {
+                list.push_str("/>\n");
+            } else {
+                write!(list, ">\n      <opcodes>\n{opcodes}      </opcodes>\n     </task>\n")?;
+            }
+        }
+        wrap(&mut self.out, "tasks", &list);
+        list = self.opcodes(None)?;
+        for (value, name) in &extra.opcodes {
+            writeln!(list, "     <opcode name=\"{}\" value=\"{value}\"/>", escape(name))?;
+        }
+        wrap(&mut self.out, "opcodes", &list);
+        list.clear();
+        for (index, keyword) in info.keywords.iter().enumerate() {
+            let message = self.message(&format!("keyword_{index}"), keyword.message.as_deref())?;
+            writeln!(
+                list,
+                "     <keyword name=\"{}\" mask=\"{:#x}\"{message}/>",
+                escape(&keyword.name),
+                keyword.mask
+            )?;
+        }
+        for (mask, name) in &extra.keywords {
+            writeln!(list, "     <keyword name=\"{}\" mask=\"{mask:#x}\"/>", escape(name))?;
+        }
+        wrap(&mut self.out, "keywords", &list);
+        Ok(())
+    }
+
+    fn opcodes(&mut self, task: Option<u16>) -> Result<String, std::fmt::Error> {
+        let mut list = String::new();
+        let listed = |task: u16| self.info.tasks.iter().any(|other| other.value == task);
+        for (index, opcode) in self.info.opcodes.iter().enumerate() {
+            // An opcode of a task that is not listed has no other place.
+            if opcode.task.filter(|task| listed(*task)) == task {
+                let message = self.message(&format!("opcode_{index}"), opcode.message.as_deref())?;
+                writeln!(
+                    list,
+                    "     <opcode name=\"{}\" value=\"{}\"{message}/>",
+                    escape(&opcode.name),
+                    opcode.value
+                )?;
+            }
+        }
+        Ok(list)
+    }
+
+    fn maps(&mut self) -> std::fmt::Result {
+        let mut list = String::new();
+        for (index, map) in self.info.maps.iter().enumerate() {
+            let element = match map.kind {
+                MapKind::Value => "valueMap",
+                MapKind::Bits | MapKind::BitPositions => "bitMap",
+            };
+            writeln!(list, "     <{element} name=\"{}\">", escape(&map.name))?;
+            for (entry_index, entry) in map.entries.iter().enumerate() {
+                let value = match map.kind {
+                    MapKind::BitPositions => {
+                        u32::try_from(entry.value).ok().and_then(|bit| 1u64.checked_shl(bit))
+                    }
+                    MapKind::Value | MapKind::Bits => Some(entry.value),
+                };
+                let Some(value) = value else { continue };
+                let message = self.message(&format!("map_{index}_{entry_index}"), Some(&entry.text))?;
+                writeln!(list, "      <map value=\"{value:#x}\"{message}/>")?;
+            }
+            writeln!(list, "     </{element}>")?;
+        }
+        wrap(&mut self.out, "maps", &list);
+        Ok(())
+    }
+
+    fn event(
+        &mut self,
+        event: &EventSchema,
+        extra: &mut Extra,
+        templates: &mut Templates,
+        out: &mut String,
+    ) -> std::fmt::Result {
+        let info = self.info;
+        let descriptor = &event.descriptor;
+        write!(out, "     <event value=\"{}\" version=\"{}\"", descriptor.id, descriptor.version)?;
+        if let Some(name) = &event.name {
+            write!(out, " symbol=\"{}\"", escape(name))?;
+        }
+        let level = descriptor.level.0;
+        if level != 0 || event.level_name.is_some() {
+            let shown = event.level_name.as_deref();
+            let is_it = |name: &str| shown == Some(winmeta::shown_level(level, name));
+            let listed =
+                info.levels.iter().find(|known| known.value == u16::from(level) && is_it(&known.name));
+            let standard = || winmeta::written_level(level, shown.unwrap_or(level_text(level)));
+            let name = match listed.map(|known| &*known.name).or_else(standard) {
+                Some(name) => name.to_owned(),
+                None => extra.levels.entry(level).or_insert_with(|| named("level", level, shown)).clone(),
+            };
+            write!(out, " level=\"{}\"", escape(&name))?;
+        }
+        if descriptor.task != 0 || event.task_name.is_some() {
+            let same = |known: &&crate::TaskName| {
+                known.value == descriptor.task && Some(&known.name) == event.task_name.as_ref()
+            };
+            match info.tasks.iter().find(same) {
+                Some(task) => write!(out, " task=\"{}\"", escape(&task.name))?,
+                None => write!(out, " task=\"task_{}\"", descriptor.task)?,
+            }
+        }
+        let opcode = descriptor.opcode.0;
+        if opcode != 0 || event.opcode_name.is_some() {
+            let shown = event.opcode_name.as_deref();
+            let same = |known: &&crate::OpcodeName| {
+                known.value == opcode
+                    && known.task.is_none_or(|task| task == descriptor.task)
+                    && shown == Some(winmeta::shown_opcode(opcode, &known.name))
+            };
+            let text = shown.or(etw_event::Opcode(opcode).standard_name()).unwrap_or_default();
+            let standard = || winmeta::written_opcode(opcode, text);
+            let name = match info.opcodes.iter().find(same).map(|known| &*known.name).or_else(standard) {
+                Some(name) => name.to_owned(),
+                None => extra.opcodes.entry(opcode).or_insert_with(|| named("opcode", opcode, shown)).clone(),
+            };
+            write!(out, " opcode=\"{}\"", escape(&name))?;
+        }
+        let mut rest = descriptor.keyword.0;
+        if descriptor.channel != 0 || event.channel_name.is_some() {
+            let known = info.channels.iter().position(|known| known.value == descriptor.channel);
+            let name = match known.and_then(|place| info.channels.get(place)) {
+                Some(channel) => channel.name.to_string(),
+                None => {
+                    let shown = event.channel_name.as_deref();
+                    let name = || named("channel", descriptor.channel, shown);
+                    extra.channels.entry(descriptor.channel).or_insert_with(name).clone()
+                }
+            };
+            let place = known.and_then(|place| u32::try_from(place).ok());
+            rest &= !place.and_then(|place| (1u64 << 63).checked_shr(place)).unwrap_or(0);
+            write!(out, " channel=\"{}\"", escape(&name))?;
+        }
+        let mut keywords = String::new();
+        for name in &event.keyword_names {
+            let listed = info.keywords.iter().find(|known| known.name == *name).map(|known| known.mask);
+            if let Some(mask) = listed.or_else(|| winmeta::keyword(name)) {
+                rest &= !mask;
+                keywords.push_str(name);
+                keywords.push(' ');
+            }
+        }
+        if rest != 0 {
+            let name = extra.keywords.entry(rest).or_insert_with(|| format!("keyword_{rest:X}"));
+            keywords.push_str(name);
+        }
+        if !keywords.is_empty() {
+            write!(out, " keywords=\"{}\"", escape(keywords.trim_end()))?;
+        }
+        if !event.properties.is_empty() || event.user_data {
+            write!(out, " template=\"{}\"", templates.name(event)?)?;
+        }
+        let id = format!("event_{}_{}", descriptor.id, descriptor.version);
+        let message = self.message(&id, event.message.as_deref())?;
+        writeln!(out, "{message}/>")
+    }
+}
+
+/// The templates so far; events with equal properties share one.
+#[derive(Default)]
+struct Templates {
+    text: String,
+    known: HashMap<String, String>,
+}
+
+impl Templates {
+    fn name(&mut self, event: &EventSchema) -> Result<String, std::fmt::Error> {
+        let mut body = String::new();
+        let top_level = event.properties.get(..usize::from(event.top_level)).unwrap_or(&event.properties);
+        items(&mut body, event, top_level, 0)?;
+        if event.user_data {
+            body.push_str("      <UserData>\n       <EventXML>\n");
+            for (index, property) in top_level.iter().enumerate() {
+                let name = symbol(&property.name);
+                writeln!(body, "        <{name}>%{}</{name}>", index + 1)?;
+            }
+            body.push_str("       </EventXML>\n      </UserData>\n");
+        }
+        if let Some(known) = self.known.get(&body) {
+            return Ok(known.clone());
+        }
+        let name = format!("template_{}", self.known.len());
+        write!(self.text, "     <template tid=\"{name}\">\n{body}     </template>\n")?;
+        self.known.insert(body, name.clone());
+        Ok(name)
+    }
+}
+
+/// Writes items until the first that a manifest cannot say.
+fn items(out: &mut String, event: &EventSchema, list: &[Property], depth: usize) -> std::fmt::Result {
+    // Structs of schemas from elsewhere might contain themselves.
+    const MAX_DEPTH: usize = 8;
+    for property in list {
+        let name =
+            |index: u16| event.properties.get(usize::from(index)).map(|property| escape(&property.name));
+        let length = match property.length {
+            Length::Natural => Some(String::new()),
+            Length::Fixed(length) => Some(format!(" length=\"{length}\"")),
+            Length::Property(index) => name(index).map(|name| format!(" length=\"{name}\"")),
+        };
+        let count = match property.count {
+            Count::One => Some(String::new()),
+            Count::Fixed(count) => Some(format!(" count=\"{count}\"")),
+            Count::Property(index) => name(index).map(|name| format!(" count=\"{name}\"")),
+            Count::Prefixed | Count::ToEnd => None,
+        };
+        let own = escape(&property.name);
+        let (Some(length), Some(count)) = (length, count) else {
+            return writeln!(
+                out,
+                "      <!-- {}: no manifest can say how many there are -->",
+                symbol(&property.name)
+            );
+        };
+        match &property.kind {
+            PropertyType::Value { in_type, out_type, map } => {
+                if *in_type == InType::BINARY_TO_END {
+                    writeln!(out, "      <binary name=\"{own}\"{count}/>")?;
+                    continue;
+                }
+                let Some(in_name) = type_name(*in_type) else {
+                    return writeln!(
+                        out,
+                        "      <!-- {}: a type that no manifest has -->",
+                        symbol(&property.name)
+                    );
+                };
+                write!(out, "      <data name=\"{own}\" inType=\"{in_name}\"")?;
+                if *out_type != super::default_out_type(*in_type) {
+                    match out_type.name().filter(|_| *out_type != OutType::NULL && out_type.0 <= 38) {
+                        Some(name) => write!(out, " outType=\"{name}\"")?,
+                        None => write!(out, " outType=\"win:{}\"", out_type.0)?,
+                    }
+                }
+                if let Some(map) = map {
+                    write!(out, " map=\"{}\"", escape(&map.name))?;
+                }
+                writeln!(out, "{length}{count}/>")?;
+            }
+            PropertyType::Struct { first, members } => {
+                let start = usize::from(*first);
+                let list = event.properties.get(start..start + usize::from(*members)).unwrap_or_default();
+                writeln!(out, "      <struct name=\"{own}\"{count}>")?;
+                if depth < MAX_DEPTH {
+                    items(out, event, list, depth + 1)?;
+                }
+                out.push_str("      </struct>\n");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a manifest calls a type. Those without a name are exported from Windows by number.
+fn type_name(in_type: InType) -> Option<String> {
+    match (in_type.0, in_type.name()) {
+        (0 | 24 | 256.., _) => None,
+        (_, Some(name)) => Some(format!("win:{name}")),
+        (number, None) => Some(format!("win:{number}")),
+    }
+}
+
+fn level_text(level: u8) -> &'static str {
+    etw_event::Level(level).standard_name().unwrap_or_default()
+}
+
+fn named(list: &str, value: u8, name: Option<&str>) -> String {
+    name.map_or_else(|| format!("{list}_{value}"), str::to_owned)
+}
+
+fn wrap(out: &mut String, list: &str, content: &str) {
+    if !content.is_empty() {
+        for part in ["    <", list, ">\n", content, "    </", list, ">\n"] {
+            out.push_str(part);
+        }
+    }
+}
+
+/// A name as an identifier of C and of XML.
+fn symbol(name: &str) -> String {
+    let mut symbol: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if !symbol.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        symbol.insert(0, '_');
+    }
+    symbol
+}
+
+/// A text as the value of an attribute, line breaks kept.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' => out.push_str("&#9;"),
+            '\n' => out.push_str("&#10;"),
+            '\r' => out.push_str("&#13;"),
+            // XML has no way to say the other control characters.
+            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            _ => out.push(c),
+        }
+    }
+    out
+}
