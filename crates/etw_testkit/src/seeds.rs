@@ -59,6 +59,45 @@ pub fn record() -> Vec<Seed> {
     ]
 }
 
+/// Seeds of `decoder`: a schema of each shape, with a payload that fits.
+pub fn decoder() -> Vec<Seed> {
+    // In-type, out-type, kind of length, kind of count, length or first member, count or members, map.
+    let property = |in_type: u8, out_type: u16, kinds: [u8; 2], length: u16, count: u16, map: u8| {
+        let [length, count, out_type] = [length, count, out_type].map(u16::to_le_bytes);
+        [&[in_type][..], &out_type, &kinds, &length, &count, &[map]].concat()
+    };
+    let plain = |in_type: u8, out_type: u16| property(in_type, out_type, [0, 0], 0, 0, 0);
+    let schema = |pointer: u8, properties: &[Vec<u8>], payload: &[u8]| {
+        [&[properties.len() as u8, pointer][..], &properties.concat(), payload].concat()
+    };
+    let integers: Vec<Vec<u8>> = (3..=18).map(|in_type| plain(in_type, 0)).collect();
+    let sid = [1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0];
+    let addresses = [plain(8, 23), plain(6, 22), property(14, 24, [1, 0], 16, 0, 0)];
+    let counted = [plain(6, 0), property(1, 1, [2, 0], 0, 0, 0), property(8, 15, [0, 2], 0, 0, 0)];
+    let nested = [plain(4, 0), property(24, 0, [0, 1], 2, 2, 0), plain(1, 0), plain(8, 0)];
+    vec![
+        ("numbers", schema(0, &integers, &[7; 128])),
+        ("numbers_of_32_bit", schema(1, &integers, &[7; 128])),
+        ("strings", schema(0, &[plain(1, 0), plain(2, 0), plain(22, 0)], b"a\0b\0\0\0cd\0\x04\0e\0f\0")),
+        ("sid", schema(0, &[plain(19, 0)], &sid)),
+        ("wbem_sid", schema(0, &[plain(36, 0)], &[&[1; 16][..], &sid].concat())),
+        ("addresses", schema(0, &addresses, &[10; 22])),
+        ("counts", schema(0, &counted, &[2, 0, 65, 0, 66, 0, 1, 0, 0, 0, 2, 0, 0, 0])),
+        ("structs", schema(0, &nested, &[2, 65, 0, 0, 0, 1, 0, 0, 0, 66, 0, 0, 0, 2, 0, 0, 0])),
+        ("map", schema(0, &[property(8, 0, [0, 0], 0, 0, 3)], &[3, 0, 0, 0])),
+        ("to_end", schema(0, &[property(16, 0, [0, 4], 0, 0, 0)], &[9; 40])),
+    ]
+}
+
+/// Seeds of `built_in`: a few providers, with payloads that are nothing in particular.
+pub fn built_in() -> Vec<Seed> {
+    let payload: Vec<u8> = (0..200).map(|index| if index % 3 == 0 { 0 } else { index as u8 }).collect();
+    let seed = |provider: u16, event: u16| {
+        [&provider.to_le_bytes()[..], &event.to_le_bytes(), &[provider as u8], &payload].concat()
+    };
+    vec![("first", seed(0, 0)), ("middle", seed(1000, 3)), ("last", seed(65_535, 7))]
+}
+
 /// The parts in one piece, with their length as a 16-bit field at `size_at`.
 fn sized(size_at: usize, parts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = parts.concat();

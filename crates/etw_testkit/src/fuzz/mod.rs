@@ -4,6 +4,8 @@
 //! no panic, no hang, memory bounded by the input. `fuzz/fuzz_targets` has a target of each name in [`TARGETS`];
 //! the tests replay the seeds of every target, and damaged versions of them, with no fuzzer at all.
 
+mod decoder;
+
 use std::hint::black_box;
 use std::path::PathBuf;
 
@@ -11,6 +13,8 @@ use etw_event::{Clock, Origin, Record, Sid, Ticks};
 
 use crate::data::workspace_root;
 use crate::seeds::{self, Seed};
+
+pub use decoder::{built_in, decoder};
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +28,11 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: &[Target] = &[Target { name: "record", body: record, seeds: seeds::record }];
+pub const TARGETS: &[Target] = &[
+    Target { name: "built_in", body: built_in, seeds: seeds::built_in },
+    Target { name: "decoder", body: decoder, seeds: seeds::decoder },
+    Target { name: "record", body: record, seeds: seeds::record },
+];
 
 /// The directory of the seeds of all targets.
 pub fn seeds_dir() -> PathBuf {
