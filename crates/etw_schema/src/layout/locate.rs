@@ -287,7 +287,8 @@ impl Run<'_> {
         let available = (self.payload.len() - start) as u64;
         let size = u64::from(size);
         // Elements without bytes are none: nothing tells one from the next.
-        let count = if size == 0 { 0 } else { count.unwrap_or(available / size) };
+        let fitting = available.checked_div(size);
+        let count = fitting.map_or(0, |fitting| count.unwrap_or(fitting));
         let bytes = count.saturating_mul(size);
         if bytes > available {
             return Err(Misfit::Needs((start - at) as u64 + bytes));
