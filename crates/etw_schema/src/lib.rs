@@ -12,6 +12,7 @@ mod properties;
 mod tables;
 pub mod text;
 mod value;
+pub mod wevt;
 
 pub use compiled::{CompiledSchema, EventLabel};
 pub use layout::{

@@ -1,0 +1,154 @@
+//! Where compiled manifests lie: PE files, `.res` files, and the message compiler's bare output.
+
+use etw_event::Fields;
+use object::LittleEndian as LE;
+use object::pe::{IMAGE_NT_OPTIONAL_HDR32_MAGIC, ImageNtHeaders32, ImageNtHeaders64};
+use object::read::pe::{
+    ImageNtHeaders, PeFile, ResourceDirectory, ResourceDirectoryEntryData, ResourceDirectoryTable,
+    ResourceNameOrId, optional_header_magic,
+};
+
+use super::WevtError;
+
+/// The resources of a file that schemas are made of.
+#[derive(Default)]
+pub(super) struct Resources<'a> {
+    /// `WEVT_TEMPLATE` resources.
+    pub(super) templates: Vec<&'a [u8]>,
+    /// `RT_MESSAGETABLE` resources with their languages.
+    pub(super) messages: Vec<(u16, &'a [u8])>,
+}
+
+const TEMPLATE_TYPE: &str = "WEVT_TEMPLATE";
+/// `RT_MESSAGETABLE` (`winuser.h`).
+const MESSAGE_TABLE_TYPE: u16 = 11;
+/// More resources of these two types than any file has, at each level of the directory.
+const MAX_ENTRIES: usize = 256;
+/// The header with which a `.res` file of 32 bits begins: an empty resource.
+const RES_START: [u8; 8] = [0, 0, 0, 0, 0x20, 0, 0, 0];
+
+/// Finds the resources of a file, whatever kind it is.
+pub(super) fn resources(bytes: &[u8]) -> Result<Resources<'_>, WevtError> {
+    if bytes.starts_with(b"CRIM") {
+        return Ok(Resources { templates: vec![bytes], messages: Vec::new() });
+    }
+    if bytes.starts_with(&RES_START) {
+        return Ok(res_file(bytes));
+    }
+    if !bytes.starts_with(b"MZ") {
+        return Err(WevtError::NotAContainer);
+    }
+    match optional_header_magic(bytes).map_err(damaged)? {
+        IMAGE_NT_OPTIONAL_HDR32_MAGIC => pe_file::<ImageNtHeaders32>(bytes),
+        _ => pe_file::<ImageNtHeaders64>(bytes),
+    }
+}
+
+fn damaged(error: object::read::Error) -> WevtError {
+    WevtError::DamagedPe(error.to_string())
+}
+
+fn pe_file<H: ImageNtHeaders>(bytes: &[u8]) -> Result<Resources<'_>, WevtError> {
+    let file = PeFile::<H>::parse(bytes).map_err(damaged)?;
+    let sections = file.section_table();
+    let mut resources = Resources::default();
+    let Some(directory) = file.data_directories().resource_directory(bytes, &sections).map_err(damaged)?
+    else {
+        return Ok(resources);
+    };
+    for kind in directory.root().map_err(damaged)?.entries.iter().take(4096) {
+        let is_template = match kind.name_or_id() {
+            ResourceNameOrId::Name(name) => name
+                .data(directory)
+                .is_ok_and(|units| TEMPLATE_TYPE.encode_utf16().eq(units.iter().map(|u| u.get(LE)))),
+            ResourceNameOrId::Id(MESSAGE_TABLE_TYPE) => false,
+            ResourceNameOrId::Id(_) => continue,
+        };
+        let is_message = matches!(kind.name_or_id(), ResourceNameOrId::Id(MESSAGE_TABLE_TYPE));
+        let Some(names) = kind.data(directory).ok().and_then(ResourceDirectoryEntryData::table) else {
+            continue;
+        };
+        for (language, address, size) in leaves(directory, &names) {
+            let data = sections.pe_data_at(bytes, address).and_then(|data| data.get(..size));
+            match data {
+                Some(data) if is_template => resources.templates.push(data),
+                Some(data) if is_message => resources.messages.push((language, data)),
+                _ => {}
+            }
+        }
+    }
+    Ok(resources)
+}
+
+/// Language, address and size of the resources of one type.
+fn leaves(directory: ResourceDirectory<'_>, names: &ResourceDirectoryTable<'_>) -> Vec<(u16, u32, usize)> {
+    let mut found = Vec::new();
+    for name in names.entries.iter().take(MAX_ENTRIES) {
+        let Some(languages) = name.data(directory).ok().and_then(ResourceDirectoryEntryData::table) else {
+            continue;
+        };
+        for language in languages.entries.iter().take(MAX_ENTRIES) {
+            if found.len() >= MAX_ENTRIES {
+                return found;
+            }
+            let Some(entry) = language.data(directory).ok().and_then(ResourceDirectoryEntryData::data) else {
+                continue;
+            };
+            let size = usize::try_from(entry.size.get(LE)).unwrap_or(usize::MAX);
+            found.push((language.name_or_id().id().unwrap_or(0), entry.offset_to_data.get(LE), size));
+        }
+    }
+    found
+}
+
+/// Walks a `.res` file: headers of `DataSize`, `HeaderSize`, type, name, …, each resource aligned to 4 bytes.
+/// Source: "Resource File Formats" in the Windows documentation.
+fn res_file(bytes: &[u8]) -> Resources<'_> {
+    let mut resources = Resources::default();
+    let mut at = 0usize;
+    while let (Some(data_size), Some(header_size)) = (size_at(bytes, at), size_at(bytes, at + 4)) {
+        let Some(start) = at.checked_add(header_size) else { break };
+        let Some(end) = start.checked_add(data_size) else { break };
+        let Some(data) = bytes.get(start..end).filter(|_| header_size >= 8) else { break };
+        if let Some((kind, after)) = res_name(bytes, at + 8)
+            && let Some((_, after)) = res_name(bytes, after)
+        {
+            // Behind the names, aligned: data version, memory flags, language.
+            let language = bytes.u16_at(after.next_multiple_of(4) + 6).unwrap_or(0);
+            match kind {
+                ResName::Id(MESSAGE_TABLE_TYPE) => resources.messages.push((language, data)),
+                ResName::Name(name) if name == TEMPLATE_TYPE => resources.templates.push(data),
+                _ => {}
+            }
+        }
+        if resources.templates.len() + resources.messages.len() >= MAX_ENTRIES {
+            break;
+        }
+        at = end.next_multiple_of(4);
+    }
+    resources
+}
+
+enum ResName {
+    Id(u16),
+    Name(String),
+}
+
+/// A type or name of a `.res` file: `0xFFFF` and a number, or a null-terminated string; and the offset behind it.
+fn res_name(bytes: &[u8], at: usize) -> Option<(ResName, usize)> {
+    if bytes.u16_at(at)? == 0xFFFF {
+        return Some((ResName::Id(bytes.u16_at(at + 2)?), at + 4));
+    }
+    let mut units = Vec::new();
+    for index in 0..256 {
+        match bytes.u16_at(at + 2 * index)? {
+            0 => return Some((ResName::Name(String::from_utf16_lossy(&units)), at + 2 * index + 2)),
+            unit => units.push(unit),
+        }
+    }
+    None
+}
+
+fn size_at(bytes: &[u8], at: usize) -> Option<usize> {
+    usize::try_from(bytes.u32_at(at)?).ok()
+}

@@ -1,0 +1,51 @@
+//! Damaged manifests and compiled manifests: whatever the bytes, reading ends, and what is read can be written.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod files;
+
+use etw_schema::{manifest, wevt};
+use etw_testkit::mutate;
+
+/// A size that keeps the tests short; damage in larger files is damage of the same kinds.
+const MAX_LEN: usize = 100_000;
+
+#[test]
+fn damaged_manifests() {
+    let Some(folder) = files::folder("manifests") else { return };
+    for path in files::list(&folder, &[".man", ".xml"]).into_iter().step_by(5) {
+        let bytes = std::fs::read(&path).unwrap();
+        let bytes = &bytes[..bytes.len().min(MAX_LEN)];
+        mutate::each(bytes, 30, |bytes| {
+            for provider in manifest::read(bytes, "x").providers {
+                let text = manifest::write(&provider).unwrap();
+                assert_eq!(manifest::read(text.as_bytes(), "x").providers.len(), 1);
+            }
+        });
+    }
+}
+
+#[test]
+fn damaged_compiled_manifests() {
+    let Some(folder) = files::folder("wevt") else { return };
+    for path in files::list(&folder, &[".res", ".BIN", ".dll", ".bin"]) {
+        let bytes = std::fs::read(&path).unwrap();
+        let bytes = &bytes[..bytes.len().min(MAX_LEN)];
+        mutate::each(bytes, 300, |bytes| drop(wevt::read(bytes, Some(bytes), "x")));
+    }
+}
+
+#[test]
+fn short_texts_make_no_large_schemas() {
+    let items = "<data name='a' inType='win:UInt8'/>".repeat(900);
+    let events: String = (0..5000).map(|id| format!("<event value='{id}' template='t'/>")).collect();
+    let text = format!(
+        "<instrumentation><events><provider name='p' guid='{{67883bbc-d592-4d02-8e29-66907fcb07d6}}'>\
+         <templates><template tid='t'>{items}</template></templates><events>{events}</events></provider>"
+    );
+    let manifest = manifest::read(text.as_bytes(), "x");
+    let properties: usize = manifest.providers[0].events.iter().map(|event| event.properties.len()).sum();
+    assert!(properties <= 65_536 + text.len(), "{properties}");
+    assert_eq!(manifest.providers[0].events.len(), 5000);
+    assert!(!manifest.problems.is_empty());
+}

@@ -1,0 +1,146 @@
+//! Compiled manifests of real files, against the manifests that they were compiled from.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod files;
+
+use std::collections::BTreeMap;
+
+use etw_schema::wevt::{self, Wevt, WevtError};
+use etw_schema::{Count, Length, Provider, manifest};
+
+fn read_all() -> Option<BTreeMap<String, Wevt>> {
+    let folder = files::folder("wevt")?;
+    let read = |path: std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let wevt = wevt::read(&std::fs::read(&path).unwrap(), None, &name).unwrap();
+        (name, wevt)
+    };
+    Some(files::list(&folder, &[".res", ".BIN", ".dll", ".bin"]).into_iter().map(read).collect())
+}
+
+#[test]
+fn every_file_is_read() {
+    let Some(all) = read_all() else { return };
+    // Events, their properties and keywords, tasks, opcodes, channels and maps, counted by another reader.
+    let expected: [(&str, &str, [usize; 7]); 13] = [
+        ("ChromeETW.res", "{d2d578d9-2936-45b6-a09f-30e32715f42d}", [1, 8, 0, 0, 1, 1, 0]),
+        ("EdgeETW.res", "MSEdge", [1, 8, 0, 0, 1, 1, 0]),
+        ("EdgeETW.res", "MSEdge_Canary", [1, 8, 0, 0, 1, 1, 0]),
+        ("EdgeETW.res", "MSEdge_Beta", [1, 8, 0, 0, 1, 1, 0]),
+        ("EdgeETW.res", "MSEdge_Dev", [1, 8, 0, 0, 1, 1, 0]),
+        ("MsoEtwAS.res", "OfficeAirSpace", [459, 1465, 866, 72, 12, 1, 0]),
+        ("MsoEtwCM.res", "{f50d9315-e17e-43c1-8370-3edf6cc057be}", [25, 101, 20, 3, 4, 1, 0]),
+        ("MsoEtwCM.res", "{8736922d-e8b2-47eb-8564-23e77e728cf3}", [91, 367, 91, 9, 42, 2, 6]),
+        ("MsoEtwDQ.res", "OfficeDispatchQueue", [65, 115, 65, 11, 3, 1, 0]),
+        ("MsoEtwTP.res", "Microsoft-Office-Threadpool", [57, 108, 64, 56, 3, 1, 0]),
+        ("twapi_eventsTEMP.BIN", "Twapi-App", [5, 15, 0, 1, 0, 1, 0]),
+        ("wrc-test-wevt_template.dll", "{67883bbc-d592-4d02-8e29-66907fcb07d6}", [1, 2, 0, 0, 0, 0, 0]),
+        // Made to be found, not to be read: behind the signature is nothing.
+        ("wevt_template_minimal_pe.bin", "", [0; 7]),
+    ];
+    let mut found = Vec::new();
+    for (name, wevt) in &all {
+        let expected_problems = usize::from(name == "wevt_template_minimal_pe.bin");
+        assert_eq!(wevt.problems.len(), expected_problems, "{name}: {:?}", wevt.problems);
+        for provider in &wevt.providers {
+            let (info, events) = (&provider.info, &provider.events);
+            let properties = events.iter().map(|event| event.properties.len()).sum();
+            let keywords = events.iter().map(|event| event.keyword_names.len()).sum();
+            let [tasks, opcodes] = [info.tasks.len(), info.opcodes.len()];
+            let counts =
+                [events.len(), properties, keywords, tasks, opcodes, info.channels.len(), info.maps.len()];
+            found.push((name.as_str(), info.name.to_string(), counts));
+        }
+    }
+    let expected: Vec<_> = expected
+        .iter()
+        .filter(|(_, name, _)| !name.is_empty())
+        .map(|(f, n, c)| (*f, (*n).to_owned(), *c))
+        .collect();
+    let mut sorted = expected;
+    sorted.sort_by(|a, b| a.0.cmp(b.0));
+    assert_eq!(found, sorted);
+}
+
+#[test]
+fn arrays_keep_their_counts() {
+    let Some(all) = read_all() else { return };
+    let events = all["MsoEtwCM.res"].providers.iter().flat_map(|provider| &provider.events);
+    let mut counts: Vec<_> = events
+        .flat_map(|event| &event.properties)
+        .filter_map(|property| if let Count::Fixed(count) = property.count { Some(count) } else { None })
+        .collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [9, 60, 60, 60]);
+}
+
+#[test]
+fn a_compiled_manifest_says_what_its_source_says() {
+    let (Some(all), Some(folder)) = (read_all(), files::folder("wevt")) else { return };
+    let source = std::fs::read(folder.join("apnadkarni-twapi/twapi_events.man")).unwrap();
+    let source = &manifest::read(&source, "twapi_events.man").providers[0];
+    let compiled: &Provider = &all["twapi_eventsTEMP.BIN"].providers[0];
+    assert_eq!((source.info.guid, &source.info.name), (compiled.info.guid, &compiled.info.name));
+    assert_eq!(source.info.channels[0].value, compiled.info.channels[0].value);
+    assert_eq!(source.info.tasks[0].name, compiled.info.tasks[0].name);
+    assert_eq!(source.events.len(), compiled.events.len());
+    for (source, compiled) in source.events.iter().zip(&compiled.events) {
+        assert_eq!(source.descriptor, compiled.descriptor);
+        assert_eq!(source.properties, compiled.properties);
+        assert_eq!(source.level_name, compiled.level_name);
+        assert_eq!(source.task_name, compiled.task_name);
+        assert_eq!(source.opcode_name, compiled.opcode_name);
+        assert_eq!(source.channel_name, compiled.channel_name);
+        assert!(compiled.properties.iter().all(|property| property.length == Length::Natural));
+        assert_eq!(compiled.name.as_deref(), Some("LogMessage"));
+    }
+}
+
+#[test]
+fn texts_come_from_the_message_table() {
+    let Some(all) = read_all() else { return };
+    let texts = |provider: &Provider| provider.events.iter().filter(|event| event.message.is_some()).count();
+    // As many as there are events with a message id.
+    let counts: Vec<_> = all["MsoEtwCM.res"].providers.iter().map(texts).collect();
+    assert_eq!(counts, [6, 91]);
+    assert_eq!(texts(&all["MsoEtwAS.res"].providers[0]), 374);
+    let map = &all["MsoEtwCM.res"].providers[1].info.maps[1];
+    assert_eq!((&*map.name, map.entries.len()), ("mapEditGroupOperationType", 11));
+    assert_eq!((map.entries[0].value, &*map.entries[0].text), (0x8000, "Add members"));
+}
+
+/// The resource in a file, to be put into other kinds of files.
+fn resource(file: &[u8]) -> &[u8] {
+    let start = file.windows(10).position(|part| part.starts_with(b"CRIM") && part[9] == 0).unwrap();
+    &file[start..]
+}
+
+#[test]
+fn all_kinds_of_files() {
+    let (Some(all), Some(folder)) = (read_all(), files::folder("wevt")) else { return };
+    let file = std::fs::read(folder.join("microsoft-MSO-Scripts/MsoEtwCM.res")).unwrap();
+    let name = "MsoEtwCM.res";
+    let expected = &all[name].providers;
+    let crim = resource(&file);
+    assert!(
+        wevt::read(crim, None, name).unwrap().providers[0].events.iter().all(|event| event.message.is_none())
+    );
+    assert_eq!(&wevt::read(crim, Some(&file), name).unwrap().providers, expected);
+
+    let mut res = vec![0, 0, 0, 0, 0x20, 0, 0, 0, 0xFF, 0xFF, 0, 0, 0xFF, 0xFF, 0, 0];
+    res.extend([0; 16]);
+    let mut header: Vec<u8> = "WEVT_TEMPLATE\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    header.extend([0xFF, 0xFF, 1, 0]);
+    header.extend([0; 16]);
+    res.extend(u32::try_from(crim.len()).unwrap().to_le_bytes());
+    res.extend(u32::try_from(header.len() + 8).unwrap().to_le_bytes());
+    res.extend(&header);
+    res.extend(crim);
+    assert_eq!(&wevt::read(&res, Some(&file), name).unwrap().providers, expected);
+
+    let error = |bytes: &[u8]| wevt::read(bytes, None, "x").unwrap_err();
+    assert_eq!(error(b""), WevtError::NotAContainer);
+    assert_eq!(error(&res[..32]), WevtError::NoTemplates);
+    assert!(matches!(error(b"MZ"), WevtError::DamagedPe(_)));
+}
