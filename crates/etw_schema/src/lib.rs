@@ -4,13 +4,17 @@
 //! into [`Provider`]s and [`EventSchema`]s, whatever it was written in; everything behind that knows only these.
 
 pub mod builtin;
+mod cache;
 mod compiled;
+pub mod event_metadata;
 mod layout;
 pub mod manifest;
 pub mod model;
 mod properties;
+mod resolver;
 mod tables;
 pub mod text;
+pub mod tracelogging;
 mod value;
 pub mod wevt;
 
@@ -25,4 +29,5 @@ pub use model::{
 pub use properties::{
     Array, Members, PayloadError, Properties, PropertyError, PropertyIndex, PropertyValue, Struct,
 };
+pub use resolver::{Providers, Resolver, SchemaSource, Undecoded};
 pub use value::{FromValue, SystemTime, Value};

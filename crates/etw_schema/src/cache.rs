@@ -1,0 +1,212 @@
+//! The resolver's cache: from what identifies a record's schema to the schema, or to why there is none.
+
+use std::sync::Arc;
+
+use etw_event::Guid;
+
+use crate::{CompiledSchema, Undecoded};
+
+/// What was found.
+pub(crate) type Outcome = Result<Arc<CompiledSchema>, Undecoded>;
+
+/// What identifies the schema of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key<'a> {
+    pub(crate) kind: KeyKind,
+    /// Provider, class or message GUID; zero for hook ids.
+    pub(crate) guid: Guid,
+    /// Id and version, opcode and version, hook id and version, message number.
+    pub(crate) number: u32,
+    /// TraceLogging's event metadata, byte for byte; empty for everything else.
+    pub(crate) blob: &'a [u8],
+    /// Its provider's traits.
+    pub(crate) traits: &'a [u8],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum KeyKind {
+    Manifest,
+    Classic,
+    Hook,
+    Message,
+    TraceLogging,
+    /// Metadata at the start of the payload.
+    TraceLoggingInPayload,
+    StringOnly,
+    Xml,
+    /// What has neither GUID nor hook id.
+    Header,
+}
+
+/// More entries or bytes than these, and the cache starts anew.
+const MAX_ENTRIES: usize = 16_384;
+const MAX_BYTES: usize = 16 << 20;
+
+/// An open-addressing table over a list of entries.
+#[derive(Debug, Clone)]
+pub(crate) struct Cache {
+    /// Hash and entry number plus one; a power of two, never more than half full.
+    slots: Vec<(u64, u32)>,
+    entries: Vec<Entry>,
+    /// Roughly what the entries hold.
+    bytes: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    kind: KeyKind,
+    guid: Guid,
+    number: u32,
+    blob: Box<[u8]>,
+    traits: Box<[u8]>,
+    outcome: Outcome,
+}
+
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache { slots: vec![(0, 0); 64], entries: Vec::new(), bytes: 0 }
+    }
+}
+
+impl Cache {
+    /// The entry of a key.
+    #[inline]
+    pub(crate) fn find(&self, key: &Key<'_>) -> Option<usize> {
+        let hash = hash(key);
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            let (candidate, number) = *self.slots.get(at)?;
+            if number == 0 {
+                return None;
+            }
+            let index = number as usize - 1;
+            if candidate == hash && self.entries.get(index).is_some_and(|entry| entry.is(key)) {
+                return Some(index);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// What an entry found.
+    #[inline]
+    pub(crate) fn outcome(&self, index: usize) -> Option<&Outcome> {
+        self.entries.get(index).map(|entry| &entry.outcome)
+    }
+
+    /// Adds an entry for a key that has none.
+    pub(crate) fn insert(&mut self, key: &Key<'_>, outcome: Outcome) -> usize {
+        let properties = outcome.as_ref().map_or(0, |compiled| compiled.schema.properties.len());
+        let bytes = 512 + key.blob.len() + key.traits.len() + 256 * properties;
+        if self.entries.len() >= MAX_ENTRIES || self.bytes + bytes > MAX_BYTES {
+            *self = Cache::default();
+        }
+        self.bytes += bytes;
+        self.entries.push(Entry {
+            kind: key.kind,
+            guid: key.guid,
+            number: key.number,
+            blob: key.blob.into(),
+            traits: key.traits.into(),
+            outcome,
+        });
+        if 2 * self.entries.len() > self.slots.len() {
+            let size = 2 * self.slots.len();
+            self.fill(size);
+        } else {
+            place(&mut self.slots, hash(key), self.entries.len() as u32);
+        }
+        self.entries.len() - 1
+    }
+
+    /// Forgets everything of a GUID, except what the events themselves carry.
+    pub(crate) fn forget(&mut self, guid: &Guid) {
+        self.entries.retain(|entry| {
+            entry.guid != *guid
+                || matches!(entry.kind, KeyKind::TraceLogging | KeyKind::TraceLoggingInPayload)
+        });
+        self.fill(self.slots.len());
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        *self = Cache::default();
+    }
+
+    /// The entries, in the order in which they were added.
+    pub(crate) fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+        self.entries.iter().map(|entry| &entry.outcome)
+    }
+
+    fn fill(&mut self, size: usize) {
+        self.slots.clear();
+        self.slots.resize(size, (0, 0));
+        for (entry, number) in self.entries.iter().zip(1..) {
+            let key = Key {
+                kind: entry.kind,
+                guid: entry.guid,
+                number: entry.number,
+                blob: &entry.blob,
+                traits: &entry.traits,
+            };
+            place(&mut self.slots, hash(&key), number);
+        }
+    }
+}
+
+impl Entry {
+    #[inline]
+    fn is(&self, key: &Key<'_>) -> bool {
+        self.kind == key.kind
+            && self.number == key.number
+            && self.guid == key.guid
+            && *self.blob == *key.blob
+            && *self.traits == *key.traits
+    }
+}
+
+fn place(slots: &mut [(u64, u32)], hash: u64, number: u32) {
+    let mask = slots.len() - 1;
+    let mut at = hash as usize & mask;
+    while let Some(slot) = slots.get_mut(at) {
+        if slot.1 == 0 {
+            *slot = (hash, number);
+            return;
+        }
+        at = (at + 1) & mask;
+    }
+}
+
+/// Folds the 128-bit product, which mixes every bit of both factors.
+#[inline]
+fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+#[inline]
+fn hash(key: &Key<'_>) -> u64 {
+    const A: u64 = 0x9E37_79B9_7F4A_7C15;
+    const B: u64 = 0xD6E8_FEB8_6659_FD93;
+    let guid = key.guid.to_u128();
+    let number = u64::from(key.number) << 8 | key.kind as u64;
+    let mut hash = mix(guid as u64 ^ A, (guid >> 64) as u64 ^ number ^ B);
+    if !key.blob.is_empty() {
+        hash = mix(hash ^ key.blob.len() as u64, A ^ key.traits.len() as u64);
+        let (blocks, rest) = key.blob.as_chunks::<16>();
+        let (mut even, mut odd) = (hash, !hash);
+        for (index, block) in blocks.iter().enumerate() {
+            let word = u128::from_le_bytes(*block);
+            let lane = if index % 2 == 0 { &mut even } else { &mut odd };
+            *lane = mix(*lane ^ word as u64, (word >> 64) as u64 ^ B);
+        }
+        let mut last = [0; 16];
+        if let Some(place) = last.get_mut(..rest.len()) {
+            place.copy_from_slice(rest);
+        }
+        let word = u128::from_le_bytes(last);
+        hash = mix(even ^ word as u64, odd ^ (word >> 64) as u64 ^ A);
+    }
+    hash
+}
