@@ -1,0 +1,127 @@
+//! What a writer has worked out once for all events with one schema.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use etw_event::{EventDescriptor, Guid, Record};
+use etw_schema::EventSchema;
+
+/// Entries kept at most; a trace with more schemas than that makes the writer begin anew.
+const MAX_ENTRIES: usize = 1 << 15;
+
+/// What the header of a record has that the parts of an entry depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    descriptor: EventDescriptor,
+    provider_id: Guid,
+    classic: bool,
+}
+
+impl Header {
+    #[inline]
+    pub(crate) fn of(record: &Record<'_>) -> Header {
+        Header {
+            descriptor: record.descriptor(),
+            provider_id: record.provider_id(),
+            classic: record.kind().is_classic(),
+        }
+    }
+}
+
+struct Entry<T> {
+    header: Header,
+    /// Held so that its address stays its own.
+    schema: Option<Arc<EventSchema>>,
+    parts: T,
+}
+
+/// Parts of output by schema and header.
+pub(crate) struct Cache<T> {
+    entries: Vec<Entry<T>>,
+    by_key: HashMap<u64, Vec<u32>, BuildHasherDefault<Mixed>>,
+    /// The entry of the last event, which the next one mostly shares.
+    last: u32,
+}
+
+impl<T> Cache<T> {
+    pub(crate) fn new() -> Cache<T> {
+        Cache { entries: Vec::new(), by_key: HashMap::default(), last: u32::MAX }
+    }
+
+    /// The parts for a record with `schema`; `make` works them out the first time.
+    #[inline]
+    pub(crate) fn get(
+        &mut self,
+        record: &Record<'_>,
+        schema: Option<&Arc<EventSchema>>,
+        make: impl FnOnce() -> T,
+    ) -> Option<&T> {
+        let header = Header::of(record);
+        let address = schema.map_or(std::ptr::null(), Arc::as_ptr);
+        let fits = |entry: &Entry<T>| {
+            entry.header == header && entry.schema.as_ref().map_or(std::ptr::null(), Arc::as_ptr) == address
+        };
+        if !self.entries.get(self.last as usize).is_some_and(fits) {
+            let key = key(&header, address as usize);
+            let known = self.by_key.get(&key);
+            let found = known.and_then(|list| {
+                list.iter().copied().find(|index| self.entries.get(*index as usize).is_some_and(fits))
+            });
+            self.last = match found {
+                Some(index) => index,
+                None => self.insert(key, Entry { header, schema: schema.cloned(), parts: make() }),
+            };
+        }
+        self.entries.get(self.last as usize).map(|entry| &entry.parts)
+    }
+
+    #[cold]
+    fn insert(&mut self, key: u64, entry: Entry<T>) -> u32 {
+        if self.entries.len() >= MAX_ENTRIES {
+            self.entries.clear();
+            self.by_key.clear();
+        }
+        let index = self.entries.len() as u32;
+        self.entries.push(entry);
+        self.by_key.entry(key).or_default().push(index);
+        index
+    }
+}
+
+/// The whole header goes into the key, so that no input makes a list of entries long.
+#[inline]
+fn key(header: &Header, address: usize) -> u64 {
+    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+    let d = header.descriptor;
+    let ids = u64::from(d.id)
+        | u64::from(d.version) << 16
+        | u64::from(d.channel) << 24
+        | u64::from(d.level.0) << 32
+        | u64::from(d.opcode.0) << 40
+        | u64::from(d.task) << 48;
+    let guid = header.provider_id.to_u128();
+    let mut sum = address as u64;
+    for part in [ids, d.keyword.0, guid as u64, (guid >> 64) as u64] {
+        sum = (sum ^ part).wrapping_mul(FACTOR).rotate_left(29);
+    }
+    sum ^ sum >> 32
+}
+
+/// Passes a key through that is mixed already.
+#[derive(Default)]
+pub(crate) struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}

@@ -1,0 +1,337 @@
+//! Escaping text for JSON, XML and CSV.
+//!
+//! Texts of payloads come as UTF-16 or 8-bit bytes and are mostly plain ASCII, so each function copies blocks
+//! that need no escape as a whole and looks at single characters only where a block has something in it.
+
+use std::marker::PhantomData;
+
+use etw_schema::text::TextOut;
+
+/// A form of output and the characters that it must not show as they are.
+pub(crate) trait Escape {
+    /// Whether an ASCII character may stand as it is.
+    fn plain(byte: u8) -> bool;
+    /// Whether an ASCII character is escaped by [`Escape::LEAD`] before it.
+    fn led(_byte: u8) -> bool {
+        false
+    }
+    /// What stands before such characters.
+    const LEAD: u8 = 0;
+    /// Writes the escape of an ASCII character that may not stand as it is.
+    fn escape(out: &mut Vec<u8>, byte: u8);
+    /// Writes a character above ASCII.
+    fn wide(out: &mut Vec<u8>, character: char) {
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+/// Inside a JSON string (RFC 8259).
+pub(crate) struct Json;
+
+impl Escape for Json {
+    #[inline]
+    fn plain(byte: u8) -> bool {
+        matches!(byte, 0x20..0x80) & (byte != b'"') & (byte != b'\\')
+    }
+
+    const LEAD: u8 = b'\\';
+
+    #[inline]
+    fn led(byte: u8) -> bool {
+        (byte == b'"') | (byte == b'\\')
+    }
+
+    #[cold]
+    fn escape(out: &mut Vec<u8>, byte: u8) {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[Self::LEAD, byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            _ => {
+                out.extend_from_slice(b"\\u00");
+                crate::put::hex_bytes(out, &[byte]);
+            }
+        }
+    }
+}
+
+/// Inside XML text and attribute values. What XML 1.0 cannot hold at all becomes U+FFFD.
+pub(crate) struct Xml;
+
+impl Escape for Xml {
+    #[inline]
+    fn plain(byte: u8) -> bool {
+        matches!(byte, 0x20..0x80)
+            & (byte != b'&')
+            & (byte != b'<')
+            & (byte != b'>')
+            & (byte != b'"')
+            & (byte != b'\'')
+    }
+
+    #[cold]
+    fn escape(out: &mut Vec<u8>, byte: u8) {
+        out.extend_from_slice(match byte {
+            b'&' => b"&amp;",
+            b'<' => b"&lt;",
+            b'>' => b"&gt;",
+            b'"' => b"&quot;",
+            b'\'' => b"&apos;",
+            b'\t' => b"&#9;",
+            b'\n' => b"&#10;",
+            b'\r' => b"&#13;",
+            _ => "\u{FFFD}".as_bytes(),
+        });
+    }
+
+    fn wide(out: &mut Vec<u8>, character: char) {
+        let character = match character {
+            '\u{FFFE}' | '\u{FFFF}' => '\u{FFFD}',
+            other => other,
+        };
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+/// Inside a quoted CSV field (RFC 4180): quotes are doubled, everything else stands as it is.
+pub(crate) struct Csv;
+
+impl Escape for Csv {
+    #[inline]
+    fn plain(byte: u8) -> bool {
+        (byte < 0x80) & (byte != b'"')
+    }
+
+    const LEAD: u8 = b'"';
+
+    #[inline]
+    fn led(byte: u8) -> bool {
+        byte == b'"'
+    }
+
+    #[cold]
+    fn escape(out: &mut Vec<u8>, byte: u8) {
+        out.extend_from_slice(&[byte, byte]);
+    }
+}
+
+/// On a line for people: control characters, which could upset a terminal or break the line, are shown as
+/// escapes.
+pub(crate) struct Line;
+
+impl Escape for Line {
+    #[inline]
+    fn plain(byte: u8) -> bool {
+        matches!(byte, 0x20..0x7F)
+    }
+
+    #[cold]
+    fn escape(out: &mut Vec<u8>, byte: u8) {
+        match byte {
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            _ => {
+                out.extend_from_slice(b"\\x");
+                crate::put::hex_bytes(out, &[byte]);
+            }
+        }
+    }
+
+    fn wide(out: &mut Vec<u8>, character: char) {
+        match character {
+            // C1 controls, which terminals obey, and the characters that turn the direction of writing.
+            '\u{80}'..='\u{9F}'
+            | '\u{200E}'
+            | '\u{200F}'
+            | '\u{202A}'..='\u{202E}'
+            | '\u{2066}'..='\u{2069}' => {
+                out.extend_from_slice(character.escape_unicode().to_string().as_bytes());
+            }
+            _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
+/// Appends UTF-8 text.
+pub(crate) fn text<E: Escape>(out: &mut Vec<u8>, text: &str) {
+    let mut rest = text;
+    loop {
+        let plain = plain_len::<E>(rest.as_bytes());
+        let (head, tail) = rest.split_at(plain);
+        out.extend_from_slice(head.as_bytes());
+        let mut characters = tail.chars();
+        match characters.next() {
+            None => return,
+            Some(character) if character.is_ascii() => E::escape(out, character as u8),
+            Some(character) => E::wide(out, character),
+        }
+        rest = characters.as_str();
+    }
+}
+
+/// Text that is escaped on its way into a buffer.
+pub(crate) struct Escaping<'o, E>(&'o mut Vec<u8>, PhantomData<E>);
+
+impl<'o, E: Escape> Escaping<'o, E> {
+    pub(crate) fn new(out: &'o mut Vec<u8>) -> Escaping<'o, E> {
+        Escaping(out, PhantomData)
+    }
+}
+
+impl<E: Escape> TextOut for Escaping<'_, E> {
+    #[inline]
+    fn put(&mut self, part: &str) {
+        text::<E>(self.0, part);
+    }
+}
+
+impl<E: Escape> std::fmt::Write for Escaping<'_, E> {
+    fn write_str(&mut self, part: &str) -> std::fmt::Result {
+        text::<E>(self.0, part);
+        Ok(())
+    }
+}
+
+/// Appends whatever displays itself.
+pub(crate) fn display<E: Escape>(out: &mut Vec<u8>, shown: impl std::fmt::Display) {
+    // Writing to a vector does not fail.
+    let _ = std::fmt::Write::write_fmt(&mut Escaping::<E>::new(out), format_args!("{shown}"));
+}
+
+/// Appends UTF-16 little-endian text; an odd last byte is left out, a lone surrogate becomes U+FFFD.
+pub(crate) fn utf16<E: Escape>(out: &mut Vec<u8>, bytes: &[u8]) {
+    // Blocks of ASCII are gathered here, characters that a mark escapes included.
+    let mut room = [0u8; 128];
+    let mut filled = 0;
+    let mut rest = bytes;
+    while let Some((block, tail)) = rest.split_first_chunk::<16>() {
+        let mut ascii = [0u8; 8];
+        let mut all_plain = true;
+        let mut all_simple = true;
+        for (byte, unit) in ascii.iter_mut().zip(block.chunks_exact(2)) {
+            *byte = unit[0];
+            let plain = (unit[1] == 0) & E::plain(unit[0]);
+            all_plain &= plain;
+            all_simple &= plain | (unit[1] == 0) & E::led(unit[0]);
+        }
+        if filled + 16 > room.len() || !all_simple {
+            out.extend_from_slice(room.get(..filled).unwrap_or_default());
+            filled = 0;
+        }
+        let place = room.get_mut(filled..).and_then(|place| place.first_chunk_mut::<16>());
+        match place {
+            Some(place) if all_plain => {
+                place[..8].copy_from_slice(&ascii);
+                filled += 8;
+                rest = tail;
+            }
+            Some(place) if all_simple => {
+                let mut at = 0;
+                for byte in ascii {
+                    place[at & 15] = E::LEAD;
+                    at += usize::from(E::led(byte));
+                    place[at & 15] = byte;
+                    at += 1;
+                }
+                filled += at;
+                rest = tail;
+            }
+            _ => rest = utf16_units::<E>(out, rest, 8),
+        }
+    }
+    out.extend_from_slice(room.get(..filled).unwrap_or_default());
+    utf16_units::<E>(out, rest, usize::MAX);
+}
+
+/// Appends at most `limit` units (one more where a surrogate pair would be cut) and answers the rest.
+fn utf16_units<'a, E: Escape>(out: &mut Vec<u8>, bytes: &'a [u8], limit: usize) -> &'a [u8] {
+    let mut rest = bytes;
+    let mut count = 0;
+    while count < limit
+        && let Some((unit, tail)) = rest.split_first_chunk::<2>()
+    {
+        rest = tail;
+        count += 1;
+        let unit = u16::from_le_bytes(*unit);
+        match unit {
+            0..0x80 if E::plain(unit as u8) => out.push(unit as u8),
+            0..0x80 => E::escape(out, unit as u8),
+            0xD800..0xDC00 => {
+                let low = rest.first_chunk::<2>().map(|low| u16::from_le_bytes(*low));
+                match low {
+                    Some(low @ 0xDC00..=0xDFFF) => {
+                        let code = 0x10000 + ((u32::from(unit) - 0xD800) << 10) + (u32::from(low) - 0xDC00);
+                        E::wide(out, char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                        rest = rest.get(2..).unwrap_or_default();
+                    }
+                    _ => E::wide(out, char::REPLACEMENT_CHARACTER),
+                }
+            }
+            _ => E::wide(out, char::from_u32(u32::from(unit)).unwrap_or(char::REPLACEMENT_CHARACTER)),
+        }
+    }
+    rest
+}
+
+/// Bytes at the start of `bytes` that may stand as they are.
+#[inline]
+fn plain_len<E: Escape>(bytes: &[u8]) -> usize {
+    let mut len = 0;
+    for block in bytes.chunks_exact(16) {
+        if !block.iter().fold(true, |all, byte| all & E::plain(*byte)) {
+            break;
+        }
+        len += 16;
+    }
+    let tail = bytes.get(len..).unwrap_or_default();
+    len + tail.iter().position(|byte| !E::plain(*byte)).unwrap_or(tail.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<E: Escape>(input: &str, expected: &str) {
+        let mut out = Vec::new();
+        text::<E>(&mut out, input);
+        assert_eq!(String::from_utf8(out).unwrap(), expected, "{input:?} as UTF-8");
+        let bytes: Vec<u8> = input.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let mut out = Vec::new();
+        utf16::<E>(&mut out, &bytes);
+        assert_eq!(String::from_utf8(out).unwrap(), expected, "{input:?} as UTF-16");
+    }
+
+    #[test]
+    fn json_strings() {
+        check::<Json>("", "");
+        check::<Json>("plain text that is longer than one block", "plain text that is longer than one block");
+        check::<Json>(r#"C:\dir\"x""#, r#"C:\\dir\\\"x\""#);
+        check::<Json>("0123456789abcde\u{1F600}é\n", "0123456789abcde\u{1F600}é\\n");
+        check::<Json>("\u{0}\u{1f}\t\r\u{7f}", "\\u0000\\u001f\\t\\r\u{7f}");
+        check::<Json>("0123456\u{1F600}89abcdef\u{1F600}", "0123456\u{1F600}89abcdef\u{1F600}");
+    }
+
+    #[test]
+    fn xml_texts() {
+        check::<Xml>("a<b>&\"'\u{0}\u{FFFF}\n", "a&lt;b&gt;&amp;&quot;&apos;\u{FFFD}\u{FFFD}&#10;");
+    }
+
+    #[test]
+    fn csv_fields_and_lines() {
+        check::<Csv>("say \"a\", b\n", "say \"\"a\"\", b\n");
+        check::<Line>("a\u{1b}[31m\u{202E}b\n", "a\\x1b[31m\\u{202e}b\\n");
+    }
+
+    #[test]
+    fn broken_utf16() {
+        let mut out = Vec::new();
+        utf16::<Json>(&mut out, &[0x3D, 0xD8, 0x41, 0, 0x00, 0xDC, 0x42]);
+        assert_eq!(String::from_utf8(out).unwrap(), "\u{FFFD}A\u{FFFD}");
+        let units: Vec<u8> = std::iter::repeat_n([0x3D, 0xD8], 9).flatten().collect();
+        let mut out = Vec::new();
+        utf16::<Json>(&mut out, &units);
+        assert_eq!(String::from_utf8(out).unwrap(), "\u{FFFD}".repeat(9));
+    }
+}

@@ -1,0 +1,80 @@
+//! The keys of a schema's properties, as JSON.
+
+use std::collections::HashSet;
+
+use etw_schema::{EventSchema, PropertyType};
+
+/// `"Name":` of each property of a schema.
+///
+/// JSON wants the keys of an object to differ, schemas do not care: of properties with one name in one object the
+/// second gets `_2` behind its name, the third `_3`, and so on until the name is free.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    keys: Vec<u8>,
+    /// Where each key ends.
+    ends: Vec<u32>,
+}
+
+impl Fields {
+    pub(crate) fn of(schema: &EventSchema) -> Fields {
+        let mut names: Vec<String> =
+            schema.properties.iter().map(|property| property.name.to_string()).collect();
+        make_unique(names.get_mut(..usize::from(schema.top_level)).unwrap_or_default());
+        // A struct's members may be shared by several properties; each run is done once.
+        let mut done = HashSet::new();
+        for property in &schema.properties {
+            if let PropertyType::Struct { first, members } = property.kind
+                && done.insert((first, members))
+            {
+                let range = usize::from(first)..usize::from(first) + usize::from(members);
+                make_unique(names.get_mut(range).unwrap_or_default());
+            }
+        }
+        let mut fields = Fields::default();
+        for name in &names {
+            super::string(&mut fields.keys, name);
+            fields.keys.push(b':');
+            fields.ends.push(fields.keys.len() as u32);
+        }
+        fields
+    }
+
+    /// `"Name":` of the property with this index.
+    #[inline]
+    pub(crate) fn key(&self, index: u16) -> &[u8] {
+        let index = usize::from(index);
+        let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let end = self.ends.get(index).copied().unwrap_or(0);
+        self.keys.get(start as usize..end as usize).unwrap_or(b"\"\":")
+    }
+}
+
+fn make_unique(names: &mut [String]) {
+    let mut taken: HashSet<String> = names.iter().cloned().collect();
+    let mut seen = HashSet::new();
+    for name in names {
+        if seen.insert(name.clone()) {
+            continue;
+        }
+        let mut number = 2u32;
+        let mut other = format!("{name}_{number}");
+        while !taken.insert(other.clone()) {
+            number += 1;
+            other = format!("{name}_{number}");
+        }
+        seen.insert(other.clone());
+        *name = other;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_one_object_differ() {
+        let mut names = ["a", "b", "a", "a_2", "a", ""].map(String::from);
+        make_unique(&mut names);
+        assert_eq!(names, ["a", "b", "a_3", "a_2", "a_4", ""]);
+    }
+}

@@ -1,0 +1,161 @@
+//! Events as JSON, one object a line (see `docs/json.md` for the shape).
+
+mod extended;
+mod fields;
+mod system;
+mod value;
+
+use std::fmt;
+
+use etw_schema::{EventSchema, Properties};
+
+use crate::cache::Cache;
+use crate::escape::{self, Json};
+use crate::event::{Event, FieldSelection};
+use crate::options::{Options, Source};
+use crate::put::{self, TimeWriter};
+pub(crate) use fields::Fields;
+use system::System;
+use value::ValueWriter;
+
+/// Writes events as JSON objects.
+///
+/// What all events with one schema have in common (names, keywords, the keys of their fields) is worked out once, so
+/// one writer should live as long as the trace. Writing allocates nothing once the buffer has grown.
+pub struct JsonWriter {
+    cache: Cache<Parts>,
+    time: TimeWriter,
+    /// `"Computer":"…",` of each source.
+    computers: Vec<Vec<u8>>,
+    raw_time: bool,
+    fields: FieldSelection,
+    message: String,
+}
+
+/// What all events with one schema share.
+struct Parts {
+    system: System,
+    /// `{"EventData":`, or `UserData`.
+    open: &'static [u8],
+    fields: Fields,
+    has_message: bool,
+}
+
+impl JsonWriter {
+    /// A writer of events from the sources that the options name.
+    pub fn new(options: &Options) -> JsonWriter {
+        let computer = |source: &Source| {
+            let mut member = Vec::new();
+            system::string_member(&mut member, "Computer", source.computer.as_deref());
+            member
+        };
+        JsonWriter {
+            cache: Cache::new(),
+            time: TimeWriter::new(),
+            computers: options.sources.iter().map(computer).collect(),
+            raw_time: options.raw_time,
+            fields: options.fields.clone(),
+            message: String::new(),
+        }
+    }
+
+    /// Appends an event as one object, without a line break.
+    #[inline]
+    pub fn put(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
+        let record = event.record;
+        let schema = event.schema();
+        let parts = self.cache.get(record, schema, || Parts::new(event));
+        let Some(parts) = parts else { return };
+        match &event.properties {
+            Ok(properties) => {
+                out.extend_from_slice(parts.open);
+                put_fields(out, &self.fields, &parts.fields, &mut self.time, properties);
+                out.push(b',');
+            }
+            Err(_) => out.extend_from_slice(b"{\"EventData\":null,"),
+        }
+        let computer = self.computers.get(record.origin().source as usize).map_or(&[][..], Vec::as_slice);
+        parts.system.put(out, record, computer, &mut self.time, self.raw_time);
+        extended::put(out, record);
+        match &event.properties {
+            Ok(properties) => {
+                if parts.has_message && event.message(&mut self.message) {
+                    out.extend_from_slice(b",\"Message\":");
+                    string(out, &self.message);
+                }
+                unparsed(out, properties);
+            }
+            Err(reason) => {
+                out.extend_from_slice(b",\"Undecoded\":");
+                put_undecoded(out, reason, record.payload());
+            }
+        }
+        out.push(b'}');
+    }
+}
+
+impl Parts {
+    fn new(event: &Event<'_>) -> Parts {
+        let schema: Option<&EventSchema> = event.schema().map(|schema| &**schema);
+        Parts {
+            system: System::new(event.record, schema, event.provider),
+            open: match schema {
+                Some(schema) if schema.user_data => b"{\"UserData\":",
+                _ => b"{\"EventData\":",
+            },
+            fields: schema.map(Fields::of).unwrap_or_default(),
+            has_message: schema.is_some_and(|schema| schema.message.is_some()),
+        }
+    }
+}
+
+/// What the schema does not account for.
+#[inline]
+fn unparsed(out: &mut Vec<u8>, properties: &Properties<'_>) {
+    if let Some(error) = properties.error() {
+        out.extend_from_slice(b",\"DecodeError\":\"");
+        escape::display::<Json>(out, error);
+        out.push(b'"');
+    }
+    let rest = properties.rest();
+    if !rest.is_empty() {
+        out.extend_from_slice(b",\"ExtraPayload\":\"");
+        put::hex_bytes(out, rest);
+        out.push(b'"');
+    }
+}
+
+/// The object of the payload's fields.
+#[inline]
+pub(crate) fn put_fields(
+    out: &mut Vec<u8>,
+    selection: &FieldSelection,
+    fields: &Fields,
+    time: &mut TimeWriter,
+    properties: &Properties<'_>,
+) {
+    out.push(b'{');
+    let mut writer = ValueWriter { out, fields, time };
+    if selection.is_all() {
+        writer.properties(properties);
+    } else {
+        writer.selected(selection, properties);
+    }
+    out.push(b'}');
+}
+
+/// `{"Reason":…,"Payload":…}`.
+pub(crate) fn put_undecoded(out: &mut Vec<u8>, reason: &dyn fmt::Display, payload: &[u8]) {
+    out.extend_from_slice(b"{\"Reason\":\"");
+    escape::display::<Json>(out, reason);
+    out.extend_from_slice(b"\",\"Payload\":\"");
+    put::hex_bytes(out, payload);
+    out.extend_from_slice(b"\"}");
+}
+
+/// A JSON string.
+pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    escape::text::<Json>(out, text);
+    out.push(b'"');
+}

@@ -1,0 +1,121 @@
+//! Events for the tests of the writers.
+
+use std::sync::Arc;
+
+use etw_event::{Clock, EventDescriptor, FileTime, Guid, Keyword, Level, Opcode, Origin, Record, Ticks};
+use etw_schema::{
+    CompiledSchema, Count, Decoding, EventSchema, InType, KeywordName, Located, MapEntry, MapKind, OutType,
+    Property, PropertyType, ProviderInfo, ValueMap,
+};
+
+use crate::Event;
+
+/// The provider of the tests.
+pub(crate) const PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+
+/// 2026-01-02T03:04:05.1234567Z.
+pub(crate) fn time() -> FileTime {
+    FileTime::from_civil(2026, 1, 2, 3, 4, 5, 1_234_567).unwrap()
+}
+
+/// A manifest event with an activity, a related activity and a stack.
+pub(crate) fn record_bytes(payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0, 0, 0x13, 0xC0, 1, 0, 0, 0];
+    bytes.extend(8u32.to_le_bytes());
+    bytes.extend(4u32.to_le_bytes());
+    bytes.extend(time().0.to_le_bytes());
+    bytes.extend(PROVIDER.to_bytes());
+    bytes.extend([1, 0, 4, 16, 4, 1, 2, 0]);
+    bytes.extend(0x8000_0000_0000_0010u64.to_le_bytes());
+    bytes.extend([5, 0, 0, 0, 6, 0, 0, 0]);
+    bytes.extend([0xA1; 16]);
+    bytes.extend([0x18, 0, 1, 0, 1, 0, 16, 0]);
+    bytes.extend([0xB2; 16]);
+    bytes.extend([0x18, 0, 6, 0, 0, 0, 16, 0]);
+    bytes.extend(0u64.to_le_bytes());
+    bytes.extend(0x7FFE_0000_1234u64.to_le_bytes());
+    bytes.extend(payload);
+    let size = (bytes.len() as u16).to_le_bytes();
+    bytes[..2].copy_from_slice(&size);
+    bytes
+}
+
+fn provider() -> Arc<ProviderInfo> {
+    let mut info = ProviderInfo::new(PROVIDER, "Contoso \"Quoted\"", Decoding::Manifest, "contoso.man");
+    info.keywords = vec![KeywordName { mask: 0x10, name: "WINEVENT_KEYWORD_PROCESS".into(), message: None }];
+    Arc::new(info)
+}
+
+fn schema(properties: Vec<Property>, top_level: u16) -> CompiledSchema {
+    let descriptor = EventDescriptor {
+        id: 1,
+        version: 4,
+        channel: 16,
+        level: Level(4),
+        opcode: Opcode(1),
+        task: 2,
+        keyword: Keyword(0x10),
+    };
+    let mut schema = EventSchema::new(provider(), descriptor);
+    schema.task_name = Some("ProcessStart".into());
+    schema.opcode_name = Some("win:Start".into());
+    schema.properties = properties;
+    schema.top_level = top_level;
+    CompiledSchema::new(Arc::new(schema))
+}
+
+/// A schema with a value of most kinds, and a payload for it.
+pub(crate) fn rich() -> (CompiledSchema, Vec<u8>) {
+    let map = Arc::new(ValueMap {
+        name: "State".into(),
+        kind: MapKind::Value,
+        entries: vec![MapEntry { value: 7, text: "Running".into() }],
+    });
+    let mut mapped = Property::scalar("State", InType::UINT8, OutType::NULL);
+    mapped.kind = PropertyType::Value { in_type: InType::UINT8, out_type: OutType::NULL, map: Some(map) };
+    let array = |mut property: Property, count| {
+        property.count = count;
+        property
+    };
+    let members = PropertyType::Struct { first: 10, members: 2 };
+    let mut nested = Property::scalar("Inner", InType::STRUCT, OutType::NULL);
+    nested.kind = members;
+    let properties = vec![
+        Property::scalar("Image", InType::UNICODE_STRING, OutType::NULL),
+        Property::scalar("Id", InType::UINT64, OutType::NULL),
+        Property::scalar("Id", InType::INT32, OutType::NULL),
+        Property::scalar("Address", InType::POINTER, OutType::NULL),
+        mapped.clone(),
+        mapped,
+        array(Property::scalar("Ports", InType::UINT16, OutType::PORT), Count::Fixed(2)),
+        Property::scalar("Ratio", InType::DOUBLE, OutType::NULL),
+        Property::scalar("Who", InType::GUID, OutType::NULL),
+        nested,
+        Property::scalar("Text", InType::ANSI_STRING, OutType::NULL),
+        Property::scalar("Flag", InType::BOOLEAN, OutType::NULL),
+    ];
+    let mut payload: Vec<u8> = "C:\\x <&\".exe\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    payload.extend(u64::MAX.to_le_bytes());
+    payload.extend((-5i32).to_le_bytes());
+    payload.extend(0xFFFF_8000_0000_1000u64.to_le_bytes());
+    payload.extend([7, 8, 0, 80, 1, 187]);
+    payload.extend(0.5f64.to_le_bytes());
+    payload.extend([0xC3; 16]);
+    payload.extend(b"h\xE9, \xFF\0");
+    payload.extend(1u32.to_le_bytes());
+    (schema(properties, 10), payload)
+}
+
+/// Hands an event to `use_it`: decoded if there is a schema.
+pub(crate) fn with_event(payload: &[u8], schema: Option<&CompiledSchema>, use_it: impl FnOnce(&Event<'_>)) {
+    let bytes = record_bytes(payload);
+    let origin = Origin { clock: Clock::system_time(), processor: 3, logger_id: 1, source: 0 };
+    let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
+    let mut located = Located::new();
+    let reason = "no schema for it";
+    let properties = match schema {
+        Some(schema) => Ok(schema.locate(&record, &mut located)),
+        None => Err(&reason as &dyn std::fmt::Display),
+    };
+    use_it(&Event { record: &record, properties, provider: None, process: Some("x y.exe") });
+}

@@ -1,0 +1,148 @@
+//! Golden output of every writer for one decoded event, one cut short, and one without a schema.
+
+use crate::testing::{rich, with_event};
+use crate::{CsvWriter, Event, FieldSelection, JsonWriter, Options, Source, TextWriter, XmlWriter};
+
+fn options() -> Options {
+    let source = Source { computer: Some("PC".into()), timer_resolution: 156_250 };
+    Options { sources: vec![source], ..Options::default() }
+}
+
+fn written(payload: &[u8], decode: bool, put: impl FnOnce(&mut Vec<u8>, &Event<'_>)) -> String {
+    let (schema, _) = rich();
+    let mut out = Vec::new();
+    with_event(payload, decode.then_some(&schema), |event| put(&mut out, event));
+    String::from_utf8(out).unwrap()
+}
+
+fn json(payload: &[u8], decode: bool, options: &Options) -> String {
+    written(payload, decode, |out, event| JsonWriter::new(options).put(out, event))
+}
+
+const SYSTEM: &str = concat!(
+    r#""System":{"Computer":"PC","Channel":"16","EventID":1,"Version":4,"#,
+    r#""Correlation":{"ActivityID":"{a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1}","#,
+    r#""RelatedActivityID":"{b2b2b2b2-b2b2-b2b2-b2b2-b2b2b2b2b2b2}"},"#,
+    r#""Execution":{"ProcessID":4,"ThreadID":8,"ProcessorID":3,"KernelTime":5,"UserTime":6},"#,
+    r#""Keywords":{"Mask":"0x8000000000000010","Name":["WINEVENT_KEYWORD_PROCESS"]},"#,
+    r#""Level":{"Value":4,"Name":"Information"},"Opcode":{"Value":1,"Name":"Start"},"#,
+    r#""Task":{"Value":2,"Name":"ProcessStart"},"#,
+    r#""Provider":{"Guid":"{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}","Name":"Contoso \"Quoted\""},"#,
+    r#""TimeCreated":{"SystemTime":"2026-01-02T03:04:05.1234567Z"}}"#,
+);
+const STACK: &str = r#""ExtendedData":{"StackTrace":["0x7ffe00001234"]}"#;
+
+#[test]
+fn json_of_a_decoded_event() {
+    let data = concat!(
+        r#"{"EventData":{"Image":"C:\\x <&\".exe","Id":18446744073709551615,"Id_2":-5,"#,
+        r#""Address":"0xffff800000001000","State":"Running","State_2":8,"Ports":[80,443],"Ratio":0.5,"#,
+        r#""Who":"{c3c3c3c3-c3c3-c3c3-c3c3-c3c3c3c3c3c3}","Inner":{"Text":"hé, ÿ","Flag":true}}"#,
+    );
+    assert_eq!(json(&rich().1, true, &options()), format!("{data},{SYSTEM},{STACK}}}"));
+}
+
+#[test]
+fn json_of_payloads_that_do_not_fit() {
+    let (_, payload) = rich();
+    let mut long = payload.clone();
+    long.extend([1, 2, 0xFF]);
+    assert!(json(&long, true, &options()).ends_with(r#","ExtraPayload":"0102ff"}"#));
+    let short = json(&payload[..30], true, &options());
+    assert!(short.starts_with(r#"{"EventData":{"Image":"C:\\x <&\".exe"},"#), "{short}");
+    assert!(short.contains(r#","DecodeError":"property 'Id' at payload offset 26: "#), "{short}");
+    assert!(short.ends_with(r#","ExtraPayload":"ffffffff"}"#), "{short}");
+    let none = json(&payload[..2], false, &options());
+    let start = r#"{"EventData":null,"System":{"Computer":"PC","Channel":"16","EventID":1,"#;
+    assert!(none.starts_with(start), "{none}");
+    assert!(none.ends_with(r#","Undecoded":{"Reason":"no schema for it","Payload":"4300"}}"#), "{none}");
+}
+
+#[test]
+fn json_of_some_fields() {
+    let fields = FieldSelection::of(["inner.flag", "Nothing", "IMAGE"]);
+    let some = json(&rich().1, true, &Options { fields, raw_time: true, ..Options::default() });
+    assert!(
+        some.starts_with(r#"{"EventData":{"inner.flag":true,"IMAGE":"C:\\x <&\".exe"},"System":{"Channel"#),
+        "{some}"
+    );
+    assert!(
+        some.contains(r#""SystemTime":"2026-01-02T03:04:05.1234567Z","RawTime":134117966451234567}}"#),
+        "{some}"
+    );
+}
+
+#[test]
+fn csv() {
+    let line = |decode, options: &Options| {
+        written(&rich().1, decode, |out, event| CsvWriter::new(options).put(out, event))
+    };
+    let head = concat!(
+        r#""Contoso ""Quoted""","Start",1,4,16,4,1,2,0x8000000000000010,0x4,0x8,3,,,"#,
+        "{a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1},{b2b2b2b2-b2b2-b2b2-b2b2-b2b2b2b2b2b2},",
+        "134117966451234567,78,93,",
+    );
+    let whole = line(true, &options());
+    assert!(whole.starts_with(head), "{whole}");
+    assert!(whole[head.len()..].starts_with(r#""{""Image"":""C:\\x <&\"".exe"",""Id"":184"#), "{whole}");
+    let fields = FieldSelection::of(["Inner.Text", "Nothing", "Image"]);
+    let some = line(true, &Options { fields, ..options() });
+    assert_eq!(some, format!("{head}\"hé, ÿ\",,\"C:\\x <&\"\".exe\"\r\n"));
+    assert!(line(false, &options()).contains(r#""{""Undecoded"":{""Reason"":""no schema"#));
+    let mut header = Vec::new();
+    CsvWriter::new(&options()).put_header(&mut header);
+    let header = String::from_utf8(header).unwrap();
+    assert!(header.starts_with("Event Name,Type,Event ID,") && header.ends_with(",User(ms),User Data\r\n"));
+}
+
+#[test]
+fn xml() {
+    let element =
+        |decode| written(&rich().1, decode, |out, event| XmlWriter::new(&options()).put(out, event));
+    let whole = element(true);
+    assert!(whole.contains(
+        r#"<Provider Name="Contoso &quot;Quoted&quot;" Guid="{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}"/>"#
+    ));
+    assert!(whole.contains(r#"<Data Name="Image">C:\x &lt;&amp;&quot;.exe</Data>"#), "{whole}");
+    assert!(whole.contains(r#"<Data Name="Ports">80</Data><Data Name="Ports">443</Data>"#), "{whole}");
+    assert!(whole.contains(r#"<ComplexData Name="Inner"><Data Name="Text">hé, ÿ</Data>"#), "{whole}");
+    assert!(whole.contains("<Stack><Address>0x7ffe00001234</Address></Stack>"), "{whole}");
+    let none = element(false);
+    assert!(none.contains("<DataItemName>no schema for it</DataItemName><EventPayload>43003a00"), "{none}");
+}
+
+#[test]
+fn text() {
+    let line = |decode, options: &Options| {
+        written(&rich().1, decode, |out, event| TextWriter::new(options).put(out, event))
+    };
+    let start = "2026-01-02T03:04:05.1234567Z cpu3 4:8 x y.exe Contoso \"Quoted\"/ProcessStart/Start";
+    let whole = line(true, &options());
+    assert!(
+        whole.starts_with(&format!(r#"{start} Image="C:\x <&\".exe" Id=18446744073709551615 Id=-5 "#)),
+        "{whole}"
+    );
+    assert!(whole.contains(" State=Running State=8 Ports=[80, 443] Ratio=0.5 "), "{whole}");
+    assert!(line(false, &options()).contains(" (no schema for it) 0x43003a00"));
+    let fields = FieldSelection::of(["Inner.Flag"]);
+    assert_eq!(line(true, &Options { fields, ..options() }), format!("{start} Inner.Flag=true\n"));
+    assert!(line(true, &Options { color: true, ..options() }).contains("\x1b[1mContoso"));
+}
+
+#[test]
+fn one_writer_serves_changing_events() {
+    let (schema, payload) = rich();
+    let options = options();
+    let mut writer = JsonWriter::new(&options);
+    for decode in [true, false, true, true, false] {
+        let mut out = Vec::new();
+        with_event(&payload, decode.then_some(&schema), |event| writer.put(&mut out, event));
+        assert_eq!(String::from_utf8(out).unwrap(), {
+            let mut fresh = Vec::new();
+            with_event(&payload, decode.then_some(&schema), |event| {
+                JsonWriter::new(&options).put(&mut fresh, event);
+            });
+            String::from_utf8(fresh).unwrap()
+        });
+    }
+}

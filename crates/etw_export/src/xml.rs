@@ -1,0 +1,319 @@
+//! Events as XML, in the Windows event schema, as tracerpt writes them.
+//!
+//! Source: the schema of `http://schemas.microsoft.com/win/2004/08/events/event` (documentation of the Windows Event
+//! Log); `ExtendedTracingInfo` and `EventName` belong to `http://schemas.microsoft.com/win/2004/08/events/trace`
+//! (Observed: samples of tracerpt's output in the documentation of Event Tracing).
+
+use etw_event::{ExtendedType, Guid, Record};
+use etw_schema::{Members, PropertyValue, Struct, Value, text::Text};
+
+use crate::cache::Cache;
+use crate::escape::{self, Escaping, Xml};
+use crate::event::{Event, FieldSelection};
+use crate::names::Names;
+use crate::options::Options;
+use crate::put::{self, TimeWriter};
+
+/// What stands before the first event.
+pub const XML_HEADER: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Events>\n";
+/// What stands behind the last event.
+pub const XML_FOOTER: &str = "</Events>\n";
+
+/// Structs are nested no deeper in any layout.
+const MAX_DEPTH: u16 = etw_schema::MAX_DEPTH;
+
+/// Writes events as `Event` elements.
+pub struct XmlWriter {
+    cache: Cache<Parts>,
+    time: TimeWriter,
+    /// `<Computer>…</Computer>` of each source.
+    computers: Vec<Vec<u8>>,
+    raw_time: bool,
+    fields: FieldSelection,
+    message: String,
+}
+
+/// What all events with one schema share.
+struct Parts {
+    /// From `<Event` to `SystemTime="`.
+    head: Vec<u8>,
+    channel: Vec<u8>,
+    /// The members of `RenderingInfo` beside the message.
+    rendering: Vec<u8>,
+    /// `<EventGuid>…</EventGuid>`, or nothing.
+    event_guid: Vec<u8>,
+    has_message: bool,
+}
+
+impl XmlWriter {
+    /// A writer of events from the sources that the options name.
+    pub fn new(options: &Options) -> XmlWriter {
+        let computers = options.sources.iter().map(|source| {
+            let mut element = Vec::new();
+            text_element(&mut element, "Computer", source.computer.as_deref().unwrap_or_default());
+            element
+        });
+        XmlWriter {
+            cache: Cache::new(),
+            time: TimeWriter::new(),
+            computers: computers.collect(),
+            raw_time: options.raw_time,
+            fields: options.fields.clone(),
+            message: String::new(),
+        }
+    }
+
+    /// Appends an event as one element and a line break.
+    pub fn put(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
+        let record = event.record;
+        let Some(parts) = self.cache.get(record, event.schema(), || Parts::new(event)) else { return };
+        out.extend_from_slice(&parts.head);
+        self.time.put(out, record.time());
+        if self.raw_time {
+            out.extend_from_slice(b"\" RawTime=\"");
+            put::signed(out, record.raw_time().0);
+        }
+        out.extend_from_slice(b"\"/>");
+        correlation(out, record);
+        execution(out, record);
+        out.extend_from_slice(&parts.channel);
+        let computer = self.computers.get(record.origin().source as usize);
+        out.extend_from_slice(computer.map_or(b"<Computer/>", Vec::as_slice));
+        if let Some(sid) = record.sid() {
+            out.extend_from_slice(b"<Security UserID=\"");
+            escape::display::<Xml>(out, sid);
+            out.extend_from_slice(b"\"/>");
+        }
+        out.extend_from_slice(b"</System>");
+        match &event.properties {
+            Ok(properties) => {
+                out.extend_from_slice(b"<EventData>");
+                if self.fields.is_all() {
+                    members(out, properties.iter(), 0);
+                } else {
+                    for field in self.fields.names() {
+                        if let Some(found) = field.find(properties) {
+                            property(out, field.name(), &found, 0);
+                        }
+                    }
+                }
+                out.extend_from_slice(b"</EventData>");
+                if let Some(error) = properties.error() {
+                    processing_error(out, &error, properties.rest());
+                } else if !properties.rest().is_empty() {
+                    processing_error(out, &"the payload has bytes beyond its schema", properties.rest());
+                }
+            }
+            Err(reason) => processing_error(out, reason, record.payload()),
+        }
+        out.extend_from_slice(b"<RenderingInfo Culture=\"en-US\">");
+        if parts.has_message && event.message(&mut self.message) {
+            text_element(out, "Message", &self.message);
+        }
+        out.extend_from_slice(&parts.rendering);
+        out.extend_from_slice(b"</RenderingInfo>");
+        tracing_info(out, record, &parts.event_guid);
+        out.extend_from_slice(b"</Event>\n");
+    }
+}
+
+impl Parts {
+    fn new(event: &Event<'_>) -> Parts {
+        let schema = event.schema().map(|schema| &**schema);
+        let names = Names::of(event.record, schema, event.provider);
+        let descriptor = event.record.descriptor();
+        let mut head = Vec::new();
+        head.extend_from_slice(
+            b"<Event xmlns=\"http://schemas.microsoft.com/win/2004/08/events/event\"><System><Provider",
+        );
+        if let Some(name) = &names.provider {
+            attribute(&mut head, "Name", name);
+        }
+        head.extend_from_slice(b" Guid=\"");
+        put::guid(&mut head, names.provider_guid);
+        head.extend_from_slice(b"\"/>");
+        let numbers = [
+            ("EventID", u32::from(descriptor.id)),
+            ("Version", descriptor.version.into()),
+            ("Level", descriptor.level.0.into()),
+            ("Task", descriptor.task.into()),
+            ("Opcode", descriptor.opcode.0.into()),
+        ];
+        for (name, number) in numbers {
+            text_element(&mut head, name, &number.to_string());
+        }
+        head.extend_from_slice(b"<Keywords>");
+        put::hex(&mut head, descriptor.keyword.0);
+        head.extend_from_slice(b"</Keywords><TimeCreated SystemTime=\"");
+        let mut channel = Vec::new();
+        text_element(&mut channel, "Channel", names.channel.as_deref().unwrap_or_default());
+        let mut rendering = Vec::new();
+        let texts = [("Level", names.level), ("Task", names.task), ("Opcode", names.opcode)];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                text_element(&mut rendering, name, text);
+            }
+        }
+        if !names.keywords.is_empty() {
+            rendering.extend_from_slice(b"<Keywords>");
+            for keyword in &names.keywords {
+                text_element(&mut rendering, "Keyword", keyword);
+            }
+            rendering.extend_from_slice(b"</Keywords>");
+        }
+        if let Some(provider) = &names.provider {
+            text_element(&mut rendering, "Provider", provider);
+        }
+        if let Some(event_type) = &names.event_type {
+            rendering.extend_from_slice(
+                b"<EventName xmlns=\"http://schemas.microsoft.com/win/2004/08/events/trace\">",
+            );
+            escape::text::<Xml>(&mut rendering, event_type);
+            rendering.extend_from_slice(b"</EventName>");
+        }
+        let mut event_guid = Vec::new();
+        if let Some(guid) = names.event_guid {
+            guid_element(&mut event_guid, "EventGuid", guid);
+        }
+        let has_message = schema.is_some_and(|schema| schema.message.is_some());
+        Parts { head, channel, rendering, event_guid, has_message }
+    }
+}
+
+fn correlation(out: &mut Vec<u8>, record: &Record<'_>) {
+    let (activity, related) = (record.activity_id(), record.related_activity_id());
+    if activity.is_none() && related.is_none() {
+        return;
+    }
+    out.extend_from_slice(b"<Correlation");
+    for (name, guid) in [("ActivityID", activity), ("RelatedActivityID", related)] {
+        if let Some(guid) = guid {
+            out.push(b' ');
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(b"=\"");
+            put::guid(out, guid);
+            out.push(b'"');
+        }
+    }
+    out.extend_from_slice(b"/>");
+}
+
+fn execution(out: &mut Vec<u8>, record: &Record<'_>) {
+    out.extend_from_slice(b"<Execution");
+    let (kernel, user) = record.cpu_times().unzip();
+    let numbers = [
+        ("ProcessID", record.process_id()),
+        ("ThreadID", record.thread_id()),
+        ("ProcessorID", Some(record.processor().into())),
+        ("KernelTime", kernel),
+        ("UserTime", user),
+    ];
+    for (name, number) in numbers {
+        if let Some(number) = number {
+            out.push(b' ');
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(b"=\"");
+            put::unsigned32(out, number);
+            out.push(b'"');
+        }
+    }
+    out.extend_from_slice(b"/>");
+}
+
+fn members(out: &mut Vec<u8>, members: Members<'_>, depth: u16) {
+    for member in members {
+        property(out, member.name(), &member, depth);
+    }
+}
+
+/// A value as `Data`, a struct as `ComplexData`; an array as one element for each of its own.
+fn property(out: &mut Vec<u8>, name: &str, member: &PropertyValue<'_>, depth: u16) {
+    let one = |out: &mut Vec<u8>, value: Value<'_>| match value {
+        Value::Struct(inner) => complex(out, name, &inner, depth),
+        value => {
+            out.extend_from_slice(b"<Data");
+            attribute(out, "Name", name);
+            out.push(b'>');
+            Text::new(value, member.format(), member.map()).write_to(&mut Escaping::<Xml>::new(out));
+            out.extend_from_slice(b"</Data>");
+        }
+    };
+    match member.value() {
+        Value::Array(array) => array.iter().for_each(|element| one(out, element)),
+        value => one(out, value),
+    }
+}
+
+fn complex(out: &mut Vec<u8>, name: &str, inner: &Struct<'_>, depth: u16) {
+    out.extend_from_slice(b"<ComplexData");
+    attribute(out, "Name", name);
+    out.push(b'>');
+    if depth < MAX_DEPTH {
+        members(out, inner.iter(), depth + 1);
+    }
+    out.extend_from_slice(b"</ComplexData>");
+}
+
+/// Why a payload, or its rest, could not be read.
+fn processing_error(out: &mut Vec<u8>, reason: &dyn std::fmt::Display, payload: &[u8]) {
+    // 15005 is ERROR_EVT_INVALID_EVENT_DATA.
+    out.extend_from_slice(b"<ProcessingErrorData><ErrorCode>15005</ErrorCode><DataItemName>");
+    escape::display::<Xml>(out, reason);
+    out.extend_from_slice(b"</DataItemName><EventPayload>");
+    put::hex_bytes(out, payload);
+    out.extend_from_slice(b"</EventPayload></ProcessingErrorData>");
+}
+
+fn tracing_info(out: &mut Vec<u8>, record: &Record<'_>, event_guid: &[u8]) {
+    let instance = record.instance();
+    let has_stack = record
+        .extended_items()
+        .any(|item| matches!(item.ext_type, ExtendedType::STACK_TRACE32 | ExtendedType::STACK_TRACE64));
+    if event_guid.is_empty() && instance.is_none() && !has_stack {
+        return;
+    }
+    out.extend_from_slice(
+        b"<ExtendedTracingInfo xmlns=\"http://schemas.microsoft.com/win/2004/08/events/trace\">",
+    );
+    out.extend_from_slice(event_guid);
+    if let Some(instance) = instance {
+        text_element(out, "InstanceID", &instance.id.to_string());
+        text_element(out, "ParentInstanceID", &instance.parent_id.to_string());
+        guid_element(out, "ParentGuid", instance.parent_guid);
+    }
+    for stack in record.extended_items().filter_map(|item| item.stack_trace()) {
+        out.extend_from_slice(b"<Stack>");
+        for address in stack.addresses() {
+            out.extend_from_slice(b"<Address>");
+            put::hex(out, address);
+            out.extend_from_slice(b"</Address>");
+        }
+        out.extend_from_slice(b"</Stack>");
+    }
+    out.extend_from_slice(b"</ExtendedTracingInfo>");
+}
+
+fn attribute(out: &mut Vec<u8>, name: &str, value: &str) {
+    out.push(b' ');
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"=\"");
+    escape::text::<Xml>(out, value);
+    out.push(b'"');
+}
+
+fn text_element(out: &mut Vec<u8>, name: &str, text: &str) {
+    out.push(b'<');
+    out.extend_from_slice(name.as_bytes());
+    if text.is_empty() {
+        return out.extend_from_slice(b"/>");
+    }
+    out.push(b'>');
+    escape::text::<Xml>(out, text);
+    out.extend_from_slice(b"</");
+    out.extend_from_slice(name.as_bytes());
+    out.push(b'>');
+}
+
+fn guid_element(out: &mut Vec<u8>, name: &str, guid: Guid) {
+    text_element(out, name, &guid.to_string());
+}
