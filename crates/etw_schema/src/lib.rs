@@ -17,6 +17,8 @@ pub mod text;
 pub mod tracelogging;
 mod value;
 pub mod wevt;
+pub mod mof;
+mod source_text;
 
 pub use compiled::{CompiledSchema, EventLabel};
 pub use layout::{
