@@ -19,6 +19,7 @@ mod value;
 pub mod wevt;
 pub mod mof;
 mod source_text;
+pub mod wpp;
 
 pub use compiled::{CompiledSchema, EventLabel};
 pub use layout::{

@@ -247,6 +247,7 @@ fn property(member: &Member, before: &[Property]) -> Result<Property, String> {
     };
     let is_text = matches!(length, Length::Fixed(_));
     let count = match (member.text("wmisizeis"), fixed_size(member)) {
+        _ if in_type == InType::BINARY_TO_END => Count::One,
         (Some(name), _) => Count::Property(counted_by(name)?),
         (None, Some(number)) if !is_text => Count::Fixed(number),
         (None, None) if matches!(member.array, Some(None)) => Count::ToEnd,

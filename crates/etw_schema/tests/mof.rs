@@ -1,0 +1,106 @@
+//! The published MOF files: all of them parse, and the kernel's says what the built-in tables say.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use etw_event::{Guid, classes};
+use etw_schema::builtin::BuiltIn;
+use etw_schema::{EventSchema, OutType, PropertyType, mof};
+
+fn data(path: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("OPENETW_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let path = root.join(path);
+    if !path.exists() {
+        println!("skipped: {} is absent", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+fn parse(path: &str) -> Option<mof::Mof> {
+    let bytes = std::fs::read(data(path)?).unwrap();
+    Some(mof::parse_bytes(&bytes, path))
+}
+
+#[test]
+fn all_published_files_parse() {
+    for (path, providers, events) in [
+        ("mof/WindowsKernelTrace.mof", 22, 512),
+        ("manifests/microsoft-perfview/kerneltraceeventparser.mof", 19, 256),
+        ("manifests/microsoft-perfview/ASPNetTraceEventParser.mof", 1, 65),
+        ("manifests/microsoft-perfview/w3core.mof", 14, 234),
+    ] {
+        let Some(mof) = parse(path) else { return };
+        for problem in &mof.problems {
+            println!("{path}: {problem}");
+        }
+        let found: usize = mof.providers.iter().map(|provider| provider.events.len()).sum();
+        let names: Vec<_> = mof.providers.iter().map(|provider| &*provider.info.name).collect();
+        println!("{path}: {} classes, {found} event types: {names:?}", mof.providers.len());
+        assert_eq!((mof.providers.len(), found), (providers, events), "{path}");
+        assert_eq!(mof.problems, [], "{path}");
+    }
+}
+
+/// Types, lengths, counts and names of an event's top-level properties.
+fn shape(event: &EventSchema) -> Vec<String> {
+    let shape = event.properties.iter().map(|property| match &property.kind {
+        PropertyType::Value { in_type, out_type, .. } => {
+            let out_type = if *out_type == OutType::NO_PRINT { OutType::NULL } else { *out_type };
+            format!("{} {in_type:?} {out_type:?} {:?} {:?}", property.name, property.length, property.count)
+        }
+        PropertyType::Struct { members, .. } => format!("{} struct of {members}", property.name),
+    });
+    shape.collect()
+}
+
+type Shapes = BTreeMap<(u8, u8), Vec<String>>;
+
+fn shapes(events: &[std::sync::Arc<EventSchema>]) -> Shapes {
+    let key = |event: &EventSchema| (event.descriptor.version, event.descriptor.opcode.0);
+    events.iter().map(|event| (key(event), shape(event))).collect()
+}
+
+/// Where the built-in tables differ on purpose: class, version (255: all), opcodes, why.
+const DIFFERENCES: [(Guid, u8, &[u8], &str); 4] = [
+    (classes::EVENT_TRACE, 255, &[0], "the header's FILETIMEs and time zone are typed as they lie in files"),
+    (classes::THREAD, 3, &[1, 2, 3, 4], "Windows 10 appends ThreadName to version 3"),
+    (
+        classes::STACK_WALK,
+        255,
+        &[32],
+        "32 properties Stack1, Stack2, … are one array up to the payload's end",
+    ),
+    (classes::STACK_WALK, 255, &[34, 35, 36], "frames go to the payload's end, not to 192"),
+];
+
+#[test]
+fn the_built_in_tables_agree_with_the_kernels_mof() {
+    let Some(mof) = parse("mof/WindowsKernelTrace.mof") else { return };
+    let (mut equal, mut different) = (0, 0);
+    for class in &mof.providers {
+        let name = &class.info.name;
+        let built_in = BuiltIn.provider(&class.info.guid).unwrap_or_else(|| panic!("{name} is not built in"));
+        assert_eq!(built_in.info.class_of, class.info.class_of);
+        let ours = shapes(&built_in.events);
+        for (key, theirs) in shapes(&class.events) {
+            let ours = ours.get(&key).unwrap_or_else(|| panic!("{name} {key:?} is not built in"));
+            let on_purpose = DIFFERENCES.iter().any(|(guid, version, opcodes, _)| {
+                *guid == class.info.guid && [255, key.0].contains(version) && opcodes.contains(&key.1)
+            });
+            if on_purpose {
+                different += 1;
+                assert_ne!(*ours, theirs, "{name} {key:?} no longer differs");
+            } else {
+                equal += 1;
+                assert_eq!(*ours, theirs, "{name} {key:?}");
+            }
+        }
+    }
+    println!("{equal} event types are equal, {different} differ on purpose:");
+    for (_, _, _, why) in DIFFERENCES {
+        println!("  {why}");
+    }
+    assert_eq!((equal, different), (501, 11));
+}
