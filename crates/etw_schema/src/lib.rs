@@ -10,15 +10,15 @@ pub mod event_metadata;
 mod layout;
 pub mod manifest;
 pub mod model;
+pub mod mof;
 mod properties;
 mod resolver;
+mod source_text;
 mod tables;
 pub mod text;
 pub mod tracelogging;
 mod value;
 pub mod wevt;
-pub mod mof;
-mod source_text;
 pub mod wpp;
 
 pub use compiled::{CompiledSchema, EventLabel};

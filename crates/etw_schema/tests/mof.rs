@@ -1,25 +1,17 @@
 //! The published MOF files: all of them parse, and the kernel's says what the built-in tables say.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use etw_event::{Guid, classes};
 use etw_schema::builtin::BuiltIn;
 use etw_schema::{EventSchema, OutType, PropertyType, mof};
-
-fn data(path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("OPENETW_DATA")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let path = root.join(path);
-    if !path.exists() {
-        println!("skipped: {} is absent", path.display());
-        return None;
-    }
-    Some(path)
-}
+use etw_testkit::data::data_dir;
+use etw_testkit::mutate;
 
 fn parse(path: &str) -> Option<mof::Mof> {
-    let bytes = std::fs::read(data(path)?).unwrap();
+    let bytes = std::fs::read(data_dir()?.join(path)).unwrap();
     Some(mof::parse_bytes(&bytes, path))
 }
 
@@ -103,4 +95,32 @@ fn the_built_in_tables_agree_with_the_kernels_mof() {
         println!("  {why}");
     }
     assert_eq!((equal, different), (501, 11));
+}
+
+#[test]
+fn damaged_text_is_read_as_far_as_it_goes() {
+    let Some(directory) = data_dir() else { return };
+    let text = std::fs::read(directory.join("mof/WindowsKernelTrace.mof")).unwrap();
+    // The parts that begin the file, and one deep inside it: 8 KiB keep a run short.
+    for part in [&text[..8192], &text[60_000..68_192]] {
+        let mut event_types = 0;
+        mutate::each(part, 2000, |bytes| {
+            let mof = mof::parse_bytes(bytes, "damaged.mof");
+            assert!(mof.problems.len() <= mof::MAX_PROBLEMS);
+            event_types += mof.providers.iter().map(|provider| provider.events.len()).sum::<usize>();
+        });
+        assert!(event_types > 2000, "most of the text survives: {event_types}");
+    }
+    // What tries to make the reader work more than the text is long.
+    let base: String = (0..1024).map(|id| format!("[WmiDataId({id})] uint8 P{id};")).collect();
+    let types: String = (0..256).map(|opcode| format!("{opcode},")).collect();
+    let mut text = format!("[Guid(\"{{00000000-0000-0000-0000-000000000002}}\")] class T {{{base}}};");
+    for version in 0..200 {
+        text += &format!("[EventVersion({version}), EventType{{{types}}}] class X{version} : T {{}};");
+    }
+    let mof = mof::parse(&text, "large.mof");
+    assert!(mof.problems.iter().any(|problem| problem.what.contains("more properties than")));
+    mof::parse(&"[".repeat(1 << 20), "brackets.mof");
+    mof::parse(&"\"\\\"".repeat(1 << 18), "quotes.mof");
+    mof::parse(&"class A : A {}; ".repeat(1 << 14), "cycles.mof");
 }

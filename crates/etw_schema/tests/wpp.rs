@@ -1,21 +1,12 @@
 //! The published TMF files and the annotations of a published PDB.
 
-use std::path::PathBuf;
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use etw_event::Guid;
-use etw_schema::wpp::WppReader;
+use etw_schema::wpp::{MAX_PROBLEMS, WppReader};
 use etw_schema::{InType, MessageStyle, OutType, PropertyType, Provider};
-
-fn data(path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("OPENETW_DATA")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let path = root.join(path);
-    if !path.exists() {
-        println!("skipped: {} is absent", path.display());
-        return None;
-    }
-    Some(path)
-}
+use etw_testkit::data::data_dir;
+use etw_testkit::mutate;
 
 fn summary(providers: &[Provider]) -> (usize, usize, usize) {
     let events = providers.iter().flat_map(|provider| &provider.events);
@@ -31,9 +22,12 @@ fn message<'p>(providers: &'p [Provider], guid: &str, number: u16) -> &'p etw_sc
 
 #[test]
 fn all_published_tmf_files() {
-    let Some(directory) = data("wpp/nefarius-Nefarius.Utilities.ETW") else { return };
+    let Some(directory) = data_dir().map(|data| data.join("wpp/nefarius-Nefarius.Utilities.ETW")) else {
+        return;
+    };
     let mut reader = WppReader::default();
-    let mut files: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "tmf"));
     for path in &files {
@@ -45,9 +39,12 @@ fn all_published_tmf_files() {
     assert_eq!((files.len(), summary(&providers)), (90, (90, 2610, 2260)));
 
     let entry = message(&providers, "0a9ab260-f7e4-311e-a23e-f8ab6856dc72", 34);
-    assert_eq!(entry.message.as_deref(), Some(" [DmfModuleDestroy] --> Entry <DmfObject=0x%10!p! [%11!s!]"));
+    assert_eq!(entry.message.as_deref(), Some(" [DMF_ModuleDestroy] --> Entry <DmfObject=0x%10!p! [%11!s!]"));
     assert_eq!((entry.message_style, entry.descriptor.level.0), (MessageStyle::Wpp, 5));
-    assert_eq!((entry.name.as_deref(), entry.task_name.as_deref()), (Some("DmfCore_c1695"), Some("DmfCore.c")));
+    assert_eq!(
+        (entry.name.as_deref(), entry.task_name.as_deref()),
+        (Some("DmfCore_c1695"), Some("DmfCore.c"))
+    );
     assert_eq!((&*entry.provider.name, &*entry.keyword_names[0]), ("DmfKFramework", "DMF_TRACE"));
     let types: Vec<_> = entry
         .properties
@@ -68,7 +65,11 @@ fn all_published_tmf_files() {
 
 #[test]
 fn all_annotations_of_a_published_pdb() {
-    let Some(path) = data("wpp/winsiderss-systeminformer/systeminformer-amd64.pdb") else { return };
+    let Some(path) =
+        data_dir().map(|data| data.join("wpp/winsiderss-systeminformer/systeminformer-amd64.pdb"))
+    else {
+        return;
+    };
     let mut reader = WppReader::default();
     let annotations = reader.add_pdb(&std::fs::read(path).unwrap(), "systeminformer-amd64.pdb").unwrap();
     assert_eq!(reader.problems(), []);
@@ -83,4 +84,48 @@ fn all_annotations_of_a_published_pdb() {
     assert_eq!(skip.properties.len(), 3);
     assert_eq!(&*skip.keyword_names[0], "GENERAL");
     assert_eq!(skip.task_name.as_deref(), Some("back_trace.c"));
+}
+
+#[test]
+fn damaged_files_are_read_as_far_as_they_go() {
+    let Some(data) = data_dir() else { return };
+    let tmf = "wpp/nefarius-Nefarius.Utilities.ETW/0a9ab260-f7e4-311e-a23e-f8ab6856dc72.tmf";
+    let mut messages = 0;
+    mutate::each(&std::fs::read(data.join(tmf)).unwrap(), 3000, |bytes| {
+        let mut reader = WppReader::default();
+        reader.add_tmf(bytes, "damaged.tmf");
+        assert!(reader.problems().len() <= MAX_PROBLEMS);
+        messages += summary(&reader.finish()).1;
+    });
+    assert!(messages > 3000, "most of the text survives: {messages}");
+
+    // The PDB's header, directory, module list and first symbols; a few damages each, since it has megabytes.
+    let pdb = std::fs::read(data.join("wpp/winsiderss-systeminformer/systeminformer-amd64.pdb")).unwrap();
+    let (mut refused, mut annotations) = (0, 0);
+    let mut numbers = mutate::Numbers::new(1);
+    let mut damaged = pdb.clone();
+    let word = |at: usize| u32::from_le_bytes(pdb[at..at + 4].try_into().unwrap()) as usize;
+    let directory = word(word(52) * word(32)) * word(32);
+    for round in 0..400 {
+        let at = match round % 4 {
+            0 => numbers.below(64),
+            1 => directory + numbers.below(4096),
+            2 => numbers.below(pdb.len()),
+            _ => 39_000 + numbers.below(20_000),
+        };
+        let at = at.min(pdb.len() - 4);
+        let value = [0, u32::MAX, numbers.draw() as u32, 0x0000_FFFF][numbers.below(4)];
+        damaged[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        let mut reader = WppReader::default();
+        match reader.add_pdb(&damaged, "damaged.pdb") {
+            Ok(found) => annotations += found,
+            Err(_) => refused += 1,
+        }
+        damaged[at..at + 4].copy_from_slice(&pdb[at..at + 4]);
+    }
+    println!("400 damaged PDB files: {refused} refused, {annotations} annotations found in the others");
+    assert!(refused > 20 && annotations > 638 * 100);
+    for cut in [0, 31, 60, 512, 4096, pdb.len() / 2, pdb.len() - 1] {
+        let _ = WppReader::default().add_pdb(&pdb[..cut], "cut.pdb");
+    }
 }
