@@ -7,6 +7,7 @@ pub mod builtin;
 mod cache;
 mod compiled;
 pub mod event_metadata;
+pub mod event_source;
 mod layout;
 pub mod manifest;
 pub mod model;

@@ -1,0 +1,281 @@
+//! Manifests that .NET's EventSource writes into the trace, in chunks, as events of their own.
+//!
+//! Each such event has id 0xFFFE and the payload
+//!
+//! | offset | type | what |
+//! |---|---|---|
+//! | 0 | u8 | format: 1, plain XML |
+//! | 1 | u8 | major version: 1 |
+//! | 2 | u8 | minor version |
+//! | 3 | u8 | magic: 0x5B |
+//! | 4 | u16 | number of chunks |
+//! | 6 | u16 | number of this chunk, from 0 |
+//! | 8 | | part of the XML in UTF-8, at most 0xFF00 bytes |
+//!
+//! Source: `ManifestEnvelope` in .NET's `EventSource.cs`. Observed: DynamicEvents.etl, net.4.5.2.x64.etl.
+//!
+//! An EventSource writes its manifest whenever a session enables it, and again at the session's end; so manifests
+//! come several times, from several processes, and possibly after the events they describe.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use etw_event::{Fields, Guid, Record};
+
+use crate::manifest::{self, Problem};
+use crate::{Decoding, Provider};
+
+/// Id of the events that carry manifests.
+pub const MANIFEST_EVENT_ID: u16 = 0xFFFE;
+
+/// Gathers the chunks of manifests from the records of a trace.
+///
+/// Memory is bounded: manifests that are being gathered take at most 32 MB, beyond which the oldest is given up.
+#[derive(Debug, Default)]
+pub struct EventSourceManifests {
+    /// By provider and process.
+    gathering: HashMap<(Guid, u32), Gathering>,
+    /// Hashes of the texts that were read, with their providers.
+    seen: HashSet<u64>,
+    incomplete: Vec<IncompleteManifest>,
+    bytes: usize,
+    /// Counts the manifests that were begun, to know the oldest.
+    begun: u64,
+}
+
+/// A manifest that was put together and read.
+#[derive(Debug)]
+pub struct EventSourceManifest {
+    /// The provider; `None` if the text describes none, or another one than the one that wrote it.
+    pub provider: Option<Provider>,
+    /// GUID of the provider that wrote it.
+    pub guid: Guid,
+    /// The process that wrote it.
+    pub process: u32,
+    /// What in the text could not be understood.
+    pub problems: Vec<Problem>,
+}
+
+/// A manifest of which chunks are missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IncompleteManifest {
+    /// The provider.
+    pub guid: Guid,
+    /// The process that wrote it.
+    pub process: u32,
+    /// How many chunks there were.
+    pub chunks: usize,
+    /// How many there should be.
+    pub of: u16,
+}
+
+#[derive(Debug)]
+struct Gathering {
+    of: u16,
+    begun: u64,
+    chunks: BTreeMap<u16, Box<[u8]>>,
+}
+
+/// Bytes in chunks that wait for others of their manifest.
+const MAX_GATHERING: usize = 32 << 20;
+/// What a chunk or a manifest that is being gathered costs beside its bytes.
+const OVERHEAD: usize = 128;
+/// Manifests that were not completed are reported up to this many.
+const MAX_INCOMPLETE: usize = 1000;
+/// Length of what lies before the XML.
+const ENVELOPE_LEN: usize = 8;
+
+/// Whether a record is a chunk of a manifest.
+#[inline]
+pub fn is_manifest_chunk(record: &Record<'_>) -> bool {
+    record.descriptor().id == MANIFEST_EVENT_ID && envelope(record.payload()).is_some()
+}
+
+impl EventSourceManifests {
+    /// A collector without any chunks.
+    pub fn new() -> EventSourceManifests {
+        EventSourceManifests::default()
+    }
+
+    /// Takes a record; answers the manifest if the record completes one that is not known yet.
+    pub fn add(&mut self, record: &Record<'_>) -> Option<EventSourceManifest> {
+        if record.descriptor().id != MANIFEST_EVENT_ID {
+            return None;
+        }
+        self.add_chunk(record.provider_id(), record.process_id().unwrap_or(0), record.payload())
+    }
+
+    /// Takes the payload of a manifest event. Everything else is ignored.
+    pub fn add_chunk(&mut self, guid: Guid, process: u32, payload: &[u8]) -> Option<EventSourceManifest> {
+        let (of, number, xml) = envelope(payload)?;
+        let key = (guid, process);
+        let other = self.gathering.get(&key).is_some_and(|known| {
+            known.of != of || known.chunks.get(&number).is_some_and(|known| **known != *xml)
+        });
+        if other {
+            // Another version of the manifest begins before the last was complete.
+            self.give_up(key);
+        }
+        self.begun += 1;
+        let begun = self.begun;
+        let bytes = &mut self.bytes;
+        let gathering = self.gathering.entry(key).or_insert_with(|| {
+            *bytes += OVERHEAD;
+            Gathering { of, begun, chunks: BTreeMap::new() }
+        });
+        if !gathering.chunks.contains_key(&number) {
+            self.bytes += xml.len() + OVERHEAD;
+            gathering.chunks.insert(number, xml.into());
+        }
+        if gathering.chunks.len() < usize::from(of) {
+            self.make_room();
+            return None;
+        }
+        let text = self.remove(key).map(|gathering| {
+            let chunks: Vec<Box<[u8]>> = gathering.chunks.into_values().collect();
+            chunks.concat()
+        })?;
+        let mut hasher = DefaultHasher::new();
+        (guid, &text).hash(&mut hasher);
+        self.seen.insert(hasher.finish()).then(|| read(guid, process, &text))
+    }
+
+    /// The manifests that were never completed, those included of which chunks may still come.
+    pub fn finish(mut self) -> Vec<IncompleteManifest> {
+        let mut rest: Vec<_> =
+            self.gathering.iter().map(|(key, gathering)| (gathering.begun, *key)).collect();
+        rest.sort_unstable();
+        for (_, key) in rest {
+            self.give_up(key);
+        }
+        self.incomplete
+    }
+
+    fn make_room(&mut self) {
+        while self.bytes > MAX_GATHERING
+            && let Some((key, _)) = self.gathering.iter().min_by_key(|(_, gathering)| gathering.begun)
+        {
+            self.give_up(*key);
+        }
+    }
+
+    fn give_up(&mut self, key: (Guid, u32)) {
+        if let Some(gathering) = self.remove(key)
+            && self.incomplete.len() < MAX_INCOMPLETE
+        {
+            let (guid, process) = key;
+            let (chunks, of) = (gathering.chunks.len(), gathering.of);
+            self.incomplete.push(IncompleteManifest { guid, process, chunks, of });
+        }
+    }
+
+    fn remove(&mut self, key: (Guid, u32)) -> Option<Gathering> {
+        let gathering = self.gathering.remove(&key)?;
+        let bytes: usize = gathering.chunks.values().map(|chunk| chunk.len() + OVERHEAD).sum();
+        self.bytes = self.bytes.saturating_sub(bytes + OVERHEAD);
+        Some(gathering)
+    }
+}
+
+/// Number of chunks, number of this one, and its text.
+fn envelope(payload: &[u8]) -> Option<(u16, u16, &[u8])> {
+    const FORMAT_XML: u8 = 1;
+    const MAGIC: u8 = 0x5B;
+    if payload.u8_at(0)? != FORMAT_XML || payload.u8_at(3)? != MAGIC {
+        return None;
+    }
+    let (of, number) = (payload.u16_at(4)?, payload.u16_at(6)?);
+    (number < of).then_some((of, number, payload.get(ENVELOPE_LEN..)?))
+}
+
+fn read(guid: Guid, process: u32, text: &[u8]) -> EventSourceManifest {
+    let manifest = manifest::read_as(text, "EventSource manifest in the trace", Decoding::EventSource);
+    let provider = manifest.providers.into_iter().find(|provider| provider.info.guid == guid);
+    EventSourceManifest { provider, guid, process, problems: manifest.problems }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GUID: Guid = Guid::from_u128(0x67883bbc_d592_4d02_8e29_66907fcb07d6);
+
+    fn text(event: u16) -> String {
+        format!(
+            "<instrumentationManifest><instrumentation><events><provider name=\"P\" guid=\"{GUID}\">\
+             <events><event value=\"{event}\" symbol=\"E\"/></events></provider></events></instrumentation>\
+             </instrumentationManifest>"
+        )
+    }
+
+    fn chunks(text: &str, of: u16) -> Vec<Vec<u8>> {
+        let size = text.len().div_ceil(usize::from(of));
+        let chunk = |(number, part): (usize, &[u8])| {
+            let mut bytes = vec![1, 1, 0, 0x5B];
+            bytes.extend(of.to_le_bytes());
+            bytes.extend(u16::try_from(number).unwrap().to_le_bytes());
+            bytes.extend(part);
+            bytes
+        };
+        text.as_bytes().chunks(size).enumerate().map(chunk).collect()
+    }
+
+    fn id(manifest: Option<EventSourceManifest>) -> u16 {
+        manifest.unwrap().provider.unwrap().events[0].descriptor.id
+    }
+
+    #[test]
+    fn chunks_in_any_order_and_only_once() {
+        let mut manifests = EventSourceManifests::new();
+        let chunks = chunks(&text(7), 3);
+        assert!(manifests.add_chunk(GUID, 1, &chunks[2]).is_none());
+        assert!(manifests.add_chunk(GUID, 1, &chunks[0]).is_none());
+        assert!(manifests.add_chunk(GUID, 1, &chunks[0]).is_none());
+        assert!(manifests.add_chunk(GUID, 2, &chunks[1]).is_none(), "of another process");
+        assert_eq!(id(manifests.add_chunk(GUID, 1, &chunks[1])), 7);
+        for chunk in &chunks {
+            assert!(manifests.add_chunk(GUID, 1, chunk).is_none(), "known already");
+        }
+        assert_eq!(manifests.bytes, OVERHEAD * 2 + chunks[1].len() - ENVELOPE_LEN);
+        let rest = manifests.finish();
+        assert_eq!(rest, [IncompleteManifest { guid: GUID, process: 2, chunks: 1, of: 3 }]);
+    }
+
+    #[test]
+    fn another_version_begins_before_the_first_is_complete() {
+        let mut manifests = EventSourceManifests::new();
+        assert!(manifests.add_chunk(GUID, 1, &chunks(&text(1), 2)[0]).is_none());
+        let other = chunks(&text(22), 3);
+        for chunk in &other[..2] {
+            assert!(manifests.add_chunk(GUID, 1, chunk).is_none());
+        }
+        assert_eq!(id(manifests.add_chunk(GUID, 1, &other[2])), 22);
+        assert_eq!(manifests.finish().len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_chunk_is_ignored() {
+        let mut manifests = EventSourceManifests::new();
+        for payload in [&[][..], &[1, 1, 0, 0x5B], &[1, 1, 0, 0x5B, 0, 0, 0, 0], &[2, 1, 0, 0x5B, 1, 0, 0, 0]]
+        {
+            assert!(manifests.add_chunk(GUID, 1, payload).is_none());
+        }
+        assert!(manifests.finish().is_empty());
+        // A chunk that tells of another provider.
+        let mut manifests = EventSourceManifests::new();
+        let wrong = manifests.add_chunk(Guid::ZERO, 1, &chunks(&text(1), 1)[0]).unwrap();
+        assert!(wrong.provider.is_none());
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut manifests = EventSourceManifests::new();
+        let mut chunk = vec![1, 1, 0, 0x5B, 0xFF, 0xFF, 0, 0];
+        chunk.resize(0xFF00, b' ');
+        for process in 0..2000 {
+            assert!(manifests.add_chunk(GUID, process, &chunk).is_none());
+            assert!(manifests.bytes <= MAX_GATHERING);
+        }
+        assert_eq!(manifests.finish().len(), MAX_INCOMPLETE);
+    }
+}
