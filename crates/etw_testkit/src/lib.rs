@@ -5,6 +5,7 @@
 pub mod data;
 pub mod fuzz;
 pub mod mutate;
+pub mod reference;
 pub mod seeds;
 
 /// Whether tests that take long are to run: `RUN_SLOW_TESTS` is set and not `0`. Prints the reason if they are not.

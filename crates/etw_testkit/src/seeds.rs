@@ -98,6 +98,40 @@ pub fn built_in() -> Vec<Seed> {
     vec![("first", seed(0, 0)), ("middle", seed(1000, 3)), ("last", seed(65_535, 7))]
 }
 
+/// Seeds of `xpress`: literals, a short match, a long match.
+pub fn xpress() -> Vec<Seed> {
+    let seed = |len: u16, rest: &[&[u8]]| [&len.to_le_bytes()[..], &rest.concat()].concat();
+    // Flags from the highest bit down: 1 for a match. A match is distance - 1 in the upper 13 bits and length - 3 in the
+    // lower 3, where 7 means that a nibble follows.
+    vec![
+        ("literals", seed(8, &[&0x00FF_FFFFu32.to_le_bytes(), b"literals"])),
+        ("match", seed(9, &[&0x1FFF_FFFFu32.to_le_bytes(), b"abc", &[2 << 3 | 3, 0]])),
+        ("long_match", seed(100, &[&0x7FFF_FFFFu32.to_le_bytes(), b"a", &[7, 0, 0x0F, 74]])),
+        ("longest_match", seed(1001, &[&0x7FFF_FFFFu32.to_le_bytes(), b"a", &[7, 0, 0x0F, 255, 0xE5, 3]])),
+    ]
+}
+
+/// Seeds of `context_switches`: one of each kind of entry.
+pub fn context_switches() -> Vec<Seed> {
+    let mut all = 1000i64.to_le_bytes().to_vec();
+    all.extend((0..16u32).flat_map(|index| (100 + index).to_le_bytes()));
+    all.extend([8; 16]);
+    let head = all.clone();
+    all.extend((5u16 << 2).to_le_bytes());
+    all.extend((70_000u32 << 2 | 1).to_le_bytes());
+    all.extend((9u32 << 15 | 5 << 9 | 1 << 6 | 3 << 2 | 2).to_le_bytes());
+    all.extend((77u64 << 47 | 8 << 42 | 6 << 36 | 2 << 32 | 500 << 2 | 3).to_le_bytes());
+    vec![("none", head), ("all", all)]
+}
+
+/// Seeds of `manifest`: one that has most of what manifests can have, one of an EventSource, one that is cut.
+pub fn manifest() -> Vec<Seed> {
+    let full = include_str!("seeds/manifest.xml").as_bytes().to_vec();
+    let event_source = include_str!("seeds/event_source.xml").as_bytes().to_vec();
+    let cut = full[..full.len() / 2].to_vec();
+    vec![("full.xml", full), ("event_source.xml", event_source), ("cut.xml", cut)]
+}
+
 /// The parts in one piece, with their length as a 16-bit field at `size_at`.
 fn sized(size_at: usize, parts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = parts.concat();

@@ -5,6 +5,8 @@
 //! the tests replay the seeds of every target, and damaged versions of them, with no fuzzer at all.
 
 mod decoder;
+mod file;
+mod sources;
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -15,6 +17,8 @@ use crate::data::workspace_root;
 use crate::seeds::{self, Seed};
 
 pub use decoder::{built_in, decoder};
+pub use file::{context_switches, etl_file, xpress};
+pub use sources::manifest;
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -30,8 +34,11 @@ pub struct Target {
 /// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "built_in", body: built_in, seeds: seeds::built_in },
+    Target { name: "context_switches", body: context_switches, seeds: seeds::context_switches },
     Target { name: "decoder", body: decoder, seeds: seeds::decoder },
+    Target { name: "manifest", body: manifest, seeds: seeds::manifest },
     Target { name: "record", body: record, seeds: seeds::record },
+    Target { name: "xpress", body: xpress, seeds: seeds::xpress },
 ];
 
 /// The directory of the seeds of all targets.

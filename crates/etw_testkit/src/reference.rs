@@ -1,0 +1,199 @@
+//! The five reference events by which the speed of decoding is measured, as records with their schemas: process start
+//! (16 fields), RPC call (9), registry (6), file create (7) and thread start (10).
+
+use std::sync::Arc;
+
+use etw_event::{EventDescriptor, Guid, HookId, Level, Opcode};
+use etw_schema::builtin::BuiltIn;
+use etw_schema::{Decoding, EventSchema, InType, OutType, Property, ProviderInfo};
+
+/// A reference event.
+#[derive(Debug, Clone)]
+pub struct ReferenceEvent {
+    /// Name for tables.
+    pub name: &'static str,
+    /// What the payload means.
+    pub schema: Arc<EventSchema>,
+    /// The payload, with 64-bit pointers.
+    pub payload: Vec<u8>,
+    /// The payload as a whole record: header kind SYSTEM64 for the kernel's class, EVENT_HEADER64 for the others.
+    pub record: Vec<u8>,
+}
+
+/// `Microsoft-Windows-Kernel-Process`.
+pub const KERNEL_PROCESS: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+/// `Microsoft-Windows-Kernel-File`.
+pub const KERNEL_FILE: Guid = Guid::from_u128(0xedd08927_9cc4_4e65_b970_c2560fb5c289);
+/// `Microsoft-Windows-Kernel-Registry`.
+pub const KERNEL_REGISTRY: Guid = Guid::from_u128(0x70eb4f03_c1de_4f73_a051_33d13d5413bd);
+/// `Microsoft-Windows-RPC`.
+pub const RPC: Guid = Guid::from_u128(0x6ad52b32_d609_4be9_ae07_ce8dae937e39);
+/// The kernel's class `Thread`.
+pub const THREAD: Guid = etw_event::classes::THREAD;
+
+/// The events.
+///
+/// # Panics
+/// If the built-in tables lack one of them.
+pub fn events() -> Vec<ReferenceEvent> {
+    let mut process = Payload::default();
+    process.u32(4711).u64(0x1001).u64(133_500_000_000_000_000).u32(640).u64(0x0042).u32(1).u32(0);
+    process.u32(1).u32(0).bytes(&[1, 1, 0, 0, 0, 0, 0, 16, 0, 32, 0, 0]);
+    process.text(r"\Device\HarddiskVolume3\Windows\System32\notepad.exe").u32(0x0003_A1B2).u32(0x6512_3456);
+    process.text("").text("").u32(0x20);
+    let mut rpc = Payload::default();
+    rpc.bytes(&[0x5A; 16])
+        .u32(7)
+        .u32(3)
+        .text("NULL")
+        .text("LRPC-1234567890abcdef01")
+        .text("NULL")
+        .u32(6)
+        .u32(10)
+        .u32(3);
+    let mut registry = Payload::default();
+    registry.u64(0xFFFF_9A01_0000_1000).u64(0xFFFF_9A01_0000_2000).u32(0).u32(2).text("");
+    registry.text(r"SOFTWARE\Microsoft\Windows NT\CurrentVersion");
+    let mut file = Payload::default();
+    file.u64(0xFFFF_8A02_1234_5678).u64(0xFFFF_8A02_8765_4321).u32(5150).u32(0x0100_0060).u32(0x80).u32(7);
+    file.text(r"\Device\HarddiskVolume3\Users\Public\Documents\report.txt");
+    let mut thread = Payload::default();
+    thread
+        .u32(4711)
+        .u32(5150)
+        .u64(0xFFFF_B000_0000_6000)
+        .u64(0xFFFF_B000_0000_0000)
+        .u64(0xA0_0000)
+        .u64(0x9F_0000);
+    thread.u64(0x7FFB_1000_1000).u64(0x7FFB_1000_2000).u64(0xA1_0000).u32(0);
+    vec![
+        event("process start, 16 fields", built_in(KERNEL_PROCESS, 1, 4, 1), process),
+        event("RPC call start, 9 fields", rpc_schema(), rpc),
+        event("registry create key, 6 fields", built_in(KERNEL_REGISTRY, 1, 0, 32), registry),
+        event("file create, 7 fields", built_in(KERNEL_FILE, 12, 1, 0), file),
+        event("thread start, 10 fields", built_in(THREAD, 0, 2, 1), thread),
+    ]
+}
+
+fn built_in(provider: Guid, id: u16, version: u8, opcode: u8) -> Arc<EventSchema> {
+    let provider = BuiltIn.provider(&provider).unwrap_or_else(|| panic!("no built-in provider {provider}"));
+    let wanted = |schema: &&Arc<EventSchema>| {
+        let descriptor = schema.descriptor;
+        (descriptor.id, descriptor.version, descriptor.opcode) == (id, version, Opcode(opcode))
+    };
+    let found = provider.events.iter().find(wanted);
+    found.unwrap_or_else(|| panic!("{} has no event {id} of version {version}", provider.info.name)).clone()
+}
+
+/// `RpcClientCallStart` of version 1, which is not built in.
+fn rpc_schema() -> Arc<EventSchema> {
+    let info = ProviderInfo::new(RPC, "Microsoft-Windows-RPC", Decoding::Manifest, "etw_testkit");
+    let descriptor = EventDescriptor {
+        id: 5,
+        version: 1,
+        level: Level::INFORMATION,
+        opcode: Opcode::START,
+        task: 1,
+        ..EventDescriptor::default()
+    };
+    let mut schema = EventSchema::new(Arc::new(info), descriptor);
+    schema.name = Some("RpcClientCallStart_V1".into());
+    schema.properties = [
+        ("InterfaceUuid", InType::GUID),
+        ("ProcNum", InType::UINT32),
+        ("Protocol", InType::UINT32),
+        ("NetworkAddress", InType::UNICODE_STRING),
+        ("Endpoint", InType::UNICODE_STRING),
+        ("Options", InType::UNICODE_STRING),
+        ("AuthenticationLevel", InType::UINT32),
+        ("AuthenticationService", InType::UINT32),
+        ("ImpersonationLevel", InType::UINT32),
+    ]
+    .map(|(name, in_type)| Property::scalar(name, in_type, OutType::NULL))
+    .into();
+    schema.top_level = schema.properties.len() as u16;
+    Arc::new(schema)
+}
+
+fn event(name: &'static str, schema: Arc<EventSchema>, payload: Payload) -> ReferenceEvent {
+    let Payload(payload) = payload;
+    let descriptor = schema.descriptor;
+    let guid = schema.provider.guid;
+    let mut record = Payload::default();
+    if guid == THREAD {
+        let hook = HookId(0x0500 | u16::from(descriptor.opcode.0));
+        record.bytes(&[descriptor.version, 0, 0x02, 0xC0]).u16(0x20 + payload.len() as u16).u16(hook.0);
+        record.u32(5150).u32(4711).u64(1_000_000).u64(0);
+    } else {
+        record
+            .u16(0x50 + payload.len() as u16)
+            .bytes(&[0x13, 0xC0])
+            .u32(0)
+            .u32(5150)
+            .u32(4711)
+            .u64(1_000_000);
+        record.bytes(&guid.to_bytes()).u16(descriptor.id).bytes(&[descriptor.version, descriptor.channel]);
+        record
+            .bytes(&[descriptor.level.0, descriptor.opcode.0])
+            .u16(descriptor.task)
+            .u64(descriptor.keyword.0);
+        record.u64(0).bytes(&[0; 16]);
+    }
+    record.bytes(&payload);
+    ReferenceEvent { name, schema, payload, record: record.0 }
+}
+
+/// Bytes of a payload, field by field.
+#[derive(Debug, Clone, Default)]
+pub struct Payload(pub Vec<u8>);
+
+impl Payload {
+    /// Bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Payload {
+        self.0.extend(bytes);
+        self
+    }
+    /// A 16-bit integer.
+    pub fn u16(&mut self, value: u16) -> &mut Payload {
+        self.bytes(&value.to_le_bytes())
+    }
+    /// A 32-bit integer.
+    pub fn u32(&mut self, value: u32) -> &mut Payload {
+        self.bytes(&value.to_le_bytes())
+    }
+    /// A 64-bit integer.
+    pub fn u64(&mut self, value: u64) -> &mut Payload {
+        self.bytes(&value.to_le_bytes())
+    }
+    /// UTF-16 with a terminator.
+    pub fn text(&mut self, text: &str) -> &mut Payload {
+        for unit in text.encode_utf16().chain([0]) {
+            self.u16(unit);
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etw_event::{Origin, Record, Ticks};
+    use etw_schema::{CompiledSchema, Located};
+
+    #[test]
+    fn each_has_as_many_fields_as_its_name_says_and_its_payload_fits() {
+        for event in events() {
+            let origin = Origin::default();
+            let record = Record::parse(&event.record, &origin, Ticks(0)).unwrap();
+            assert_eq!(record.payload(), event.payload, "{}", event.name);
+            assert_eq!(record.provider_id(), event.schema.provider.guid, "{}", event.name);
+            let compiled = CompiledSchema::new(event.schema.clone());
+            let mut located = Located::new();
+            let properties = compiled.locate(&record, &mut located);
+            assert!(properties.error().is_none() && properties.rest().is_empty(), "{}", event.name);
+            let fields = properties.iter().count();
+            assert!(event.name.ends_with(&format!(", {fields} fields")), "{} has {fields}", event.name);
+            assert_eq!(fields, event.schema.properties.len(), "{}", event.name);
+        }
+    }
+}
