@@ -37,10 +37,12 @@ mod buffer;
 mod buffers;
 mod cswitch;
 mod damage;
+pub mod encode;
 mod file;
 mod log_file_header;
 mod loss;
 mod records;
+mod writer;
 pub mod xpress;
 
 pub use buffer::{BufferFlags, BufferHeader, BufferState, BufferType};
@@ -51,3 +53,4 @@ pub use file::{Beginning, EtlFile, OpenError};
 pub use log_file_header::{CivilTime, LogFileHeader, LogFileMode, TimeZone};
 pub use loss::{Loss, loss_of};
 pub use records::{Place, Records};
+pub use writer::{EtlWriter, GroupMasks, HeaderRecords, WriteError, WriterOptions, Written};

@@ -5,7 +5,11 @@
 //! three in its lower three; 7 there means that the length goes on in a nibble, then a byte, a `u16`, a `u32`. Two
 //! matches share one byte of nibbles, which stands where the first of them needed it.
 
+mod compress;
+
 use etw_event::Fields;
+
+pub use compress::Compressor;
 
 /// Why a stream could not be decoded to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
