@@ -1,1 +1,29 @@
 //! Event Tracing for Windows as an open system: the crate that programs depend on.
+//!
+//! | module | what |
+//! |---|---|
+//! | the crate itself | reading traces: files merged in time order, filters, and the vocabulary of events |
+//! | [`schema`] | what payloads mean: schemas of every source, values, text |
+//! | [`etl`] | the bytes of trace files, reading and writing |
+//! | [`export`] | events as JSON, CSV, XML and text |
+
+pub use etw_consumer::*;
+pub use etw_event::{
+    Clock, ClockType, EventDescriptor, ExtendedItem, ExtendedType, FileTime, Guid, HeaderKind, HookId,
+    Keyword, Level, Opcode, Origin, PointerSize, Record, Sid, StackTrace, Ticks, classes,
+};
+
+/// What payloads mean, as TDH tells it on Windows.
+pub mod schema {
+    pub use etw_schema::*;
+}
+
+/// The bytes of trace files.
+pub mod etl {
+    pub use etw_etl::*;
+}
+
+/// Events as JSON, CSV, XML and text.
+pub mod export {
+    pub use etw_export::*;
+}
