@@ -90,11 +90,13 @@ fn joined(older: &Provider, newer: Provider) -> Provider {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Undecoded {
-    /// No source knows the provider.
-    #[error("no schema of provider {provider}")]
+    /// No source knows any event of the provider.
+    #[error("no schema of provider {}{provider}", named(.name))]
     UnknownProvider {
         /// The provider.
         provider: Guid,
+        /// Its name, if that is known.
+        name: Option<Arc<str>>,
     },
     /// The provider is known, this event of it is not.
     #[error("provider {name} {provider} is known, event id {id} version {version} is not{}", also(.other_versions))]
@@ -167,6 +169,10 @@ pub enum Undecoded {
     /// A kind of record that carries no name of its event.
     #[error("records of kind {0:?} do not say what they are")]
     Nameless(HeaderKind),
+}
+
+fn named(name: &Option<Arc<str>>) -> String {
+    name.as_ref().map_or(String::new(), |name| format!("{name} "))
 }
 
 fn also(other_versions: &bool) -> &'static str {
@@ -444,10 +450,13 @@ impl Resolver {
             return Ok(self.manifest_chunk(record));
         }
         let providers = self.providers(&guid);
-        let name = match (providers.first(), self.metadata.provider_name(&guid)) {
-            (Some(provider), _) => provider.info.name.clone(),
-            (None, Some(name)) => name.clone(),
-            (None, None) => return Err(Undecoded::UnknownProvider { provider: guid }),
+        let names =
+            providers.iter().map(|provider| &provider.info.name).chain(self.metadata.provider_name(&guid));
+        let name = names.next().cloned().or_else(|| ProviderTraits::name_of(record).map(Arc::from));
+        let knows_events = providers.iter().any(|provider| !provider.events.is_empty());
+        let name = match name {
+            Some(name) if knows_events || self.metadata.provider_name(&guid).is_some() => name,
+            name => return Err(Undecoded::UnknownProvider { provider: guid, name }),
         };
         let has_id = |provider: &Arc<Provider>| provider.events.iter().any(|event| event.descriptor.id == id);
         let other_versions = providers.iter().any(has_id) || self.metadata.has_id(&guid, id);
