@@ -494,7 +494,11 @@ impl Resolver {
     fn classic(&mut self, record: &Record<'_>) -> Outcome {
         let class = record.provider_id();
         let descriptor = record.descriptor();
-        let (opcode, version) = (descriptor.opcode.0, descriptor.version);
+        let opcode = descriptor.opcode.0;
+        let version = match record.hook_id() {
+            Some(HookId(PARTITION_INFO)) => partition_info_version(record),
+            _ => descriptor.version,
+        };
         if class.is_zero()
             && let Some(hook) = record.hook_id()
         {
@@ -551,6 +555,16 @@ fn is_manifest_chunk(record: &Record<'_>) -> bool {
     record.descriptor().id == 0xFFFE && record.payload().u8_at(3) == Some(0x5B) && record.payload().len() >= 8
 }
 
+/// Hook id of PartitionInfoExtension.
+const PARTITION_INFO: u16 = 0x0050;
+
+/// PartitionInfoExtension begins with its version; the header says 2 even where that is 0 (Observed: every session
+/// file of Windows 10 and 11, as powershell).
+#[cold]
+fn partition_info_version(record: &Record<'_>) -> u8 {
+    record.payload().u16_at(0).map_or(0, |version| version.min(0xFF) as u8)
+}
+
 /// What identifies a record's schema.
 #[inline]
 fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
@@ -558,8 +572,11 @@ fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
     let kind = record.kind();
     if kind.has_hook_id() {
         let bytes = record.as_bytes();
-        let version = bytes.u8_at(0).unwrap_or(0);
         let hook = record.hook_id().map_or(0, |hook| hook.0);
+        let version = match hook {
+            PARTITION_INFO => partition_info_version(record),
+            _ => bytes.u8_at(0).unwrap_or(0),
+        };
         return key(KeyKind::Hook, Guid::ZERO, u32::from(version) << 16 | u32::from(hook));
     }
     let guid = record.provider_id();
