@@ -110,17 +110,15 @@ impl<'a> Records<'a> {
         let mut seen = 0;
         while at < self.data.len() {
             let Some(rest) = self.data.get(at..) else { return false };
-            if seen > 0 && self.place.ends_at_mark && rest.u32_at(0) == Some(END_MARK) {
+            if seen > 0 && rest.u32_at(0) == Some(END_MARK) {
                 return true;
             }
             let Ok(record) = Record::parse(rest, self.origin, self.previous) else { return false };
-            match record.kind() {
-                HeaderKind::Wnode | HeaderKind::Timed => return false,
-                HeaderKind::Message if seen == 0 => wanted = count + 2,
-                _ => {}
-            }
-            if !record.is_intact() {
+            if !record.is_intact() || matches!(record.kind(), HeaderKind::Wnode | HeaderKind::Timed) {
                 return false;
+            }
+            if seen == 0 && record.kind() == HeaderKind::Message {
+                wanted = count + 2;
             }
             seen += 1;
             if seen == wanted {
@@ -129,6 +127,24 @@ impl<'a> Records<'a> {
             at += record.stride_bytes();
         }
         true
+    }
+
+    /// Whether a record of a kind whose header nearly all bytes could be is likely to be one.
+    #[cold]
+    fn is_likely(&self, record: &Record<'a>) -> bool {
+        let elapsed = record.raw_time().0.checked_sub(self.previous.0);
+        // Times that go on: a tick is 100 ns or less, so this is a day at most.
+        let goes_on = elapsed.is_some_and(|elapsed| (0..1 << 40).contains(&elapsed));
+        if goes_on && record.kind() == HeaderKind::Message && record.message_flags().0 <= 0xFF {
+            return true;
+        }
+        let next = self.at + record.stride_bytes();
+        let follows = |at: usize| {
+            let record = Record::parse(self.data.get(at..)?, self.origin, self.previous).ok()?;
+            Some(at + record.stride_bytes())
+        };
+        next >= self.data.len()
+            || follows(next).is_some_and(|next| next >= self.data.len() || follows(next).is_some())
     }
 
     /// Whether damage in the parts of the record at `at` has to be reported before the record.
@@ -153,6 +169,11 @@ impl<'a> Iterator for Records<'a> {
         }
         match Record::parse(rest, self.origin, self.previous) {
             Ok(record) => {
+                if matches!(record.kind(), HeaderKind::Wnode | HeaderKind::Timed | HeaderKind::Message)
+                    && !self.is_likely(&record)
+                {
+                    return self.no_record(RecordError::UnknownHeader(rest.u32_at(0).unwrap_or(0)));
+                }
                 if !record.is_intact()
                     && let Some(damage) = self.report_parts(record.as_bytes().len())
                 {
