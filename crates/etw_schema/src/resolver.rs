@@ -450,7 +450,7 @@ impl Resolver {
             return Ok(self.manifest_chunk(record));
         }
         let providers = self.providers(&guid);
-        let names =
+        let mut names =
             providers.iter().map(|provider| &provider.info.name).chain(self.metadata.provider_name(&guid));
         let name = names.next().cloned().or_else(|| ProviderTraits::name_of(record).map(Arc::from));
         let knows_events = providers.iter().any(|provider| !provider.events.is_empty());
