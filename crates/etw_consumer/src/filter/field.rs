@@ -1,0 +1,154 @@
+//! Names of header fields, and which operators and values suit them.
+
+use etw_event::Level;
+
+use super::FilterError;
+use super::lexer::Token;
+use crate::predicate::{Field, HeaderField, Literal, Operator};
+use crate::provider_spec::level_by_name;
+
+/// Header fields by name; the first name of a field is the one that errors use.
+const HEADER_FIELDS: [(&str, HeaderField); 25] = [
+    ("provider", HeaderField::Provider),
+    ("event", HeaderField::Event),
+    ("name", HeaderField::Event),
+    ("id", HeaderField::Id),
+    ("version", HeaderField::Version),
+    ("channel", HeaderField::Channel),
+    ("level", HeaderField::Level),
+    ("opcode", HeaderField::Opcode),
+    ("task", HeaderField::Task),
+    ("keyword", HeaderField::Keyword),
+    ("keywords", HeaderField::Keyword),
+    ("pid", HeaderField::ProcessId),
+    ("tid", HeaderField::ThreadId),
+    ("process", HeaderField::Process),
+    ("processor", HeaderField::Processor),
+    ("cpu", HeaderField::Processor),
+    ("time", HeaderField::Time),
+    ("activity", HeaderField::ActivityId),
+    ("related_activity", HeaderField::RelatedActivityId),
+    ("user", HeaderField::User),
+    ("size", HeaderField::PayloadSize),
+    ("file", HeaderField::Source),
+    ("class", HeaderField::Provider),
+    ("event_id", HeaderField::Id),
+    ("sid", HeaderField::User),
+];
+
+/// The field of a word: a header field if it is one's name, otherwise a property. `data.` before a name makes it a
+/// property in any case.
+pub(super) fn by_name(word: &str) -> Field {
+    if let Some(property) = word.strip_prefix("data.") {
+        return Field::Property(property.into());
+    }
+    match HEADER_FIELDS.into_iter().find(|(name, _)| *name == word) {
+        Some((_, field)) => Field::Header(field),
+        None => Field::Property(word.into()),
+    }
+}
+
+/// What values a header field has.
+enum Values {
+    Number,
+    /// Numbers that the schema names.
+    NamedNumber,
+    Level,
+    Name,
+    Guid,
+    ProviderOrGuid,
+    Time,
+}
+
+fn values(field: HeaderField) -> Values {
+    match field {
+        HeaderField::Provider => Values::ProviderOrGuid,
+        HeaderField::Event | HeaderField::Process | HeaderField::User | HeaderField::Source => Values::Name,
+        HeaderField::Opcode | HeaderField::Task | HeaderField::Keyword | HeaderField::Channel => Values::NamedNumber,
+        HeaderField::Level => Values::Level,
+        HeaderField::Id
+        | HeaderField::Version
+        | HeaderField::ProcessId
+        | HeaderField::ThreadId
+        | HeaderField::Processor
+        | HeaderField::PayloadSize => Values::Number,
+        HeaderField::Time => Values::Time,
+        HeaderField::ActivityId | HeaderField::RelatedActivityId => Values::Guid,
+    }
+}
+
+fn describe(values: &Values) -> &'static str {
+    match values {
+        Values::Number => "numbers",
+        Values::NamedNumber => "numbers or names",
+        Values::Level => "numbers or names of levels (Warning)",
+        Values::Name => "names",
+        Values::Guid => "GUIDs",
+        Values::ProviderOrGuid => "names or GUIDs",
+        Values::Time => "times (2026-01-02T03:04:05Z, or 12.5s from the start)",
+    }
+}
+
+fn name_of(field: HeaderField) -> &'static str {
+    HEADER_FIELDS.into_iter().find(|(_, known)| *known == field).map_or("field", |(name, _)| name)
+}
+
+pub(super) fn check_operator(
+    field: &Field,
+    operator: Operator,
+    token: &Token<'_>,
+) -> Result<(), FilterError> {
+    let Field::Header(header) = field else { return Ok(()) };
+    let values = values(*header);
+    let suits = match operator {
+        Operator::Equal | Operator::NotEqual => true,
+        Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual => {
+            matches!(values, Values::Number | Values::NamedNumber | Values::Level | Values::Time)
+        }
+        // A keyword mask contains a keyword.
+        Operator::Contains => {
+            matches!(values, Values::Name | Values::ProviderOrGuid | Values::NamedNumber)
+        }
+        Operator::StartsWith | Operator::EndsWith => {
+            matches!(values, Values::Name | Values::ProviderOrGuid | Values::NamedNumber)
+        }
+    };
+    if suits {
+        return Ok(());
+    }
+    let operator = token.kind.describe().trim_matches('\'').to_owned();
+    Err(FilterError::Operator {
+        column: token.column,
+        operator,
+        field: name_of(*header),
+        expected: describe(&values),
+    })
+}
+
+/// The literal as the field needs it, or what is wrong with it.
+pub(super) fn check_value(
+    field: &Field,
+    literal: Literal,
+    text: &str,
+    column: usize,
+) -> Result<Literal, FilterError> {
+    let Field::Header(header) = field else { return Ok(literal) };
+    let values = values(*header);
+    let checked = match (&values, literal) {
+        (Values::Number | Values::NamedNumber | Values::Level, number @ Literal::Integer(_)) => Some(number),
+        (Values::Level, _) => level_by_name(text).map(|Level(level)| Literal::Integer(level.into())),
+        (Values::Guid | Values::ProviderOrGuid, guid @ Literal::Guid(_)) => Some(guid),
+        (Values::Guid | Values::ProviderOrGuid, _) if text.parse::<etw_event::Guid>().is_ok() => {
+            text.parse().ok().map(Literal::Guid)
+        }
+        (Values::Name | Values::NamedNumber | Values::ProviderOrGuid, _) => Some(Literal::Text(text.into())),
+        (Values::Time, _) => text.parse().ok().map(Literal::Time),
+        _ => None,
+    };
+    checked.ok_or_else(|| FilterError::Value {
+        column,
+        field: name_of(*header),
+        expected: describe(&values),
+        found: text.to_owned(),
+    })
+}

@@ -1,0 +1,238 @@
+//! Unpacking of `.zst`, `.gz` and `.zip` into files without a name.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Write};
+use std::path::Path;
+
+use etw_sys::{FileMap, temporary_file};
+use flate2::read::MultiGzDecoder;
+use ruzstd::decoding::StreamingDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use zip::ZipArchive;
+
+use super::{Input, InputError, InputLimits};
+
+/// How many member names an error lists.
+const LISTED_MEMBERS: usize = 5;
+
+/// Opens what `bytes` are: a container's traces, or themselves.
+pub(super) fn open(
+    path: &Path,
+    member: Option<&str>,
+    bytes: FileMap,
+    limits: &InputLimits,
+) -> Result<Vec<Input>, InputError> {
+    let name = path.display().to_string();
+    let one = |bytes: Result<FileMap, InputError>| Ok(vec![Input { name: name.clone(), bytes: bytes? }]);
+    let magic = bytes.first_chunk::<4>().copied().unwrap_or_default();
+    let not_zip =
+        || InputError::NotAnArchive { path: path.to_owned(), member: member.unwrap_or_default().to_owned() };
+    match magic {
+        [b'P', b'K', 3, 4] | [b'P', b'K', 5, 6] => open_zip(path, member, &bytes, limits),
+        _ if member.is_some() => Err(not_zip()),
+        // 0x184D2A50 to 0x184D2A5F begin skippable frames, which may stand first.
+        [0x28, 0xB5, 0x2F, 0xFD] | [0x50..=0x5F, 0x2A, 0x4D, 0x18] => {
+            one(unpack(&name, "zstd", ZstdFrames { rest: &bytes, frame: None }, limits))
+        }
+        [0x1F, 0x8B, 8, _] => one(unpack(&name, "gzip", MultiGzDecoder::new(&*bytes), limits)),
+        _ => one(Ok(bytes)),
+    }
+}
+
+fn open_zip(
+    path: &Path,
+    member: Option<&str>,
+    bytes: &[u8],
+    limits: &InputLimits,
+) -> Result<Vec<Input>, InputError> {
+    let broken = |name: String, error: &dyn std::fmt::Display| InputError::Unpack {
+        name,
+        format: "zip",
+        reason: error.to_string(),
+    };
+    let archive_name = path.display().to_string();
+    let mut archive =
+        ZipArchive::new(Cursor::new(bytes)).map_err(|error| broken(archive_name.clone(), &error))?;
+    let names: Vec<String> = archive
+        .file_names()
+        .map(|name| name.map_or_else(|_| "?".to_owned(), |name| name.into_owned()))
+        .collect();
+    let wanted = |name: &str| member.map_or_else(|| is_trace_name(name), |member| member == name);
+    let mut inputs = Vec::new();
+    for (index, member_name) in names.iter().enumerate() {
+        if !wanted(member_name) {
+            continue;
+        }
+        let name = format!("{archive_name}!{member_name}");
+        let reader = archive.by_index(index).map_err(|error| broken(name.clone(), &error))?;
+        let bytes = unpack(&name, "zip", reader, limits)?;
+        inputs.push(Input { name, bytes });
+    }
+    if !inputs.is_empty() {
+        return Ok(inputs);
+    }
+    let mut members = names.iter().take(LISTED_MEMBERS).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > LISTED_MEMBERS {
+        members.push_str(", …");
+    } else if names.is_empty() {
+        members.push_str("none");
+    }
+    let path = path.to_owned();
+    Err(match member {
+        Some(member) => InputError::NoMember { path, member: member.to_owned(), members },
+        None => InputError::NoTrace { path, members },
+    })
+}
+
+/// `*.etl`, and `*.etl.001` of sequences.
+fn is_trace_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    name.ends_with(".etl") || (stem.len() < name.len() && stem.ends_with(".etl."))
+}
+
+fn unpack(
+    name: &str,
+    format: &'static str,
+    reader: impl Read,
+    limits: &InputLimits,
+) -> Result<FileMap, InputError> {
+    let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
+    let mut file = temporary_file().map_err(temporary)?;
+    let mut reader = reader.take(limits.decompressed_bytes.saturating_add(1));
+    let length = copy(&mut reader, &mut file).map_err(|error| match error {
+        CopyError::Read(error) => {
+            InputError::Unpack { name: name.to_owned(), format, reason: error.to_string() }
+        }
+        CopyError::Write(error) => temporary(error),
+    })?;
+    if length > limits.decompressed_bytes {
+        return Err(InputError::TooLarge { name: name.to_owned(), limit: limits.decompressed_bytes });
+    }
+    FileMap::new(&file).map_err(temporary)
+}
+
+enum CopyError {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+/// As `io::copy`, but says which side failed.
+fn copy(reader: &mut impl Read, file: &mut File) -> Result<u64, CopyError> {
+    let mut buffer = vec![0; 256 << 10];
+    let mut length = 0;
+    loop {
+        let count = match reader.read(&mut buffer) {
+            Ok(0) => return Ok(length),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(CopyError::Read(error)),
+        };
+        file.write_all(&buffer[..count]).map_err(CopyError::Write)?;
+        length += count as u64;
+    }
+}
+
+/// The content of consecutive Zstandard frames; skippable ones are skipped.
+struct ZstdFrames<'a> {
+    rest: &'a [u8],
+    frame: Option<StreamingDecoder<&'a [u8], ruzstd::decoding::FrameDecoder>>,
+}
+
+impl Read for ZstdFrames<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(frame) = &mut self.frame {
+                let count = frame.read(buffer)?;
+                if count > 0 || buffer.is_empty() {
+                    return Ok(count);
+                }
+                self.rest = frame.get_ref();
+                self.frame = None;
+            }
+            if self.rest.is_empty() {
+                return Ok(0);
+            }
+            match StreamingDecoder::new(self.rest) {
+                Ok(frame) => self.frame = Some(frame),
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => self.rest = self.rest.get(8 + length as usize..).unwrap_or_default(),
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    fn map(bytes: &[u8]) -> FileMap {
+        let mut file = temporary_file().unwrap();
+        file.write_all(bytes).unwrap();
+        FileMap::new(&file).unwrap()
+    }
+
+    fn check(bytes: &[u8], member: Option<&str>, limit: u64, expected: &str) {
+        let limits = InputLimits { decompressed_bytes: limit };
+        let mut text = String::new();
+        match open(Path::new("x"), member, map(bytes), &limits) {
+            Ok(inputs) => {
+                for input in inputs {
+                    let _ = write!(text, "{}={} ", input.name(), String::from_utf8_lossy(input.bytes()));
+                }
+            }
+            Err(error) => text = error.to_string(),
+        }
+        assert!(text.contains(expected), "{text}");
+    }
+
+    fn gz(content: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(content).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zst(content: &[u8]) -> Vec<u8> {
+        ruzstd::encoding::compress_to_vec(content, ruzstd::encoding::CompressionLevel::Fastest)
+    }
+
+    fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, content) in members {
+            writer.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+            writer.write_all(content).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn containers_are_known_by_their_content() {
+        check(b"plain", None, 99, "x=plain ");
+        check(b"", None, 99, "x= ");
+        check(&gz(b"trace"), None, 99, "x=trace ");
+        check(&[gz(b"two "), gz(b"parts")].concat(), None, 99, "x=two parts ");
+        check(&zst(b"trace"), None, 99, "x=trace ");
+        let skippable = [0x5A, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3];
+        check(&[&zst(b"two ")[..], &skippable, &zst(b"parts")].concat(), None, 99, "x=two parts ");
+        let archive = zip(&[("a.etl", b"1"), ("notes.txt", b"2"), ("d/b.ETL", b"3"), ("c.etl.001", b"4")]);
+        check(&archive, None, 99, "x!a.etl=1 x!d/b.ETL=3 x!c.etl.001=4 ");
+        check(&archive, Some("notes.txt"), 99, "x!notes.txt=2 ");
+    }
+
+    #[test]
+    fn what_cannot_be_opened_says_why() {
+        check(&gz(b"trace"), None, 4, "unpacks to more than 4 bytes");
+        check(&zst(&vec![7; 1 << 20]), None, 1 << 19, "unpacks to more than 524288 bytes");
+        check(&gz(b"trace")[..12], None, 99, "cannot unpack 'x' (gzip)");
+        check(&zst(b"trace")[..7], None, 99, "cannot unpack 'x' (zstd)");
+        check(b"PK\x03\x04rubbish", None, 99, "cannot unpack 'x' (zip)");
+        check(b"plain", Some("a.etl"), 99, "'x' is no zip archive");
+        let archive = zip(&[("notes.txt", b"2")]);
+        check(&archive, None, 99, "holds no .etl file; name a member as 'x!MEMBER' (it has notes.txt)");
+        check(&archive, Some("b"), 99, "has no member 'b' (it has notes.txt)");
+    }
+}

@@ -1,0 +1,86 @@
+//! Trace files as byte slices: plain ones by memory map, compressed ones through a file without a name.
+
+mod container;
+mod error;
+mod sequence;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use etw_sys::FileMap;
+
+pub use error::InputError;
+pub use sequence::file_sequence;
+
+/// The bytes of one trace file, and what to call it.
+#[derive(Debug)]
+pub struct Input {
+    name: String,
+    bytes: FileMap,
+}
+
+/// What opening files may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InputLimits {
+    /// Bytes that one compressed file may unfold to on disk. The default is 64 GiB.
+    pub decompressed_bytes: u64,
+}
+
+impl Default for InputLimits {
+    fn default() -> InputLimits {
+        InputLimits { decompressed_bytes: 64 << 30 }
+    }
+}
+
+impl Input {
+    /// Opens a file. What it is shows its content, not its name: a trace, or `.zst`, `.gz` or `.zip` around one.
+    ///
+    /// A zip with several traces (`*.etl`, in the archive's order) opens them all; `archive.zip!member.etl` opens
+    /// one member, whatever its name ends in. Compressed traces are unpacked into a temporary file that has no name
+    /// and vanishes with the `Input`; memory does not grow with the trace.
+    pub fn open(path: &Path, limits: &InputLimits) -> Result<Vec<Input>, InputError> {
+        let (path, member) = split_member(path);
+        let io = |source| InputError::Io { path: path.clone(), source };
+        let file = File::open(&path).map_err(io)?;
+        if file.metadata().map_err(io)?.is_dir() {
+            return Err(InputError::Directory { path });
+        }
+        let bytes = FileMap::new(&file).map_err(io)?;
+        container::open(&path, member.as_deref(), bytes, limits)
+    }
+
+    /// The file's path, or `archive.zip!member.etl`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The bytes of the trace.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Splits `archive.zip!member` where no file has the whole name.
+fn split_member(path: &Path) -> (PathBuf, Option<String>) {
+    if let Some(text) = path.to_str()
+        && !path.exists()
+        && let Some((archive, member)) = text.rsplit_once('!')
+        && Path::new(archive).is_file()
+    {
+        return (PathBuf::from(archive), Some(member.to_owned()));
+    }
+    (path.to_owned(), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = Input::open(Path::new("/nowhere/x.zip!y.etl"), &InputLimits::default()).unwrap_err();
+        assert!(error.to_string().starts_with("cannot open '/nowhere/x.zip!y.etl'"), "{error}");
+        let error = Input::open(&std::env::temp_dir(), &InputLimits::default()).unwrap_err();
+        assert!(error.to_string().contains("is a directory"), "{error}");
+    }
+}

@@ -1,0 +1,86 @@
+//! The offsets of a stream's buffers, packed: one byte a buffer in uncompressed files, about three in compressed
+//! ones, so that a terabyte of small buffers is indexed in a few megabytes.
+
+/// A growing list of offsets, read once from its start.
+#[derive(Debug, Clone)]
+pub(super) struct Offsets {
+    /// Distances between buffers as little-endian base-128 numbers: twice the distance in units, or in bytes plus 1
+    /// in the lowest bit.
+    packed: Vec<u8>,
+    unit: u64,
+    last_pushed: u64,
+    read: usize,
+    last_read: u64,
+}
+
+impl Offsets {
+    /// No offsets. Distances that are multiples of `unit` bytes take less room.
+    pub(super) fn new(unit: u64) -> Offsets {
+        Offsets { packed: Vec::new(), unit: unit.max(1), last_pushed: 0, read: 0, last_read: 0 }
+    }
+
+    /// Appends an offset, which is not below the former one.
+    pub(super) fn push(&mut self, offset: u64) {
+        let distance = offset.saturating_sub(self.last_pushed);
+        self.last_pushed = offset;
+        let mut code = match distance % self.unit {
+            0 => distance / self.unit * 2,
+            _ => distance * 2 + 1,
+        };
+        while code >= 0x80 {
+            self.packed.push(code as u8 | 0x80);
+            code >>= 7;
+        }
+        self.packed.push(code as u8);
+    }
+
+    /// Takes the next offset.
+    pub(super) fn next(&mut self) -> Option<u64> {
+        let (offset, read) = self.ahead()?;
+        (self.last_read, self.read) = (offset, read);
+        Some(offset)
+    }
+
+    /// The next offset, which stays.
+    pub(super) fn peek(&self) -> Option<u64> {
+        Some(self.ahead()?.0)
+    }
+
+    /// The next offset, and where the one behind it is read.
+    fn ahead(&self) -> Option<(u64, usize)> {
+        let (mut code, mut read) = (0u64, self.read);
+        for shift in (0..64).step_by(7) {
+            let byte = *self.packed.get(read)?;
+            read += 1;
+            code |= u64::from(byte & 0x7F) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        let distance = if code & 1 == 0 { code / 2 * self.unit } else { code / 2 };
+        Some((self.last_read + distance, read))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_come_back() {
+        let check = |unit: u64, offsets: &[u64], bytes: usize| {
+            let mut list = Offsets::new(unit);
+            offsets.iter().for_each(|offset| list.push(*offset));
+            assert_eq!(list.packed.len(), bytes);
+            for offset in offsets {
+                assert_eq!(list.peek(), Some(*offset));
+                assert_eq!(list.next(), Some(*offset));
+            }
+            assert_eq!((list.next(), list.peek()), (None, None));
+        };
+        check(0x10000, &[0, 0x10000, 0x80000, 0x90000], 4);
+        check(0x10000, &[0x48, 0x123, 0x10123, 1 << 40, (1 << 40) + 1], 2 + 2 + 1 + 6 + 1);
+        check(0, &[5, 5, 6], 3);
+        check(4096, &[], 0);
+    }
+}

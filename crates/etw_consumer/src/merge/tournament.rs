@@ -1,0 +1,89 @@
+//! A tournament among streams: which of them has the earliest record.
+
+/// A tournament tree of heads. A head is a time and a rank that decides ties.
+///
+/// One comparison tree as an implicit array: leaf `i` is node `capacity + i`, the winner is node 1. Replaying takes
+/// one minimum for each doubling of the number of streams, without branches that depend on times.
+#[derive(Debug)]
+pub(super) struct Tournament {
+    nodes: Vec<u128>,
+}
+
+/// A head: time above, then rank, then the stream's number.
+fn head(time: i64, rank: u32, stream: u32) -> u128 {
+    let unsigned = (time as u64) ^ (1 << 63);
+    u128::from(unsigned) << 64 | u128::from(rank) << 32 | u128::from(stream)
+}
+
+/// The head of a stream that has no more records.
+const NONE: u128 = u128::MAX;
+
+impl Tournament {
+    /// A tournament of `streams` streams without heads.
+    pub(super) fn new(streams: usize) -> Tournament {
+        Tournament { nodes: vec![NONE; 2 * streams.next_power_of_two().max(1)] }
+    }
+
+    /// Sets the head of a stream.
+    #[inline]
+    pub(super) fn set(&mut self, stream: u32, time: i64, rank: u32) {
+        self.replay(stream, head(time, rank, stream));
+    }
+
+    /// Takes a stream out.
+    pub(super) fn remove(&mut self, stream: u32) {
+        self.replay(stream, NONE);
+    }
+
+    #[inline]
+    fn replay(&mut self, stream: u32, head: u128) {
+        let mut node = self.nodes.len() / 2 + stream as usize;
+        let mut best = head;
+        // The leaf lies in the array, so all nodes above it do; `get` spares a panic that cannot happen.
+        while let Some(slot) = self.nodes.get_mut(node) {
+            *slot = best;
+            if node <= 1 {
+                return;
+            }
+            best = best.min(self.nodes.get(node ^ 1).copied().unwrap_or(NONE));
+            node /= 2;
+        }
+    }
+
+    /// The stream with the earliest head.
+    #[inline]
+    pub(super) fn winner(&self) -> Option<u32> {
+        match self.nodes.get(1) {
+            Some(&winner) if winner != NONE => Some(winner as u32),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_wins_and_ranks_decide_ties() {
+        for streams in 1..20u32 {
+            let mut tournament = Tournament::new(streams as usize);
+            assert_eq!(tournament.winner(), None);
+            // Each stream counts up from its own start in its own steps; ties are many.
+            let mut times: Vec<i64> = (0..streams).map(|stream| i64::from(stream % 3) - 2).collect();
+            (0..streams).for_each(|stream| tournament.set(stream, times[stream as usize], stream));
+            for _ in 0..200 {
+                let expected = (0..streams).min_by_key(|stream| (times[*stream as usize], *stream));
+                assert_eq!(tournament.winner(), expected);
+                let stream = expected.unwrap();
+                times[stream as usize] += i64::from(stream % 4);
+                if stream % 4 == 0 {
+                    times[stream as usize] += 2;
+                }
+                tournament.set(stream, times[stream as usize], stream);
+            }
+            (0..streams).for_each(|stream| tournament.remove(stream));
+            assert_eq!(tournament.winner(), None);
+        }
+    }
+}
