@@ -17,6 +17,7 @@
 //! An EventSource writes its manifest whenever a session enables it, and again at the session's end; so manifests
 //! come several times, from several processes, and possibly after the events they describe.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -123,9 +124,9 @@ impl EventSourceManifests {
             *bytes += OVERHEAD;
             Gathering { of, begun, chunks: BTreeMap::new() }
         });
-        if !gathering.chunks.contains_key(&number) {
+        if let Entry::Vacant(place) = gathering.chunks.entry(number) {
             self.bytes += xml.len() + OVERHEAD;
-            gathering.chunks.insert(number, xml.into());
+            place.insert(xml.into());
         }
         if gathering.chunks.len() < usize::from(of) {
             self.make_room();

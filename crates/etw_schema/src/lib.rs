@@ -15,6 +15,7 @@ pub mod mof;
 mod properties;
 mod resolver;
 mod source_text;
+pub mod store;
 mod tables;
 pub mod text;
 pub mod tracelogging;

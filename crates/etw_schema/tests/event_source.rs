@@ -10,12 +10,15 @@ use etw_schema::event_source::{EventSourceManifests, is_manifest_chunk};
 use etw_schema::{Decoding, Provider};
 use etw_testkit::data::trace;
 
-/// The providers in a trace's manifests, how many chunks there are, and the ids of the providers' events.
-fn providers(name: &str) -> Option<(Vec<Provider>, usize, BTreeMap<Guid, Vec<u16>>)> {
+/// The ids of each provider's events.
+type Ids = BTreeMap<Guid, Vec<u16>>;
+
+/// The providers in a trace's manifests, how many chunks there are, and the ids of all events.
+fn providers(name: &str) -> Option<(Vec<Provider>, usize, Ids)> {
     let bytes = trace(name)?.read().unwrap();
     let file = EtlFile::open(&bytes).unwrap();
     let mut manifests = EventSourceManifests::new();
-    let (mut providers, mut chunks, mut ids, mut scratch) = (Vec::new(), 0, BTreeMap::new(), Vec::new());
+    let (mut providers, mut chunks, mut ids, mut scratch) = (Vec::new(), 0, Ids::new(), Vec::new());
     for buffer in file.buffers() {
         let buffer = buffer.unwrap();
         let data = buffer.data(&mut scratch);
@@ -39,7 +42,9 @@ fn providers(name: &str) -> Option<(Vec<Provider>, usize, BTreeMap<Guid, Vec<u16
 
 #[test]
 fn real_manifests_describe_the_events_beside_them() {
-    let expected: [(&str, usize, &[(&str, usize, usize)]); 4] = [
+    // Names with the counts of events described and of events recorded.
+    type Counts = &'static [(&'static str, usize, usize)];
+    let expected: [(&str, usize, Counts); 4] = [
         ("microsoft-Tx/BondEtwSample.etl", 1, &[("MSOpenTech-Tx-BinaryEventSource", 5, 11)]),
         ("dotnet-performance/DynamicEvents.etl", 4, &[("PerfView", 25, 39)]),
         (

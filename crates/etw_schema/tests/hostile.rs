@@ -4,6 +4,8 @@
 
 mod files;
 
+use etw_event::Guid;
+use etw_schema::event_source::EventSourceManifests;
 use etw_schema::{manifest, wevt};
 use etw_testkit::mutate;
 
@@ -33,6 +35,25 @@ fn damaged_compiled_manifests() {
         let bytes = &bytes[..bytes.len().min(MAX_LEN)];
         mutate::each(bytes, 300, |bytes| drop(wevt::read(bytes, Some(bytes), "x")));
     }
+}
+
+#[test]
+fn damaged_manifests_in_traces() {
+    let guid = Guid::from_u128(0x67883bbc_d592_4d02_8e29_66907fcb07d6);
+    let text = format!(
+        "<instrumentation><provider name='p' guid='{guid}'><events><event value='1' template='t'/></events>\
+         <templates><template tid='t'><data name='n' inType='win:UInt32'/><data name='d' inType='win:Binary' \
+         length='n'/></template></templates></provider></instrumentation>"
+    );
+    let (mut payload, mut complete) = (vec![1, 1, 0, 0x5B, 2, 0, 0, 0], 0);
+    payload.extend(text.as_bytes());
+    mutate::each(&payload, 2000, |bytes| {
+        let mut manifests = EventSourceManifests::new();
+        manifests.add_chunk(guid, 1, bytes);
+        complete += usize::from(manifests.add_chunk(guid, 1, &[1, 1, 0, 0x5B, 2, 0, 1, 0]).is_some());
+        manifests.finish();
+    });
+    assert!(complete > 1000, "{complete}");
 }
 
 #[test]
