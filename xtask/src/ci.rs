@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{self, cargo};
-use crate::{fuzz, layers};
+use crate::{bench, fuzz, layers};
 
 /// A check: its name, and what runs it.
 type Check = (&'static str, fn() -> Result<()>);
@@ -21,6 +21,7 @@ const CHECKS: &[Check] = &[
     ("examples in the documentation", || shell::run(&mut cargo(["test", "--workspace", "--doc", "--quiet"]))),
     ("tests", || shell::run(&mut cargo(["nextest", "run", "--workspace"]))),
     ("fuzzing, a few seconds each", fuzz::smoke),
+    ("benches, for a moment", bench::smoke),
 ];
 
 /// Runs the checks one after the other, stops at the first that fails, and prints how long each took.

@@ -1,5 +1,6 @@
 //! The project's own chores: checks, generated traces, fuzzing and benches.
 
+mod bench;
 mod ci;
 mod fuzz;
 mod layers;
@@ -23,6 +24,8 @@ enum Chore {
     Ci,
     /// Check that dependencies between crates point down the layers only.
     Layers,
+    /// Measure speed, beside other readers.
+    Bench(bench::Options),
     /// Write the inputs that fuzzing starts from to fuzz/seeds.
     Seeds,
     /// Fuzz the parsers of outside bytes with cargo-fuzz.
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().chore {
         Chore::Ci => ci::run(),
         Chore::Layers => layers::check(),
+        Chore::Bench(options) => bench::run(&options),
         Chore::Seeds => fuzz::write_seeds(),
         Chore::Fuzz(options) => fuzz::run(&options),
     };

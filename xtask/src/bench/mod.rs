@@ -1,0 +1,92 @@
+//! Benches: what is measured, beside other readers in the same run.
+
+mod decode;
+mod peer;
+mod row;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+pub(crate) use peer::Peer;
+
+/// Options of `bench`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// What to measure.
+    #[arg(default_value = "decode")]
+    suite: Suite,
+    /// Print a JSON list in place of the table.
+    #[arg(long)]
+    json: bool,
+    /// Measure for a moment only, to see that everything runs; the numbers mean nothing.
+    #[arg(long)]
+    smoke: bool,
+}
+
+/// A group of measurements.
+#[derive(Clone, Copy, ValueEnum)]
+enum Suite {
+    /// Reading and decoding of files.
+    Decode,
+}
+
+/// Measures, and prints what came out.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let rows = match options.suite {
+        Suite::Decode => decode::rows(&Effort::new(options.smoke))?,
+    };
+    if options.json {
+        row::print_json(&rows)
+    } else {
+        row::print_table(&rows)
+    }
+    Ok(())
+}
+
+/// Sees that the benches run.
+pub(crate) fn smoke() -> Result<()> {
+    run(&Options { suite: Suite::Decode, json: false, smoke: true })
+}
+
+/// How much time measuring may take.
+pub(crate) struct Effort {
+    /// Rounds; in each, everything that is compared runs once.
+    pub(crate) rounds: usize,
+    /// Time for one measurement of ours in one round.
+    pub(crate) time: Duration,
+    /// Time for one pass of a peer over a file.
+    pub(crate) peer_time: Duration,
+    /// Events in generated traces.
+    pub(crate) events: u64,
+}
+
+impl Effort {
+    fn new(smoke: bool) -> Effort {
+        let (rounds, time, peer_time, events) =
+            if smoke { (1, 5, 300, 20_000) } else { (5, 400, 4000, 2_000_000) };
+        let [time, peer_time] = [time, peer_time].map(Duration::from_millis);
+        Effort { rounds, time, peer_time, events }
+    }
+
+    /// Seconds for one call of `body`: the fastest of the calls that fit into the time of a round.
+    pub(crate) fn seconds(&self, mut body: impl FnMut()) -> f64 {
+        let start = Instant::now();
+        let mut best = f64::INFINITY;
+        loop {
+            let call = Instant::now();
+            body();
+            best = best.min(call.elapsed().as_secs_f64());
+            if start.elapsed() >= self.time {
+                return best;
+            }
+        }
+    }
+}
+
+/// The middle one of the values; 0 of none.
+pub(crate) fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}

@@ -1,0 +1,66 @@
+//! The independent readers that ours is compared with, run by the scripts in `bench/peers`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::shell::{output, root, succeeds, target_dir};
+
+/// A reader written by others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// `dissect.etl`.
+    Dissect,
+    /// `etl-parser`.
+    EtlParser,
+}
+
+impl Peer {
+    /// All of them.
+    pub(crate) const ALL: [Peer; 2] = [Peer::Dissect, Peer::EtlParser];
+
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Peer::Dissect => "dissect.etl",
+            Peer::EtlParser => "etl-parser",
+        }
+    }
+
+    const fn script(self) -> &'static str {
+        match self {
+            Peer::Dissect => "dissect_read.py",
+            Peer::EtlParser => "etl_parser_read.py",
+        }
+    }
+
+    /// What is missing to run the peers, in words that say how to get it.
+    pub(crate) fn missing() -> Option<&'static str> {
+        let found = succeeds(Command::new(python()).args(["-c", "import dissect.etl, etl.etl"]));
+        if found { None } else { Some("dissect.etl and etl-parser are missing: ./test.sh installs them") }
+    }
+
+    /// Reads a file; what the script prints. Each pass ends after `limit`, if one is given.
+    pub(crate) fn read(self, file: &Path, options: &[&str], limit: Option<Duration>) -> Result<Value> {
+        let mut command = Command::new(python());
+        command.arg(root().join("bench/peers").join(self.script())).arg(file).args(options);
+        if let Some(limit) = limit {
+            command.arg("--seconds").arg(limit.as_secs_f64().to_string());
+        }
+        let text = output(&mut command)?;
+        serde_json::from_str(&text).with_context(|| format!("{} printed no JSON: {text}", self.script()))
+    }
+
+    /// Events a second in a pass (`iterate` or `decode`) of what [`Peer::read`] gave; `None` if there were none.
+    pub(crate) fn rate(report: &Value, pass: &str) -> Option<f64> {
+        let (events, seconds) = (report[pass]["events"].as_f64()?, report[pass]["seconds"].as_f64()?);
+        (events > 0.0 && seconds > 0.0).then(|| events / seconds)
+    }
+}
+
+fn python() -> PathBuf {
+    target_dir().join("peers/venv/bin/python")
+}
