@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod fuzz;
+mod generate;
 mod layers;
 mod shell;
 
@@ -24,6 +25,8 @@ enum Chore {
     Ci,
     /// Check that dependencies between crates point down the layers only.
     Layers,
+    /// Write a generated trace.
+    Generate(generate::Options),
     /// Measure speed, beside other readers.
     Bench(bench::Options),
     /// Write the inputs that fuzzing starts from to fuzz/seeds.
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().chore {
         Chore::Ci => ci::run(),
         Chore::Layers => layers::check(),
+        Chore::Generate(options) => generate::run(&options),
         Chore::Bench(options) => bench::run(&options),
         Chore::Seeds => fuzz::write_seeds(),
         Chore::Fuzz(options) => fuzz::run(&options),

@@ -2,6 +2,8 @@
 //!
 //! `cargo xtask seeds` writes them to `fuzz/seeds`; a test sees that what is there is what this makes.
 
+use crate::traces::{self, Kind, Recipe};
+
 /// A seed: its file's name and its bytes.
 pub type Seed = (&'static str, Vec<u8>);
 
@@ -96,6 +98,16 @@ pub fn built_in() -> Vec<Seed> {
         [&provider.to_le_bytes()[..], &event.to_le_bytes(), &[provider as u8], &payload].concat()
     };
     vec![("first", seed(0, 0)), ("middle", seed(1000, 3)), ("last", seed(65_535, 7))]
+}
+
+/// Seeds of `etl_file`: a small file of each kind.
+///
+/// # Panics
+/// If the writer fails.
+pub fn etl_file() -> Vec<Seed> {
+    let small = |kind| Recipe { processors: 2, buffer_size: 1024, ..Recipe::new(kind, 8) };
+    let make = |kind| traces::bytes(&small(kind)).unwrap_or_else(|error| panic!("{kind:?}: {error}")).0;
+    Kind::ALL.iter().map(|(name, kind)| (*name, make(*kind))).collect()
 }
 
 /// Seeds of `xpress`: literals, a short match, a long match.

@@ -36,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "built_in", body: built_in, seeds: seeds::built_in },
     Target { name: "context_switches", body: context_switches, seeds: seeds::context_switches },
     Target { name: "decoder", body: decoder, seeds: seeds::decoder },
+    Target { name: "etl_file", body: etl_file, seeds: seeds::etl_file },
     Target { name: "manifest", body: manifest, seeds: seeds::manifest },
     Target { name: "record", body: record, seeds: seeds::record },
     Target { name: "xpress", body: xpress, seeds: seeds::xpress },

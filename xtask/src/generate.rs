@@ -1,0 +1,55 @@
+//! Writing of generated traces.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use etw_testkit::traces::{self, Kind, Recipe};
+
+/// Options of `generate`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// What the trace holds: mixed, compressed, switches, headers, messages, system-time, cpu-cycles, circular, losses
+    /// or unclosed.
+    #[arg(long, default_value = "mixed")]
+    kind: String,
+    /// Events to write.
+    #[arg(long, default_value_t = 100_000)]
+    events: u64,
+    /// Processors that they are spread over.
+    #[arg(long, default_value_t = 8)]
+    cpus: u16,
+    /// Size of a buffer in KiB.
+    #[arg(long, default_value_t = 64)]
+    buffer: u32,
+    /// The file to write.
+    #[arg(long)]
+    out: PathBuf,
+}
+
+/// Writes the trace.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let Some(kind) = Kind::of_name(&options.kind) else {
+        let names: Vec<&str> = Kind::ALL.iter().map(|(name, _)| *name).collect();
+        bail!("no such kind; there are: {}", names.join(", "));
+    };
+    let buffer_size = options.buffer.saturating_mul(1024);
+    let recipe = Recipe { kind, events: options.events, processors: options.cpus.max(1), buffer_size };
+    if let Some(directory) = options.out.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let out =
+        File::create(&options.out).with_context(|| format!("cannot write {}", options.out.display()))?;
+    let summary = traces::write(BufWriter::with_capacity(1 << 20, out), &recipe)?;
+    eprintln!(
+        "{}: {} events from {} to {}, {} lost",
+        options.out.display(),
+        summary.events,
+        summary.first,
+        summary.last,
+        summary.events_lost
+    );
+    Ok(())
+}
