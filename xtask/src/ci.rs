@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{self, cargo};
-use crate::{bench, fuzz, layers};
+use crate::{bench, fuzz, layers, peers};
 
 /// A check: its name, and what runs it.
 type Check = (&'static str, fn() -> Result<()>);
@@ -20,6 +20,7 @@ const CHECKS: &[Check] = &[
     }),
     ("examples in the documentation", || shell::run(&mut cargo(["test", "--workspace", "--doc", "--quiet"]))),
     ("tests", || shell::run(&mut cargo(["nextest", "run", "--workspace"]))),
+    ("independent readers", peers::compare),
     ("fuzzing, a few seconds each", fuzz::smoke),
     ("benches, for a moment", bench::smoke),
 ];

@@ -5,6 +5,7 @@ mod ci;
 mod fuzz;
 mod generate;
 mod layers;
+mod peers;
 mod shell;
 
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ enum Chore {
     Layers,
     /// Write a generated trace.
     Generate(generate::Options),
+    /// Have independent readers read what our writer writes, and compare.
+    Peers,
     /// Measure speed, beside other readers.
     Bench(bench::Options),
     /// Write the inputs that fuzzing starts from to fuzz/seeds.
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Chore::Ci => ci::run(),
         Chore::Layers => layers::check(),
         Chore::Generate(options) => generate::run(&options),
+        Chore::Peers => peers::compare(),
         Chore::Bench(options) => bench::run(&options),
         Chore::Seeds => fuzz::write_seeds(),
         Chore::Fuzz(options) => fuzz::run(&options),

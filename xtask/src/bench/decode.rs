@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow};
 use etw_etl::{EtlFile, Records};
 use etw_event::{Origin, Record, Ticks};
 use etw_schema::{CompiledSchema, Located};
+use etw_testkit::traces::{self, Kind, Recipe};
 use etw_testkit::{data, reference};
 
 use super::row::Row;
@@ -30,6 +31,10 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     if let Some(real) = data::trace(REAL_FILE) {
         let bytes = real.read().map_err(|error| anyhow!(error))?;
         rows.extend(file_rows(effort, peers, "real file", &place("real.etl", &bytes)?, &bytes)?);
+    }
+    for (name, kind) in [("generated file", Kind::Mixed), ("generated switches", Kind::Switches)] {
+        let (bytes, _) = traces::bytes(&Recipe::new(kind, effort.events))?;
+        rows.extend(file_rows(effort, peers, name, &place("generated.etl", &bytes)?, &bytes)?);
     }
     Ok(rows)
 }
