@@ -19,8 +19,7 @@ const EVENTS: u64 = 3000;
 const LIMITS: &[(Peer, Kind, &str)] = &[
     (Peer::EtlParser, Kind::Compressed, "it knows no compressed buffers"),
     (Peer::EtlParser, Kind::Headers, "it knows neither INSTANCE nor ERROR records"),
-    (Peer::EtlParser, Kind::Messages, "it knows only messages without time and sequence number"),
-    (Peer::Dissect, Kind::Headers, "it takes INSTANCE headers for 0x38 bytes and knows no ERROR records"),
+    (Peer::EtlParser, Kind::Messages, "it knows one form of messages only, without time and sequence number"),
     (Peer::Dissect, Kind::Unclosed, "it trusts the number of buffers, which an unclosed file does not have"),
 ];
 
