@@ -1,6 +1,6 @@
 //! The buffers of a file: where they lie, and what is in them.
 
-use etw_event::{Clock, ClockType, Fields, FileTime, HeaderKind, Origin, Ticks};
+use etw_event::{Clock, ClockType, Fields, FileTime, HeaderKind, Origin, Record, Ticks};
 
 use crate::{BufferHeader, BufferType, Damage, DamageKind, Place, Records, cswitch, xpress};
 
@@ -12,6 +12,9 @@ const METHOD_XPRESS: u32 = 3;
 
 /// Decompressed bytes in which the time of a buffer's first record is looked for.
 const FIRST_TIME_BYTES: usize = 0x200;
+
+/// What records are looked at with where nobody sees them.
+static PLAIN_ORIGIN: Origin = Origin { clock: Clock::system_time(), processor: 0, logger_id: 0, source: 0 };
 
 /// What the first buffer tells of how the others lie in the file.
 #[derive(Debug, Clone, Copy)]
@@ -64,12 +67,6 @@ impl<'a> Buffers<'a> {
         Buffers { bytes, layout, at: 0, index: 0, pending: None }
     }
 
-    /// The buffer that begins at `at`, where a buffer is known to be.
-    pub(crate) fn at(bytes: &'a [u8], layout: FileLayout, at: usize) -> Option<BufferRef<'a>> {
-        let header = BufferHeader::parse(bytes.get(at..)?)?;
-        Some(Buffers::new(bytes, layout).buffer_at(at, header).0)
-    }
-
     /// The buffer at `at`, and what is wrong with its size.
     fn buffer_at(&self, at: usize, mut header: BufferHeader) -> (BufferRef<'a>, Option<DamageKind>) {
         let rest = self.bytes.get(at..).unwrap_or_default();
@@ -95,10 +92,14 @@ impl<'a> Buffers<'a> {
         if !(BufferHeader::LEN_BYTES as u32..=MAX_BUFFER_BYTES).contains(&size) {
             return false;
         }
+        let session = self.layout.session_buffer_size;
+        let has_own_size = self.layout.is_compressed || header.is_compressed();
+        if !has_own_size && self.continues_at(at.saturating_add(session as usize)) {
+            return false;
+        }
         let end = at.saturating_add(size as usize);
         // A compressed buffer that the file's end cuts has a size that nothing confirms.
-        let cut = end > self.bytes.len() && size <= self.layout.session_buffer_size.saturating_add(0x48);
-        let has_own_size = self.layout.is_compressed || header.is_compressed();
+        let cut = end > self.bytes.len() && size <= session.saturating_add(BufferHeader::LEN_BYTES as u32);
         self.continues_at(end) || (has_own_size && cut)
     }
 
@@ -118,7 +119,8 @@ impl<'a> Buffers<'a> {
             Some([]) => true,
             Some(rest) => match BufferHeader::parse(rest) {
                 Some(header) => self.layout.is_plausible(&header) || is_zero(rest),
-                None => is_zero(rest),
+                // The file is cut in the next header.
+                None => true,
             },
         }
     }
@@ -174,7 +176,7 @@ impl<'a> Iterator for Buffers<'a> {
         let Some(header) = BufferHeader::parse(rest) else {
             self.at = self.bytes.len();
             let kind = DamageKind::BufferHeaderCut { available: rest.len() as u32 };
-            return if is_zero(rest) { None } else { Some(Err(damage(at, kind))) };
+            return Some(Err(damage(at, kind)));
         };
         // What lies at the start of the file has been recognised by its first record.
         if at > 0 && !self.layout.is_plausible(&header) {
@@ -233,13 +235,13 @@ impl<'a> BufferRef<'a> {
     where
         'a: 's,
     {
-        let body = self.bytes.get(BufferHeader::LEN_BYTES..).unwrap_or_default();
-        if self.header.is_compressed() && !self.layout.is_before_vista {
+        let body = self.body();
+        if self.is_compressed() {
             let damage = self.decompress(body, scratch);
             return BufferData { bytes: scratch, damage };
         }
         let (events, damage) = self.events_of(body);
-        if self.header.buffer_type == BufferType::CONTEXT_SWAP {
+        if self.is_context_swap() {
             scratch.clear();
             cswitch::as_records(events, scratch);
             return BufferData { bytes: scratch, damage };
@@ -247,22 +249,12 @@ impl<'a> BufferRef<'a> {
         BufferData { bytes: events, damage }
     }
 
-    /// The events where they lie in the file as they are: in every buffer that is neither compressed nor one of
-    /// packed context switches.
-    pub fn data_in_file(&self) -> Option<BufferData<'a>> {
-        if self.place().is_derived {
-            return None;
-        }
-        let (bytes, damage) = self.events_of(self.bytes.get(BufferHeader::LEN_BYTES..).unwrap_or_default());
-        Some(BufferData { bytes, damage })
-    }
-
     /// Where the events come from, for [`Records::new`].
     #[inline]
     pub fn place(&self) -> Place {
         Place {
             buffer_offset: self.offset,
-            is_derived: self.header.is_compressed() || self.header.buffer_type == BufferType::CONTEXT_SWAP,
+            is_derived: self.is_compressed() || self.is_context_swap(),
             ends_at_mark: self.layout.is_before_vista,
         }
     }
@@ -283,10 +275,9 @@ impl<'a> BufferRef<'a> {
     /// `None` if the buffer has no records, or begins with damage or with records that have no time.
     pub fn first_time(&self, scratch: &mut Vec<u8>) -> Option<Ticks> {
         let events = (self.header.offset as usize).saturating_sub(BufferHeader::LEN_BYTES);
-        if self.header.is_compressed() && events > FIRST_TIME_BYTES {
-            let body = self.bytes.get(BufferHeader::LEN_BYTES..)?;
+        if self.is_compressed() && events > FIRST_TIME_BYTES {
             scratch.resize(FIRST_TIME_BYTES, 0);
-            xpress::decompress(body, scratch).ok()?;
+            xpress::decompress(self.body(), scratch).ok()?;
             if let Some(time) = time_in_header(scratch) {
                 return Some(time);
             }
@@ -300,6 +291,40 @@ impl<'a> BufferRef<'a> {
         let origin = Origin { clock, ..Origin::default() };
         let first = Records::new(data.bytes, &origin, self.place()).next()?.ok()?;
         Some(first.raw_time()).filter(|time| time.0 != i64::MIN)
+    }
+
+    fn body(&self) -> &'a [u8] {
+        self.bytes.get(BufferHeader::LEN_BYTES..).unwrap_or_default()
+    }
+
+    /// Whether the buffer is compressed. Where its flag and the file's mode differ, the bytes decide.
+    fn is_compressed(&self) -> bool {
+        let flagged = self.header.is_compressed();
+        if flagged == self.layout.is_compressed || self.layout.is_before_vista {
+            return flagged && !self.layout.is_before_vista;
+        }
+        !self.holds_records()
+    }
+
+    /// Whether the buffer holds packed context switches, and not records under a damaged type.
+    fn is_context_swap(&self) -> bool {
+        self.header.buffer_type == BufferType::CONTEXT_SWAP
+            && !self.layout.is_before_vista
+            && !self.holds_records()
+    }
+
+    /// Whether records lie at the start of the buffer as it is in the file.
+    fn holds_records(&self) -> bool {
+        let body = self.body();
+        let follows = |at: usize| {
+            let first = body.get(at..)?;
+            let marked = matches!(first.u32_at(0)? >> 24, 0x90 | 0xC0);
+            let record = Record::parse(first, &PLAIN_ORIGIN, Ticks(0)).ok().filter(|_| marked)?;
+            Some(at + record.stride_bytes())
+        };
+        let is_end =
+            |at: usize| body.get(at..).is_none_or(|rest| rest.u32_at(0).is_none_or(|word| word == u32::MAX));
+        follows(0).is_some_and(|next| is_end(next) || follows(next).is_some())
     }
 
     /// The events of an uncompressed buffer.
@@ -320,14 +345,12 @@ impl<'a> BufferRef<'a> {
             return (&body[..end.next_multiple_of(8).min(body.len())], damage());
         }
         let events = up_to(offset);
-        // The copy of the field tells of more events, and fill does not begin where they should end: they are right.
-        if saved > offset && saved <= size {
-            let behind = body.get(events.len()..).unwrap_or_default();
-            if Records::new(behind, &Origin::default(), self.place()).take(2).all(|record| record.is_ok())
-                && behind.u64_at(0).is_some_and(|word| word != u64::MAX)
-            {
-                return (up_to(saved), damage());
-            }
+        // Where events end fill begins. If it begins at the copy of the field instead, the copy is right.
+        let fill_begins = |events: &[u8]| {
+            body.get(events.len()..).is_none_or(|rest| rest.is_empty() || rest.u64_at(0) == Some(u64::MAX))
+        };
+        if saved > offset && saved <= size && !fill_begins(events) && fill_begins(up_to(saved)) {
+            return (up_to(saved), damage());
         }
         (events, None)
     }

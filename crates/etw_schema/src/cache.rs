@@ -161,9 +161,16 @@ impl Entry {
         self.kind == key.kind
             && self.number == key.number
             && self.guid == key.guid
-            && *self.blob == *key.blob
-            && *self.traits == *key.traits
+            && same(&self.blob, key.blob)
+            && same(&self.traits, key.traits)
     }
+}
+
+/// Whether bytes are the same. Empty ones are not left to `memcmp`: its AVX-512 form reads through the dangling
+/// pointers of empty slices under a mask of zeros, which costs 300 ns where the page is not mapped.
+#[inline]
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && (a.is_empty() || a == b)
 }
 
 fn place(slots: &mut [(u64, u32)], hash: u64, number: u32) {

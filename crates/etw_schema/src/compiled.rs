@@ -122,9 +122,12 @@ impl CompiledSchema {
 #[inline]
 fn name_key(name: &str) -> u64 {
     let bytes = name.as_bytes();
-    let word = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(23),
-        _ => bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)),
+    let word = if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(23)
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32
+    } else {
+        bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
     };
     word ^ (bytes.len() as u64) << 56
 }

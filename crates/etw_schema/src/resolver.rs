@@ -90,11 +90,13 @@ fn joined(older: &Provider, newer: Provider) -> Provider {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Undecoded {
-    /// No source knows the provider.
-    #[error("no schema of provider {provider}")]
+    /// No source knows any event of the provider.
+    #[error("no schema of provider {}{provider}", named(.name))]
     UnknownProvider {
         /// The provider.
         provider: Guid,
+        /// Its name, if that is known.
+        name: Option<Arc<str>>,
     },
     /// The provider is known, this event of it is not.
     #[error("provider {name} {provider} is known, event id {id} version {version} is not{}", also(.other_versions))]
@@ -167,6 +169,10 @@ pub enum Undecoded {
     /// A kind of record that carries no name of its event.
     #[error("records of kind {0:?} do not say what they are")]
     Nameless(HeaderKind),
+}
+
+fn named(name: &Option<Arc<str>>) -> String {
+    name.as_ref().map_or(String::new(), |name| format!("{name} "))
 }
 
 fn also(other_versions: &bool) -> &'static str {
@@ -444,10 +450,13 @@ impl Resolver {
             return Ok(self.manifest_chunk(record));
         }
         let providers = self.providers(&guid);
-        let name = match (providers.first(), self.metadata.provider_name(&guid)) {
-            (Some(provider), _) => provider.info.name.clone(),
-            (None, Some(name)) => name.clone(),
-            (None, None) => return Err(Undecoded::UnknownProvider { provider: guid }),
+        let mut names =
+            providers.iter().map(|provider| &provider.info.name).chain(self.metadata.provider_name(&guid));
+        let name = names.next().cloned().or_else(|| ProviderTraits::name_of(record).map(Arc::from));
+        let knows_events = providers.iter().any(|provider| !provider.events.is_empty());
+        let name = match name {
+            Some(name) if knows_events || self.metadata.provider_name(&guid).is_some() => name,
+            name => return Err(Undecoded::UnknownProvider { provider: guid, name }),
         };
         let has_id = |provider: &Arc<Provider>| provider.events.iter().any(|event| event.descriptor.id == id);
         let other_versions = providers.iter().any(has_id) || self.metadata.has_id(&guid, id);
@@ -485,7 +494,11 @@ impl Resolver {
     fn classic(&mut self, record: &Record<'_>) -> Outcome {
         let class = record.provider_id();
         let descriptor = record.descriptor();
-        let (opcode, version) = (descriptor.opcode.0, descriptor.version);
+        let opcode = descriptor.opcode.0;
+        let version = match record.hook_id() {
+            Some(HookId(PARTITION_INFO)) => partition_info_version(record),
+            _ => descriptor.version,
+        };
         if class.is_zero()
             && let Some(hook) = record.hook_id()
         {
@@ -542,6 +555,16 @@ fn is_manifest_chunk(record: &Record<'_>) -> bool {
     record.descriptor().id == 0xFFFE && record.payload().u8_at(3) == Some(0x5B) && record.payload().len() >= 8
 }
 
+/// Hook id of PartitionInfoExtension.
+const PARTITION_INFO: u16 = 0x0050;
+
+/// PartitionInfoExtension begins with its version; the header says 2 even where that is 0 (Observed: every session
+/// file of Windows 10 and 11, as powershell).
+#[cold]
+fn partition_info_version(record: &Record<'_>) -> u8 {
+    record.payload().u16_at(0).map_or(0, |version| version.min(0xFF) as u8)
+}
+
 /// What identifies a record's schema.
 #[inline]
 fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
@@ -549,8 +572,11 @@ fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
     let kind = record.kind();
     if kind.has_hook_id() {
         let bytes = record.as_bytes();
-        let version = bytes.u8_at(0).unwrap_or(0);
         let hook = record.hook_id().map_or(0, |hook| hook.0);
+        let version = match hook {
+            PARTITION_INFO => partition_info_version(record),
+            _ => bytes.u8_at(0).unwrap_or(0),
+        };
         return key(KeyKind::Hook, Guid::ZERO, u32::from(version) << 16 | u32::from(hook));
     }
     let guid = record.provider_id();

@@ -190,7 +190,20 @@ impl Run<'_> {
                     continue;
                 }
                 _ if at > self.payload.len() => return Err(self.short(frame, last, base)),
-                Op::Value { part, .. } => self.part(part, at),
+                // The common case by itself, so that the slot is written from registers.
+                Op::Value { part, .. } => match self.part(part, at) {
+                    Ok((start, end, next)) => {
+                        base = next;
+                        last = step.slot;
+                        if let Some(place) = self.located.slots.get_mut(slots + usize::from(step.slot)) {
+                            place.start = start as u32;
+                            place.end = end as u32;
+                            place.next = next as u32;
+                        }
+                        continue;
+                    }
+                    Err(misfit) => Err(misfit),
+                },
                 Op::Elements { size, count, values } => self.elements(size, count, values, at),
                 Op::VaryingElements { part, count } => self.varying_elements(part, count, at),
                 Op::Struct { frame: inner } => match self.structs(inner, None, at) {
@@ -223,9 +236,9 @@ impl Run<'_> {
         if end > self.payload.len() { Err(self.short(frame, last, base)) } else { Ok(end) }
     }
 
-    /// A value that begins at `at`, which is not past the end.
-    #[inline]
-    fn part(&self, part: Part, at: usize) -> Result<Slot, Misfit> {
+    /// Start, end and next of a value that begins at `at`, which is not past the end.
+    #[inline(always)]
+    fn part(&self, part: Part, at: usize) -> Result<(usize, usize, usize), Misfit> {
         let rest = self.payload.get(at..).unwrap_or_default();
         let (skip, len, after) = match part {
             Part::Utf16 => match utf16_len(rest) {
@@ -242,14 +255,16 @@ impl Run<'_> {
             Part::ReverseCounted => (2, rest.u16_at(0).ok_or(Misfit::Needs(2))?.swap_bytes().into(), 0),
             Part::LongCounted => (4, rest.u32_at(0).ok_or(Misfit::Needs(4))? as usize, 0),
             Part::Sid => (0, 8 + 4 * usize::from(rest.u8_at(1).ok_or(Misfit::Needs(8))?), 0),
-            Part::WbemSid => match rest.u32_at(0).ok_or(Misfit::Needs(4))? {
-                0 => (4, 0, 0),
-                _ => {
-                    let user = 2 * self.pointer;
-                    let count = rest.u8_at(user + 1).ok_or(Misfit::Needs(user as u64 + 8))?;
-                    (user, 8 + 4 * usize::from(count), 0)
+            Part::WbemSid => {
+                let user = 2 * self.pointer;
+                match rest.u32_at(0).ok_or(Misfit::Needs(4))? {
+                    0 if !is_sid_behind_zeros(rest, user) => (4, 0, 0),
+                    _ => {
+                        let count = rest.u8_at(user + 1).ok_or(Misfit::Needs(user as u64 + 8))?;
+                        (user, 8 + 4 * usize::from(count), 0)
+                    }
                 }
-            },
+            }
             Part::Register { register, unit } => {
                 let bytes = self.register(register).saturating_mul(unit.into());
                 (0, usize::try_from(bytes).map_err(|_| Misfit::Needs(bytes))?, 0)
@@ -265,7 +280,7 @@ impl Run<'_> {
         }
         let start = at + skip;
         let end = start + len;
-        Ok(Slot { start: start as u32, end: end as u32, next: (end + after) as u32, count: 0, child: 0 })
+        Ok((start, end, end + after))
     }
 
     fn register(&self, register: u16) -> u64 {
@@ -311,7 +326,7 @@ impl Run<'_> {
         let mut next = start;
         let mut index = 0;
         while count.map_or(next < self.payload.len() && index < available, |count| (index as u64) < count) {
-            let slot = self.part(part, next).map_err(|misfit| match misfit {
+            let (start, end, behind) = self.part(part, next).map_err(|misfit| match misfit {
                 Misfit::Needs(needed) => Misfit::Needs((next - at) as u64 + needed),
                 other => other,
             })?;
@@ -319,9 +334,10 @@ impl Run<'_> {
                 self.located.take(1);
             }
             if let Some(place) = self.located.slots.get_mut(child + index) {
-                *place = slot;
+                *place =
+                    Slot { start: start as u32, end: end as u32, next: behind as u32, count: 1, child: 0 };
             }
-            next = slot.next as usize;
+            next = behind;
             index += 1;
         }
         Ok(Slot {
@@ -452,6 +468,16 @@ impl Stop {
 fn stop(frame: &Frame, member: u16, at: usize, kind: LocateErrorKind) -> Stop {
     let property = frame.first.saturating_add(member);
     Stop { member, member_start: at, error: LocateError { property, offset: at as u32, kind } }
+}
+
+/// Whether a TOKEN_USER of zeros only, which should mean that there is no SID, has one behind it all the same, with an
+/// authority below 256 (Observed: the process events of google-sawbuck).
+#[cold]
+fn is_sid_behind_zeros(bytes: &[u8], user: usize) -> bool {
+    let zeros = bytes.get(..user).is_some_and(|user| user.iter().all(|byte| *byte == 0));
+    let sid = bytes.get(user..).unwrap_or_default();
+    let [1, count @ 1..=15, 0, 0, 0, 0, 0, _, ..] = sid else { return false };
+    zeros && sid.len() >= 8 + 4 * usize::from(*count)
 }
 
 #[inline]
