@@ -67,6 +67,12 @@ impl<'a> Buffers<'a> {
         Buffers { bytes, layout, at: 0, index: 0, pending: None }
     }
 
+    /// The buffer that begins at `at`, where a buffer is known to be.
+    pub(crate) fn at(bytes: &'a [u8], layout: FileLayout, at: usize) -> Option<BufferRef<'a>> {
+        let header = BufferHeader::parse(bytes.get(at..)?)?;
+        Some(Buffers::new(bytes, layout).buffer_at(at, header).0)
+    }
+
     /// The buffer at `at`, and what is wrong with its size.
     fn buffer_at(&self, at: usize, mut header: BufferHeader) -> (BufferRef<'a>, Option<DamageKind>) {
         let rest = self.bytes.get(at..).unwrap_or_default();
@@ -247,6 +253,16 @@ impl<'a> BufferRef<'a> {
             return BufferData { bytes: scratch, damage };
         }
         BufferData { bytes: events, damage }
+    }
+
+    /// The events where they lie in the file as they are: in every buffer that is neither compressed nor one of
+    /// packed context switches.
+    pub fn data_in_file(&self) -> Option<BufferData<'a>> {
+        if self.place().is_derived {
+            return None;
+        }
+        let (bytes, damage) = self.events_of(self.bytes.get(BufferHeader::LEN_BYTES..).unwrap_or_default());
+        Some(BufferData { bytes, damage })
     }
 
     /// Where the events come from, for [`Records::new`].

@@ -160,6 +160,12 @@ impl<'a> EtlFile<'a> {
     pub fn buffers(&self) -> Buffers<'a> {
         Buffers::new(self.bytes, self.layout)
     }
+
+    /// The buffer that begins at `offset`, as [`EtlFile::buffers`] has given it, but numbered 0. Damage of it has been
+    /// reported there. `None` past the end of the file.
+    pub fn buffer_at(&self, offset: u64) -> Option<crate::BufferRef<'a>> {
+        Buffers::at(self.bytes, self.layout, usize::try_from(offset).ok()?)
+    }
 }
 
 #[cfg(test)]

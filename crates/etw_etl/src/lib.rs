@@ -52,5 +52,5 @@ pub use damage::{Damage, DamageKind};
 pub use file::{Beginning, EtlFile, OpenError};
 pub use log_file_header::{CivilTime, LogFileHeader, LogFileMode, TimeZone};
 pub use loss::{Loss, loss_of};
-pub use records::{Place, Records};
+pub use records::{Place, RecordCursor, Records};
 pub use writer::{EtlWriter, GroupMasks, HeaderRecords, WriteError, WriterOptions, Written};

@@ -39,47 +39,74 @@ pub struct Records<'a> {
     data: &'a [u8],
     origin: &'a Origin,
     place: Place,
-    /// Offset of the next record.
-    at: usize,
+    cursor: RecordCursor,
+}
+
+/// How far the records of a buffer have been read; with it reading goes on later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordCursor {
+    /// Offset of the next record in the buffer's events.
+    pub at: usize,
     /// Offset of the record that was delivered last.
-    last: usize,
-    previous: Ticks,
+    pub last: usize,
+    /// Its time.
+    pub previous: Ticks,
     /// Offset of a record whose damaged parts have been reported.
     reported: usize,
+}
+
+impl RecordCursor {
+    /// Before the first record; one without a time there takes `time`.
+    #[inline]
+    pub const fn start(time: Ticks) -> RecordCursor {
+        RecordCursor { at: 0, last: 0, previous: time, reported: usize::MAX }
+    }
 }
 
 impl<'a> Records<'a> {
     /// The records of `data`, the events of a buffer without its header.
     #[inline]
     pub fn new(data: &'a [u8], origin: &'a Origin, place: Place) -> Records<'a> {
-        Records { data, origin, place, at: 0, last: 0, previous: origin.clock.anchor, reported: usize::MAX }
+        Records { data, origin, place, cursor: RecordCursor::start(origin.clock.anchor) }
+    }
+
+    /// The records from a cursor on that an iterator over the same data gave.
+    #[inline]
+    pub fn resume(data: &'a [u8], origin: &'a Origin, place: Place, cursor: RecordCursor) -> Records<'a> {
+        Records { data, origin, place, cursor }
+    }
+
+    /// How far reading has come.
+    #[inline]
+    pub fn cursor(&self) -> RecordCursor {
+        self.cursor
     }
 
     /// Offset in the data of the next record: the sum of all bytes that have been passed.
     #[inline]
     pub fn position(&self) -> usize {
-        self.at
+        self.cursor.at
     }
 
     /// What stands in place of a record: the end, or damage.
     #[cold]
     fn no_record(&mut self, error: RecordError) -> Option<Result<Record<'a>, Damage>> {
-        let at = self.at;
+        let at = self.cursor.at;
         let rest = self.data.get(at..).unwrap_or_default();
         let ended = rest.u32_at(0) == Some(END_MARK);
         if ended && (self.place.ends_at_mark || rest.iter().all(|byte| *byte == 0xFF)) {
-            self.at = self.data.len();
+            self.cursor.at = self.data.len();
             let kind = DamageKind::EndMark { missing: rest.len() as u32 };
             return if self.place.ends_at_mark { None } else { Some(Err(self.place.damage(at, kind))) };
         }
         let (from, skipped) = match self.inside_of_last() {
             Some(next) => {
-                self.at = next;
-                (self.last, next - self.last)
+                self.cursor.at = next;
+                (self.cursor.last, next - self.cursor.last)
             }
             None => {
-                self.at = self.find_row(at + 8, self.data.len(), 2).unwrap_or(self.data.len());
-                (at, self.at - at)
+                self.cursor.at = self.find_row(at + 8, self.data.len(), 2).unwrap_or(self.data.len());
+                (at, self.cursor.at - at)
             }
         };
         // A size that is wrong by more than the buffer swallows all that is left, damage or not: one report.
@@ -90,11 +117,13 @@ impl<'a> Records<'a> {
     ///
     /// A payload may hold images of records, so it takes a row of them that leads out of the last record.
     fn inside_of_last(&self) -> Option<usize> {
-        let header =
-            Record::parse(self.data.get(self.last..)?, self.origin, self.previous).ok()?.kind().len_bytes();
-        let start = (self.last + header).next_multiple_of(8);
-        let found = self.find_row(start, self.at, 3)?;
-        (found < self.at).then_some(found)
+        let header = Record::parse(self.data.get(self.cursor.last..)?, self.origin, self.cursor.previous)
+            .ok()?
+            .kind()
+            .len_bytes();
+        let start = (self.cursor.last + header).next_multiple_of(8);
+        let found = self.find_row(start, self.cursor.at, 3)?;
+        (found < self.cursor.at).then_some(found)
     }
 
     /// The first offset in `start..end` where a row of `count` plausible records begins, or fewer that reach the end
@@ -113,7 +142,7 @@ impl<'a> Records<'a> {
             if seen > 0 && rest.u32_at(0) == Some(END_MARK) {
                 return true;
             }
-            let Ok(record) = Record::parse(rest, self.origin, self.previous) else { return false };
+            let Ok(record) = Record::parse(rest, self.origin, self.cursor.previous) else { return false };
             if !record.is_intact() || matches!(record.kind(), HeaderKind::Wnode | HeaderKind::Timed) {
                 return false;
             }
@@ -132,15 +161,15 @@ impl<'a> Records<'a> {
     /// Whether a record of a kind whose header nearly all bytes could be is likely to be one.
     #[cold]
     fn is_likely(&self, record: &Record<'a>) -> bool {
-        let elapsed = record.raw_time().0.checked_sub(self.previous.0);
+        let elapsed = record.raw_time().0.checked_sub(self.cursor.previous.0);
         // Times that go on: a tick is 100 ns or less, so this is a day at most.
         let goes_on = elapsed.is_some_and(|elapsed| (0..1 << 40).contains(&elapsed));
         if goes_on && record.kind() == HeaderKind::Message && record.message_flags().0 <= 0xFF {
             return true;
         }
-        let next = self.at + record.stride_bytes();
+        let next = self.cursor.at + record.stride_bytes();
         let follows = |at: usize| {
-            let record = Record::parse(self.data.get(at..)?, self.origin, self.previous).ok()?;
+            let record = Record::parse(self.data.get(at..)?, self.origin, self.cursor.previous).ok()?;
             Some(at + record.stride_bytes())
         };
         next >= self.data.len()
@@ -150,11 +179,11 @@ impl<'a> Records<'a> {
     /// Whether damage in the parts of the record at `at` has to be reported before the record.
     #[cold]
     fn report_parts(&mut self, size: usize) -> Option<Damage> {
-        if self.reported == self.at {
+        if self.cursor.reported == self.cursor.at {
             return None;
         }
-        self.reported = self.at;
-        Some(self.place.damage(self.at, DamageKind::RecordParts { size: size as u32 }))
+        self.cursor.reported = self.cursor.at;
+        Some(self.place.damage(self.cursor.at, DamageKind::RecordParts { size: size as u32 }))
     }
 }
 
@@ -163,11 +192,11 @@ impl<'a> Iterator for Records<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let rest = self.data.get(self.at..)?;
+        let rest = self.data.get(self.cursor.at..)?;
         if rest.is_empty() {
             return None;
         }
-        match Record::parse(rest, self.origin, self.previous) {
+        match Record::parse(rest, self.origin, self.cursor.previous) {
             Ok(record) => {
                 if matches!(record.kind(), HeaderKind::Wnode | HeaderKind::Timed | HeaderKind::Message)
                     && !self.is_likely(&record)
@@ -179,9 +208,9 @@ impl<'a> Iterator for Records<'a> {
                 {
                     return Some(Err(damage));
                 }
-                self.last = self.at;
-                self.at += record.stride_bytes();
-                self.previous = record.raw_time();
+                self.cursor.last = self.cursor.at;
+                self.cursor.at += record.stride_bytes();
+                self.cursor.previous = record.raw_time();
                 Some(Ok(record))
             }
             Err(error) => self.no_record(error),
