@@ -172,3 +172,6 @@ fn located(text: &str, mut found: Vec<(usize, ProblemKind)>) -> Vec<Problem> {
 fn cut(name: &str) -> String {
     name.chars().take(80).collect()
 }
+
+#[cfg(test)]
+mod tests;
