@@ -7,7 +7,8 @@ mod files;
 use std::collections::BTreeMap;
 
 use etw_schema::wevt::{self, Wevt, WevtError};
-use etw_schema::{Count, Length, Provider, manifest};
+use etw_schema::{Count, Length, MapKind, PropertyType, Provider, manifest};
+use etw_testkit::compiled_manifest;
 
 fn read_all() -> Option<BTreeMap<String, Wevt>> {
     let folder = files::folder("wevt")?;
@@ -143,4 +144,52 @@ fn all_kinds_of_files() {
     assert_eq!(error(b""), WevtError::NotAContainer);
     assert_eq!(error(&res[..32]), WevtError::NoTemplates);
     assert!(matches!(error(b"MZ"), WevtError::DamagedPe(_)));
+}
+
+#[test]
+fn structs_bit_maps_and_opcodes_of_a_task() {
+    let wevt = wevt::read(&compiled_manifest::res_file(), None, "made.res").unwrap();
+    assert_eq!(wevt.problems, []);
+    let [provider] = &wevt.providers[..] else { panic!("{wevt:?}") };
+    let info = &provider.info;
+    assert_eq!((info.guid, &*info.name), (compiled_manifest::PROVIDER, "Made"));
+    let opcodes: Vec<_> =
+        info.opcodes.iter().map(|opcode| (opcode.value, opcode.task, &*opcode.name)).collect();
+    assert_eq!(opcodes, [(1, None, "win:Start"), (11, Some(9), "Own")]);
+    assert_eq!(info.maps[0].kind, MapKind::Bits);
+    let entries: Vec<_> = info.maps[0].entries.iter().map(|entry| (entry.value, &*entry.text)).collect();
+    assert_eq!(entries, [(1, "one"), (4, "four")]);
+
+    let [first, second] = &provider.events[..] else { panic!("{provider:?}") };
+    assert_eq!((first.name.as_deref(), second.name.as_deref()), (Some("Work/Start"), Some("Work/Own")));
+    assert_eq!((first.descriptor.id, first.descriptor.version, first.descriptor.channel), (5, 1, 16));
+    assert_eq!(first.descriptor.keyword.0, 0x8000_0000_0000_0010);
+    assert_eq!(first.message.as_deref(), Some("%1 items"));
+    assert_eq!(first.level_name.as_deref(), Some("Warning"));
+    assert_eq!(first.channel_name.as_deref(), Some("Made/Operational"));
+    assert_eq!(first.keyword_names[0].as_ref(), "Slow");
+    let items: Vec<_> = first.properties.iter().map(|item| (&*item.name, item.length, item.count)).collect();
+    let natural = Length::Natural;
+    assert_eq!(
+        items,
+        [
+            ("Count", natural, Count::One),
+            ("Items", natural, Count::Property(0)),
+            ("Length", natural, Count::One),
+            ("Data", Length::Property(2), Count::One),
+            ("Id", natural, Count::One),
+            ("Flags", natural, Count::One),
+        ]
+    );
+    assert_eq!(first.top_level, 4);
+    assert_eq!(first.properties[1].kind, PropertyType::Struct { first: 4, members: 2 });
+    assert!(second.properties.is_empty());
+
+    // As a manifest it says the same.
+    let again = manifest::read(manifest::write(provider).unwrap().as_bytes(), "made.res");
+    assert_eq!(again.problems, []);
+    for (event, other) in provider.events.iter().zip(&again.providers[0].events) {
+        assert_eq!((event.descriptor, &event.properties), (other.descriptor, &other.properties));
+        assert_eq!((&event.message, &event.name), (&other.message, &other.name));
+    }
 }

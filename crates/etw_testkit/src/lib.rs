@@ -2,6 +2,7 @@
 //!
 //! Only for development; no crate that is shipped depends on it.
 
+pub mod compiled_manifest;
 pub mod data;
 pub mod fuzz;
 pub mod mutate;
