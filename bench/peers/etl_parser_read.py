@@ -66,8 +66,8 @@ def main():
     with open(args.file, "rb") as file:
         data = file.read()
 
-    iterating = Pass(args.seconds)
     etl = build_from_stream(data)
+    iterating = Pass(args.seconds)
     first, last = None, None
     for record in records(etl, iterating):
         if args.times and record.type in TICKS:
@@ -84,7 +84,7 @@ def main():
 
     if args.decode:
         decoding = Pass(args.seconds)
-        for record in records(build_from_stream(data), decoding):
+        for record in records(etl, decoding):
             try:
                 decode(record)
             except Exception as error:  # noqa: BLE001

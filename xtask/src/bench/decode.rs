@@ -5,11 +5,12 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
-use etw_etl::{EtlFile, Records};
+use etw_consumer::Trace;
 use etw_event::{Origin, Record, Ticks};
 use etw_schema::{CompiledSchema, Located};
 use etw_testkit::traces::{self, Kind, Recipe};
 use etw_testkit::{data, reference};
+use serde_json::Value;
 
 use super::row::Row;
 use super::{Effort, Peer, median};
@@ -30,11 +31,11 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let mut rows = reference_rows(effort)?;
     if let Some(real) = data::trace(REAL_FILE) {
         let bytes = real.read().map_err(|error| anyhow!(error))?;
-        rows.extend(file_rows(effort, peers, "real file", &place("real.etl", &bytes)?, &bytes)?);
+        rows.extend(file_rows(effort, peers, "real file", &place("real.etl", &bytes)?)?);
     }
     for (name, kind) in [("generated file", Kind::Mixed), ("generated switches", Kind::Switches)] {
         let (bytes, _) = traces::bytes(&Recipe::new(kind, effort.events))?;
-        rows.extend(file_rows(effort, peers, name, &place("generated.etl", &bytes)?, &bytes)?);
+        rows.extend(file_rows(effort, peers, name, &place("generated.etl", &bytes)?)?);
     }
     Ok(rows)
 }
@@ -75,49 +76,62 @@ fn reference_rows(effort: &Effort) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Rates of reading a file, with the peers' beside them, measured in turns.
-fn file_rows(effort: &Effort, peers: &[Peer], what: &str, path: &Path, bytes: &[u8]) -> Result<Vec<Row>> {
-    let events = count_in_file_order(bytes)?;
-    let mut ours = Vec::new();
-    let mut theirs: Vec<(Peer, Vec<f64>)> = peers.iter().map(|peer| (*peer, Vec::new())).collect();
-    for _ in 0..effort.rounds.min(3) {
-        let seconds = effort.seconds(|| {
-            black_box(count_in_file_order(bytes).unwrap_or(0));
-        });
-        ours.push(events as f64 / seconds);
-        for (peer, rates) in &mut theirs {
-            match peer.read(path, &[], Some(effort.peer_time)) {
-                Ok(report) => rates.extend(Peer::rate(&report, "iterate")),
+/// A level of reading, and the pass of the peers that does the like.
+struct Level {
+    name: &'static str,
+    peer_pass: &'static str,
+    /// Reads all of a trace once; answers the number of events.
+    read: fn(&mut Trace) -> Result<u64>,
+}
+
+const LEVELS: &[Level] = &[Level {
+    name: "level 1, records in time order",
+    peer_pass: "iterate",
+    read: |trace| {
+        let mut count = 0;
+        trace.for_each_record(|record| {
+            black_box((record.raw_time(), record.payload()));
+            count += 1;
+        })?;
+        Ok(count)
+    },
+}];
+
+/// Rates of reading a file on each level, with the peers' beside them, measured in turns.
+fn file_rows(effort: &Effort, peers: &[Peer], what: &str, path: &Path) -> Result<Vec<Row>> {
+    let mut ours: Vec<Vec<f64>> = LEVELS.iter().map(|_| Vec::new()).collect();
+    let mut reports: Vec<(Peer, Vec<Value>)> = peers.iter().map(|peer| (*peer, Vec::new())).collect();
+    let mut trace = Trace::open_file(path)?;
+    for _ in 0..effort.rounds {
+        for (level, rates) in LEVELS.iter().zip(&mut ours) {
+            let mut events = Ok(0);
+            let seconds = effort.seconds(|| events = (level.read)(&mut trace));
+            rates.push(events? as f64 / seconds);
+        }
+        // A peer's pass takes seconds; three of them tell enough.
+        for (peer, reports) in reports.iter_mut().filter(|(_, reports)| reports.len() < 3) {
+            match peer.read(path, &["--decode"], Some(effort.peer_time)) {
+                Ok(report) => reports.push(report),
                 Err(error) => eprintln!("{} cannot read the {what}: {error}", peer.name()),
             }
         }
     }
-    let value = median(&mut ours);
-    let name = format!("{what}: records in file order");
-    let mut rows = vec![Row::new(name.clone(), value, "events/s")];
-    rows.extend(theirs.into_iter().filter(|(_, rates)| !rates.is_empty()).map(|(peer, mut rates)| {
-        let row = Row::new(name.clone(), value, "events/s");
-        Row { peer: Some((peer.name(), median(&mut rates))), ..row }
-    }));
-    // The row without a peer says nothing more than those with one.
-    if rows.len() > 1 {
-        rows.remove(0);
+    let mut rows = Vec::new();
+    for (level, rates) in LEVELS.iter().zip(&mut ours) {
+        let value = median(rates);
+        let row = || Row::new(format!("{what}: {}", level.name), value, "events/s");
+        let before = rows.len();
+        for (peer, reports) in &reports {
+            let mut theirs: Vec<f64> =
+                reports.iter().filter_map(|report| Peer::rate(report, level.peer_pass)).collect();
+            if !theirs.is_empty() {
+                rows.push(Row { peer: Some((peer.name(), median(&mut theirs))), ..row() });
+            }
+        }
+        if rows.len() == before {
+            rows.push(row());
+        }
+        rows.push(Row::new(format!("{what}: {}", level.name), 1e9 / value, "ns/event"));
     }
     Ok(rows)
-}
-
-/// Reads every record of a file in the order of the file, without merging.
-fn count_in_file_order(bytes: &[u8]) -> Result<u64> {
-    let file = EtlFile::open(bytes)?;
-    let mut scratch = Vec::new();
-    let mut count = 0;
-    for buffer in file.buffers().flatten() {
-        let data = buffer.data(&mut scratch);
-        let origin = buffer.origin(file.clock(), 0);
-        for record in Records::new(data.bytes, &origin, buffer.place()).flatten() {
-            black_box((record.raw_time(), record.payload()));
-            count += 1;
-        }
-    }
-    Ok(count)
 }

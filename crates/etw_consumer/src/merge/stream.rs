@@ -148,7 +148,7 @@ impl<'a> Stream<'a> {
             let Some(from) = self.from.filter(|_| !self.plan.shared) else { return Some(buffer) };
             let behind = self.plan.offsets.peek().and_then(|offset| file.buffer_at(offset));
             let first = behind.and_then(|behind| behind.first_time(&mut shared.scratch));
-            if !first.is_some_and(|first| self.scale.key(first) < from) {
+            if first.is_none_or(|first| self.scale.key(first) >= from) {
                 return Some(buffer);
             }
         }
