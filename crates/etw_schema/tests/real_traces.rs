@@ -1,5 +1,7 @@
 //! Decoding the real traces: TraceLogging to the last byte, event metadata, and what is left without schema.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
 use std::collections::BTreeMap;
 
 use etw_etl::{EtlFile, Records};

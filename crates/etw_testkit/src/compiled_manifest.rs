@@ -95,7 +95,9 @@ pub fn compiled_manifest() -> Vec<u8> {
     let template = b.block(b"TEMP", 32 + 120);
     let items_at = template + 40;
     b.words(&[4, 6, items_at, 1, 0, 0, 0, 0]);
-    items.iter().for_each(|item| drop(b.words(item)));
+    for item in items {
+        b.words(&item);
+    }
 
     let prva = b.block(b"PRVA", 4 + 8 + 10);
     let text_at = b.here() + 12;
@@ -137,7 +139,7 @@ pub fn message_table() -> Vec<u8> {
     for (index, (id, text)) in texts.iter().enumerate() {
         let at = b.here();
         b.patch(4 + 12 * index, &[*id, *id, at]);
-        b.words(&[4 + 2 * (text.len() as u32 + 1) | 1 << 16]);
+        b.words(&[(4 + 2 * (text.len() as u32 + 1)) | (1 << 16)]);
         b.text(text);
     }
     b.patch(0, &[texts.len() as u32]);
