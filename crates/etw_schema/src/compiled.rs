@@ -1,11 +1,12 @@
 //! A schema ready for use: its layout, and names by which events are shown.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use etw_event::{Keyword, Level, Opcode, PointerSize, Record};
 
 use crate::layout::{Layout, Located};
+use crate::message::Message;
 use crate::properties::{Properties, PropertyIndex};
 use crate::{EventSchema, ProviderInfo};
 
@@ -50,6 +51,8 @@ pub struct CompiledSchema {
     pub(crate) skip: u32,
     /// What tells the names of the top-level properties apart at a glance.
     keys: Box<[u64]>,
+    /// The message text, taken apart when it is first wanted.
+    message: OnceLock<Option<Message>>,
 }
 
 impl CompiledSchema {
@@ -58,7 +61,7 @@ impl CompiledSchema {
         let layout = Layout::new(&schema);
         let top_level = schema.properties.iter().take(schema.top_level.into());
         let keys = top_level.map(|property| name_key(&property.name)).collect();
-        CompiledSchema { schema, layout, skip: 0, keys }
+        CompiledSchema { schema, layout, skip: 0, keys, message: OnceLock::new() }
     }
 
     /// The provider's names.
@@ -110,6 +113,13 @@ impl CompiledSchema {
             .zip(&self.schema.properties)
             .position(|(candidate, property)| *candidate == key && *property.name == *name)?;
         Some(PropertyIndex(found as u16))
+    }
+
+    /// The schema's message text, if it has one.
+    pub fn message(&self) -> Option<&Message> {
+        let schema = &self.schema;
+        let parse = || schema.message.as_deref().map(|text| Message::parse(text, schema.message_style));
+        self.message.get_or_init(parse).as_ref()
     }
 
     /// How messages call the event: `Provider/Name` or what there is of it.

@@ -10,6 +10,7 @@ pub mod event_metadata;
 pub mod event_source;
 mod layout;
 pub mod manifest;
+pub mod message;
 pub mod model;
 pub mod mof;
 mod properties;

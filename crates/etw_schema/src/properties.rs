@@ -126,6 +126,17 @@ impl<'a> Properties<'a> {
         self.located.error().map(|error| PayloadError { schema, error: *error })
     }
 
+    /// Appends the event's message with its inserts; whether the schema has one.
+    pub fn write_message(&self, out: &mut impl text::TextOut) -> bool {
+        match self.compiled.message() {
+            Some(message) => {
+                message.write_to(out, self);
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Bytes of the payload that the located properties leave.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {

@@ -18,6 +18,7 @@ use crate::value::Value;
 use crate::{MapKind, ValueMap};
 
 pub use errors::{hresult_name, ntstatus_name, win32_error_name};
+pub(crate) use number::{put_hex_digits, write_fraction, write_octal};
 pub use number::{write_decimal, write_float, write_hex, write_signed};
 pub(crate) use string::{until_nul, until_nul16};
 pub use string::{write_ansi, write_character, write_utf16};
@@ -87,7 +88,7 @@ impl<'a> Text<'a> {
 
     /// Appends the text.
     #[inline]
-    pub fn write_to(&self, out: &mut impl TextOut) {
+    pub fn write_to(&self, out: &mut (impl TextOut + ?Sized)) {
         write_value(out, &self.value, self.format, self.map);
     }
 }
@@ -107,7 +108,12 @@ impl fmt::Debug for Text<'_> {
 }
 
 /// Appends the text of a value.
-pub fn write_value(out: &mut impl TextOut, value: &Value<'_>, format: Format, map: Option<&ValueMap>) {
+pub fn write_value(
+    out: &mut (impl TextOut + ?Sized),
+    value: &Value<'_>,
+    format: Format,
+    map: Option<&ValueMap>,
+) {
     match value {
         Value::Array(array) => {
             out.put("[");
@@ -140,14 +146,14 @@ pub fn write_value(out: &mut impl TextOut, value: &Value<'_>, format: Format, ma
     }
 }
 
-fn write_member(out: &mut impl TextOut, member: &PropertyValue<'_>) {
+fn write_member(out: &mut (impl TextOut + ?Sized), member: &PropertyValue<'_>) {
     out.put(member.name());
     out.put("=");
     member.text().write_to(out);
 }
 
 /// Appends the text of a value that is neither array nor struct, whatever its map.
-pub fn write_scalar(out: &mut impl TextOut, value: &Value<'_>, format: Format) {
+pub fn write_scalar(out: &mut (impl TextOut + ?Sized), value: &Value<'_>, format: Format) {
     match *value {
         Value::Null | Value::Array(_) | Value::Struct(_) => {}
         Value::F32(value) => write_float(out, value.into()),
@@ -177,7 +183,7 @@ pub fn write_scalar(out: &mut impl TextOut, value: &Value<'_>, format: Format) {
     }
 }
 
-fn write_integer(out: &mut impl TextOut, value: &Value<'_>, format: Format) {
+fn write_integer(out: &mut (impl TextOut + ?Sized), value: &Value<'_>, format: Format) {
     let bits = value.as_bits().unwrap_or(0);
     match format {
         Format::Hex => write_hex(out, bits),
@@ -198,7 +204,7 @@ fn write_integer(out: &mut impl TextOut, value: &Value<'_>, format: Format) {
 
 /// Appends the names that a map gives a value; whether it gives any. A value map names a value as a whole; a bit map
 /// names its bits, joined by ` | `, with unknown bits in hexadecimal.
-pub fn write_mapped(out: &mut impl TextOut, map: &ValueMap, bits: u64) -> bool {
+pub fn write_mapped(out: &mut (impl TextOut + ?Sized), map: &ValueMap, bits: u64) -> bool {
     let mask_of = |value: u64| match map.kind {
         MapKind::BitPositions => 1u64.checked_shl(u32::try_from(value).unwrap_or(u32::MAX)).unwrap_or(0),
         _ => value,
@@ -243,19 +249,19 @@ pub fn is_mapped(map: &ValueMap, bits: u64) -> bool {
 }
 
 /// Appends a GUID, lower-case in braces.
-pub fn write_guid(out: &mut impl TextOut, guid: etw_event::Guid) {
+pub fn write_guid(out: &mut (impl TextOut + ?Sized), guid: etw_event::Guid) {
     out.put("{");
     number::put_ascii(out, &guid.to_text());
     out.put("}");
 }
 
 /// Appends a time, RFC 3339 in UTC with seven digits.
-pub fn write_time(out: &mut impl TextOut, time: FileTime) {
+pub fn write_time(out: &mut (impl TextOut + ?Sized), time: FileTime) {
     out.put(time.to_text().as_str());
 }
 
 /// Appends a SID: `S-1-5-18`.
-pub fn write_sid(out: &mut impl TextOut, sid: etw_event::Sid<'_>) {
+pub fn write_sid(out: &mut (impl TextOut + ?Sized), sid: etw_event::Sid<'_>) {
     use etw_event::Fields;
     let bytes = sid.as_bytes();
     let authority =

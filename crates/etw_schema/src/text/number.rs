@@ -6,19 +6,19 @@ use super::TextOut;
 
 /// Appends ASCII bytes.
 #[inline]
-pub(super) fn put_ascii(out: &mut impl TextOut, bytes: &[u8]) {
+pub(super) fn put_ascii(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     out.put(std::str::from_utf8(bytes).unwrap_or_default());
 }
 
 /// Appends a number in decimal.
 #[inline]
-pub fn write_decimal(out: &mut impl TextOut, number: u64) {
+pub fn write_decimal(out: &mut (impl TextOut + ?Sized), number: u64) {
     write_decimal_padded(out, number, 1);
 }
 
 /// Appends a signed number in decimal.
 #[inline]
-pub fn write_signed(out: &mut impl TextOut, number: i64) {
+pub fn write_signed(out: &mut (impl TextOut + ?Sized), number: i64) {
     if number < 0 {
         out.put("-");
     }
@@ -26,7 +26,7 @@ pub fn write_signed(out: &mut impl TextOut, number: i64) {
 }
 
 /// Appends a number in decimal with at least `width` digits (at most 20).
-pub(super) fn write_decimal_padded(out: &mut impl TextOut, mut number: u64, width: usize) {
+pub(super) fn write_decimal_padded(out: &mut (impl TextOut + ?Sized), mut number: u64, width: usize) {
     const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
 5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
     let mut digits = [b'0'; 20];
@@ -52,13 +52,13 @@ pub(super) fn write_decimal_padded(out: &mut impl TextOut, mut number: u64, widt
 
 /// Appends `0x` and upper-case hexadecimal digits without padding.
 #[inline]
-pub fn write_hex(out: &mut impl TextOut, number: u64) {
+pub fn write_hex(out: &mut (impl TextOut + ?Sized), number: u64) {
     out.put("0x");
     put_hex_digits(out, number, 1, true);
 }
 
 /// Appends hexadecimal digits, at least `width` (at most 16).
-pub(super) fn put_hex_digits(out: &mut impl TextOut, mut number: u64, width: usize, upper: bool) {
+pub(crate) fn put_hex_digits(out: &mut (impl TextOut + ?Sized), mut number: u64, width: usize, upper: bool) {
     let table: &[u8; 16] = if upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
     let mut digits = [b'0'; 16];
     let mut at = 16;
@@ -70,8 +70,23 @@ pub(super) fn put_hex_digits(out: &mut impl TextOut, mut number: u64, width: usi
     put_ascii(out, &digits[at.min(16 - width.clamp(1, 16))..]);
 }
 
+/// Appends a number in octal.
+pub(crate) fn write_octal(out: &mut (impl TextOut + ?Sized), number: u64) {
+    out.put(Small::of(format_args!("{number:o}")).as_str());
+}
+
+/// Appends a floating-point number with so many decimals (at most 20), as `%f` does.
+pub(crate) fn write_fraction(out: &mut (impl TextOut + ?Sized), number: f64, decimals: usize) {
+    let decimals = decimals.min(20);
+    if number.abs() < 1e30 {
+        out.put(Small::of(format_args!("{number:.decimals$}")).as_str());
+    } else {
+        write_float(out, number);
+    }
+}
+
 /// Appends `0x` and the bytes in upper-case hexadecimal; nothing for no bytes.
-pub(super) fn write_bytes(out: &mut impl TextOut, bytes: &[u8]) {
+pub(super) fn write_bytes(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     if bytes.is_empty() {
         return;
     }
@@ -87,7 +102,7 @@ pub(super) fn write_bytes(out: &mut impl TextOut, bytes: &[u8]) {
 }
 
 /// Appends 100 ns units as `1~02:03:04.0000005`, days before the tilde, which are left out when there are none.
-pub(super) fn write_duration(out: &mut impl TextOut, units: i64) {
+pub(super) fn write_duration(out: &mut (impl TextOut + ?Sized), units: i64) {
     let mut left = units.unsigned_abs();
     let mut part = |size: u64| {
         let part = left / size;
@@ -142,7 +157,7 @@ impl Write for Small {
 }
 
 /// Appends a floating-point number as C's `%g` does: six significant digits, without trailing zeros.
-pub fn write_float(out: &mut impl TextOut, number: f64) {
+pub fn write_float(out: &mut (impl TextOut + ?Sized), number: f64) {
     if number.is_nan() {
         return out.put("nan");
     }

@@ -7,7 +7,7 @@ const PIECE: usize = 128;
 
 /// Appends UTF-16 little-endian text. Lone surrogates become U+FFFD; an odd last byte is left out.
 #[inline]
-pub fn write_utf16(out: &mut impl TextOut, bytes: &[u8]) {
+pub fn write_utf16(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     let mut rest = bytes;
     loop {
         let mut piece = [0; PIECE];
@@ -54,7 +54,7 @@ fn ascii_units(bytes: &[u8], piece: &mut [u8; PIECE]) -> usize {
 }
 
 /// Appends units until a run of ASCII begins; what is left.
-fn write_wide<'a>(out: &mut impl TextOut, bytes: &'a [u8]) -> &'a [u8] {
+fn write_wide<'a>(out: &mut (impl TextOut + ?Sized), bytes: &'a [u8]) -> &'a [u8] {
     let mut piece = [0; PIECE];
     let mut len = 0;
     let mut taken = 0;
@@ -85,7 +85,7 @@ fn write_wide<'a>(out: &mut impl TextOut, bytes: &'a [u8]) -> &'a [u8] {
 
 /// Appends 8-bit text: UTF-8 if it is valid as such, otherwise Windows-1252.
 #[inline]
-pub fn write_ansi(out: &mut impl TextOut, bytes: &[u8]) {
+pub fn write_ansi(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => out.put(text),
         Err(_) => write_cp1252(out, bytes),
@@ -93,7 +93,7 @@ pub fn write_ansi(out: &mut impl TextOut, bytes: &[u8]) {
 }
 
 #[cold]
-fn write_cp1252(out: &mut impl TextOut, bytes: &[u8]) {
+fn write_cp1252(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     /// Windows-1252 from 0x80 to 0x9F; the five codes without a character stay control characters.
     /// Source: unicode.org, `VENDORS/MICSFT/WindowsBestFit/bestfit1252.txt`.
     const HIGH: [char; 32] = [
@@ -112,24 +112,24 @@ fn write_cp1252(out: &mut impl TextOut, bytes: &[u8]) {
 }
 
 /// Appends one UTF-16 code unit; nothing for NUL.
-pub fn write_character(out: &mut impl TextOut, unit: u16) {
+pub fn write_character(out: &mut (impl TextOut + ?Sized), unit: u16) {
     if unit != 0 {
         write_utf16(out, &unit.to_le_bytes());
     }
 }
 
 /// Appends text with every run of line breaks as one space.
-pub(super) fn write_reduced(out: &mut impl TextOut, bytes: &[u8], wide: bool) {
+pub(super) fn write_reduced(out: &mut (impl TextOut + ?Sized), bytes: &[u8], wide: bool) {
     let mut reduced = Reduced { out, in_break: false };
     if wide { write_utf16(&mut reduced, bytes) } else { write_ansi(&mut reduced, bytes) }
 }
 
-struct Reduced<'o, O> {
+struct Reduced<'o, O: ?Sized> {
     out: &'o mut O,
     in_break: bool,
 }
 
-impl<O: TextOut> TextOut for Reduced<'_, O> {
+impl<O: TextOut + ?Sized> TextOut for Reduced<'_, O> {
     fn put(&mut self, text: &str) {
         for piece in text.split_inclusive(['\r', '\n']) {
             let line = piece.trim_end_matches(['\r', '\n']);
