@@ -32,7 +32,7 @@ pub const MANIFEST_EVENT_ID: u16 = 0xFFFE;
 /// Gathers the chunks of manifests from the records of a trace.
 ///
 /// Memory is bounded: manifests that are being gathered take at most 32 MB, beyond which the oldest is given up.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct EventSourceManifests {
     /// By provider and process.
     gathering: HashMap<(Guid, u32), Gathering>,
@@ -70,7 +70,7 @@ pub struct IncompleteManifest {
     pub of: u16,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Gathering {
     of: u16,
     begun: u64,

@@ -35,5 +35,5 @@ pub use model::{
 pub use properties::{
     Array, Members, PayloadError, Properties, PropertyError, PropertyIndex, PropertyValue, Struct,
 };
-pub use resolver::{Providers, Resolver, SchemaSource, Undecoded};
+pub use resolver::{Observed, Providers, Resolver, SchemaSource, Undecoded};
 pub use value::{FromValue, SystemTime, Value};

@@ -11,6 +11,8 @@ use etw_event::{
 use crate::builtin::BuiltIn;
 use crate::cache::{Cache, Key, KeyKind, Outcome};
 use crate::event_metadata::{EventMetadata, EventMetadataError};
+use crate::event_source::{EventSourceManifests, IncompleteManifest, MANIFEST_EVENT_ID, is_manifest_chunk};
+use crate::manifest::Problem;
 use crate::tracelogging::{self, ProviderTraits, TraceLoggingError};
 use crate::{CompiledSchema, Decoding, EventSchema, InType, OutType, Property, Provider, ProviderInfo};
 
@@ -179,6 +181,27 @@ fn also(other_versions: &bool) -> &'static str {
     if *other_versions { " (the id is, in other versions)" } else { "" }
 }
 
+/// What [`Resolver::observe`] found in a record.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Observed {
+    /// Nothing that concerns schemas.
+    Nothing,
+    /// Event metadata.
+    EventMetadata,
+    /// A chunk of an EventSource manifest.
+    ManifestChunk,
+    /// The last missing chunk of an EventSource manifest, which was read.
+    Manifest {
+        /// The provider that wrote it.
+        provider: Guid,
+        /// The process that wrote it.
+        process: u32,
+        /// What in it could not be understood.
+        problems: Vec<Problem>,
+    },
+}
+
 /// Finds the schemas of records.
 ///
 /// Sources are asked in this order: what the event carries (TraceLogging), what the trace carries (event metadata, and
@@ -212,6 +235,7 @@ fn also(other_versions: &bool) -> &'static str {
 pub struct Resolver {
     metadata: EventMetadata,
     trace: Providers,
+    manifests: EventSourceManifests,
     user: Vec<Arc<dyn SchemaSource>>,
     built_in: Vec<Arc<dyn SchemaSource>>,
     /// What user and built-in sources know of a GUID.
@@ -249,6 +273,7 @@ impl Resolver {
         Resolver {
             metadata: EventMetadata::default(),
             trace: Providers::new(),
+            manifests: EventSourceManifests::new(),
             user: Vec::new(),
             built_in: Vec::new(),
             known: HashMap::new(),
@@ -293,21 +318,49 @@ impl Resolver {
         Ok(())
     }
 
-    /// Takes in the event metadata that a record carries for others; whether it is such a record. Cheap for all other
-    /// records.
+    /// Takes in what a record says of the schemas of others: event metadata of a merged trace, chunks of EventSource
+    /// manifests. Cheap for all other records. Metadata may come after the events it describes: those who want them
+    /// decoded read a trace twice.
     ///
     /// # Errors
     /// As for [`Resolver::add_event_metadata`].
     #[inline]
-    pub fn observe(&mut self, record: &Record<'_>) -> Result<bool, EventMetadataError> {
-        if !record.has_class_guid_in_header() || record.provider_id() != classes::EVENT_METADATA {
-            return Ok(false);
+    pub fn observe(&mut self, record: &Record<'_>) -> Result<Observed, EventMetadataError> {
+        if record.has_class_guid_in_header() {
+            if record.provider_id() == classes::EVENT_METADATA {
+                return self.observe_metadata(record);
+            }
+        } else if record.kind().is_event_header() && record.descriptor().id == MANIFEST_EVENT_ID {
+            return Ok(self.observe_chunk(record));
         }
+        Ok(Observed::Nothing)
+    }
+
+    #[cold]
+    fn observe_metadata(&mut self, record: &Record<'_>) -> Result<Observed, EventMetadataError> {
         match record.descriptor().opcode.0 {
-            0x20 => self.add_event_metadata(record.payload()).map(|()| true),
-            0x21 => self.add_event_map(record.payload()).map(|()| true),
-            _ => Ok(false),
+            0x20 => self.add_event_metadata(record.payload())?,
+            0x21 => self.add_event_map(record.payload())?,
+            _ => return Ok(Observed::Nothing),
         }
+        Ok(Observed::EventMetadata)
+    }
+
+    #[cold]
+    fn observe_chunk(&mut self, record: &Record<'_>) -> Observed {
+        if !is_manifest_chunk(record) {
+            return Observed::Nothing;
+        }
+        let Some(manifest) = self.manifests.add(record) else { return Observed::ManifestChunk };
+        if let Some(provider) = manifest.provider {
+            self.add_trace_provider(provider);
+        }
+        Observed::Manifest { provider: manifest.guid, process: manifest.process, problems: manifest.problems }
+    }
+
+    /// EventSource manifests of which chunks are still missing.
+    pub fn incomplete_manifests(&self) -> Vec<IncompleteManifest> {
+        self.manifests.clone().finish()
     }
 
     /// What the trace carries of event metadata.
@@ -548,11 +601,6 @@ impl Resolver {
 
 fn compiled(schema: Arc<EventSchema>) -> Arc<CompiledSchema> {
     Arc::new(CompiledSchema::new(schema))
-}
-
-/// Whether the record is a piece of an EventSource's manifest: id 0xFFFE and the envelope's magic.
-fn is_manifest_chunk(record: &Record<'_>) -> bool {
-    record.descriptor().id == 0xFFFE && record.payload().u8_at(3) == Some(0x5B) && record.payload().len() >= 8
 }
 
 /// Hook id of PartitionInfoExtension.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use etw_etl::{EtlFile, Records};
 use etw_event::Record;
-use etw_schema::{CompiledSchema, Decoding, Located, Resolver};
+use etw_schema::{CompiledSchema, Decoding, Located, Observed, Resolver};
 use etw_testkit::data;
 
 /// Calls `each` for every record of a trace.
@@ -38,7 +38,14 @@ fn every_event_of_the_real_traces() {
         let bytes = trace.read().unwrap();
         let mut resolver = Resolver::new();
         let mut metadata_events = 0;
-        for_each_record(&bytes, |record| metadata_events += u64::from(resolver.observe(record).unwrap()));
+        for_each_record(&bytes, |record| {
+            let observed = resolver.observe(record).unwrap();
+            metadata_events += u64::from(observed == Observed::EventMetadata);
+            if let Observed::Manifest { problems, .. } = observed {
+                assert_eq!(problems, [], "{}", trace.name);
+            }
+        });
+        assert_eq!(metadata_events, trace.count_of("embedded event metadata"), "{}", trace.name);
         let mut tallies: BTreeMap<(String, String), Tally> = BTreeMap::new();
         let mut undecoded: BTreeMap<String, u64> = BTreeMap::new();
         let mut located = Located::new();
