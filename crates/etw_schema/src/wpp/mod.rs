@@ -3,7 +3,7 @@
 //! A trace message carries the GUID of the source directory it was compiled in and a message number. A TMF text says
 //! what the number means: a printf-like format and the types of its arguments, which lie packed in the record.
 //!
-//! How a message becomes an [`EventSchema`](crate::EventSchema):
+//! How a message becomes an [`EventSchema`]:
 //!
 //! | schema | TMF |
 //! |---|---|
