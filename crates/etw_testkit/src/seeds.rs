@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask seeds` writes them to `fuzz/seeds`; a test sees that what is there is what this makes.
 
+use crate::compiled_manifest;
 use crate::traces::{self, Kind, Recipe};
 
 /// A seed: its file's name and its bytes.
@@ -134,6 +135,26 @@ pub fn context_switches() -> Vec<Seed> {
     all.extend((9u32 << 15 | 5 << 9 | 1 << 6 | 3 << 2 | 2).to_le_bytes());
     all.extend((77u64 << 47 | 8 << 42 | 6 << 36 | 2 << 32 | 500 << 2 | 3).to_le_bytes());
     vec![("none", head), ("all", all)]
+}
+
+/// Seeds of `compiled_manifest`: the resource by itself, and with its texts.
+pub fn compiled_manifest() -> Vec<Seed> {
+    vec![("bare.bin", compiled_manifest::compiled_manifest()), ("texts.res", compiled_manifest::res_file())]
+}
+
+/// Seeds of `event_source`: a manifest in one piece, and in two that come in the wrong order.
+pub fn event_source() -> Vec<Seed> {
+    let text = concat!(
+        "<instrumentation><provider name='P' guid='{00000000-0000-0000-0000-000000000000}'><events>",
+        "<event value='1' template='t'/></events><templates><template tid='t'>",
+        "<data name='n' inType='win:UInt32'/></template></templates></provider></instrumentation>",
+    );
+    let chunk = |of: u8, number: u8, text: &str| {
+        let len = (8 + text.len() as u16).to_le_bytes();
+        [&len[..], &[1, 1, 0, 0x5B, of, 0, number, 0], text.as_bytes()].concat()
+    };
+    let (first, second) = text.split_at(text.len() / 2);
+    vec![("one", chunk(1, 0, text)), ("two", [chunk(2, 1, second), chunk(2, 0, first)].concat())]
 }
 
 /// Seeds of `manifest`: one that has most of what manifests can have, one of an EventSource, one that is cut.

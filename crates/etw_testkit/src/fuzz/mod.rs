@@ -18,7 +18,7 @@ use crate::seeds::{self, Seed};
 
 pub use decoder::{built_in, decoder};
 pub use file::{context_switches, etl_file, xpress};
-pub use sources::manifest;
+pub use sources::{compiled_manifest, event_source, manifest};
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -34,9 +34,11 @@ pub struct Target {
 /// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "built_in", body: built_in, seeds: seeds::built_in },
+    Target { name: "compiled_manifest", body: compiled_manifest, seeds: seeds::compiled_manifest },
     Target { name: "context_switches", body: context_switches, seeds: seeds::context_switches },
     Target { name: "decoder", body: decoder, seeds: seeds::decoder },
     Target { name: "etl_file", body: etl_file, seeds: seeds::etl_file },
+    Target { name: "event_source", body: event_source, seeds: seeds::event_source },
     Target { name: "manifest", body: manifest, seeds: seeds::manifest },
     Target { name: "record", body: record, seeds: seeds::record },
     Target { name: "xpress", body: xpress, seeds: seeds::xpress },
