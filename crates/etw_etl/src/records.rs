@@ -160,7 +160,7 @@ impl<'a> Records<'a> {
 
     /// Whether a record of a kind whose header nearly all bytes could be is likely to be one.
     #[cold]
-    fn is_likely(&self, record: &Record<'a>) -> bool {
+    fn is_likely(&self, record: Record<'a>) -> bool {
         let elapsed = record.raw_time().0.checked_sub(self.cursor.previous.0);
         // Times that go on: a tick is 100 ns or less, so this is a day at most.
         let goes_on = elapsed.is_some_and(|elapsed| (0..1 << 40).contains(&elapsed));
@@ -199,7 +199,7 @@ impl<'a> Iterator for Records<'a> {
         match Record::parse(rest, self.origin, self.cursor.previous) {
             Ok(record) => {
                 if matches!(record.kind(), HeaderKind::Wnode | HeaderKind::Timed | HeaderKind::Message)
-                    && !self.is_likely(&record)
+                    && !self.is_likely(record)
                 {
                     return self.no_record(RecordError::UnknownHeader(rest.u32_at(0).unwrap_or(0)));
                 }

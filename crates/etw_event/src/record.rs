@@ -159,41 +159,30 @@ impl<'a> Record<'a> {
             return Err(RecordError::Size { size, header, available: bytes.len() });
         }
         let bytes = &bytes[..size];
-        let mut record =
-            Record { bytes, origin, raw_time: previous, payload_offset: header as u32, kind, intact: true };
-        match kind {
+        // All parts are found before the record is made, so that it need not lie in memory meanwhile.
+        let time_at = |offset| Ticks(bytes.i64_at(offset).unwrap_or(0));
+        let (raw_time, (payload_offset, intact)) = match kind {
             HeaderKind::Event32 | HeaderKind::Event64 | HeaderKind::Error => {
-                record.raw_time = Ticks(bytes.i64_at(0x10).unwrap_or(0));
-                if bytes[4] & 1 != 0 {
-                    record.skip_extended();
-                }
+                (time_at(0x10), if bytes[4] & 1 == 0 { (header, true) } else { behind_items(bytes) })
             }
             HeaderKind::PerfInfo32 | HeaderKind::PerfInfo64 => {
-                record.raw_time = Ticks(bytes.i64_at(0x08).unwrap_or(0));
-                record.skip_counters();
+                (time_at(0x08), behind_counters(bytes, header))
             }
             HeaderKind::System32 | HeaderKind::System64 | HeaderKind::Compact32 | HeaderKind::Compact64 => {
-                record.raw_time = Ticks(bytes.i64_at(0x10).unwrap_or(0));
-                record.skip_counters();
+                (time_at(0x10), behind_counters(bytes, header))
             }
-            HeaderKind::Timed => record.raw_time = Ticks(bytes.i64_at(0x08).unwrap_or(0)),
+            HeaderKind::Timed => (time_at(0x08), (header, true)),
             HeaderKind::Message => {
-                let flags = record.message_flags();
-                record.payload_offset += flags.optional_len_bytes() as u32;
-                if record.payload_offset as usize > size {
-                    return Err(RecordError::Size {
-                        size,
-                        header: record.payload_offset as usize,
-                        available: bytes.len(),
-                    });
+                let flags = MessageFlags(bytes.u16_at(6).unwrap_or(0));
+                let payload_offset = header + flags.optional_len_bytes();
+                if payload_offset > size {
+                    return Err(RecordError::Size { size, header: payload_offset, available: bytes.len() });
                 }
-                if let Some(offset) = flags.offset_of(MessageFlags::TIMESTAMP) {
-                    record.raw_time = Ticks(bytes.i64_at(offset).unwrap_or(0));
-                }
+                (flags.offset_of(MessageFlags::TIMESTAMP).map_or(previous, time_at), (payload_offset, true))
             }
-            _ => record.raw_time = Ticks(bytes.i64_at(0x10).unwrap_or(0)),
-        }
-        Ok(record)
+            _ => (time_at(0x10), (header, true)),
+        };
+        Ok(Record { bytes, origin, raw_time, payload_offset: payload_offset as u32, kind, intact })
     }
 
     /// A `WNODE_HEADER` block, whose first field is its size.
@@ -207,27 +196,6 @@ impl<'a> Record<'a> {
         let raw_time = Ticks(bytes.i64_at(0x10).unwrap_or(0));
         let bytes = &bytes[..size];
         Ok(Record { bytes, origin, raw_time, payload_offset: header as u32, kind, intact: true })
-    }
-
-    #[inline]
-    fn skip_extended(&mut self) {
-        let mut items = ExtendedItems::new(&self.bytes[0x50..]);
-        while items.next().is_some() {}
-        self.intact = items.ended();
-        self.payload_offset = (self.bytes.len() - items.rest().len()) as u32;
-    }
-
-    /// A PEBS index (bit 15 of the version) and up to seven counters (bits 8 to 10) lie before the payload.
-    #[inline]
-    fn skip_counters(&mut self) {
-        let high = u32::from(self.bytes[1]);
-        if high != 0 {
-            let offset = self.payload_offset + 8 * ((high >> 7) + (high & 7));
-            self.intact = offset as usize <= self.bytes.len();
-            if self.intact {
-                self.payload_offset = offset;
-            }
-        }
     }
 
     /// The whole record: header, extended items, payload; without the padding to the next one.
@@ -504,6 +472,23 @@ impl<'a> Record<'a> {
     pub fn is_kernel_classic(&self) -> bool {
         self.kind.has_hook_id() || (self.kind.is_classic() && classes::BY_GROUP.contains(&self.provider_id()))
     }
+}
+
+/// Where the payload of an event with extended items begins, and whether the items fit.
+#[inline]
+fn behind_items(bytes: &[u8]) -> (usize, bool) {
+    let mut items = ExtendedItems::new(bytes.get(0x50..).unwrap_or_default());
+    while items.next().is_some() {}
+    (bytes.len() - items.rest().len(), items.ended())
+}
+
+/// Where the payload of a kernel event begins, and whether its counters fit: a PEBS index (bit 15 of the version)
+/// and up to seven counters (bits 8 to 10) lie before it.
+#[inline]
+fn behind_counters(bytes: &[u8], header: usize) -> (usize, bool) {
+    let high = usize::from(bytes[1]);
+    let offset = header + 8 * ((high >> 7) + (high & 7));
+    if offset <= bytes.len() { (offset, true) } else { (header, false) }
 }
 
 #[cfg(test)]
