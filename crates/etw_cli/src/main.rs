@@ -1,3 +1,51 @@
 //! The `etw` command.
 
-fn main() {}
+mod args;
+mod batch;
+mod commands;
+mod input;
+mod output;
+mod progress;
+mod schemas;
+mod selection;
+mod survey;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Info(args) => commands::info::run(&args),
+        Command::Dump(args) => commands::dump::run(&args),
+        Command::Stats(args) => commands::stats::run(&args),
+        Command::Provider(command) => commands::provider::run(&command),
+        Command::Schema(command) => commands::schema::run(&command),
+        Command::Completions { shell } => commands::generate::completions(shell),
+        Command::Man { dir } => commands::generate::man(&dir),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // Who reads the other end of a pipe (`| head`) has seen enough.
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("etw: {error:#}");
+            ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+        }
+    }
+}
+
+/// What the user typed makes no sense; the exit status is 2.
+#[derive(Debug)]
+pub(crate) struct UsageError(pub(crate) String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}

@@ -27,14 +27,6 @@ impl<'a> Event<'a> {
     }
 }
 
-impl Event<'_> {
-    /// Puts the formatted message into `out`; whether there is one.
-    pub(crate) fn message(&self, out: &mut String) -> bool {
-        let _ = out;
-        false
-    }
-}
-
 /// The fields of the payload that are to be written.
 #[derive(Debug, Clone, Default)]
 pub struct FieldSelection {

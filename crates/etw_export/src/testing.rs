@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use etw_event::{Clock, EventDescriptor, FileTime, Guid, Keyword, Level, Opcode, Origin, Record, Ticks};
 use etw_schema::{
-    CompiledSchema, Count, Decoding, EventSchema, InType, KeywordName, Located, MapEntry, MapKind, OutType,
-    Property, PropertyType, ProviderInfo, ValueMap,
+    CompiledSchema, Count, Decoding, EventSchema, InType, KeywordName, Located, MapEntry, MapKind,
+    MessageStyle, OutType, Property, PropertyType, ProviderInfo, ValueMap,
 };
 
 use crate::Event;
@@ -104,6 +104,23 @@ pub(crate) fn rich() -> (CompiledSchema, Vec<u8>) {
     payload.extend(b"h\xE9, \xFF\0");
     payload.extend(1u32.to_le_bytes());
     (schema(properties, 10), payload)
+}
+
+/// A schema with a message, of an event with two properties, and a payload for it; as WPP if `wpp`.
+pub(crate) fn message(wpp: bool) -> (CompiledSchema, Vec<u8>) {
+    let properties = vec![
+        Property::scalar("Message", InType::UINT32, OutType::NULL),
+        Property::scalar("Name", InType::ANSI_STRING, OutType::NULL),
+    ];
+    let mut schema = EventSchema::clone(&schema(properties, 2).schema);
+    if wpp {
+        schema.decoding = Decoding::Wpp;
+        schema.message_style = MessageStyle::Wpp;
+        schema.message = Some("%0%10!d! is \"%11!s!\"".into());
+    } else {
+        schema.message = Some("%1 is \"%2\"%n".into());
+    }
+    (CompiledSchema::new(Arc::new(schema)), b"\x07\0\0\0x<y\0".to_vec())
 }
 
 /// Hands an event to `use_it`: decoded if there is a schema.

@@ -1,6 +1,6 @@
 //! Golden output of every writer for one decoded event, one cut short, and one without a schema.
 
-use crate::testing::{rich, with_event};
+use crate::testing::{message, rich, with_event};
 use crate::{CsvWriter, Event, FieldSelection, JsonWriter, Options, Source, TextWriter, XmlWriter};
 
 fn options() -> Options {
@@ -127,6 +127,29 @@ fn text() {
     let fields = FieldSelection::of(["Inner.Flag"]);
     assert_eq!(line(true, &Options { fields, ..options() }), format!("{start} Inner.Flag=true\n"));
     assert!(line(true, &Options { color: true, ..options() }).contains("\x1b[1mContoso"));
+}
+
+#[test]
+fn messages() {
+    let check = |wpp, put: &dyn Fn(&mut Vec<u8>, &Event<'_>), expected: &str| {
+        let (schema, payload) = message(wpp);
+        let mut out = Vec::new();
+        with_event(&payload, Some(&schema), |event| put(&mut out, event));
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.contains(expected), "{out}");
+    };
+    let options = options();
+    let json: &dyn Fn(&mut Vec<u8>, &Event<'_>) = &|out, event| JsonWriter::new(&options).put(out, event);
+    check(false, json, r#"{"EventData":{"Message":7,"Name":"x<y"},"System""#);
+    check(false, json, r#","Message":"7 is \"x<y\"\n"}"#);
+    check(true, json, r#"{"EventData":{"Message":"7 is \"x<y\"","Message_2":7,"Name":"x<y"},"System""#);
+    let xml: &dyn Fn(&mut Vec<u8>, &Event<'_>) = &|out, event| XmlWriter::new(&options).put(out, event);
+    check(false, xml, r#"<RenderingInfo Culture="en-US"><Message>7 is &quot;x&lt;y&quot;&#10;</Message>"#);
+    check(
+        false,
+        &|out, event| TextWriter::new(&options).put(out, event),
+        r#"/ProcessStart/Start: 7 is "x<y""#,
+    );
 }
 
 #[test]

@@ -26,7 +26,6 @@ pub struct TextWriter {
     raw_time: bool,
     fields: FieldSelection,
     color: bool,
-    message: String,
     scratch: Vec<u8>,
 }
 
@@ -47,7 +46,6 @@ impl TextWriter {
             raw_time: options.raw_time,
             fields: options.fields.clone(),
             color: options.color,
-            message: String::new(),
             scratch: Vec::new(),
         }
     }
@@ -99,9 +97,9 @@ impl TextWriter {
                             put_field(out, &mut self.scratch, field.name(), &found);
                         }
                     }
-                } else if parts.has_message && event.message(&mut self.message) {
+                } else if parts.has_message {
                     out.extend_from_slice(b": ");
-                    escape::text::<Line>(out, self.message.trim_end());
+                    properties.write_message(&mut Escaping::<Line>::new(out));
                 } else {
                     for property in properties.iter().filter(|property| !property.is_hidden()) {
                         put_field(out, &mut self.scratch, property.name(), &property);

@@ -30,7 +30,6 @@ pub struct XmlWriter {
     computers: Vec<Vec<u8>>,
     raw_time: bool,
     fields: FieldSelection,
-    message: String,
 }
 
 /// What all events with one schema share.
@@ -59,7 +58,6 @@ impl XmlWriter {
             computers: computers.collect(),
             raw_time: options.raw_time,
             fields: options.fields.clone(),
-            message: String::new(),
         }
     }
 
@@ -107,8 +105,12 @@ impl XmlWriter {
             Err(reason) => processing_error(out, reason, record.payload()),
         }
         out.extend_from_slice(b"<RenderingInfo Culture=\"en-US\">");
-        if parts.has_message && event.message(&mut self.message) {
-            text_element(out, "Message", &self.message);
+        if let Ok(properties) = &event.properties
+            && parts.has_message
+        {
+            out.extend_from_slice(b"<Message>");
+            properties.write_message(&mut Escaping::<Xml>::new(out));
+            out.extend_from_slice(b"</Message>");
         }
         out.extend_from_slice(&parts.rendering);
         out.extend_from_slice(b"</RenderingInfo>");

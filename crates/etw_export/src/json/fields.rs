@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use etw_schema::{EventSchema, PropertyType};
 
+use super::is_wpp;
+
 /// `"Name":` of each property of a schema.
 ///
 /// JSON wants the keys of an object to differ, schemas do not care: of properties with one name in one object the
@@ -19,7 +21,13 @@ impl Fields {
     pub(crate) fn of(schema: &EventSchema) -> Fields {
         let mut names: Vec<String> =
             schema.properties.iter().map(|property| property.name.to_string()).collect();
-        make_unique(names.get_mut(..usize::from(schema.top_level)).unwrap_or_default());
+        let top_level = names.get_mut(..usize::from(schema.top_level)).unwrap_or_default();
+        if is_wpp(schema) {
+            // The text of the message has the name.
+            make_unique(top_level, &["Message"]);
+        } else {
+            make_unique(top_level, &[]);
+        }
         // A struct's members may be shared by several properties; each run is done once.
         let mut done = HashSet::new();
         for property in &schema.properties {
@@ -27,7 +35,7 @@ impl Fields {
                 && done.insert((first, members))
             {
                 let range = usize::from(first)..usize::from(first) + usize::from(members);
-                make_unique(names.get_mut(range).unwrap_or_default());
+                make_unique(names.get_mut(range).unwrap_or_default(), &[]);
             }
         }
         let mut fields = Fields::default();
@@ -49,9 +57,9 @@ impl Fields {
     }
 }
 
-fn make_unique(names: &mut [String]) {
+fn make_unique(names: &mut [String], reserved: &[&str]) {
     let mut taken: HashSet<String> = names.iter().cloned().collect();
-    let mut seen = HashSet::new();
+    let mut seen: HashSet<String> = reserved.iter().map(|name| (*name).to_owned()).collect();
     for name in names {
         if seen.insert(name.clone()) {
             continue;
@@ -74,7 +82,7 @@ mod tests {
     #[test]
     fn keys_of_one_object_differ() {
         let mut names = ["a", "b", "a", "a_2", "a", ""].map(String::from);
-        make_unique(&mut names);
-        assert_eq!(names, ["a", "b", "a_3", "a_2", "a_4", ""]);
+        make_unique(&mut names, &["b"]);
+        assert_eq!(names, ["a", "b_2", "a_3", "a_2", "a_4", ""]);
     }
 }

@@ -7,10 +7,10 @@ mod value;
 
 use std::fmt;
 
-use etw_schema::{EventSchema, Properties};
+use etw_schema::{Decoding, EventSchema, Properties};
 
 use crate::cache::Cache;
-use crate::escape::{self, Json};
+use crate::escape::{self, Escaping, Json};
 use crate::event::{Event, FieldSelection};
 use crate::options::{Options, Source};
 use crate::put::{self, TimeWriter};
@@ -29,7 +29,6 @@ pub struct JsonWriter {
     computers: Vec<Vec<u8>>,
     raw_time: bool,
     fields: FieldSelection,
-    message: String,
 }
 
 /// What all events with one schema share.
@@ -55,7 +54,6 @@ impl JsonWriter {
             computers: options.sources.iter().map(computer).collect(),
             raw_time: options.raw_time,
             fields: options.fields.clone(),
-            message: String::new(),
         }
     }
 
@@ -79,9 +77,10 @@ impl JsonWriter {
         extended::put(out, record);
         match &event.properties {
             Ok(properties) => {
-                if parts.has_message && event.message(&mut self.message) {
-                    out.extend_from_slice(b",\"Message\":");
-                    string(out, &self.message);
+                if parts.has_message {
+                    out.extend_from_slice(b",\"Message\":\"");
+                    properties.write_message(&mut Escaping::<Json>::new(out));
+                    out.push(b'"');
                 }
                 unparsed(out, properties);
             }
@@ -104,9 +103,14 @@ impl Parts {
                 _ => b"{\"EventData\":",
             },
             fields: schema.map(Fields::of).unwrap_or_default(),
-            has_message: schema.is_some_and(|schema| schema.message.is_some()),
+            has_message: schema.is_some_and(|schema| schema.message.is_some() && !is_wpp(schema)),
         }
     }
+}
+
+/// Whether the event is a WPP message, which is its text first of all.
+pub(crate) fn is_wpp(schema: &EventSchema) -> bool {
+    schema.decoding == Decoding::Wpp
 }
 
 /// What the schema does not account for.
@@ -135,6 +139,11 @@ pub(crate) fn put_fields(
     properties: &Properties<'_>,
 ) {
     out.push(b'{');
+    if selection.is_all() && is_wpp(properties.schema()) {
+        out.extend_from_slice(b"\"Message\":\"");
+        properties.write_message(&mut Escaping::<Json>::new(out));
+        out.extend_from_slice(if properties.is_empty() { b"\"" } else { b"\"," });
+    }
     let mut writer = ValueWriter { out, fields, time };
     if selection.is_all() {
         writer.properties(properties);

@@ -1,0 +1,374 @@
+//! The command line: every command, its arguments, and an example of each.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Event Tracing for Windows as an open system: read, decode, filter and convert .etl traces on any OS.
+#[derive(Debug, Parser)]
+#[command(
+    name = "etw",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+#[command(after_help = "Examples:
+  etw info trace.etl                       what the trace holds, and whether it is complete
+  etw dump trace.etl --format json         every event, decoded, one JSON object a line
+  etw dump trace.etl --process notepad.exe --from 1.5 --to 3
+  etw stats trace.etl --by process
+  etw schema add MyProvider.man
+
+`etw COMMAND --help` shows the options and examples of a command.")]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what traces hold: header, machine, clock, losses, events, schema coverage, damage
+    #[command(after_help = "Examples:
+  etw info trace.etl
+  etw info trace.etl --all                 every event id, not only the most frequent
+  etw info *.etl --format json             one JSON object a file
+
+The exit status is 0 when the file could be read, also when events were lost or parts are damaged:
+the verdict line (JSON: \"complete\") says so.")]
+    Info(InfoArgs),
+    /// Write the events of traces, decoded, in time order
+    #[command(after_help = "Examples:
+  etw dump trace.etl
+  etw dump trace.etl --provider Microsoft-Windows-Kernel-Process --event 1,2
+  etw dump trace.etl --format json -o trace.jsonl
+  etw dump kernel.etl user.etl --from 2026-01-02T03:04:05Z --to 2026-01-02T03:04:06Z
+  etw dump trace.etl --process notepad.exe --from 1.5 --to 3 --format csv
+  etw dump trace.etl --where 'ImageName contains \"svchost\" and ProcessID > 100'
+
+Several files are read together in time order.")]
+    Dump(DumpArgs),
+    /// Count events, bytes and rates by provider, event, process or another key
+    #[command(after_help = "Examples:
+  etw stats trace.etl
+  etw stats trace.etl --by process
+  etw stats trace.etl --by provider,level --format json
+  etw stats trace.etl --provider Microsoft-Windows-DxgKrnl --from 2 --to 5")]
+    Stats(StatsArgs),
+    /// Known providers and their events
+    #[command(subcommand)]
+    Provider(ProviderCommand),
+    /// The schema store: what payloads mean
+    #[command(subcommand)]
+    Schema(SchemaCommand),
+    /// Write a shell's completion script to standard output
+    #[command(after_help = "Examples:
+  etw completions bash > ~/.local/share/bash-completion/completions/etw
+  etw completions zsh > ~/.zfunc/_etw
+  etw completions powershell >> $PROFILE")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages into a directory
+    #[command(after_help = "Examples:
+  etw man ~/.local/share/man/man1")]
+    Man {
+        /// Directory, which is made if need be.
+        dir: PathBuf,
+    },
+}
+
+/// `etw info`.
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// Output for people or one JSON object a file.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Show every provider, event id and damage, not only the most frequent.
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// `etw dump`.
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    /// How events are written.
+    #[arg(long, value_enum, default_value_t = DumpFormat::Text)]
+    pub(crate) format: DumpFormat,
+    /// Write to a file instead of standard output.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Stop after this many events.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Show only these payload fields, in this order; a member of a struct is named `Struct.Member`.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(crate) fields: Vec<String>,
+    /// Show times as raw readings of the session's clock.
+    #[arg(long)]
+    pub(crate) raw_time: bool,
+    /// When to use colours in text.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+}
+
+/// `etw stats`.
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    /// What to count by; several make one table of their combinations.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "event")]
+    pub(crate) by: Vec<Key>,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = TableFormat::Text)]
+    pub(crate) format: TableFormat,
+    /// Show at most this many rows, the most frequent first.
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<usize>,
+}
+
+/// `etw provider`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProviderCommand {
+    /// List the providers that are built in or in the schema store
+    #[command(after_help = "Examples:
+  etw provider list
+  etw provider list --format json | jq .Name")]
+    List {
+        /// Only providers whose name or GUID contains this text.
+        pattern: Option<String>,
+        /// Output format.
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+        #[command(flatten)]
+        schemas: SchemaArgs,
+    },
+    /// Show the events of a provider: ids, levels, keywords, tasks, opcodes, fields with their types, maps
+    #[command(after_help = "Examples:
+  etw provider show Microsoft-Windows-Kernel-Process
+  etw provider show '{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}' --event 1
+  etw provider show MyProvider --schema MyProvider.man --format json")]
+    Show {
+        /// Name or GUID; for the kernel's classic events a class (`Process`) or `Windows Kernel Trace`.
+        name: String,
+        /// Only events with these ids (opcodes of a classic class).
+        #[arg(long, value_name = "IDS", value_delimiter = ',')]
+        event: Vec<u16>,
+        /// Output format.
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+        #[command(flatten)]
+        schemas: SchemaArgs,
+    },
+}
+
+/// `etw schema`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SchemaCommand {
+    /// Add what files say to the store
+    #[command(after_help = "Examples:
+  etw schema add MyProvider.man
+  etw schema add /mnt/windows/System32      every manifest, resource, MOF, TMF and PDB below it
+  etw schema add driver.pdb --store ./schemas
+
+Kinds are told by content: instrumentation manifests, PE files with WEVT_TEMPLATE resources and their .mui
+files, bare resources, MOF text, TMF text, PDB files with trace formats. A file that cannot be read is
+reported with its position and does not stop the rest.")]
+    Add {
+        /// Files and directories.
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// List the providers in the store
+    #[command(after_help = "Examples:
+  etw schema list
+  etw schema list --format json")]
+    List {
+        #[command(flatten)]
+        store: StoreArgs,
+        /// Output format.
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+    /// Show one provider of the store
+    #[command(after_help = "Examples:
+  etw schema show Microsoft-Windows-HttpService")]
+    Show {
+        /// Name or GUID.
+        name: String,
+        #[command(flatten)]
+        store: StoreArgs,
+        /// Output format.
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+    /// Write what the store holds of a provider as an instrumentation manifest
+    #[command(after_help = "Examples:
+  etw schema export Microsoft-Windows-HttpService > http.man
+  etw schema export MyProvider -o MyProvider.man")]
+    Export {
+        /// Name or GUID.
+        name: String,
+        #[command(flatten)]
+        store: StoreArgs,
+        /// Write to a file instead of standard output.
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+/// The traces to read.
+#[derive(Debug, Args)]
+pub(crate) struct InputArgs {
+    /// Traces: .etl files, also inside .zst, .gz and .zip.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) schemas: SchemaArgs,
+    /// Threads that decode; 0 means one for each processor.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+}
+
+/// Where schemas come from beside the trace and the built-in ones.
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Use a manifest, PE file, MOF, TMF, PDB or a directory of them without adding it to the store.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) schema: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// Which schema store.
+#[derive(Debug, Args)]
+pub(crate) struct StoreArgs {
+    /// Directory of the schema store [default: $OPENETW_SCHEMAS, else openetw/schemas in the user's data
+    /// directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) store: Option<PathBuf>,
+}
+
+/// Which events.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct FilterArgs {
+    /// Events of a provider: `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`; several
+    /// options mean any of them.
+    #[arg(long, short, value_name = "PROVIDER")]
+    pub(crate) provider: Vec<String>,
+    /// Events with these ids: `1,2,10-20`.
+    #[arg(long, value_name = "IDS")]
+    pub(crate) event: Vec<String>,
+    /// Events of these processes.
+    #[arg(long, value_name = "PID", value_delimiter = ',', value_parser = number)]
+    pub(crate) pid: Vec<u32>,
+    /// Events of these threads.
+    #[arg(long, value_name = "TID", value_delimiter = ',', value_parser = number)]
+    pub(crate) tid: Vec<u32>,
+    /// Events of processes with this image name, whatever its case.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) process: Vec<String>,
+    /// Events at this time or later: seconds from the start (`1.5`, `250ms`) or a time
+    /// (`2026-01-02T03:04:05.1234567Z`; UTC where no offset is given).
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) from: Option<String>,
+    /// Events before this time.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) to: Option<String>,
+    /// Events for which an expression over header and payload fields holds (see docs/filters.md).
+    #[arg(long = "where", value_name = "EXPR")]
+    pub(crate) condition: Vec<String>,
+}
+
+/// Text or JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Formats of tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableFormat {
+    /// For people.
+    Text,
+    /// One object a row.
+    Json,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// Formats of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DumpFormat {
+    /// One line an event, for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+    /// tracerpt's columns.
+    Csv,
+    /// The Windows event schema.
+    Xml,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What `etw stats` counts by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Key {
+    /// The provider.
+    Provider,
+    /// Provider and event.
+    Event,
+    /// The process.
+    Process,
+    /// The thread.
+    Thread,
+    /// The processor.
+    Processor,
+    /// The level.
+    Level,
+    /// The opcode.
+    Opcode,
+    /// The keyword mask.
+    Keyword,
+    /// The file.
+    File,
+    /// The second from the start.
+    Second,
+}
+
+/// A number in decimal or, with `0x`, hexadecimal digits.
+fn number(text: &str) -> Result<u32, String> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("'{text}' is not a number from 0 to 4294967295"))
+}

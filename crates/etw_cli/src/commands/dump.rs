@@ -1,0 +1,152 @@
+//! `etw dump`: the events of traces, decoded, in time order.
+
+use std::fmt;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use openetw::export::{CsvWriter, Event, FieldSelection, JsonWriter, Options, TextWriter, XmlWriter, xml};
+use openetw::schema::{Located, Resolver};
+
+use crate::args::{Color, DumpArgs, DumpFormat};
+use crate::batch::{self, Batch, Work};
+use crate::input::Opened;
+use crate::output;
+use crate::schemas::Schemas;
+use crate::selection::Selection;
+
+/// Runs the command.
+pub(crate) fn run(args: &DumpArgs) -> Result<()> {
+    let schemas = Schemas::load(&args.input.schemas)?;
+    let mut opened = Opened::open(&args.input, &args.filter, &schemas)?;
+    let options = Options {
+        sources: opened.sources.clone(),
+        raw_time: args.raw_time,
+        fields: FieldSelection::of(args.fields.iter().cloned()),
+        color: match args.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                output::is_terminal(args.output.as_deref()) && std::env::var_os("NO_COLOR").is_none()
+            }
+        },
+    };
+    let mut out = BufWriter::with_capacity(1 << 16, output::open(args.output.as_deref())?);
+    let mut frame = Vec::new();
+    match args.format {
+        DumpFormat::Csv => CsvWriter::new(&options).put_header(&mut frame),
+        DumpFormat::Xml => frame.extend_from_slice(xml::XML_HEADER.as_bytes()),
+        DumpFormat::Text | DumpFormat::Json => {}
+    }
+    out.write_all(&frame)?;
+    let limited = args.limit.is_some();
+    let mut workers: Vec<_> = (0..output::threads(args.input.threads))
+        .map(|_| Formatter {
+            resolver: opened.resolver.clone(),
+            located: Located::new(),
+            writer: Writer::new(args.format, &options),
+            selection: opened.selection.clone(),
+            limited,
+        })
+        .collect();
+    let mut left = args.limit.unwrap_or(u64::MAX);
+    // A person at a terminal sees each batch when it is done.
+    let live = args.output.is_none() && std::io::stdout().is_terminal();
+    let Opened { trace, selection, .. } = &mut opened;
+    if left > 0 {
+        batch::run(
+            trace,
+            &mut workers,
+            |record| selection.keeps_header(record),
+            |output: Output| {
+                let end = match limited {
+                    true => output.ends.get(left.saturating_sub(1) as usize).copied(),
+                    false => None,
+                };
+                let text = output.text.get(..end.unwrap_or(output.text.len())).unwrap_or_default();
+                out.write_all(text)?;
+                if live {
+                    out.flush()?;
+                }
+                left = left.saturating_sub(output.ends.len() as u64);
+                Ok(if end.is_some() && limited { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            },
+        )?;
+    }
+    if args.format == DumpFormat::Xml {
+        out.write_all(xml::XML_FOOTER.as_bytes())?;
+    }
+    out.flush()?;
+    opened.warn_of_damage();
+    Ok(())
+}
+
+/// Formats batches of events.
+struct Formatter {
+    resolver: Resolver,
+    located: Located,
+    writer: Writer,
+    selection: Selection,
+    limited: bool,
+}
+
+/// The text of a batch, and where each event of it ends if a limit may cut it.
+struct Output {
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Work for Formatter {
+    type Output = Output;
+
+    fn work(&mut self, batch: &Batch) -> Output {
+        let mut output = Output { text: Vec::with_capacity(1 << 20), ends: Vec::new() };
+        for record in batch.records() {
+            if !self.selection.keeps(&record, &mut self.resolver) {
+                continue;
+            }
+            let resolved = self.resolver.resolve(&record);
+            let properties = match &resolved {
+                Ok(schema) => Ok(schema.locate(&record, &mut self.located)),
+                Err(reason) => Err(reason as &dyn fmt::Display),
+            };
+            let event = Event { record: &record, properties, provider: None, process: None };
+            self.writer.put(&mut output.text, &event);
+            if self.limited {
+                output.ends.push(output.text.len());
+            }
+        }
+        output
+    }
+}
+
+/// The writer of one format.
+enum Writer {
+    Text(TextWriter),
+    Json(JsonWriter),
+    Csv(CsvWriter),
+    Xml(XmlWriter),
+}
+
+impl Writer {
+    fn new(format: DumpFormat, options: &Options) -> Writer {
+        match format {
+            DumpFormat::Text => Writer::Text(TextWriter::new(options)),
+            DumpFormat::Json => Writer::Json(JsonWriter::new(options)),
+            DumpFormat::Csv => Writer::Csv(CsvWriter::new(options)),
+            DumpFormat::Xml => Writer::Xml(XmlWriter::new(options)),
+        }
+    }
+
+    fn put(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
+        match self {
+            Writer::Text(writer) => writer.put(out, event),
+            Writer::Json(writer) => {
+                writer.put(out, event);
+                out.push(b'\n');
+            }
+            Writer::Csv(writer) => writer.put(out, event),
+            Writer::Xml(writer) => writer.put(out, event),
+        }
+    }
+}

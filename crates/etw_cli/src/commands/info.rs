@@ -1,0 +1,368 @@
+//! `etw info`: what traces hold, and whether they hold it all.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use openetw::ClockType;
+use openetw::etl::EtlFile;
+use openetw::{Input, InputLimits};
+use serde_json::{Map, Value, json};
+
+use crate::args::{Format, InfoArgs};
+use crate::output;
+use crate::progress::Progress;
+use crate::schemas::Schemas;
+use crate::survey::{self, EventCount, Machine, Survey};
+
+/// Rows of each list without `--all`.
+const TOP: usize = 10;
+
+/// Runs the command.
+pub(crate) fn run(args: &InfoArgs) -> Result<()> {
+    let schemas = Schemas::load(&args.input.schemas)?;
+    let mut failed = 0;
+    let mut out = output::open(None)?;
+    for path in &args.input.files {
+        match show(path, args, &schemas) {
+            Ok(text) => out.write_all(&text)?,
+            // The other files may be good.
+            Err(error) if args.input.files.len() > 1 => {
+                eprintln!("etw: {error:#}");
+                failed += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    out.flush()?;
+    if failed > 0 {
+        return Err(anyhow!("{failed} of {} files could not be read", args.input.files.len()));
+    }
+    Ok(())
+}
+
+fn show(path: &Path, args: &InfoArgs, schemas: &Schemas) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    for input in Input::open(path, &InputLimits::default())? {
+        let file = EtlFile::open(input.bytes()).with_context(|| input.name().to_owned())?;
+        let mut resolver = schemas.resolver();
+        let mut problems = Vec::new();
+        let machine = survey::learn(&file, &mut resolver, &mut problems);
+        let progress = Progress::new(input.name(), input.bytes().len() as u64);
+        let threads = output::threads(args.input.threads);
+        let mut survey = survey::survey(&file, &resolver, threads, &|bytes| progress.add(bytes));
+        progress.finish();
+        survey.machine = machine;
+        survey.schema_problems = problems;
+        match args.format {
+            Format::Text => put_text(&mut out, &input, &file, &survey, args.all)?,
+            Format::Json => writeln!(out, "{}", to_json(&input, &file, &survey))?,
+        }
+    }
+    Ok(out)
+}
+
+fn put_text(out: &mut Vec<u8>, input: &Input, file: &EtlFile<'_>, survey: &Survey, all: bool) -> Result<()> {
+    let header = file.header();
+    let top = if all { usize::MAX } else { TOP };
+    writeln!(out, "{}", input.name())?;
+    writeln!(out, "  session     {}, mode {:?}", or_none(&header.logger_name), header.log_file_mode)?;
+    if !header.log_file_name.is_empty() {
+        writeln!(out, "  written to  {}", header.log_file_name)?;
+    }
+    writeln!(out, "  machine     {}", machine_text(file, &survey.machine))?;
+    let clock = file.clock();
+    writeln!(out, "  clock       {}, {} ticks/s", clock_name(header.clock_type()), clock.frequency())?;
+    let end = if header.is_closed() { header.end_time.to_string() } else { "not closed".to_owned() };
+    writeln!(out, "  session ran {} to {end}", header.start_time)?;
+    if let Some((first, last)) = survey.span(file) {
+        writeln!(out, "  events      {first} to {last}, {} s", seconds(last.0 - first.0))?;
+    }
+    writeln!(
+        out,
+        "  buffers     {} of {} bytes{}, {} bytes in the file",
+        survey.buffers,
+        header.buffer_size,
+        match survey.compressed_buffers {
+            0 => String::new(),
+            count => format!(", {count} compressed"),
+        },
+        input.bytes().len()
+    )?;
+    writeln!(out, "  records     {}, {} bytes", survey.records, survey.record_bytes)?;
+    writeln!(
+        out,
+        "  decoded     {} of {} ({}){}",
+        survey.decoded,
+        survey.records,
+        percent(survey.decoded, survey.records),
+        match survey.cut {
+            0 => String::new(),
+            count => format!(", {count} with a payload that ends early"),
+        }
+    )?;
+    writeln!(out, "  lost        {} events, {} buffers", header.events_lost, header.buffers_lost)?;
+    let gaps = survey.gaps(file);
+    match gaps.as_slice() {
+        [] => writeln!(out, "  verdict     complete")?,
+        gaps => writeln!(out, "  verdict     incomplete: {}", gaps.join(", "))?,
+    }
+    put_providers(out, survey, top)?;
+    put_events(out, survey, top)?;
+    put_undecoded(out, survey, top)?;
+    put_list(out, "Damage", survey.damage.iter(), survey.damages as usize, top)?;
+    put_list(
+        out,
+        "Schemas in the trace that could not be read",
+        survey.schema_problems.iter(),
+        survey.schema_problems.len(),
+        top,
+    )?;
+    writeln!(out)?;
+    Ok(())
+}
+
+fn put_providers(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
+    let mut providers: Vec<(String, u64, u64)> = Vec::new();
+    for event in &survey.events {
+        let name = event.provider.clone().unwrap_or_else(|| event.guid.to_string());
+        let decoded = if event.decoding.is_ok() { event.count } else { 0 };
+        match providers.iter_mut().find(|(other, ..)| *other == name) {
+            Some((_, count, sum)) => {
+                *count += event.count;
+                *sum += decoded;
+            }
+            None => providers.push((name, event.count, decoded)),
+        }
+    }
+    providers.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    writeln!(out, "\n  Providers ({})", providers.len())?;
+    for (name, count, decoded) in providers.iter().take(top) {
+        writeln!(out, "  {count:>10}  {:>6}  {name}", percent(*decoded, *count))?;
+    }
+    rest(out, providers.len(), top)
+}
+
+fn put_events(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
+    writeln!(out, "\n  Events ({})", survey.events.len())?;
+    for event in survey.events.iter().take(top) {
+        let decoding = event.decoding.as_ref().map_or("not decoded", |decoding| decoding);
+        writeln!(out, "  {:>10}  {} [{decoding}]", event.count, event_text(event))?;
+    }
+    rest(out, survey.events.len(), top)
+}
+
+fn put_undecoded(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
+    let undecoded: Vec<_> = survey.events.iter().filter(|event| event.decoding.is_err()).collect();
+    if undecoded.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n  Not decoded ({})", undecoded.len())?;
+    for event in undecoded.iter().take(top) {
+        let reason = event.decoding.as_ref().err().map_or("", String::as_str);
+        writeln!(out, "  {:>10}  {}: {reason}", event.count, event_text(event))?;
+    }
+    rest(out, undecoded.len(), top)
+}
+
+fn put_list(
+    out: &mut Vec<u8>,
+    title: &str,
+    items: impl Iterator<Item = impl std::fmt::Display>,
+    count: usize,
+    top: usize,
+) -> Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    writeln!(out, "\n  {title} ({count})")?;
+    for item in items.take(top) {
+        writeln!(out, "    {item}")?;
+    }
+    rest(out, count, top)
+}
+
+fn rest(out: &mut Vec<u8>, count: usize, top: usize) -> Result<()> {
+    if count > top {
+        writeln!(out, "              … {} more, shown with --all", count - top)?;
+    }
+    Ok(())
+}
+
+/// `Provider/Event id 1 version 2`, `Class/Type`.
+fn event_text(event: &EventCount) -> String {
+    let d = &event.descriptor;
+    let provider = event.provider.clone().unwrap_or_else(|| event.guid.to_string());
+    match event.event_guid {
+        Some(_) if d.id == 0 => format!("{} version {}", event.name, d.version),
+        _ if d.id == 0 && d.version == 0 => format!("{provider}/{}", event.name),
+        _ => format!("{provider}/{} id {} version {}", event.name, d.id, d.version),
+    }
+}
+
+fn machine_text(file: &EtlFile<'_>, machine: &Machine) -> String {
+    let header = file.header();
+    let mut parts = Vec::new();
+    match (&machine.computer, &machine.domain) {
+        (Some(computer), Some(domain)) => parts.push(format!("{computer} ({domain})")),
+        (Some(computer), None) => parts.push(computer.clone()),
+        _ => {}
+    }
+    parts.push(format!(
+        "Windows {}.{} build {}",
+        header.major_version, header.minor_version, header.provider_version
+    ));
+    parts.push(format!("{} processors at {} MHz", header.number_of_processors, header.cpu_speed_in_mhz));
+    parts.extend(machine.memory_mb.map(|megabytes| format!("{megabytes} MB memory")));
+    parts.push(format!("{}-bit", header.pointer_size * 8));
+    parts.join(", ")
+}
+
+const fn clock_name(clock: ClockType) -> &'static str {
+    match clock {
+        ClockType::Qpc => "performance counter",
+        ClockType::SystemTime => "system time",
+        ClockType::CpuCycle => "CPU cycles",
+    }
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "(no name)" } else { text }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "-".to_owned(),
+        // Never a whole that is not one.
+        _ if part == whole => "100 %".to_owned(),
+        _ => format!("{:.1} %", (part as f64 / whole as f64 * 1000.0).floor() / 10.0),
+    }
+}
+
+fn seconds(units_100ns: i64) -> String {
+    let duration = Duration::from_nanos(u64::try_from(units_100ns).unwrap_or(0).saturating_mul(100));
+    format!("{}.{:07}", duration.as_secs(), duration.subsec_nanos() / 100)
+}
+
+fn to_json(input: &Input, file: &EtlFile<'_>, survey: &Survey) -> Value {
+    let header = file.header();
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Value| {
+        if !value.is_null() {
+            object.insert(name.to_owned(), value);
+        }
+    };
+    let gaps = survey.gaps(file);
+    put("file", input.name().into());
+    put("file_bytes", input.bytes().len().into());
+    put("records", survey.records.into());
+    put("events_lost", header.events_lost.into());
+    put("buffers_lost", header.buffers_lost.into());
+    put("loss_records", survey.loss_records.iter().sum::<u64>().into());
+    put("decoded", survey.decoded.into());
+    put("payload_cut", survey.cut.into());
+    let undecoded = survey.events.iter().filter_map(|event| {
+        let reason = event.decoding.as_ref().err()?;
+        let mut row = event_json(event);
+        row.insert("reason".to_owned(), reason.as_str().into());
+        Some(Value::Object(row))
+    });
+    put("undecoded", undecoded.collect());
+    put(
+        "damage",
+        survey
+            .damage
+            .iter()
+            .map(|damage| {
+                let mut row = Map::new();
+                row.insert("offset".to_owned(), damage.offset.into());
+                if let Some(within) = damage.within {
+                    row.insert("offset_in_buffer".to_owned(), within.into());
+                }
+                row.insert("what".to_owned(), damage.kind.to_string().into());
+                Value::Object(row)
+            })
+            .collect(),
+    );
+    put("damage_count", survey.damages.into());
+    put("complete", gaps.is_empty().into());
+    put("incomplete_because", gaps.into());
+    put(
+        "session",
+        json!({
+            "name": header.logger_name,
+            "log_file": header.log_file_name,
+            "mode": format!("{:#x}", header.log_file_mode.0),
+            "mode_names": format!("{:?}", header.log_file_mode),
+            "start": header.start_time.to_string(),
+            "end": header.is_closed().then(|| header.end_time.to_string()),
+            "closed": header.is_closed(),
+        }),
+    );
+    put(
+        "machine",
+        json!({
+            "computer": survey.machine.computer,
+            "domain": survey.machine.domain,
+            "memory_mb": survey.machine.memory_mb,
+            "os": format!("{}.{}.{}", header.major_version, header.minor_version, header.provider_version),
+            "processors": header.number_of_processors,
+            "cpu_mhz": header.cpu_speed_in_mhz,
+            "pointer_size": header.pointer_size,
+            "boot_time": header.boot_time.to_string(),
+            "utc_bias_minutes": header.time_zone.bias,
+        }),
+    );
+    put(
+        "clock",
+        json!({"type": clock_name(header.clock_type()), "ticks_per_second": file.clock().frequency()}),
+    );
+    if let Some((first, last)) = survey.span(file) {
+        put("first_event", first.to_string().into());
+        put("last_event", last.to_string().into());
+    }
+    put(
+        "buffers",
+        json!({
+            "count": survey.buffers,
+            "size": header.buffer_size,
+            "compressed": survey.compressed_buffers,
+            "written": header.buffers_written,
+        }),
+    );
+    put("record_bytes", survey.record_bytes.into());
+    let events = survey.events.iter().map(|event| {
+        let mut row = event_json(event);
+        if let Ok(decoding) = &event.decoding {
+            row.insert("schema".to_owned(), (*decoding).into());
+        }
+        Value::Object(row)
+    });
+    put("events", events.collect());
+    put("schema_problems", survey.schema_problems.clone().into());
+    Value::Object(object)
+}
+
+fn event_json(event: &EventCount) -> Map<String, Value> {
+    let d = &event.descriptor;
+    let mut row = Map::new();
+    let mut put = |name: &str, value: Value| {
+        if !value.is_null() {
+            row.insert(name.to_owned(), value);
+        }
+    };
+    put("provider", event.provider.clone().into());
+    put("guid", event.guid.to_string().into());
+    put("class", event.event_guid.map(|guid| guid.to_string()).into());
+    put("id", d.id.into());
+    put("version", d.version.into());
+    put("opcode", d.opcode.0.into());
+    put("name", event.name.as_str().into());
+    put("count", event.count.into());
+    put("bytes", event.bytes.into());
+    if event.cut > 0 {
+        put("payload_cut", event.cut.into());
+    }
+    row
+}

@@ -1,0 +1,309 @@
+//! `etw stats`: counts, sizes and rates by provider, event, process or another key.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use anyhow::Result;
+use openetw::export::Names;
+use openetw::schema::{CompiledSchema, Resolver};
+use openetw::{FileTime, Record};
+use serde_json::{Map, Value};
+
+use crate::args::{Key, StatsArgs, TableFormat};
+use crate::batch::{self, Batch, Work};
+use crate::input::Opened;
+use crate::output;
+use crate::schemas::Schemas;
+use crate::selection::Selection;
+
+/// Rows that a thread keeps apart; beyond that, new ones count as one row `(others)`.
+const MAX_ROWS: usize = 1 << 18;
+
+/// Runs the command.
+pub(crate) fn run(args: &StatsArgs) -> Result<()> {
+    let schemas = Schemas::load(&args.input.schemas)?;
+    let mut opened = Opened::open(&args.input, &args.filter, &schemas)?;
+    let files: Vec<String> = opened.trace.source_names().map(str::to_owned).collect();
+    let start = opened.trace.start_time();
+    let mut counters: Vec<Counter> = (0..output::threads(args.input.threads))
+        .map(|_| Counter {
+            resolver: opened.resolver.clone(),
+            selection: opened.selection.clone(),
+            keys: args.by.clone(),
+            files: files.clone(),
+            start,
+            rows: HashMap::new(),
+            schemas: Vec::new(),
+            all: Row::default(),
+        })
+        .collect();
+    let Opened { trace, selection, .. } = &mut opened;
+    batch::run(
+        trace,
+        &mut counters,
+        |record| selection.keeps_header(record),
+        |()| Ok(ControlFlow::Continue(())),
+    )?;
+    let mut all = Row::default();
+    let mut rows: BTreeMap<Vec<String>, Row> = BTreeMap::new();
+    for counter in counters {
+        all.add(&counter.all);
+        for (labels, row) in counter.rows.into_values() {
+            rows.entry(labels).or_default().add(&row);
+        }
+    }
+    let mut rows: Vec<(Vec<String>, Row)> = rows.into_iter().collect();
+    rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.count));
+    let hidden = rows.len().saturating_sub(args.top.unwrap_or(usize::MAX));
+    rows.truncate(args.top.unwrap_or(usize::MAX));
+    let mut out = Vec::new();
+    match args.format {
+        TableFormat::Text => put_text(&mut out, args, &rows, &all, hidden)?,
+        TableFormat::Json => put_json(&mut out, args, &rows, &all)?,
+        TableFormat::Csv => put_csv(&mut out, args, &rows, &all)?,
+    }
+    let mut stdout = output::open(None)?;
+    stdout.write_all(&out)?;
+    stdout.flush()?;
+    opened.warn_of_damage();
+    Ok(())
+}
+
+/// What is counted of the events of a row.
+#[derive(Debug, Clone, Copy, Default)]
+struct Row {
+    count: u64,
+    bytes: u64,
+    first: Option<FileTime>,
+    last: Option<FileTime>,
+}
+
+impl Row {
+    #[inline]
+    fn event(&mut self, bytes: u64, time: FileTime) {
+        self.count += 1;
+        self.bytes += bytes;
+        self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        self.last = Some(self.last.map_or(time, |last| last.max(time)));
+    }
+
+    fn add(&mut self, other: &Row) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.first = self.first.into_iter().chain(other.first).min();
+        self.last = self.last.into_iter().chain(other.last).max();
+    }
+
+    /// Seconds from the first to the last event.
+    fn seconds(&self) -> f64 {
+        match (self.first, self.last) {
+            (Some(first), Some(last)) => last.0.saturating_sub(first.0) as f64 / FileTime::PER_SECOND as f64,
+            _ => 0.0,
+        }
+    }
+}
+
+/// Counts batches of events.
+struct Counter {
+    resolver: Resolver,
+    selection: Selection,
+    keys: Vec<Key>,
+    files: Vec<String>,
+    start: FileTime,
+    rows: HashMap<Vec<u128>, (Vec<String>, Row)>,
+    /// Holds the schemas by whose address rows are told apart.
+    schemas: Vec<Arc<CompiledSchema>>,
+    all: Row,
+}
+
+impl Work for Counter {
+    type Output = ();
+
+    fn work(&mut self, batch: &Batch) {
+        let mut key = Vec::with_capacity(self.keys.len());
+        for record in batch.records() {
+            if self.selection.keeps(&record, &mut self.resolver) {
+                self.count(&record, &mut key);
+            }
+        }
+    }
+}
+
+impl Counter {
+    fn count(&mut self, record: &Record<'_>, key: &mut Vec<u128>) {
+        let (bytes, time) = (record.as_bytes().len() as u64, record.time());
+        self.all.event(bytes, time);
+        key.clear();
+        for part in &self.keys {
+            key.push(number(*part, record, &mut self.resolver, self.start));
+        }
+        if let Some((_, row)) = self.rows.get_mut(key.as_slice()) {
+            return row.event(bytes, time);
+        }
+        let mut labels = Vec::new();
+        if self.rows.len() >= MAX_ROWS {
+            key.fill(u128::MAX);
+            labels.resize(self.keys.len(), "(others)".to_owned());
+        } else {
+            let info = self.resolver.provider_info(&record.provider_id());
+            let schema = self.resolver.resolve(record).ok().cloned();
+            self.schemas.extend(schema.clone());
+            let names = Names::of(record, schema.as_ref().map(|schema| &*schema.schema), info.as_deref());
+            labels.extend(self.keys.iter().map(|part| self.label(*part, record, &names)));
+        }
+        self.rows.entry(key.clone()).or_insert((labels, Row::default())).1.event(bytes, time);
+    }
+
+    fn label(&self, key: Key, record: &Record<'_>, names: &Names<'_>) -> String {
+        let descriptor = record.descriptor();
+        let provider =
+            || names.provider.as_deref().map_or_else(|| names.provider_guid.to_string(), str::to_owned);
+        let or_none = |id: Option<u32>| id.map_or_else(|| "(unknown)".to_owned(), |id| id.to_string());
+        let named = |number: u64, name: Option<&str>| match name {
+            Some(name) => format!("{number} {name}"),
+            None => number.to_string(),
+        };
+        match key {
+            Key::Provider => provider(),
+            Key::Event if names.event_guid.is_some() && descriptor.id == 0 => names.event(&descriptor),
+            Key::Event => {
+                let id = if descriptor.id == 0 { String::new() } else { format!(" ({})", descriptor.id) };
+                format!("{}/{}{id}", provider(), names.event(&descriptor))
+            }
+            Key::Process => or_none(record.process_id()),
+            Key::Thread => or_none(record.thread_id()),
+            Key::Processor => record.processor().to_string(),
+            Key::Level => named(descriptor.level.0.into(), names.level),
+            Key::Opcode => named(descriptor.opcode.0.into(), names.opcode),
+            Key::Keyword => match names.keywords.as_slice() {
+                [] => format!("{:#x}", descriptor.keyword.0),
+                names => format!("{:#x} {}", descriptor.keyword.0, names.join(" ")),
+            },
+            Key::File => self.files.get(record.origin().source as usize).cloned().unwrap_or_default(),
+            Key::Second => (time_since(record, self.start) / FileTime::PER_SECOND).to_string(),
+        }
+    }
+}
+
+fn time_since(record: &Record<'_>, start: FileTime) -> i64 {
+    record.time().0.saturating_sub(start.0)
+}
+
+/// A number that tells the values of a key apart.
+#[inline]
+fn number(key: Key, record: &Record<'_>, resolver: &mut Resolver, start: FileTime) -> u128 {
+    let id = |id: Option<u32>| id.map_or(u128::MAX, u128::from);
+    match key {
+        Key::Provider => record.provider_id().to_u128(),
+        Key::Event | Key::Opcode => {
+            let descriptor = record.descriptor();
+            let schema = resolver.resolve(record).map_or(0, |schema| Arc::as_ptr(schema) as usize);
+            // Without a schema the provider stands for it; two that fall together would have one row.
+            let owner =
+                if schema == 0 { record.provider_id().to_u128() << 32 } else { (schema as u128) << 32 };
+            owner
+                ^ u128::from(descriptor.id) << 16
+                ^ u128::from(descriptor.version) << 8
+                ^ u128::from(descriptor.opcode.0)
+        }
+        Key::Process => id(record.process_id()),
+        Key::Thread => id(record.thread_id()),
+        Key::Processor => record.processor().into(),
+        Key::Level => record.descriptor().level.0.into(),
+        Key::Keyword => {
+            u128::from(record.descriptor().keyword.0) ^ record.provider_id().to_u128().rotate_left(64)
+        }
+        Key::File => record.origin().source.into(),
+        Key::Second => time_since(record, start).div_euclid(FileTime::PER_SECOND) as u128,
+    }
+}
+
+/// The name of a key as a column.
+fn column(key: Key) -> &'static str {
+    match key {
+        Key::Provider => "provider",
+        Key::Event => "event",
+        Key::Process => "process",
+        Key::Thread => "thread",
+        Key::Processor => "processor",
+        Key::Level => "level",
+        Key::Opcode => "opcode",
+        Key::Keyword => "keyword",
+        Key::File => "file",
+        Key::Second => "second",
+    }
+}
+
+fn rate(row: &Row, all: &Row) -> f64 {
+    let seconds = all.seconds();
+    if seconds > 0.0 { row.count as f64 / seconds } else { 0.0 }
+}
+
+fn put_text(
+    out: &mut Vec<u8>,
+    args: &StatsArgs,
+    rows: &[(Vec<String>, Row)],
+    all: &Row,
+    hidden: usize,
+) -> Result<()> {
+    let columns: Vec<&str> = args.by.iter().map(|key| column(*key)).collect();
+    writeln!(out, "{:>12} {:>7} {:>14} {:>12}  {}", "events", "%", "bytes", "events/s", columns.join("  "))?;
+    for (labels, row) in rows {
+        let percent = row.count as f64 * 100.0 / all.count.max(1) as f64;
+        let labels = labels.join("  ");
+        writeln!(
+            out,
+            "{:>12} {percent:>7.2} {:>14} {:>12.1}  {labels}",
+            row.count,
+            row.bytes,
+            rate(row, all)
+        )?;
+    }
+    if hidden > 0 {
+        writeln!(out, "{:>12}", format!("… {hidden} more"))?;
+    }
+    writeln!(
+        out,
+        "{:>12} {:>7} {:>14} {:>12.1}  in {:.7} s",
+        all.count,
+        "",
+        all.bytes,
+        rate(all, all),
+        all.seconds()
+    )?;
+    Ok(())
+}
+
+fn put_json(out: &mut Vec<u8>, args: &StatsArgs, rows: &[(Vec<String>, Row)], all: &Row) -> Result<()> {
+    for (labels, row) in rows {
+        let mut object = Map::new();
+        for (key, label) in args.by.iter().zip(labels) {
+            object.insert(column(*key).to_owned(), label.as_str().into());
+        }
+        object.insert("events".to_owned(), row.count.into());
+        object.insert("bytes".to_owned(), row.bytes.into());
+        object
+            .insert("events_per_second".to_owned(), Value::from((rate(row, all) * 1000.0).round() / 1000.0));
+        let time = |time: Option<FileTime>| time.map(|time| time.to_string()).into();
+        object.insert("first".to_owned(), time(row.first));
+        object.insert("last".to_owned(), time(row.last));
+        writeln!(out, "{}", Value::Object(object))?;
+    }
+    Ok(())
+}
+
+fn put_csv(out: &mut Vec<u8>, args: &StatsArgs, rows: &[(Vec<String>, Row)], all: &Row) -> Result<()> {
+    let columns: Vec<&str> = args.by.iter().map(|key| column(*key)).collect();
+    write!(out, "{},events,bytes,events_per_second,first,last\r\n", columns.join(","))?;
+    for (labels, row) in rows {
+        for label in labels {
+            write!(out, "\"{}\",", label.replace('"', "\"\""))?;
+        }
+        let time = |time: Option<FileTime>| time.map_or_else(String::new, |time| time.to_string());
+        let (first, last) = (time(row.first), time(row.last));
+        write!(out, "{},{},{:.3},{first},{last}\r\n", row.count, row.bytes, rate(row, all))?;
+    }
+    Ok(())
+}

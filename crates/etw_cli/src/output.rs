@@ -1,0 +1,45 @@
+//! Where output goes: standard output or a file, and what a closed pipe means.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+/// Opens the file, or standard output.
+pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn Write + Send>> {
+    match path {
+        Some(path) if path != Path::new("-") => {
+            let file = File::create(path).with_context(|| {
+                format!("{}: cannot be written; check the directory and its rights", path.display())
+            })?;
+            Ok(Box::new(file))
+        }
+        _ => Ok(Box::new(io::stdout())),
+    }
+}
+
+/// Whether text that goes to `path` is seen by a person at a terminal.
+pub(crate) fn is_terminal(path: Option<&Path>) -> bool {
+    path.is_none() && io::stdout().is_terminal()
+}
+
+/// Whether an error says that nobody reads standard output any more.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// Prints one warning on standard error.
+pub(crate) fn warn(text: &dyn std::fmt::Display) {
+    eprintln!("etw: warning: {text}");
+}
+
+/// The number of threads to use: as asked for, or one for each processor.
+pub(crate) fn threads(asked: usize) -> usize {
+    match asked {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        asked => asked.min(256),
+    }
+}

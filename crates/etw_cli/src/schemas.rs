@@ -1,0 +1,129 @@
+//! The schemas that commands work with: built in, from the store, from files named on the command line.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use openetw::schema::store::Store;
+use openetw::schema::{Provider, Providers, Resolver, SchemaSource, builtin};
+use openetw::{Guid, SchemaFiles};
+
+use crate::args::{SchemaArgs, StoreArgs};
+use crate::output;
+
+/// Schemas of all sources but the trace itself, the first asked first.
+pub(crate) struct Schemas {
+    files: Arc<Providers>,
+    store: Option<Arc<Store>>,
+}
+
+/// One line of `etw provider list`.
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) guid: Guid,
+    pub(crate) origin: String,
+}
+
+impl Schemas {
+    /// Reads the files and opens the store, if there is one.
+    pub(crate) fn load(args: &SchemaArgs) -> Result<Schemas> {
+        let read = SchemaFiles::read(&args.schema);
+        for file in &read.files {
+            for problem in &file.problems {
+                output::warn(&format_args!("{}: {problem}", file.path.display()));
+            }
+        }
+        if !args.schema.is_empty() && read.providers.is_empty() {
+            bail!(
+                "no schema in what --schema names; a manifest, PE file, resource, MOF, TMF or PDB is needed"
+            );
+        }
+        let files = Arc::new(read.providers.into_iter().collect());
+        // A machine without a home directory has no store, and needs none.
+        let store = match store_dir(&args.store) {
+            Ok(dir) => Some(Arc::new(Store::open(dir)?)),
+            Err(_) => None,
+        };
+        Ok(Schemas { files, store })
+    }
+
+    /// A resolver that asks these after what events and traces carry.
+    pub(crate) fn resolver(&self) -> Resolver {
+        let mut resolver = Resolver::new();
+        resolver.add_source(self.files.clone());
+        if let Some(store) = &self.store {
+            resolver.add_source(store.clone());
+        }
+        resolver
+    }
+
+    /// Every provider that is known, by name.
+    pub(crate) fn list(&self) -> Result<Vec<Listed>> {
+        let mut listed: Vec<Listed> = Vec::new();
+        for provider in self.files.iter() {
+            listed.push(Listed {
+                name: provider.info.name.to_string(),
+                guid: provider.info.guid,
+                origin: provider.info.origin.to_string(),
+            });
+        }
+        if let Some(store) = &self.store {
+            for entry in store.list()? {
+                listed.push(Listed { name: entry.name, guid: entry.guid, origin: entry.origin });
+            }
+        }
+        for entry in builtin::providers() {
+            listed.push(Listed {
+                name: entry.name.to_owned(),
+                guid: entry.guid,
+                origin: "built in".to_owned(),
+            });
+        }
+        listed.sort_by(|a, b| a.name.to_lowercase().cmp(&b.name.to_lowercase()).then(a.guid.cmp(&b.guid)));
+        Ok(listed)
+    }
+
+    /// The providers with a name or GUID, of each source that has it; for the provider of classic events its classes.
+    pub(crate) fn find(&self, name: &str) -> Result<Vec<Arc<Provider>>> {
+        let guid: Option<Guid> = name.parse().ok();
+        let is_it = |listed: &&Listed| Some(listed.guid) == guid || listed.name.eq_ignore_ascii_case(name);
+        let listed = self.list()?;
+        let mut guids: Vec<Guid> = listed.iter().filter(is_it).map(|listed| listed.guid).collect();
+        guids.sort_unstable();
+        guids.dedup();
+        let mut found: Vec<Arc<Provider>> = guids.iter().filter_map(|guid| self.provider(guid)).collect();
+        if found.iter().all(|provider| provider.events.is_empty()) {
+            let classes = listed.iter().filter_map(|listed| self.provider(&listed.guid));
+            found.extend(classes.filter(|class| {
+                class.info.class_of.as_ref().is_some_and(|(owner, owner_name)| {
+                    Some(*owner) == guid || owner_name.eq_ignore_ascii_case(name)
+                })
+            }));
+        }
+        Ok(found)
+    }
+
+    fn provider(&self, guid: &Guid) -> Option<Arc<Provider>> {
+        let of_store = || SchemaSource::provider(&**self.store.as_ref()?, guid);
+        self.files.provider(guid).or_else(of_store).or_else(|| builtin::BuiltIn.provider(guid))
+    }
+}
+
+/// The directory of the store.
+pub(crate) fn store_dir(args: &StoreArgs) -> Result<PathBuf> {
+    let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(dir) = args.store.clone().or_else(|| from("OPENETW_SCHEMAS")) {
+        return Ok(dir);
+    }
+    let data = if cfg!(windows) {
+        from("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        from("HOME").map(|home| home.join("Library/Application Support"))
+    } else {
+        from("XDG_DATA_HOME").or_else(|| from("HOME").map(|home| home.join(".local/share")))
+    };
+    match data {
+        Some(data) => Ok(data.join("openetw").join("schemas")),
+        None => bail!("no directory for the schema store is known; name one with --store or OPENETW_SCHEMAS"),
+    }
+}
