@@ -1,17 +1,29 @@
 //! Traces merged in time order, four levels of reading, predicates and the testing kit.
 
+mod decoder;
+mod event;
+pub mod filter;
 mod input;
 mod merge;
+mod predicate;
+mod processes;
 mod provider_spec;
 mod schema_files;
+mod schemas;
 mod statistics;
 mod stop;
 mod time_point;
 mod trace;
+mod unordered;
 
+pub use event::{Event, EventError, OwnedEvent, OwnedValue, SchemaEvent};
+pub use filter::{EventFilter, EventFilterError, FilterError};
 pub use input::{Input, InputError, InputLimits, file_sequence};
+pub use predicate::Predicate;
+pub use processes::ProcessTable;
 pub use provider_spec::{IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError};
 pub use schema_files::{SchemaFile, SchemaFileKind, SchemaFiles};
+pub use schemas::Schemas;
 pub use statistics::{SourceStatistics, Statistics};
 pub use stop::{CallbackResult, StopHandle};
 pub use time_point::{TimePoint, TimePointError};

@@ -31,6 +31,15 @@ impl StopHandle {
 pub trait CallbackResult {
     /// Whether reading ends here.
     fn ends(self) -> bool;
+
+    /// The same as a `ControlFlow`.
+    #[inline]
+    fn into_flow(self) -> ControlFlow<()>
+    where
+        Self: Sized,
+    {
+        if self.ends() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
 impl CallbackResult for () {

@@ -8,7 +8,7 @@ use crate::predicate::{Field, HeaderField, Literal, Operator};
 use crate::provider_spec::level_by_name;
 
 /// Header fields by name; the first name of a field is the one that errors use.
-const HEADER_FIELDS: [(&str, HeaderField); 25] = [
+const HEADER_FIELDS: [(&str, HeaderField); 24] = [
     ("provider", HeaderField::Provider),
     ("event", HeaderField::Event),
     ("name", HeaderField::Event),
@@ -30,7 +30,6 @@ const HEADER_FIELDS: [(&str, HeaderField); 25] = [
     ("related_activity", HeaderField::RelatedActivityId),
     ("user", HeaderField::User),
     ("size", HeaderField::PayloadSize),
-    ("file", HeaderField::Source),
     ("class", HeaderField::Provider),
     ("event_id", HeaderField::Id),
     ("sid", HeaderField::User),
@@ -63,8 +62,10 @@ enum Values {
 fn values(field: HeaderField) -> Values {
     match field {
         HeaderField::Provider => Values::ProviderOrGuid,
-        HeaderField::Event | HeaderField::Process | HeaderField::User | HeaderField::Source => Values::Name,
-        HeaderField::Opcode | HeaderField::Task | HeaderField::Keyword | HeaderField::Channel => Values::NamedNumber,
+        HeaderField::Event | HeaderField::Process | HeaderField::User => Values::Name,
+        HeaderField::Opcode | HeaderField::Task | HeaderField::Keyword | HeaderField::Channel => {
+            Values::NamedNumber
+        }
         HeaderField::Level => Values::Level,
         HeaderField::Id
         | HeaderField::Version

@@ -152,14 +152,19 @@ impl<'t> Parser<'t> {
                     let expected =
                         "an operator (==, !=, <, <=, >, >=, =~, !~, contains, startswith, endswith, in)";
                     let found = if ends { field_token } else { token };
-                    Err(FilterError::Expected { column: found.column, expected, found: found.kind.describe() })
+                    Err(FilterError::Expected {
+                        column: found.column,
+                        expected,
+                        found: found.kind.describe(),
+                    })
                 }
             };
         };
         self.advance();
         field::check_operator(&field, operator, token)?;
-        let compare = |value| Predicate::compare(Comparison { field: field.clone(), operator, ignore_case, value });
-        if !name.ends_with("in") || name == "contain" {
+        let compare =
+            |value| Predicate::compare(Comparison { field: field.clone(), operator, ignore_case, value });
+        if !matches!(name, "in" | "iin") {
             return Ok(compare(self.value(&field)?));
         }
         if !self.take(&["("]) {

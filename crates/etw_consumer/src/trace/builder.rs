@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use etw_schema::Located;
+
 use super::{Trace, TraceError, open};
+use crate::decoder::Decoder;
 use crate::input::{Input, InputError, InputLimits};
-use crate::{Statistics, StopHandle, TimePoint};
+use crate::{EventFilter, Predicate, Schemas, Statistics, StopHandle, TimePoint};
 
 /// What to open, and how to read it; [`Trace::builder`] makes one.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +16,10 @@ pub struct TraceBuilder {
     limits: InputLimits,
     from: Option<TimePoint>,
     to: Option<TimePoint>,
+    predicate: Option<Predicate>,
+    limit: Option<u64>,
+    process_names: bool,
+    schemas: Schemas,
 }
 
 impl TraceBuilder {
@@ -40,6 +47,40 @@ impl TraceBuilder {
         self
     }
 
+    /// Delivers only events that meet the filter: its conditions, times and limit. Replaces what was set before.
+    pub fn filter(mut self, filter: &EventFilter) -> TraceBuilder {
+        self.predicate = filter.predicate();
+        (self.from, self.to, self.limit) = (filter.from, filter.to, filter.limit);
+        self
+    }
+
+    /// Delivers only events that meet the predicate, and all that were set before.
+    pub fn only(mut self, predicate: Predicate) -> TraceBuilder {
+        self.predicate = Some(match self.predicate {
+            Some(before) => before.and(predicate),
+            None => predicate,
+        });
+        self
+    }
+
+    /// Delivers at most this many events.
+    pub fn limit(mut self, events: u64) -> TraceBuilder {
+        self.limit = Some(events);
+        self
+    }
+
+    /// Gives events the name of their process; the trace is looked through once before it is read.
+    pub fn process_names(mut self, wanted: bool) -> TraceBuilder {
+        self.process_names = wanted;
+        self
+    }
+
+    /// Decodes with these schema sources; without, with the built-in ones.
+    pub fn schemas(mut self, schemas: &Schemas) -> TraceBuilder {
+        self.schemas = schemas.clone();
+        self
+    }
+
     /// Opens the files.
     ///
     /// # Errors
@@ -59,6 +100,11 @@ impl TraceBuilder {
             headers,
             from: None,
             to: None,
+            predicate: self.predicate,
+            limit: self.limit,
+            process_names: self.process_names,
+            decoder: Decoder::new(self.schemas.resolver()),
+            located: Located::new(),
             stop: StopHandle::default(),
             statistics: Statistics::default(),
         };

@@ -1,0 +1,120 @@
+//! What decodes the events of a trace: the resolver, and what the trace carries about itself.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use etw_etl::EtlFile;
+use etw_event::{ExtendedType, Origin, Record, Ticks, classes};
+use etw_schema::event_source::{EventSourceManifests, is_manifest_chunk};
+use etw_schema::{CompiledSchema, Located, Resolver, Undecoded};
+
+use crate::{ProcessTable, unordered};
+
+/// Bytes of records about schemas and processes that are kept while a trace is looked through.
+const MAX_FOUND_BYTES: usize = 24 << 20;
+
+/// Decodes the events of a trace.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    pub(crate) resolver: Resolver,
+    pub(crate) processes: ProcessTable,
+    /// Whether the trace has been looked through.
+    scanned: bool,
+}
+
+/// A record that tells of schemas or processes.
+struct Found {
+    time: Ticks,
+    place: (u32, u32),
+    origin: Origin,
+    bytes: Box<[u8]>,
+}
+
+impl Decoder {
+    pub(crate) fn new(resolver: Resolver) -> Decoder {
+        Decoder { resolver, processes: ProcessTable::default(), scanned: false }
+    }
+
+    /// The schema of a record. The first record that does not describe itself makes the trace be looked through, since
+    /// its schema may come later than it.
+    #[inline]
+    pub(crate) fn resolve(
+        &mut self,
+        record: &Record<'_>,
+        files: &[EtlFile<'_>],
+    ) -> Result<&CompiledSchema, &Undecoded> {
+        if self.needs_scan(record) {
+            self.scan(files);
+        }
+        match self.resolver.resolve(record) {
+            Ok(schema) => Ok(schema),
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// Whether the trace has to be looked through before the record can be resolved.
+    #[inline]
+    pub(crate) fn needs_scan(&self, record: &Record<'_>) -> bool {
+        !self.scanned && is_described_elsewhere(record)
+    }
+
+    /// Looks through the trace, once: event metadata, EventSource manifests, processes.
+    #[cold]
+    pub(crate) fn scan(&mut self, files: &[EtlFile<'_>]) {
+        if std::mem::replace(&mut self.scanned, true) {
+            return;
+        }
+        let bytes_found = AtomicUsize::new(0);
+        let mut manifests = EventSourceManifests::new();
+        for (file, source) in files.iter().zip(0..) {
+            let states = unordered::for_each(file, source, Vec::new, |found, record, place| {
+                if concerns(record) {
+                    let bytes = record.as_bytes();
+                    if bytes_found.fetch_add(bytes.len() + 128, Ordering::Relaxed) < MAX_FOUND_BYTES {
+                        let origin = *record.origin();
+                        found.push(Found { time: record.raw_time(), place, origin, bytes: bytes.into() });
+                    }
+                }
+            });
+            let mut found: Vec<Found> = states.into_iter().flatten().collect();
+            found.sort_by_key(|found| found.place);
+            for found in &found {
+                if let Ok(record) = Record::parse(&found.bytes, &found.origin, found.time) {
+                    self.take_schema(&record, &mut manifests);
+                }
+            }
+            found.sort_by_key(|found| found.time);
+            let mut located = Located::new();
+            for found in &found {
+                if let Ok(record) = Record::parse(&found.bytes, &found.origin, found.time) {
+                    self.processes.add(&record, &mut self.resolver, &mut located);
+                }
+            }
+        }
+    }
+
+    fn take_schema(&mut self, record: &Record<'_>, manifests: &mut EventSourceManifests) {
+        // A blob that is broken leaves its event without a schema; the event then says so itself.
+        if let Ok(true) = self.resolver.observe(record) {
+            return;
+        }
+        if let Some(manifest) = manifests.add(record)
+            && let Some(provider) = manifest.provider
+        {
+            self.resolver.add_trace_provider(provider);
+        }
+    }
+}
+
+/// Whether the record's schema may stand elsewhere in the trace.
+#[inline]
+fn is_described_elsewhere(record: &Record<'_>) -> bool {
+    !record.kind().has_hook_id() && record.extended(ExtendedType::EVENT_SCHEMA_TL).is_none()
+}
+
+/// Whether a record tells of schemas or processes.
+#[inline]
+fn concerns(record: &Record<'_>) -> bool {
+    ProcessTable::concerns(record)
+        || is_manifest_chunk(record)
+        || (record.kind().is_classic() && record.provider_id() == classes::EVENT_METADATA)
+}

@@ -1,0 +1,229 @@
+//! Events of levels 2 to 4: with their schema, with their properties located, and owned.
+
+use std::fmt;
+use std::sync::Arc;
+
+use etw_event::{EventDescriptor, FileTime, Guid, Record};
+use etw_schema::{
+    CompiledSchema, EventSchema, FromValue, Properties, PropertyError, PropertyValue, Undecoded, Value,
+};
+
+/// Level 2: a record with its schema.
+#[derive(Clone, Copy)]
+pub struct SchemaEvent<'a> {
+    /// The record.
+    pub record: &'a Record<'a>,
+    /// The schema, or why there is none.
+    pub schema: Result<&'a CompiledSchema, &'a Undecoded>,
+}
+
+/// Level 3: a record with every property located. Values are read from the payload when asked for.
+#[derive(Clone, Copy)]
+pub struct Event<'a> {
+    /// The record.
+    pub record: &'a Record<'a>,
+    /// The properties, or why there are none.
+    pub properties: Result<Properties<'a>, &'a Undecoded>,
+    /// The image name of the process that logged the event; `None` if it is not known, or process names were not asked
+    /// for (see [`TraceBuilder::process_names`](crate::TraceBuilder::process_names)).
+    pub process: Option<&'a str>,
+    /// When the trace begins.
+    pub start: FileTime,
+}
+
+/// Why a property of an event could not be had. Names the event and the property.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventError {
+    /// The event has no schema.
+    #[error("property '{property}' of an event without schema: {reason}")]
+    Undecoded {
+        /// The property that was asked for.
+        property: String,
+        /// Why there is no schema.
+        reason: Undecoded,
+    },
+    /// The property is not there, or is no such value.
+    #[error(transparent)]
+    Property(#[from] PropertyError),
+}
+
+impl<'a> Event<'a> {
+    /// The schema; `None` for an event that could not be decoded.
+    #[inline]
+    pub fn schema(&self) -> Option<&'a EventSchema> {
+        self.properties.as_ref().ok().map(Properties::schema)
+    }
+
+    /// A top-level property; `None` if the event or its payload has none of this name.
+    #[inline]
+    pub fn find(&self, name: &str) -> Option<PropertyValue<'a>> {
+        self.properties.as_ref().ok()?.find(name)
+    }
+
+    /// The value of a top-level property: `event.get::<u32>("ProcessId")?`. [`FromValue`] tells what converts to what.
+    #[inline]
+    pub fn get<T: FromValue<'a>>(&self, name: &str) -> Result<T, EventError> {
+        match &self.properties {
+            Ok(properties) => Ok(properties.get(name)?),
+            Err(reason) => {
+                Err(EventError::Undecoded { property: name.to_owned(), reason: (*reason).clone() })
+            }
+        }
+    }
+
+    /// A property by name or path, `Struct.Member`, in its exact spelling.
+    pub fn find_path(&self, path: &str) -> Option<PropertyValue<'a>> {
+        let properties = self.properties.as_ref().ok()?;
+        // A name may have a dot of its own.
+        if let Some(found) = properties.find(path) {
+            return Some(found);
+        }
+        let mut parts = path.split('.');
+        let mut found = properties.find(parts.next()?)?;
+        for part in parts {
+            let Value::Struct(members) = found.value() else { return None };
+            found = members.find(part)?;
+        }
+        Some(found)
+    }
+
+    /// The event as a value of its own.
+    pub fn to_owned_event(&self) -> OwnedEvent {
+        let record = self.record;
+        OwnedEvent {
+            source: record.origin().source,
+            time: record.time(),
+            provider_id: record.provider_id(),
+            descriptor: record.descriptor(),
+            process_id: record.process_id(),
+            thread_id: record.thread_id(),
+            processor: record.processor(),
+            activity_id: record.activity_id(),
+            related_activity_id: record.related_activity_id(),
+            stack: record.stack_trace().map(|stack| stack.addresses().collect()).unwrap_or_default(),
+            process: self.process.map(Arc::from),
+            provider: self.schema().map(|schema| schema.provider.name.clone()),
+            name: self.schema().and_then(|schema| schema.name.clone()),
+            undecoded: self.properties.as_ref().err().map(|reason| (*reason).clone()),
+            properties: match &self.properties {
+                Ok(properties) => properties.iter().map(owned_property).collect(),
+                Err(_) => Vec::new(),
+            },
+            payload: record.payload().to_vec(),
+        }
+    }
+}
+
+impl fmt::Debug for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event")
+            .field("record", self.record)
+            .field("properties", &self.properties)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Level 4: an event that owns everything, to be kept and sent to other threads. Costs an allocation for each text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnedEvent {
+    /// Number of the file among those read together.
+    pub source: u32,
+    /// Time in UTC.
+    pub time: FileTime,
+    /// Provider, class or message GUID.
+    pub provider_id: Guid,
+    /// The descriptor.
+    pub descriptor: EventDescriptor,
+    /// Process that logged the event.
+    pub process_id: Option<u32>,
+    /// Thread that logged the event.
+    pub thread_id: Option<u32>,
+    /// Processor on which it was logged.
+    pub processor: u16,
+    /// The activity.
+    pub activity_id: Option<Guid>,
+    /// The activity that caused this one.
+    pub related_activity_id: Option<Guid>,
+    /// The stack, innermost address first.
+    pub stack: Vec<u64>,
+    /// Image name of the process.
+    pub process: Option<Arc<str>>,
+    /// Name of the provider.
+    pub provider: Option<Arc<str>>,
+    /// Name of the event.
+    pub name: Option<Arc<str>>,
+    /// Why the event could not be decoded.
+    pub undecoded: Option<Undecoded>,
+    /// The top-level properties, in their order.
+    pub properties: Vec<(Arc<str>, OwnedValue)>,
+    /// The payload.
+    pub payload: Vec<u8>,
+}
+
+impl OwnedEvent {
+    /// A top-level property.
+    pub fn get(&self, name: &str) -> Option<&OwnedValue> {
+        self.properties.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
+    }
+}
+
+/// A value that owns its text and bytes.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum OwnedValue {
+    /// Nothing.
+    Null,
+    /// An integer; pointers too.
+    Integer(i128),
+    /// Floating point.
+    Float(f64),
+    /// A truth value.
+    Boolean(bool),
+    /// Text.
+    Text(String),
+    /// GUID.
+    Guid(Guid),
+    /// A time in UTC.
+    Time(FileTime),
+    /// Bytes.
+    Binary(Vec<u8>),
+    /// Elements.
+    Array(Vec<OwnedValue>),
+    /// Members.
+    Struct(Vec<(Arc<str>, OwnedValue)>),
+}
+
+fn owned_property(property: PropertyValue<'_>) -> (Arc<str>, OwnedValue) {
+    let value = match property.value() {
+        // What is neither number nor text itself is kept as people read it: addresses, SIDs.
+        Value::Sid(_) | Value::Ipv4(_) | Value::Ipv6(_) | Value::SocketAddress(_) => {
+            OwnedValue::Text(property.text().to_string())
+        }
+        value => owned_value(value),
+    };
+    (property.property().name.clone(), value)
+}
+
+fn owned_value(value: Value<'_>) -> OwnedValue {
+    match value {
+        Value::Null => OwnedValue::Null,
+        Value::F32(value) => OwnedValue::Float(value.into()),
+        Value::F64(value) => OwnedValue::Float(value),
+        Value::Bool(value) => OwnedValue::Boolean(value),
+        Value::Guid(value) => OwnedValue::Guid(value),
+        Value::FileTime(time) | Value::RawTime(_, time) => OwnedValue::Time(time),
+        Value::SystemTime(time) => time.to_filetime().map_or(OwnedValue::Null, OwnedValue::Time),
+        Value::Sid(sid) => OwnedValue::Text(sid.to_string()),
+        Value::Ipv4(address) => OwnedValue::Text(address.to_string()),
+        Value::Ipv6(address) => OwnedValue::Text(address.to_string()),
+        Value::Binary(bytes) | Value::SocketAddress(bytes) => OwnedValue::Binary(bytes.to_vec()),
+        Value::Array(array) => OwnedValue::Array(array.iter().map(owned_value).collect()),
+        Value::Struct(members) => OwnedValue::Struct(members.iter().map(owned_property).collect()),
+        other => match (other.as_text(), other.as_integer()) {
+            (Some(text), _) => OwnedValue::Text(text.into_owned()),
+            (None, Some(integer)) => OwnedValue::Integer(integer),
+            (None, None) => OwnedValue::Null,
+        },
+    }
+}

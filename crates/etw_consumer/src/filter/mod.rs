@@ -1,0 +1,42 @@
+//! Filters: the expression language, and the options that the command line and the library share.
+//!
+//! ```text
+//! id == 1 and (ImageName icontains "chrome" or pid in (4, 0x1F4)) and not level >= Warning
+//! ```
+//!
+//! | | |
+//! |---|---|
+//! | operators | `==` (also `=`), `!=`, `<`, `<=`, `>`, `>=`, `contains`, `startswith`, `endswith`, `in (a, b)` |
+//! | without regard to case | `=~`, `!~`, `iequals`, `icontains`, `istartswith`, `iendswith`, `iin (a, b)` |
+//! | joined by | `not` (`!`), `and` (`&&`), `or` (`\|\|`), in this order of strength; parentheses |
+//! | header fields | `provider` (`class`), `event` (`name`), `id`, `version`, `channel`, `level`, `opcode`, `task`, `keyword`, `pid`, `tid`, `process`, `processor` (`cpu`), `time`, `activity`, `related_activity`, `user` (`sid`), `size` (of the payload) |
+//! | properties | any other name, in its exact spelling; `Struct.Member`; `` `With Blanks` ``; `data.level` for one that a header field hides; alone: the event has it |
+//! | numbers | `10`, `0x0A`, `0o12`, `0b1010`, `-1`, `1.5` |
+//! | texts | in `"` or `'`, which is doubled inside; backslashes stand for themselves; a text without blanks and signs needs no quotes |
+//! | times | `time >= 2026-01-02T03:04:05Z`, `time < 12.5s` (from the start of the trace) |
+//!
+//! Names in headers (provider, process, event, task, …) are compared without regard to case, texts of payloads exactly.
+//! `keyword contains 0x10` asks for the bits, `keyword contains Name` for the keyword. A property that is no string is
+//! compared with a text by the text that is shown of it. An array meets a comparison if one of its elements does. A
+//! comparison with a field that the event does not have is false.
+
+mod error;
+mod field;
+mod lexer;
+mod options;
+mod parser;
+
+use std::str::FromStr;
+
+pub use error::FilterError;
+pub use options::{EventFilter, EventFilterError};
+
+use crate::Predicate;
+
+impl FromStr for Predicate {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Predicate, FilterError> {
+        parser::parse(text)
+    }
+}

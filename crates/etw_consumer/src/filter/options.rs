@@ -1,0 +1,90 @@
+//! The options by which people choose events, the same in every command.
+
+use super::FilterError;
+use crate::predicate::HeaderField;
+use crate::{IdSet, Predicate, ProviderSpec, ProviderSpecError, TimePoint};
+
+/// Which events are wanted: what the options `--provider --event --pid --tid --process --where --from --to --limit` say.
+///
+/// An event must meet every option that is given, and one of the values of an option that is given several times.
+#[derive(Debug, Clone, Default)]
+pub struct EventFilter {
+    /// Providers.
+    pub providers: Vec<ProviderSpec>,
+    /// Event ids.
+    pub ids: IdSet,
+    /// Processes by id.
+    pub process_ids: Vec<u32>,
+    /// Threads.
+    pub thread_ids: Vec<u32>,
+    /// Processes by image name, with or without `.exe`.
+    pub processes: Vec<String>,
+    /// Expressions; all must hold.
+    pub expressions: Vec<Predicate>,
+    /// No events before.
+    pub from: Option<TimePoint>,
+    /// No events at or behind.
+    pub to: Option<TimePoint>,
+    /// No more events than these.
+    pub limit: Option<u64>,
+}
+
+/// Which option is wrong, and how.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventFilterError {
+    /// A provider string or a list of ids.
+    #[error(transparent)]
+    Provider(#[from] ProviderSpecError),
+    /// An expression.
+    #[error("expression '{text}': {error}")]
+    Expression {
+        /// The expression.
+        text: String,
+        /// What is wrong with it.
+        error: FilterError,
+    },
+}
+
+impl EventFilter {
+    /// Adds a provider string.
+    pub fn provider(mut self, text: &str) -> Result<EventFilter, EventFilterError> {
+        self.providers.push(text.parse()?);
+        Ok(self)
+    }
+
+    /// Sets the event ids: `1,3,10-19`.
+    pub fn ids(mut self, text: &str) -> Result<EventFilter, EventFilterError> {
+        self.ids = text.parse()?;
+        Ok(self)
+    }
+
+    /// Adds an expression.
+    pub fn expression(mut self, text: &str) -> Result<EventFilter, EventFilterError> {
+        let predicate = text.parse();
+        self.expressions
+            .push(predicate.map_err(|error| EventFilterError::Expression { text: text.to_owned(), error })?);
+        Ok(self)
+    }
+
+    /// All options but times and limit as one predicate; `None` if every event meets them.
+    pub fn predicate(&self) -> Option<Predicate> {
+        let mut all: Vec<Predicate> = self.expressions.clone();
+        let mut any = |predicates: Vec<Predicate>| {
+            if !predicates.is_empty() {
+                all.push(Predicate::any_of(predicates));
+            }
+        };
+        any(self.providers.iter().cloned().map(Predicate::provider).collect());
+        let number = |field, numbers: &[u32]| {
+            numbers.iter().map(|number| Predicate::header(field, i128::from(*number))).collect()
+        };
+        any(number(HeaderField::ProcessId, &self.process_ids));
+        any(number(HeaderField::ThreadId, &self.thread_ids));
+        any(self.processes.iter().map(|name| Predicate::process_named(name)).collect());
+        if !self.ids.is_all() {
+            all.push(Predicate::ids(self.ids.clone()));
+        }
+        (!all.is_empty()).then(|| Predicate::all_of(all))
+    }
+}

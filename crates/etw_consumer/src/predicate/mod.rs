@@ -1,0 +1,344 @@
+//! Predicates: which events are wanted.
+
+mod evaluate;
+mod text;
+
+use std::fmt;
+use std::sync::Arc;
+
+use etw_event::{Guid, Opcode};
+
+use crate::{Event, IdSet, ProviderSpec, TimePoint};
+
+pub(crate) use evaluate::Scope;
+
+/// A condition on events: what filter expressions compile to, and what the constructors here make.
+///
+/// A condition on a property that an event does not have is false, whatever the operator; `not` makes it true.
+/// Conditions on the header are looked at first, and events that they decide are never decoded.
+///
+/// ```
+/// use etw_consumer::Predicate;
+///
+/// let started = Predicate::id_is(1).and(Predicate::property_iends_with("ImageName", "\\notepad.exe"));
+/// let same: Predicate = r#"id == 1 and ImageName iendswith "\notepad.exe""#.parse()?;
+/// assert_eq!(started.to_string(), same.to_string());
+/// # Ok::<(), etw_consumer::FilterError>(())
+/// ```
+#[derive(Clone)]
+pub struct Predicate(Node);
+
+#[derive(Clone)]
+enum Node {
+    Constant(bool),
+    Compare(Comparison),
+    Has(Box<str>),
+    Ids(IdSet),
+    Provider(Box<ProviderSpec>, Vec<Guid>),
+    All(Vec<Predicate>),
+    Any(Vec<Predicate>),
+    Not(Box<Predicate>),
+    Custom(Arc<Custom>),
+}
+
+type Custom = dyn Fn(&Event<'_>) -> bool + Send + Sync;
+
+/// A field against a value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Comparison {
+    pub(crate) field: Field,
+    pub(crate) operator: Operator,
+    pub(crate) ignore_case: bool,
+    pub(crate) value: Literal,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Field {
+    Header(HeaderField),
+    /// A property by name or path.
+    Property(Box<str>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeaderField {
+    Provider,
+    Event,
+    Id,
+    Version,
+    Channel,
+    Level,
+    Opcode,
+    Task,
+    Keyword,
+    ProcessId,
+    ThreadId,
+    Process,
+    Processor,
+    Time,
+    ActivityId,
+    RelatedActivityId,
+    User,
+    PayloadSize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Contains,
+    StartsWith,
+    EndsWith,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Literal {
+    Integer(i128),
+    Float(f64),
+    Boolean(bool),
+    Text(Box<str>),
+    Guid(Guid),
+    Time(TimePoint),
+}
+
+macro_rules! property_predicates {
+    ($($(#[$doc:meta])* $name:ident = $operator:ident, $ignore_case:literal;)*) => {
+        $($(#[$doc])*
+        pub fn $name(property: &str, text: &str) -> Predicate {
+            Predicate::property(property, Operator::$operator, $ignore_case, text)
+        })*
+    };
+}
+
+/// The predicates of krabsetw, by the names they have there.
+impl Predicate {
+    /// Every event.
+    pub fn any_event() -> Predicate {
+        Predicate(Node::Constant(true))
+    }
+
+    /// No event.
+    pub fn no_event() -> Predicate {
+        Predicate(Node::Constant(false))
+    }
+
+    /// The event's id.
+    pub fn id_is(id: u16) -> Predicate {
+        Predicate::header(HeaderField::Id, id.into())
+    }
+
+    /// The event's opcode; for classic events the event type.
+    pub fn opcode_is(opcode: Opcode) -> Predicate {
+        Predicate::header(HeaderField::Opcode, opcode.0.into())
+    }
+
+    /// The event's version.
+    pub fn version_is(version: u8) -> Predicate {
+        Predicate::header(HeaderField::Version, version.into())
+    }
+
+    /// The process that logged the event.
+    pub fn process_id_is(process_id: u32) -> Predicate {
+        Predicate::header(HeaderField::ProcessId, process_id.into())
+    }
+
+    /// The thread that logged the event.
+    pub fn thread_id_is(thread_id: u32) -> Predicate {
+        Predicate::header(HeaderField::ThreadId, thread_id.into())
+    }
+
+    /// The event has the property.
+    pub fn property_is(property: &str) -> Predicate {
+        Predicate(Node::Has(property.into()))
+    }
+
+    property_predicates! {
+        /// The property's text equals `text`.
+        property_equals = Equal, false;
+        /// The property's text equals `text`, without regard to case.
+        property_iequals = Equal, true;
+        /// The property's text contains `text`.
+        property_contains = Contains, false;
+        /// The property's text contains `text`, without regard to case.
+        property_icontains = Contains, true;
+        /// The property's text starts with `text`.
+        property_starts_with = StartsWith, false;
+        /// The property's text starts with `text`, without regard to case.
+        property_istarts_with = StartsWith, true;
+        /// The property's text ends with `text`.
+        property_ends_with = EndsWith, false;
+        /// The property's text ends with `text`, without regard to case.
+        property_iends_with = EndsWith, true;
+    }
+
+    /// The property is the number.
+    pub fn property_is_number(property: &str, number: i128) -> Predicate {
+        let (field, operator) = (Field::Property(property.into()), Operator::Equal);
+        let value = Literal::Integer(number);
+        Predicate::compare(Comparison { field, operator, ignore_case: false, value })
+    }
+
+    /// Both hold.
+    #[must_use]
+    pub fn and(self, other: Predicate) -> Predicate {
+        Predicate::all_of([self, other])
+    }
+
+    /// At least one holds.
+    #[must_use]
+    pub fn or(self, other: Predicate) -> Predicate {
+        Predicate::any_of([self, other])
+    }
+
+    /// It does not hold.
+    #[must_use]
+    #[expect(clippy::should_implement_trait, reason = "reads with and, or")]
+    pub fn not(self) -> Predicate {
+        Predicate(Node::Not(Box::new(self)))
+    }
+
+    /// At least one holds; false for none.
+    pub fn any_of(predicates: impl IntoIterator<Item = Predicate>) -> Predicate {
+        Predicate::joined(predicates, Node::Any)
+    }
+
+    /// All hold; true for none.
+    pub fn all_of(predicates: impl IntoIterator<Item = Predicate>) -> Predicate {
+        Predicate::joined(predicates, Node::All)
+    }
+
+    /// None holds.
+    pub fn none_of(predicates: impl IntoIterator<Item = Predicate>) -> Predicate {
+        Predicate::any_of(predicates).not()
+    }
+
+    /// What a provider string says: provider, level, ids, keywords.
+    pub fn provider(spec: ProviderSpec) -> Predicate {
+        let guids = evaluate::guids_of(&spec.provider);
+        Predicate(Node::Provider(Box::new(spec), guids))
+    }
+
+    /// Any condition on the decoded event.
+    pub fn custom(condition: impl Fn(&Event<'_>) -> bool + Send + Sync + 'static) -> Predicate {
+        Predicate(Node::Custom(Arc::new(condition)))
+    }
+
+    /// Whether an event meets the condition.
+    pub fn matches(&self, event: &Event<'_>) -> bool {
+        self.evaluate(&Scope::of_event(event)).unwrap_or(false)
+    }
+
+    /// The event's id is in the set.
+    pub fn ids(ids: IdSet) -> Predicate {
+        Predicate(Node::Ids(ids))
+    }
+
+    pub(crate) fn compare(comparison: Comparison) -> Predicate {
+        Predicate(Node::Compare(comparison.folded()))
+    }
+
+    pub(crate) fn header(field: HeaderField, value: i128) -> Predicate {
+        let (field, operator) = (Field::Header(field), Operator::Equal);
+        Predicate::compare(Comparison { field, operator, ignore_case: false, value: Literal::Integer(value) })
+    }
+
+    /// The image name of the process, with or without `.exe`, without regard to case.
+    pub(crate) fn process_named(name: &str) -> Predicate {
+        let is = |name: &str| {
+            let (field, operator) = (Field::Header(HeaderField::Process), Operator::Equal);
+            let value = Literal::Text(name.into());
+            Predicate::compare(Comparison { field, operator, ignore_case: true, value })
+        };
+        is(name).or(is(&format!("{name}.exe")))
+    }
+
+    fn property(property: &str, operator: Operator, ignore_case: bool, text: &str) -> Predicate {
+        let field = Field::Property(property.into());
+        Predicate::compare(Comparison { field, operator, ignore_case, value: Literal::Text(text.into()) })
+    }
+
+    /// One predicate stands for itself; cheap ones come first.
+    fn joined(
+        predicates: impl IntoIterator<Item = Predicate>,
+        join: fn(Vec<Predicate>) -> Node,
+    ) -> Predicate {
+        let mut predicates: Vec<Predicate> = predicates.into_iter().collect();
+        predicates.sort_by_key(Predicate::cost);
+        if predicates.len() == 1
+            && let Some(only) = predicates.pop()
+        {
+            return only;
+        }
+        Predicate(join(predicates))
+    }
+
+    /// 0 for the header, 1 for names, 2 for properties, 3 for what nobody knows.
+    fn cost(&self) -> u8 {
+        match &self.0 {
+            Node::Constant(_) => 0,
+            Node::Provider(..) | Node::Ids(_) => 0,
+            Node::Compare(Comparison { field: Field::Header(field), value, .. }) => match (field, value) {
+                (HeaderField::Process | HeaderField::Event, _) | (_, Literal::Text(_)) => 1,
+                _ => 0,
+            },
+            Node::Compare(_) | Node::Has(_) => 2,
+            Node::All(inner) | Node::Any(inner) => inner.iter().map(Predicate::cost).max().unwrap_or(0),
+            Node::Not(inner) => inner.cost(),
+            Node::Custom(_) => 3,
+        }
+    }
+
+    /// Whether names of processes are needed.
+    pub(crate) fn needs_processes(&self) -> bool {
+        match &self.0 {
+            Node::Compare(comparison) => comparison.field == Field::Header(HeaderField::Process),
+            Node::All(inner) | Node::Any(inner) => inner.iter().any(Predicate::needs_processes),
+            Node::Not(inner) => inner.needs_processes(),
+            Node::Custom(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// The form of a filter expression, fully parenthesised; what has none is in `<…>`.
+impl fmt::Display for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let join = |f: &mut fmt::Formatter<'_>, inner: &[Predicate], word: &str| {
+            f.write_str("(")?;
+            for (index, predicate) in inner.iter().enumerate() {
+                if index > 0 {
+                    write!(f, " {word} ")?;
+                }
+                write!(f, "{predicate}")?;
+            }
+            f.write_str(")")
+        };
+        match &self.0 {
+            Node::Constant(value) => write!(f, "<{value}>"),
+            Node::Compare(Comparison { field, operator, ignore_case, value }) => {
+                let case = if *ignore_case { "i" } else { "" };
+                match field {
+                    Field::Header(field) => write!(f, "{field:?} {case}{operator:?} {value:?}"),
+                    Field::Property(name) => write!(f, "`{name}` {case}{operator:?} {value:?}"),
+                }
+            }
+            Node::Has(name) => write!(f, "`{name}`"),
+            Node::Ids(ids) => write!(f, "<{ids:?}>"),
+            Node::Provider(spec, _) => write!(f, "<{} {:?}>", spec.provider, spec.ids),
+            Node::All(inner) => join(f, inner, "and"),
+            Node::Any(inner) => join(f, inner, "or"),
+            Node::Not(inner) => write!(f, "not {inner}"),
+            Node::Custom(_) => f.write_str("<custom>"),
+        }
+    }
+}
+
+impl fmt::Debug for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,108 @@
+//! Names of processes over time, as the trace itself tells them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use etw_event::{FileTime, Guid, Opcode, Record, classes};
+use etw_schema::{Located, Resolver};
+
+/// Microsoft-Windows-Kernel-Process.
+const KERNEL_PROCESS: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+
+/// Which image ran under which process id, and from when on.
+///
+/// Made from the kernel's Process events (start, rundown, end) and from those of Microsoft-Windows-Kernel-Process
+/// (start, rundown).
+#[derive(Debug, Clone, Default)]
+pub struct ProcessTable {
+    /// By process id: names with the times from which they hold, in order.
+    by_id: HashMap<u32, Vec<(FileTime, Arc<str>)>>,
+}
+
+/// What a record tells of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// It starts now.
+    Start,
+    /// It is there, and may long have been.
+    Known,
+}
+
+impl ProcessTable {
+    /// The file name of the image that a process ran at a time, `chrome.exe`.
+    pub fn name(&self, process_id: u32, time: FileTime) -> Option<&str> {
+        let names = self.by_id.get(&process_id)?;
+        let after = names.partition_point(|(from, _)| *from <= time);
+        // A process is known before the event that names it, unless another had the id.
+        names.get(after.saturating_sub(1)).map(|(_, name)| &**name)
+    }
+
+    /// Every process: id, from when on (`FileTime(i64::MIN)` for one that was there before the trace), name.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, FileTime, &str)> {
+        self.by_id.iter().flat_map(|(id, names)| names.iter().map(|(from, name)| (*id, *from, &**name)))
+    }
+
+    /// Whether no process is known.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// Whether a record tells of a process.
+    #[inline]
+    pub(crate) fn concerns(record: &Record<'_>) -> bool {
+        told(record).is_some()
+    }
+
+    /// Takes in a record that tells of a process; they come in the order of time.
+    pub(crate) fn add(&mut self, record: &Record<'_>, resolver: &mut Resolver, located: &mut Located) {
+        let Some(told) = told(record) else { return };
+        let Ok(schema) = resolver.resolve(record) else { return };
+        let properties = schema.locate(record, located);
+        let id = ["ProcessId", "ProcessID"].iter().find_map(|name| properties.try_get::<u32>(name));
+        let image = ["ImageFileName", "ImageName"].iter().find_map(|name| properties.try_get::<String>(name));
+        let (Some(id), Some(image)) = (id, image) else { return };
+        let name = image.rsplit(['\\', '/']).next().unwrap_or_default();
+        if name.is_empty() {
+            return;
+        }
+        let names = self.by_id.entry(id).or_default();
+        let from = match (told, names.last()) {
+            (Told::Known, Some((_, last))) if same_process(last, name) => return,
+            (Told::Known, None) => FileTime(i64::MIN),
+            _ => record.time(),
+        };
+        names.push((from, name.into()));
+    }
+}
+
+/// Classic events cut image names at 15 characters.
+fn same_process(one: &str, other: &str) -> bool {
+    let length = one.len().min(other.len());
+    one == other || (length >= 14 && one.as_bytes().get(..length) == other.as_bytes().get(..length))
+}
+
+#[inline]
+fn told(record: &Record<'_>) -> Option<Told> {
+    if let Some(hook) = record.hook_id() {
+        return match (hook.group(), hook.event_type()) {
+            (3, 1) => Some(Told::Start),
+            (3, 2..=4 | 39) => Some(Told::Known),
+            _ => None,
+        };
+    }
+    if record.kind().is_event_header() {
+        return match record.descriptor().id {
+            1 if record.provider_id() == KERNEL_PROCESS => Some(Told::Start),
+            15 if record.provider_id() == KERNEL_PROCESS => Some(Told::Known),
+            _ => None,
+        };
+    }
+    if record.kind().is_classic() && record.provider_id() == classes::PROCESS {
+        return match record.descriptor().opcode {
+            Opcode(1) => Some(Told::Start),
+            Opcode(2..=4 | 39) => Some(Told::Known),
+            _ => None,
+        };
+    }
+    None
+}

@@ -1,0 +1,64 @@
+//! Which schema sources traces are decoded with.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use etw_schema::{Providers, Resolver, SchemaSource};
+
+use crate::{SchemaFile, SchemaFiles};
+
+/// Sources of schemas beside what events and traces carry themselves. Cheap to clone, so that traces share it.
+///
+/// The user's sources are asked in the order in which they were added, all before the built-in ones.
+#[derive(Clone)]
+pub struct Schemas {
+    sources: Vec<Arc<dyn SchemaSource>>,
+    built_in: bool,
+}
+
+impl Default for Schemas {
+    fn default() -> Schemas {
+        Schemas::new()
+    }
+}
+
+impl fmt::Debug for Schemas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schemas")
+            .field("sources", &self.sources.len())
+            .field("built_in", &self.built_in)
+            .finish()
+    }
+}
+
+impl Schemas {
+    /// The built-in schemas.
+    pub fn new() -> Schemas {
+        Schemas { sources: Vec::new(), built_in: true }
+    }
+
+    /// No schemas but those that events and traces carry.
+    pub fn empty() -> Schemas {
+        Schemas { sources: Vec::new(), built_in: false }
+    }
+
+    /// Adds a source.
+    pub fn add(&mut self, source: Arc<dyn SchemaSource>) {
+        self.sources.push(source);
+    }
+
+    /// Adds manifests, compiled manifests, MOF, TMF and PDB files, and directories with such; answers what each gave.
+    pub fn add_files<P: AsRef<Path>>(&mut self, paths: impl IntoIterator<Item = P>) -> Vec<SchemaFile> {
+        let files = SchemaFiles::read(paths);
+        self.add(Arc::new(Providers::from_iter(files.providers)));
+        files.files
+    }
+
+    /// A resolver with these sources.
+    pub fn resolver(&self) -> Resolver {
+        let mut resolver = if self.built_in { Resolver::new() } else { Resolver::empty() };
+        self.sources.iter().for_each(|source| resolver.add_source(source.clone()));
+        resolver
+    }
+}

@@ -1,0 +1,104 @@
+//! The levels of reading and the filters, on real traces.
+
+use etw_consumer::{EventFilter, OwnedValue, Predicate, Trace};
+use etw_testkit::data;
+
+fn count(name: &str, filter: EventFilter) -> Option<u64> {
+    let file = data::trace(name)?;
+    let mut trace = Trace::builder().file(&file.path).filter(&filter).open().unwrap();
+    let mut counts = [0u64; 3];
+    trace.for_each_record(|_| counts[0] += 1).unwrap();
+    trace.for_each_schema(|_| counts[1] += 1).unwrap();
+    trace.for_each_layout(|_| counts[2] += 1).unwrap();
+    assert_eq!(counts, [counts[0]; 3], "the levels see the same events");
+    assert_eq!(trace.statistics().delivered, counts[0]);
+    Some(counts[0])
+}
+
+#[test]
+fn filters_apply_to_every_level() {
+    const FILE: &str = "microsoft-perfview/net.4.5.2.x64.etl";
+    let filter = |text: &str| EventFilter::default().expression(text).unwrap();
+    let check = |text: &str, expected: u64| {
+        if let Some(found) = count(FILE, filter(text)) {
+            assert_eq!(found, expected, "{text}");
+        }
+    };
+    let Some(all) = count(FILE, EventFilter::default()) else { return };
+    assert_eq!(all, 179_474);
+    let with = count(FILE, filter("pid == 0 or ProcessId == 4")).unwrap();
+    let without = count(FILE, filter("not (pid == 0 or ProcessId == 4)")).unwrap();
+    assert_eq!(with + without, all);
+    assert!(with > 0 && without > 0);
+    check("id == 0 and id == 1", 0);
+    check("time >= 0s or time < 0s", all);
+    let by_guid = count(FILE, filter("provider == {e13c0d23-ccbc-4e12-931b-d9cc2eee27e4}")).unwrap();
+    check("provider == Microsoft-Windows-DotNETRuntime", by_guid);
+    assert!(by_guid > 1000);
+    let spec = EventFilter::default().provider("Microsoft-Windows-DotNETRuntime").unwrap();
+    assert_eq!(count(FILE, spec), Some(by_guid));
+}
+
+#[test]
+fn times_and_limits() {
+    let Some(file) = data::trace("microsoft-Tx/HTTP_Server.etl") else { return };
+    let mut trace = Trace::open_file(&file.path).unwrap();
+    let mut times = Vec::new();
+    trace.for_each_record(|record| times.push(record.time())).unwrap();
+    let start = trace.start_time().0;
+    let (from, to) = (times[500].0 - start, times[1500].0 - start);
+    let expected = times.iter().filter(|time| (start + from..start + to).contains(&time.0)).count() as u64;
+    let seconds = |offset: i64| format!("{}.{:07}", offset / 10_000_000, offset % 10_000_000);
+    let filter = EventFilter {
+        from: Some(seconds(from).parse().unwrap()),
+        to: Some(seconds(to).parse().unwrap()),
+        ..EventFilter::default()
+    };
+    assert_eq!(count(&file.name, filter.clone()), Some(expected));
+    assert_eq!(count(&file.name, EventFilter { limit: Some(7), ..filter }), Some(7));
+}
+
+#[test]
+fn events_are_decoded_with_what_the_trace_carries() {
+    let Some(file) = data::trace("microsoft-perfview/net.4.5.2.x64.etl") else { return };
+    let mut trace = Trace::builder().file(&file.path).process_names(true).open().unwrap();
+    let (mut decoded, mut named, mut images) = (0u64, 0u64, 0u64);
+    trace
+        .for_each_layout(|event| {
+            decoded += u64::from(event.properties.is_ok());
+            named += u64::from(event.process.is_some());
+            if event.schema().is_some_and(|schema| schema.task_name.as_deref() == Some("Image")) {
+                let size: Result<u64, _> = event.get("ImageSize");
+                images += u64::from(size.is_ok_and(|size| size > 0));
+            }
+        })
+        .unwrap();
+    assert!(decoded > 175_000, "{decoded} decoded");
+    assert!(named > 50_000, "{named} with a process");
+    assert!(images > 3000, "{images} images");
+    assert!(!trace.processes().unwrap().is_empty());
+}
+
+#[test]
+fn owned_events_and_stopping() {
+    let Some(file) = data::trace("microsoft-perfview/primitive-types.etl") else { return };
+    let mut trace = Trace::builder().file(&file.path).only(Predicate::any_event()).open().unwrap();
+    let mut events = Vec::new();
+    trace.for_each_event(|event| events.push(event)).unwrap();
+    assert_eq!(events.len(), 7);
+    let moved = std::thread::spawn(move || events).join().unwrap();
+    assert!(
+        moved.iter().any(|event| {
+            event.properties.iter().any(|(_, value)| matches!(value, OwnedValue::Integer(_)))
+        })
+    );
+    let stop = trace.stop_handle();
+    let mut seen = 0;
+    trace
+        .for_each_record(|_| {
+            seen += 1;
+            stop.stop();
+        })
+        .unwrap();
+    assert_eq!(seen, 1);
+}
