@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use etw_event::{Keyword, Level, Opcode, PointerSize, Record};
+use etw_event::{Clock, Keyword, Level, Opcode, PointerSize, Record};
 
 use crate::layout::{Layout, Located};
 use crate::message::Message;
 use crate::properties::{Properties, PropertyIndex};
-use crate::{EventSchema, ProviderInfo};
+use crate::{EventSchema, ProviderInfo, Value};
 
 /// A schema with its layout.
 ///
@@ -79,7 +79,7 @@ impl CompiledSchema {
         let pointer = record.pointer_size();
         self.layout.locate(payload, pointer, located);
         if self.layout.depends_on_pointer_size() && record.has_class_guid_in_header() {
-            self.retry(payload, pointer, located);
+            self.retry(payload, pointer, &record.origin().clock, located);
         }
         Properties { compiled: self, payload, located, clock: &record.origin().clock }
     }
@@ -87,10 +87,14 @@ impl CompiledSchema {
     /// Classic events of user mode may hold payloads of the other pointer size: those relogged by a 32-bit program
     /// (Observed: the `*_64_*` files of google-sawbuck). The other size is taken if it, and only it, fits exactly.
     #[inline]
-    fn retry(&self, payload: &[u8], pointer: PointerSize, located: &mut Located) {
-        let exact =
-            |located: &Located| located.error().is_none() && located.consumed_bytes() == payload.len();
-        if exact(located) {
+    fn retry(&self, payload: &[u8], pointer: PointerSize, clock: &Clock, located: &mut Located) {
+        let fits = |located: &Located| {
+            let exact = located.error().is_none() && located.consumed_bytes() == payload.len();
+            // Half a pointer can pass for the start of a string that goes on to the payload's end: it then holds
+            // characters that names do not.
+            exact && (pointer == PointerSize::Eight || !self.has_control_characters(payload, clock, located))
+        };
+        if fits(located) {
             return;
         }
         let other = match pointer {
@@ -98,9 +102,21 @@ impl CompiledSchema {
             PointerSize::Eight => PointerSize::Four,
         };
         self.layout.locate(payload, other, located);
-        if !exact(located) {
+        if !fits(located) {
             self.layout.locate(payload, pointer, located);
         }
+    }
+
+    /// Whether a UTF-16 string among the properties has a control character.
+    fn has_control_characters(&self, payload: &[u8], clock: &Clock, located: &Located) -> bool {
+        let properties = Properties { compiled: self, payload, located, clock };
+        properties.iter().any(|property| match property.value() {
+            Value::Utf16(text) => {
+                let mut units = text.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
+                units.any(|unit| unit < 0x20)
+            }
+            _ => false,
+        })
     }
 
     /// The top-level property of a name, in its exact spelling.
