@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use etw_event::Guid;
+use std::sync::Arc;
+
+use etw_event::{Guid, Origin, Record, Ticks};
 use etw_schema::wpp::{MAX_PROBLEMS, WppReader};
-use etw_schema::{InType, MessageStyle, OutType, PropertyType, Provider};
+use etw_schema::{InType, Located, MessageStyle, OutType, PropertyType, Provider, Providers, Resolver};
 use etw_testkit::data::data_dir;
 use etw_testkit::mutate;
 
@@ -128,4 +130,59 @@ fn damaged_files_are_read_as_far_as_they_go() {
     for cut in [0, 31, 60, 512, 4096, pdb.len() / 2, pdb.len() - 1] {
         let _ = WppReader::default().add_pdb(&pdb[..cut], "cut.pdb");
     }
+}
+
+/// A trace message as `TraceMessage` writes it: sequence number, GUID, time, thread and process, then the arguments.
+fn record_of(guid: &str, number: u16, arguments: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0, 0, 0, 0x90];
+    bytes.extend(number.to_le_bytes());
+    bytes.extend(0xABu16.to_le_bytes());
+    bytes.extend(1u32.to_le_bytes());
+    bytes.extend(guid.parse::<Guid>().unwrap().to_bytes());
+    bytes.extend(77i64.to_le_bytes());
+    bytes.extend([8, 0, 0, 0, 4, 0, 0, 0]);
+    bytes.extend(arguments);
+    let size = (bytes.len() as u16).to_le_bytes();
+    bytes[..2].copy_from_slice(&size);
+    bytes
+}
+
+#[test]
+fn generated_records_become_the_expected_text() {
+    let Some(data) = data_dir() else { return };
+    let mut reader = WppReader::default();
+    let tmf = "wpp/nefarius-Nefarius.Utilities.ETW/0a9ab260-f7e4-311e-a23e-f8ab6856dc72.tmf";
+    reader.add_tmf(&std::fs::read(data.join(tmf)).unwrap(), "Core.tmf");
+    let pdb = "wpp/winsiderss-systeminformer/systeminformer-amd64.pdb";
+    reader.add_pdb(&std::fs::read(data.join(pdb)).unwrap(), "systeminformer-amd64.pdb").unwrap();
+    let mut resolver = Resolver::new();
+    resolver.add_source(Arc::new(Providers::from_iter(reader.finish())));
+    let mut check = |guid, number, arguments: &[&[u8]], expected: &str| {
+        let bytes = record_of(guid, number, &arguments.concat());
+        let origin = Origin::default();
+        let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
+        let schema = resolver.resolve(&record).unwrap();
+        let mut located = Located::new();
+        let event = schema.locate(&record, &mut located);
+        assert!(event.error().is_none() && event.rest().is_empty(), "{expected}");
+        let mut text = String::new();
+        assert!(event.write_message(&mut text));
+        assert_eq!(text, expected);
+    };
+    let core = "0a9ab260-f7e4-311e-a23e-f8ab6856dc72";
+    let pointer = 0xFFFF_8001_2345_6780u64.to_le_bytes();
+    check(core, 36, &[], " [DMF_ModuleDestroy] <-- Exit");
+    check(
+        core,
+        34,
+        &[&pointer, b"Core\0"],
+        " [DMF_ModuleDestroy] --> Entry <DmfObject=0xFFFF800123456780 [Core]",
+    );
+    let name: Vec<u8> = "a.exe".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    check(
+        "282b8ebf-323b-3dae-ad75-6e46f290663c",
+        10,
+        &[&0xFFFF_FFF0u32.to_le_bytes(), &[10, 0], &name, &4711u32.to_le_bytes()],
+        "Skipping user mode stack capture for thread 4294967280 in process a.exe (4711)",
+    );
 }
