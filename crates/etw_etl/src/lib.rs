@@ -34,6 +34,7 @@
 //! ```
 
 mod buffer;
+mod buffer_ref;
 mod buffers;
 mod cswitch;
 mod damage;
@@ -42,15 +43,18 @@ mod file;
 mod log_file_header;
 mod loss;
 mod records;
+mod time_zone;
 mod writer;
 pub mod xpress;
 
 pub use buffer::{BufferFlags, BufferHeader, BufferState, BufferType};
-pub use buffers::{BufferData, BufferRef, Buffers, MAX_BUFFER_BYTES};
+pub use buffer_ref::{BufferData, BufferRef};
+pub use buffers::{Buffers, MAX_BUFFER_BYTES};
 pub use cswitch::{ContextSwitch, ContextSwitches, SwitchedOut};
 pub use damage::{Damage, DamageKind};
 pub use file::{Beginning, EtlFile, OpenError};
-pub use log_file_header::{CivilTime, LogFileHeader, LogFileMode, TimeZone};
+pub use log_file_header::{LogFileHeader, LogFileMode};
 pub use loss::{Loss, loss_of};
 pub use records::{Place, RecordCursor, Records};
+pub use time_zone::{CivilTime, TimeZone};
 pub use writer::{EtlWriter, GroupMasks, HeaderRecords, WriteError, WriterOptions, Written};

@@ -2,22 +2,21 @@
 
 mod error;
 mod options;
+mod packing;
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
 use etw_event::{ClockType, FileTime, HeaderKind, Origin, Record, RecordError, Ticks};
 
-use crate::xpress::Compressor;
 use crate::{BufferFlags, BufferHeader, BufferState, EtlFile, LogFileHeader, LogFileMode};
 
 pub use error::WriteError;
+use packing::Packing;
+
 pub use options::{GroupMasks, HeaderRecords, WriterOptions};
 
 /// The highest processor index that a buffer's header can hold.
 const MAX_PROCESSOR: u16 = 0x07FF;
-
-/// To what the sizes of uncompressed buffers in compressed files are rounded up.
-const COMPRESSED_FILE_UNIT: usize = 512;
 
 /// Writes a trace file: sorts records into one buffer for each processor, and full buffers into the file.
 ///
@@ -126,11 +125,7 @@ impl<W: Write + Seek> EtlWriter<W> {
             logger_id,
             streams: Vec::new(),
             spare: Vec::new(),
-            packing: Packing {
-                buffer_size,
-                compressor: is_compressed.then(Compressor::default),
-                compressed: Vec::new(),
-            },
+            packing: Packing::new(buffer_size, is_compressed),
             first_len,
             at: first_len,
             end: first_len,
@@ -391,37 +386,6 @@ impl<W: Read + Write + Seek> EtlWriter<W> {
         writer.end = writer.at;
         writer.latest = latest;
         Ok(writer)
-    }
-}
-
-/// How the events of a buffer are stored.
-#[derive(Debug)]
-struct Packing {
-    /// Size of the session's buffers.
-    buffer_size: u32,
-    compressor: Option<Compressor>,
-    /// What was compressed last.
-    compressed: Vec<u8>,
-}
-
-impl Packing {
-    /// The bytes to store behind a header, whose size and flags are set to match: compressed if that is smaller.
-    fn pack<'s>(&'s mut self, header: &mut BufferHeader, events: &'s [u8]) -> &'s [u8] {
-        let Some(compressor) = &mut self.compressor else {
-            header.buffer_size = self.buffer_size;
-            return events;
-        };
-        self.compressed.clear();
-        compressor.compress(events, &mut self.compressed);
-        if self.compressed.len() < events.len() {
-            header.buffer_flag = header.buffer_flag.with(BufferFlags::COMPRESSED);
-            header.buffer_size = (BufferHeader::LEN_BYTES + self.compressed.len()) as u32;
-            &self.compressed
-        } else {
-            let size = (BufferHeader::LEN_BYTES + events.len()).next_multiple_of(COMPRESSED_FILE_UNIT);
-            header.buffer_size = (size as u32).min(self.buffer_size);
-            events
-        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use etw_event::{Clock, ClockType, FileTime, HookId, PointerSize, Ticks};
 
-use super::{COMPRESSED_FILE_UNIT, WriteError};
+use super::WriteError;
+use super::packing::COMPRESSED_FILE_UNIT;
 use crate::encode::RecordBuilder;
 use crate::{BufferFlags, BufferHeader, BufferState, BufferType, LogFileHeader, LogFileMode, TimeZone};
 

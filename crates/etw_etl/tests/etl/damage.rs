@@ -233,3 +233,38 @@ fn real_files_with_changes_are_read_to_their_end() {
         }
     }
 }
+
+#[test]
+fn little_does_not_become_much() {
+    let mut bytes = generated(true, 300);
+    let second = EtlFile::open(&bytes).unwrap().buffers().nth(1).unwrap().unwrap().offset as usize;
+    // The log file header allows 64 MiB; the buffer claims as much, with one match that would fill it.
+    bytes[0x68..0x6C].copy_from_slice(&(64u32 << 20).to_le_bytes());
+    bytes[second + 0x30..second + 0x34].copy_from_slice(&(64u32 << 20).to_le_bytes());
+    let stream = [0xFF, 0xFF, 0xFF, 0x7F, b'a', 7, 0, 15, 255, 0, 0, 255, 255, 255, 63];
+    bytes[second + 0x48..second + 0x48 + stream.len()].copy_from_slice(&stream);
+    let file = EtlFile::open(&bytes).unwrap();
+    let buffer = file.buffers().nth(1).unwrap().unwrap();
+    let mut scratch = Vec::new();
+    let data = buffer.data(&mut scratch);
+    assert!(matches!(data.damage.unwrap().kind, DamageKind::EventsEnd { .. }));
+    assert!(data.bytes.len() <= 4096 * buffer.file_bytes().len() + 0x1_0000);
+}
+
+#[test]
+fn files_of_systems_before_vista_are_read_to_their_marks() {
+    let bytes = generated(false, 300);
+    let (all, _) = records_of(&bytes);
+    let mut old = bytes.clone();
+    old[0x6C] = 5;
+    for buffer in old.chunks_exact_mut(0x1000) {
+        // Only size and processor stand where they do now.
+        buffer[0x04..0x28].fill(0xCD);
+        buffer[0x2A..0x48].fill(0xCD);
+    }
+    let (records, damages) = records_of(&old);
+    assert_eq!(damages, 0);
+    assert_eq!(records[1..], all[1..]);
+    let processors: HashSet<u16> = read(&old).records.iter().map(|record| record.processor).collect();
+    assert_eq!(processors, HashSet::from([0, 1]));
+}

@@ -1,0 +1,131 @@
+//! The time zone of the machine that wrote a file (`TIME_ZONE_INFORMATION`).
+
+use etw_event::Fields;
+
+/// `TIME_ZONE_INFORMATION`: the time zone of the machine that wrote a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TimeZone {
+    /// Minutes to add to local time to get UTC.
+    pub bias: i32,
+    /// Name of standard time, filled up with zeros; often a reference to a resource (`@tzres.dll,-112`).
+    pub standard_name: [u16; 32],
+    /// When standard time begins.
+    pub standard_date: CivilTime,
+    /// Minutes to add to `bias` in standard time.
+    pub standard_bias: i32,
+    /// Name of daylight saving time.
+    pub daylight_name: [u16; 32],
+    /// When daylight saving time begins; month 0 if there is none.
+    pub daylight_date: CivilTime,
+    /// Minutes to add to `bias` in daylight saving time.
+    pub daylight_bias: i32,
+}
+
+impl TimeZone {
+    /// Bytes of the structure.
+    pub const LEN_BYTES: usize = 0xAC;
+
+    /// The time zone at the start of `bytes`; `None` if they are too few.
+    pub fn parse(bytes: &[u8]) -> Option<TimeZone> {
+        let bytes = bytes.get(..Self::LEN_BYTES)?;
+        let name = |offset: usize| {
+            let mut name = [0; 32];
+            for (index, unit) in name.iter_mut().enumerate() {
+                *unit = bytes.u16_at(offset + 2 * index).unwrap_or(0);
+            }
+            name
+        };
+        Some(TimeZone {
+            bias: bytes.u32_at(0)? as i32,
+            standard_name: name(0x04),
+            standard_date: CivilTime::parse(bytes, 0x44)?,
+            standard_bias: bytes.u32_at(0x54)? as i32,
+            daylight_name: name(0x58),
+            daylight_date: CivilTime::parse(bytes, 0x98)?,
+            daylight_bias: bytes.u32_at(0xA8)? as i32,
+        })
+    }
+
+    /// The bytes of the structure.
+    pub fn to_bytes(&self) -> [u8; Self::LEN_BYTES] {
+        let mut bytes = [0; Self::LEN_BYTES];
+        bytes[..4].copy_from_slice(&self.bias.to_le_bytes());
+        bytes[0x54..0x58].copy_from_slice(&self.standard_bias.to_le_bytes());
+        bytes[0xA8..].copy_from_slice(&self.daylight_bias.to_le_bytes());
+        let mut put_units = |offset: usize, units: &[u16]| {
+            for (index, unit) in units.iter().enumerate() {
+                bytes[offset + 2 * index..offset + 2 * index + 2].copy_from_slice(&unit.to_le_bytes());
+            }
+        };
+        put_units(0x04, &self.standard_name);
+        put_units(0x44, &self.standard_date.units());
+        put_units(0x58, &self.daylight_name);
+        put_units(0x98, &self.daylight_date.units());
+        bytes
+    }
+
+    /// The name of standard time as text.
+    pub fn standard_name_text(&self) -> String {
+        name_text(&self.standard_name)
+    }
+
+    /// The name of daylight saving time as text.
+    pub fn daylight_name_text(&self) -> String {
+        name_text(&self.daylight_name)
+    }
+}
+
+fn name_text(name: &[u16; 32]) -> String {
+    let len = name.iter().position(|unit| *unit == 0).unwrap_or(name.len());
+    String::from_utf16_lossy(&name[..len])
+}
+
+/// `SYSTEMTIME`; in a time zone a rule: `day` counts the weeks of the month (5 is the last) if `year` is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CivilTime {
+    /// Year.
+    pub year: u16,
+    /// Month, 1 to 12.
+    pub month: u16,
+    /// Day of the week, Sunday is 0.
+    pub day_of_week: u16,
+    /// Day of the month, or week of the month.
+    pub day: u16,
+    /// Hour.
+    pub hour: u16,
+    /// Minute.
+    pub minute: u16,
+    /// Second.
+    pub second: u16,
+    /// Milliseconds.
+    pub milliseconds: u16,
+}
+
+impl CivilTime {
+    fn parse(bytes: &[u8], offset: usize) -> Option<CivilTime> {
+        let unit = |index: usize| bytes.u16_at(offset + 2 * index);
+        Some(CivilTime {
+            year: unit(0)?,
+            month: unit(1)?,
+            day_of_week: unit(2)?,
+            day: unit(3)?,
+            hour: unit(4)?,
+            minute: unit(5)?,
+            second: unit(6)?,
+            milliseconds: unit(7)?,
+        })
+    }
+
+    const fn units(&self) -> [u16; 8] {
+        [
+            self.year,
+            self.month,
+            self.day_of_week,
+            self.day,
+            self.hour,
+            self.minute,
+            self.second,
+            self.milliseconds,
+        ]
+    }
+}

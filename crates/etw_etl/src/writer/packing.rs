@@ -1,0 +1,43 @@
+//! How the events of a buffer are stored: as they are, or compressed.
+
+use crate::xpress::Compressor;
+use crate::{BufferFlags, BufferHeader};
+
+/// To what the sizes of uncompressed buffers in compressed files are rounded up.
+pub(super) const COMPRESSED_FILE_UNIT: usize = 512;
+
+/// How the events of a buffer are stored.
+#[derive(Debug)]
+pub(super) struct Packing {
+    /// Size of the session's buffers.
+    buffer_size: u32,
+    compressor: Option<Compressor>,
+    /// What was compressed last.
+    compressed: Vec<u8>,
+}
+
+impl Packing {
+    pub(super) fn new(buffer_size: u32, is_compressed: bool) -> Packing {
+        let compressor = is_compressed.then(Compressor::default);
+        Packing { buffer_size, compressor, compressed: Vec::new() }
+    }
+
+    /// The bytes to store behind a header, whose size and flags are set to match: compressed if that is smaller.
+    pub(super) fn pack<'s>(&'s mut self, header: &mut BufferHeader, events: &'s [u8]) -> &'s [u8] {
+        let Some(compressor) = &mut self.compressor else {
+            header.buffer_size = self.buffer_size;
+            return events;
+        };
+        self.compressed.clear();
+        compressor.compress(events, &mut self.compressed);
+        if self.compressed.len() < events.len() {
+            header.buffer_flag = header.buffer_flag.with(BufferFlags::COMPRESSED);
+            header.buffer_size = (BufferHeader::LEN_BYTES + self.compressed.len()) as u32;
+            &self.compressed
+        } else {
+            let size = (BufferHeader::LEN_BYTES + events.len()).next_multiple_of(COMPRESSED_FILE_UNIT);
+            header.buffer_size = (size as u32).min(self.buffer_size);
+            events
+        }
+    }
+}
