@@ -318,7 +318,7 @@ impl Run<'_> {
     fn varying_elements(&mut self, part: Part, count: Elements, at: usize) -> Result<Slot, Misfit> {
         let (count, start) = self.count(count, at)?;
         let available = self.payload.len() - start;
-        self.limit(count, part.min_bytes(), 1, 1, start)?;
+        self.limit(count, part.min_bytes(), 1, 1, (at, start))?;
         let child = match count {
             Some(count) => self.located.take(count as usize),
             None => self.located.used as usize,
@@ -349,20 +349,21 @@ impl Run<'_> {
         })
     }
 
-    /// Refuses counts that the rest of the payload cannot hold, before room is made for them.
+    /// Refuses counts that the rest of the payload cannot hold, before room is made for them. The array begins at
+    /// `at`, its elements at `start`.
     fn limit(
         &self,
         count: Option<u64>,
         min: u32,
         slots: u32,
         values: u32,
-        start: usize,
+        (at, start): (usize, usize),
     ) -> Result<(), Misfit> {
         let Some(count) = count else { return Ok(()) };
         let available = (self.payload.len() - start) as u64;
         let bytes = count.saturating_mul(min.into());
         if bytes > available {
-            return Err(Misfit::Needs(bytes));
+            return Err(Misfit::Needs(bytes.saturating_add((start - at) as u64)));
         }
         let room = self.max_values().saturating_sub(self.located.used.into());
         if count.saturating_mul(slots.max(values).into()) > room {
@@ -381,7 +382,7 @@ impl Run<'_> {
         let plan = self.plan;
         let frame = plan.frame(frame);
         let Some(count) = count else {
-            if let Err(misfit) = self.limit(Some(1), 0, frame.slots.into(), 1, at) {
+            if let Err(misfit) = self.limit(Some(1), 0, frame.slots.into(), 1, (at, at)) {
                 return Ok(Err(misfit));
             }
             let child = self.located.take(frame.slots.into());
@@ -393,7 +394,7 @@ impl Run<'_> {
             Err(misfit) => return Ok(Err(misfit)),
         };
         let stride = usize::from(frame.slots) + 1;
-        if let Err(misfit) = self.limit(count, frame.min, stride as u32, frame.values, start) {
+        if let Err(misfit) = self.limit(count, frame.min, stride as u32, frame.values, (at, start)) {
             return Ok(Err(misfit));
         }
         // Slots of all instances lie together, before what their own structs and arrays take. Up to the end there is

@@ -8,6 +8,8 @@ mod compile;
 mod format;
 mod locate;
 mod scan;
+#[cfg(test)]
+mod tests;
 
 use etw_event::PointerSize;
 
