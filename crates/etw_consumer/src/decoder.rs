@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use etw_etl::EtlFile;
 use etw_event::{ExtendedType, Origin, Record, Ticks, classes};
-use etw_schema::event_source::{EventSourceManifests, is_manifest_chunk};
+use etw_schema::event_source::is_manifest_chunk;
 use etw_schema::{CompiledSchema, Located, Resolver, Undecoded};
 
 use crate::{ProcessTable, unordered};
@@ -64,7 +64,6 @@ impl Decoder {
             return;
         }
         let bytes_found = AtomicUsize::new(0);
-        let mut manifests = EventSourceManifests::new();
         for (file, source) in files.iter().zip(0..) {
             let states = unordered::for_each(file, source, Vec::new, |found, record, place| {
                 if concerns(record) {
@@ -79,7 +78,8 @@ impl Decoder {
             found.sort_by_key(|found| found.place);
             for found in &found {
                 if let Ok(record) = Record::parse(&found.bytes, &found.origin, found.time) {
-                    self.take_schema(&record, &mut manifests);
+                    // A blob that is broken leaves its event without a schema; the event then says so itself.
+                    let _ = self.resolver.observe(&record);
                 }
             }
             found.sort_by_key(|found| found.time);
@@ -89,18 +89,6 @@ impl Decoder {
                     self.processes.add(&record, &mut self.resolver, &mut located);
                 }
             }
-        }
-    }
-
-    fn take_schema(&mut self, record: &Record<'_>, manifests: &mut EventSourceManifests) {
-        // A blob that is broken leaves its event without a schema; the event then says so itself.
-        if let Ok(true) = self.resolver.observe(record) {
-            return;
-        }
-        if let Some(manifest) = manifests.add(record)
-            && let Some(provider) = manifest.provider
-        {
-            self.resolver.add_trace_provider(provider);
         }
     }
 }
