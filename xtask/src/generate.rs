@@ -11,7 +11,7 @@ use etw_testkit::traces::{self, Kind, Recipe};
 /// Options of `generate`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// What the trace holds: mixed, compressed, switches, headers, messages, system-time, cpu-cycles, circular, losses
+    /// What the trace holds: mixed, compressed, switches, headers, errors, messages, system-time, cpu-cycles, circular, losses
     /// or unclosed.
     #[arg(long, default_value = "mixed")]
     kind: String,

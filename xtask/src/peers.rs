@@ -18,7 +18,9 @@ const EVENTS: u64 = 3000;
 /// What is left out, and why: limits of the peers.
 const LIMITS: &[(Peer, Kind, &str)] = &[
     (Peer::EtlParser, Kind::Compressed, "it knows no compressed buffers"),
-    (Peer::EtlParser, Kind::Headers, "it knows neither INSTANCE nor ERROR records"),
+    (Peer::EtlParser, Kind::Headers, "it knows no INSTANCE records"),
+    (Peer::EtlParser, Kind::Errors, "it knows no ERROR records"),
+    (Peer::Dissect, Kind::Errors, "it counts ERROR records, but does not read their headers"),
     (Peer::EtlParser, Kind::Messages, "it knows one form of messages only, without time and sequence number"),
     (Peer::Dissect, Kind::Unclosed, "it trusts the number of buffers, which an unclosed file does not have"),
 ];

@@ -21,8 +21,10 @@ pub enum Kind {
     Compressed,
     /// Context switches, the smallest of the frequent kernel events.
     Switches,
-    /// Headers that no real file at hand has: COMPACT, PERFINFO32, INSTANCE, ERROR; and FULL.
+    /// Headers that no real file at hand has: COMPACT, PERFINFO32, INSTANCE; and FULL.
     Headers,
+    /// ERROR records, another header that no real file at hand has.
+    Errors,
     /// WPP messages.
     Messages,
     /// As `Mixed`, with the system time as clock.
@@ -44,6 +46,7 @@ impl Kind {
         ("compressed", Kind::Compressed),
         ("switches", Kind::Switches),
         ("headers", Kind::Headers),
+        ("errors", Kind::Errors),
         ("messages", Kind::Messages),
         ("system-time", Kind::SystemTime),
         ("cpu-cycles", Kind::CpuCycles),
@@ -201,6 +204,11 @@ fn templates(kind: Kind) -> Result<Vec<Template>, WriteError> {
             return Ok(templates);
         }
         Kind::Headers => headers(),
+        Kind::Errors => {
+            let error =
+                RecordBuilder::error(Guid::from_provider_name(PROVIDER_NAME), &EventDescriptor::default());
+            vec![(error.process(4711, 5150).payload(b"error"), 0x10)]
+        }
         _ => {
             // The RPC call is left out: its schema is not built in.
             let references =
@@ -237,7 +245,6 @@ fn headers() -> Vec<(RecordBuilder, usize)> {
         all.push((process(RecordBuilder::full(size, class, &descriptor)), 0x10));
         all.push((process(RecordBuilder::instance(size, class, &descriptor, instance)), 0x10));
     }
-    all.push((RecordBuilder::error(class, &descriptor).process(4711, 5150).payload(b"error"), 0x10));
     all
 }
 
