@@ -295,3 +295,129 @@ fn raw_string(blob: &[u8], offset: u32) -> Option<(String, usize)> {
     text::write_utf16(&mut text, bytes);
     Some((text, bytes.len()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A blob under construction: strings go behind what is fixed.
+    struct Blob {
+        bytes: Vec<u8>,
+    }
+
+    impl Blob {
+        fn put(&mut self, offset: usize, bytes: &[u8]) {
+            self.bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
+        }
+
+        fn string(&mut self, offset: usize, text: &str) {
+            let at = self.bytes.len() as u32;
+            self.put(offset, &at.to_le_bytes());
+            self.bytes.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+        }
+    }
+
+    /// Event 7 version 2 of a provider: a mapped integer, an array counted by it, and a struct of one string.
+    fn event() -> Vec<u8> {
+        let mut blob = Blob { bytes: vec![0; HEADER + 4 * 24] };
+        blob.put(0, &[5; 16]);
+        blob.put(0x20, &[7, 0, 2, 16, 4, 1, 3, 0, 0x11]);
+        blob.string(0x34, "Provider ");
+        blob.string(0x38, "win:Informational ");
+        blob.string(0x3C, "Provider/Operational");
+        blob.string(0x40, "KeyA \0KeyB \0");
+        blob.string(0x44, "Task ");
+        blob.string(0x4C, "Says %1 ");
+        blob.put(0x64, &[4]);
+        blob.put(0x68, &[3]);
+        let entries: [(u32, [u16; 2], u16, u16); 4] =
+            [(0, [8, 0], 1, 0), (4, [6, 22], 0, 0), (1, [3, 1], 1, 0), (2, [2, 0], 1, 0)];
+        for (index, (flags, types, count, length)) in entries.into_iter().enumerate() {
+            let at = HEADER + 24 * index;
+            blob.put(at, &flags.to_le_bytes());
+            blob.string(at + 4, ["kind", "ports", "inner", "text"][index]);
+            blob.put(at + 8, &types[0].to_le_bytes());
+            blob.put(at + 10, &types[1].to_le_bytes());
+            blob.put(at + 16, &count.to_le_bytes());
+            blob.put(at + 18, &length.to_le_bytes());
+        }
+        blob.string(HEADER + 12, "Kinds");
+        blob.bytes
+    }
+
+    fn map(flag: u8) -> Vec<u8> {
+        let mut blob = Blob { bytes: vec![0; 0x10 + 16] };
+        blob.string(0, "Kinds");
+        blob.put(4, &[flag]);
+        blob.put(8, &[2]);
+        blob.string(0x10, "static ");
+        blob.put(0x14, &[1]);
+        blob.string(0x18, "dynamic ");
+        blob.put(0x1C, &[2]);
+        blob.bytes
+    }
+
+    #[test]
+    fn a_blob_becomes_a_schema_and_maps_may_come_later() {
+        let guid = Guid::from_bytes([5; 16]);
+        let mut metadata = EventMetadata::default();
+        assert_eq!(metadata.add_event(&event()), Ok(Some(guid)));
+        assert_eq!(metadata.add_event(&event()), Ok(None), "known already");
+        let schema = metadata.event(&guid, 7, 2).unwrap();
+        assert_eq!(metadata.event(&guid, 7, 1), None);
+        assert_eq!((&*schema.provider.name, schema.top_level), ("Provider", 3));
+        assert_eq!(schema.level_name.as_deref(), Some("win:Informational"));
+        assert_eq!(schema.channel_name.as_deref(), Some("Provider/Operational"));
+        assert_eq!((schema.task_name.as_deref(), schema.opcode_name.as_deref()), (Some("Task"), None));
+        let keywords: Vec<&str> = schema.keyword_names.iter().map(|name| &**name).collect();
+        assert_eq!(
+            (keywords.as_slice(), schema.message.as_deref()),
+            (["KeyA", "KeyB"].as_slice(), Some("Says %1"))
+        );
+        let descriptor = schema.descriptor;
+        assert_eq!((descriptor.channel, descriptor.level, descriptor.task), (16, Level(4), 3));
+        let kind = |schema: &EventSchema, index: usize| schema.properties[index].kind.clone();
+        let plain = |in_type, out_type| PropertyType::Value { in_type, out_type, map: None };
+        assert_eq!(kind(&schema, 0), plain(InType::UINT32, OutType::NULL));
+        assert_eq!(kind(&schema, 1), plain(InType::UINT16, OutType::PORT));
+        assert_eq!(schema.properties[1].count, Count::Property(0));
+        assert_eq!(kind(&schema, 2), PropertyType::Struct { first: 3, members: 1 });
+        assert_eq!(schema.properties[3].length, Length::Property(0));
+        let payload = [&[5; 16][..], &map(1)].concat();
+        assert_eq!(metadata.add_map(&payload), Ok(Some(guid)));
+        assert_eq!(metadata.add_map(&payload), Ok(None));
+        let schema = metadata.event(&guid, 7, 2).unwrap();
+        let PropertyType::Value { map: Some(map), .. } = kind(&schema, 0) else { panic!("no map") };
+        let entries: Vec<(u64, &str)> = map.entries.iter().map(|entry| (entry.value, &*entry.text)).collect();
+        assert_eq!((map.kind, entries), (MapKind::Value, vec![(1, "static"), (2, "dynamic")]));
+    }
+
+    #[test]
+    fn kinds_of_maps() {
+        for (flag, kind) in
+            [(1, MapKind::Value), (2, MapKind::Bits), (8, MapKind::Value), (0x10, MapKind::BitPositions)]
+        {
+            assert_eq!(parse_map(&map(flag)).unwrap().kind, kind, "{flag}");
+        }
+    }
+
+    #[test]
+    fn broken_blobs_give_what_fits() {
+        let (event, map) = (event(), map(2));
+        for len in 0..event.len() {
+            assert_eq!(parse_event(&event[..len], &HashMap::new()).is_ok(), len >= HEADER);
+        }
+        for len in 0..map.len() {
+            assert_eq!(parse_map(&map[..len]).is_ok(), len >= 0x10);
+        }
+        // Every byte of the fixed parts set to the extremes, so that every offset and count is wrong in turn.
+        for at in 0..HEADER + 4 * 24 {
+            for byte in [0, 1, 0x7F, 0xFF] {
+                let mut broken = event.clone();
+                broken[at] = byte;
+                let schema = parse_event(&broken, &HashMap::new()).unwrap();
+                let _ = crate::CompiledSchema::new(Arc::new(schema));
+            }
+        }
+    }
+}

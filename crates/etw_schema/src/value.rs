@@ -423,3 +423,64 @@ pub(crate) fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get<'a, T: FromValue<'a>>(value: Value<'a>) -> Option<T> {
+        T::from_value(value)
+    }
+
+    #[test]
+    fn integers_convert_when_the_value_fits() {
+        assert_eq!(get::<u8>(Value::U64(255)), Some(255));
+        assert_eq!(get::<u8>(Value::U64(256)), None);
+        assert_eq!(get::<u32>(Value::I32(-1)), None);
+        assert_eq!(get::<i8>(Value::I64(-128)), Some(-128));
+        assert_eq!(get::<i64>(Value::U64(u64::MAX)), None);
+        assert_eq!(get::<u64>(Value::Pointer(5, PointerSize::Four)), Some(5));
+        assert_eq!(get::<u16>(Value::Char16(65)), Some(65));
+        assert_eq!(get::<u32>(Value::Bool(true)), Some(1));
+        assert_eq!(get::<i64>(Value::FileTime(FileTime(7))), Some(7));
+        assert_eq!(get::<u32>(Value::F64(1.0)), None);
+        assert_eq!(get::<u32>(Value::Ansi(b"1")), None);
+    }
+
+    #[test]
+    fn other_types_convert_from_their_own_kind() {
+        assert_eq!(get::<bool>(Value::Bool(true)), Some(true));
+        assert_eq!(get::<bool>(Value::U32(1)), None);
+        assert_eq!(get::<f64>(Value::F32(1.5)), Some(1.5));
+        assert_eq!(get::<f32>(Value::F64(1.5)), None);
+        assert_eq!(get::<String>(Value::Utf16(b"a\0b\0")).as_deref(), Some("ab"));
+        assert_eq!(get::<String>(Value::Char8(b'x')).as_deref(), Some("x"));
+        assert_eq!(get::<String>(Value::U32(1)), None);
+        assert!(matches!(get::<Cow<'_, str>>(Value::Ansi(b"plain")), Some(Cow::Borrowed("plain"))));
+        assert_eq!(get::<Cow<'_, str>>(Value::Ansi(b"\xE9")).as_deref(), Some("é"));
+        assert_eq!(get::<&[u8]>(Value::Binary(&[1, 2])), Some(&[1, 2][..]));
+        assert_eq!(get::<Vec<u8>>(Value::Binary(&[1, 2])), Some(vec![1, 2]));
+        assert_eq!(get::<Option<u8>>(Value::Null), Some(None));
+        assert_eq!(get::<Option<u8>>(Value::U8(3)), Some(Some(3)));
+        assert_eq!(get::<Option<u8>>(Value::U32(300)), None);
+        let address = IpAddr::from([10, 0, 0, 1]);
+        assert_eq!(get::<IpAddr>(Value::Ipv4(Ipv4Addr::new(10, 0, 0, 1))), Some(address));
+        let socket = get::<SocketAddr>(Value::SocketAddress(&[2, 0, 0, 80, 10, 0, 0, 1]));
+        assert_eq!(socket, Some(SocketAddr::new(address, 80)));
+        assert_eq!(get::<SocketAddr>(Value::SocketAddress(&[2, 0, 0, 80, 10])), None);
+        let time = SystemTime {
+            year: 1970,
+            month: 1,
+            day_of_week: 4,
+            day: 1,
+            hour: 0,
+            minute: 0,
+            second: 0,
+            millisecond: 0,
+        };
+        assert_eq!(get::<FileTime>(Value::SystemTime(time)), Some(FileTime::UNIX_EPOCH));
+        assert_eq!(get::<FileTime>(Value::SystemTime(SystemTime { month: 13, ..time })), None);
+        assert_eq!(get::<FileTime>(Value::RawTime(Ticks(9), FileTime(7))), Some(FileTime(7)));
+        assert_eq!(get::<Ticks>(Value::RawTime(Ticks(9), FileTime(7))), Some(Ticks(9)));
+    }
+}
