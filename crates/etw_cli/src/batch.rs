@@ -86,12 +86,10 @@ pub(crate) trait Work: Send {
     fn work(&mut self, batch: &Batch) -> Self::Output;
 }
 
-/// Runs `trace` through workers; `take` gets their output in time order and may end it all. `select` looks at every
-/// record in time order before anything else, and says whether to keep it.
+/// Runs what `trace` delivers through workers; `take` gets their output in time order and may end it all.
 pub(crate) fn run<W: Work>(
     trace: &mut Trace,
     workers: &mut [W],
-    select: impl FnMut(&Record<'_>) -> bool + Send,
     mut take: impl FnMut(W::Output) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let ahead = 2 * workers.len() + 1;
@@ -117,7 +115,7 @@ pub(crate) fn run<W: Work>(
         }
         let merge = std::thread::Builder::new()
             .name("merge".into())
-            .spawn_scoped(scope, move || merge(trace, select, &work_in, &order_in, spare))?;
+            .spawn_scoped(scope, move || merge(trace, &work_in, &order_in, spare))?;
         let mut result = Ok(());
         for place in &order_out {
             let Ok(output) = place.recv() else { break };
@@ -139,7 +137,6 @@ pub(crate) fn run<W: Work>(
 
 fn merge<O>(
     trace: &mut Trace,
-    mut select: impl FnMut(&Record<'_>) -> bool,
     work: &SyncSender<(Batch, SyncSender<O>)>,
     order: &SyncSender<Receiver<O>>,
     spare: &Mutex<Vec<Batch>>,
@@ -154,9 +151,6 @@ fn merge<O>(
     // The first events are shown at once, without waiting for a whole batch.
     let mut handed_over = false;
     trace.for_each_record(|record| {
-        if !select(record) {
-            return ControlFlow::Continue(());
-        }
         batch.push(record);
         let enough = batch.is_full() || (!handed_over && batch.places.len() >= 64);
         if enough {

@@ -1,63 +1,53 @@
 //! Traces made ready for reading: opened, their schemas learned, the filters compiled.
 
 use std::io::Write;
+use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use openetw::etl::EtlFile;
+use anyhow::{Error, Result};
 use openetw::export::Source;
 use openetw::schema::Resolver;
-use openetw::{Input, InputLimits, TimePoint, Trace};
+use openetw::{EventFilter, InputLimits, ProcessTable, ProviderKey, ProviderSpec, Trace};
 
 use crate::args::{FilterArgs, InputArgs};
 use crate::schemas::Schemas;
-use crate::selection::Selection;
-use crate::{UsageError, output, survey};
+use crate::{UsageError, machine};
 
 /// Damage that is listed on standard error; the rest is counted.
 const MAX_WARNINGS: usize = 10;
 
 /// Traces that are ready to be read.
 pub(crate) struct Opened {
+    /// Delivers what the filters let pass.
     pub(crate) trace: Trace,
     pub(crate) sources: Vec<Source>,
     /// Knows what the traces say of schemas themselves.
     pub(crate) resolver: Resolver,
-    pub(crate) selection: Selection,
+    pub(crate) processes: Arc<ProcessTable>,
 }
 
 impl Opened {
-    /// Opens the files and reads what they hold of schemas.
-    pub(crate) fn open(args: &InputArgs, filter: &FilterArgs, schemas: &Schemas) -> Result<Opened> {
-        let mut resolver = schemas.resolver();
-        let mut sources = Vec::new();
-        let mut problems = Vec::new();
-        let mut builder = Trace::builder();
-        for path in &args.files {
-            builder = builder.file(path);
-            for input in Input::open(path, &InputLimits::default())? {
-                let file = EtlFile::open(input.bytes()).with_context(|| input.name().to_owned())?;
-                let machine = survey::learn(&file, &mut resolver, &mut problems);
-                sources.push(Source {
-                    computer: machine.computer,
-                    timer_resolution: file.header().timer_resolution,
-                });
-            }
-        }
-        for problem in problems {
-            output::warn(&problem);
-        }
-        let time = |text: &Option<String>| -> Result<Option<TimePoint>> {
-            text.as_deref()
-                .map(|text| text.parse().map_err(|error| anyhow::Error::new(UsageError(format!("{error}")))))
-                .transpose()
-        };
-        if let Some(from) = time(&filter.from)? {
-            builder = builder.from(from);
-        }
-        if let Some(to) = time(&filter.to)? {
-            builder = builder.to(to);
-        }
-        Ok(Opened { trace: builder.open()?, sources, resolver, selection: Selection::new(filter)? })
+    /// Opens the files and reads what they hold of schemas and processes.
+    pub(crate) fn open(
+        args: &InputArgs,
+        filter: &FilterArgs,
+        limit: Option<u64>,
+        schemas: &Schemas,
+    ) -> Result<Opened> {
+        let mut filter = compile(filter, schemas)?;
+        filter.limit = limit;
+        let files = args.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
+        let mut trace =
+            files.filter(&filter).schemas(&schemas.sources()).limits(InputLimits::default()).open()?;
+        let processes = Arc::new(trace.processes()?.clone());
+        let resolver = trace.resolver().clone();
+        let computers = machine::computers(&args.files, &resolver);
+        let sources = trace
+            .headers()
+            .iter()
+            .zip(computers)
+            .map(|(header, computer)| Source { computer, timer_resolution: header.timer_resolution });
+        let sources = sources.collect();
+        Ok(Opened { trace, sources, resolver, processes })
     }
 
     /// Says on standard error what could not be read.
@@ -87,4 +77,45 @@ impl Opened {
             );
         }
     }
+}
+
+/// The filters of the command line; what is wrong with them is wrong usage.
+fn compile(args: &FilterArgs, schemas: &Schemas) -> Result<EventFilter> {
+    fn usage(error: impl std::fmt::Display) -> Error {
+        Error::new(UsageError(error.to_string()))
+    }
+    let mut filter = EventFilter {
+        process_ids: args.pid.clone(),
+        thread_ids: args.tid.clone(),
+        processes: args.process.clone(),
+        from: args.from.as_deref().map(str::parse).transpose().map_err(usage)?,
+        to: args.to.as_deref().map(str::parse).transpose().map_err(usage)?,
+        ..EventFilter::default()
+    };
+    for text in &args.provider {
+        let mut spec: ProviderSpec = text.parse().map_err(usage)?;
+        if !spec.any.names.is_empty() || !spec.all.names.is_empty() {
+            let name = match &spec.provider {
+                ProviderKey::Guid(guid) => guid.to_string(),
+                ProviderKey::Name(name) => name.to_string(),
+            };
+            let known = schemas.find(&name)?;
+            let keywords = || known.iter().flat_map(|provider| &provider.info.keywords);
+            let lookup = |wanted: &str| {
+                keywords()
+                    .find(|keyword| keyword.name.eq_ignore_ascii_case(wanted))
+                    .map(|keyword| keyword.mask)
+            };
+            let names = || keywords().map(|keyword| keyword.name.to_string()).collect();
+            spec.resolve_keywords(lookup, names).map_err(usage)?;
+        }
+        filter.providers.push(spec);
+    }
+    if !args.event.is_empty() {
+        filter = filter.ids(&args.event.join(",")).map_err(usage)?;
+    }
+    for text in &args.condition {
+        filter = filter.expression(text).map_err(usage)?;
+    }
+    Ok(filter)
 }

@@ -4,10 +4,10 @@ mod args;
 mod batch;
 mod commands;
 mod input;
+mod machine;
 mod output;
 mod progress;
 mod schemas;
-mod selection;
 mod survey;
 
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         // Who reads the other end of a pipe (`| head`) has seen enough.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("etw: {error:#}");
+            output::report(&error);
             ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
         }
     }

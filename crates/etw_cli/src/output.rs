@@ -43,3 +43,18 @@ pub(crate) fn threads(asked: usize) -> usize {
         asked => asked.min(256),
     }
 }
+
+/// Prints an error on standard error, in one line.
+pub(crate) fn report(error: &anyhow::Error) {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        // Some errors say what caused them themselves.
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    eprintln!("etw: {}", text.replace('\n', " "));
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use openetw::schema::store::Store;
-use openetw::schema::{Provider, Providers, Resolver, SchemaSource, builtin};
+use openetw::schema::{Provider, Providers, SchemaSource, builtin};
 use openetw::{Guid, SchemaFiles};
 
 use crate::args::{SchemaArgs, StoreArgs};
@@ -47,14 +47,14 @@ impl Schemas {
         Ok(Schemas { files, store })
     }
 
-    /// A resolver that asks these after what events and traces carry.
-    pub(crate) fn resolver(&self) -> Resolver {
-        let mut resolver = Resolver::new();
-        resolver.add_source(self.files.clone());
+    /// These, to be asked after what events and traces carry.
+    pub(crate) fn sources(&self) -> openetw::Schemas {
+        let mut sources = openetw::Schemas::new();
+        sources.add(self.files.clone());
         if let Some(store) = &self.store {
-            resolver.add_source(store.clone());
+            sources.add(store.clone());
         }
-        resolver
+        sources
     }
 
     /// Every provider that is known, by name.

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use openetw::etl::{BufferRef, BufferType, Damage, EtlFile, Loss, Records, loss_of};
 use openetw::schema::{CompiledSchema, Located, Observed, Resolver};
-use openetw::{EventDescriptor, FileTime, Guid, HeaderKind, Record, Ticks, classes};
+use openetw::{EventDescriptor, FileTime, Guid, HeaderKind, Record, Ticks};
 
 use openetw::export::Names;
+
+use crate::machine::Machine;
 
 /// Damage that is listed; more is only counted.
 const MAX_DAMAGE: usize = 10_000;
@@ -42,14 +44,6 @@ pub(crate) struct Survey {
     pub(crate) schema_problems: Vec<String>,
 }
 
-/// What the trace says of the machine in events of its own.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Machine {
-    pub(crate) computer: Option<String>,
-    pub(crate) domain: Option<String>,
-    pub(crate) memory_mb: Option<u64>,
-}
-
 /// The events of one kind.
 #[derive(Debug, Clone)]
 pub(crate) struct EventCount {
@@ -76,10 +70,9 @@ struct Kind {
     schema: usize,
 }
 
-/// Has the resolver learn what the file itself says of schemas, and finds what it says of the machine. Everything
-/// else waits for this, since a trace may hold its schemas at its end.
-pub(crate) fn learn(file: &EtlFile<'_>, resolver: &mut Resolver, problems: &mut Vec<String>) -> Machine {
-    let mut machine = Machine::default();
+/// Has the resolver learn what the file itself says of schemas. Everything else waits for this, since a trace may hold
+/// its schemas at its end.
+pub(crate) fn learn(file: &EtlFile<'_>, resolver: &mut Resolver, problems: &mut Vec<String>) {
     let mut scratch = Vec::new();
     for buffer in file.buffers().filter_map(Result::ok).filter(holds_records) {
         let data = buffer.data(&mut scratch);
@@ -94,12 +87,6 @@ pub(crate) fn learn(file: &EtlFile<'_>, resolver: &mut Resolver, problems: &mut 
                 Ok(_) => {}
                 Err(error) => problems.push(format!("event metadata: {error}")),
             }
-            if machine.computer.is_none()
-                && record.provider_id() == classes::SYSTEM_CONFIG
-                && record.descriptor().opcode.0 == 10
-            {
-                machine = machine_of(&record, resolver);
-            }
         }
     }
     problems.extend(resolver.incomplete_manifests().iter().map(|manifest| {
@@ -108,20 +95,6 @@ pub(crate) fn learn(file: &EtlFile<'_>, resolver: &mut Resolver, problems: &mut 
             manifest.guid, manifest.process, manifest.chunks, manifest.of
         )
     }));
-    machine
-}
-
-/// What the kernel's SystemConfig/CPU event tells.
-fn machine_of(record: &Record<'_>, resolver: &mut Resolver) -> Machine {
-    let mut located = Located::new();
-    let Ok(schema) = resolver.resolve(record) else { return Machine::default() };
-    let properties = schema.locate(record, &mut located);
-    let text = |name: &str| properties.try_get::<String>(name).filter(|text| !text.is_empty());
-    Machine {
-        computer: text("ComputerName"),
-        domain: text("DomainName"),
-        memory_mb: properties.try_get("MemSize"),
-    }
 }
 
 /// Counts what the file holds, on as many threads as asked for. `progress` is told of the bytes that are done.

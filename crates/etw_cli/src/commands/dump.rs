@@ -3,8 +3,10 @@
 use std::fmt;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use anyhow::Result;
+use openetw::ProcessTable;
 use openetw::export::{CsvWriter, Event, FieldSelection, JsonWriter, Options, TextWriter, XmlWriter, xml};
 use openetw::schema::{Located, Resolver};
 
@@ -13,12 +15,11 @@ use crate::batch::{self, Batch, Work};
 use crate::input::Opened;
 use crate::output;
 use crate::schemas::Schemas;
-use crate::selection::Selection;
 
 /// Runs the command.
 pub(crate) fn run(args: &DumpArgs) -> Result<()> {
     let schemas = Schemas::load(&args.input.schemas)?;
-    let mut opened = Opened::open(&args.input, &args.filter, &schemas)?;
+    let mut opened = Opened::open(&args.input, &args.filter, args.limit, &schemas)?;
     let options = Options {
         sources: opened.sources.clone(),
         raw_time: args.raw_time,
@@ -39,40 +40,23 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
         DumpFormat::Text | DumpFormat::Json => {}
     }
     out.write_all(&frame)?;
-    let limited = args.limit.is_some();
     let mut workers: Vec<_> = (0..output::threads(args.input.threads))
         .map(|_| Formatter {
             resolver: opened.resolver.clone(),
             located: Located::new(),
             writer: Writer::new(args.format, &options),
-            selection: opened.selection.clone(),
-            limited,
+            processes: opened.processes.clone(),
         })
         .collect();
-    let mut left = args.limit.unwrap_or(u64::MAX);
     // A person at a terminal sees each batch when it is done.
     let live = args.output.is_none() && std::io::stdout().is_terminal();
-    let Opened { trace, selection, .. } = &mut opened;
-    if left > 0 {
-        batch::run(
-            trace,
-            &mut workers,
-            |record| selection.keeps_header(record),
-            |output: Output| {
-                let end = match limited {
-                    true => output.ends.get(left.saturating_sub(1) as usize).copied(),
-                    false => None,
-                };
-                let text = output.text.get(..end.unwrap_or(output.text.len())).unwrap_or_default();
-                out.write_all(text)?;
-                if live {
-                    out.flush()?;
-                }
-                left = left.saturating_sub(output.ends.len() as u64);
-                Ok(if end.is_some() && limited { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-            },
-        )?;
-    }
+    batch::run(&mut opened.trace, &mut workers, |text: Vec<u8>| {
+        out.write_all(&text)?;
+        if live {
+            out.flush()?;
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
     if args.format == DumpFormat::Xml {
         out.write_all(xml::XML_FOOTER.as_bytes())?;
     }
@@ -85,38 +69,24 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
 struct Formatter {
     resolver: Resolver,
     located: Located,
+    processes: Arc<ProcessTable>,
     writer: Writer,
-    selection: Selection,
-    limited: bool,
-}
-
-/// The text of a batch, and where each event of it ends if a limit may cut it.
-struct Output {
-    text: Vec<u8>,
-    ends: Vec<usize>,
 }
 
 impl Work for Formatter {
-    type Output = Output;
+    type Output = Vec<u8>;
 
-    fn work(&mut self, batch: &Batch) -> Output {
-        let mut output = Output { text: Vec::with_capacity(1 << 20), ends: Vec::new() };
+    fn work(&mut self, batch: &Batch) -> Vec<u8> {
+        let mut out = Vec::with_capacity(1 << 20);
         for record in batch.records() {
-            if !self.selection.keeps(&record, &mut self.resolver) {
-                continue;
-            }
-            let resolved = self.resolver.resolve(&record);
-            let properties = match &resolved {
+            let properties = match self.resolver.resolve(&record) {
                 Ok(schema) => Ok(schema.locate(&record, &mut self.located)),
                 Err(reason) => Err(reason as &dyn fmt::Display),
             };
-            let event = Event { record: &record, properties, provider: None, process: None };
-            self.writer.put(&mut output.text, &event);
-            if self.limited {
-                output.ends.push(output.text.len());
-            }
+            let process = record.process_id().and_then(|id| self.processes.name(id, record.time()));
+            self.writer.put(&mut out, &Event { record: &record, properties, provider: None, process });
         }
-        output
+        out
     }
 }
 

@@ -11,10 +11,11 @@ use openetw::{Input, InputLimits};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Format, InfoArgs};
+use crate::machine::Machine;
 use crate::output;
 use crate::progress::Progress;
 use crate::schemas::Schemas;
-use crate::survey::{self, EventCount, Machine, Survey};
+use crate::survey::{self, EventCount, Survey};
 
 /// Rows of each list without `--all`.
 const TOP: usize = 10;
@@ -29,7 +30,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<()> {
             Ok(text) => out.write_all(&text)?,
             // The other files may be good.
             Err(error) if args.input.files.len() > 1 => {
-                eprintln!("etw: {error:#}");
+                output::report(&error);
                 failed += 1;
             }
             Err(error) => return Err(error),
@@ -46,14 +47,14 @@ fn show(path: &Path, args: &InfoArgs, schemas: &Schemas) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for input in Input::open(path, &InputLimits::default())? {
         let file = EtlFile::open(input.bytes()).with_context(|| input.name().to_owned())?;
-        let mut resolver = schemas.resolver();
+        let mut resolver = schemas.sources().resolver();
         let mut problems = Vec::new();
-        let machine = survey::learn(&file, &mut resolver, &mut problems);
+        survey::learn(&file, &mut resolver, &mut problems);
         let progress = Progress::new(input.name(), input.bytes().len() as u64);
         let threads = output::threads(args.input.threads);
         let mut survey = survey::survey(&file, &resolver, threads, &|bytes| progress.add(bytes));
         progress.finish();
-        survey.machine = machine;
+        survey.machine = Machine::of(&file, &mut resolver);
         survey.schema_problems = problems;
         match args.format {
             Format::Text => put_text(&mut out, &input, &file, &survey, args.all)?,

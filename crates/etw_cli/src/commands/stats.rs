@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use openetw::export::Names;
 use openetw::schema::{CompiledSchema, Resolver};
-use openetw::{FileTime, Record};
+use openetw::{FileTime, ProcessTable, Record};
 use serde_json::{Map, Value};
 
 use crate::args::{Key, StatsArgs, TableFormat};
@@ -16,7 +16,6 @@ use crate::batch::{self, Batch, Work};
 use crate::input::Opened;
 use crate::output;
 use crate::schemas::Schemas;
-use crate::selection::Selection;
 
 /// Rows that a thread keeps apart; beyond that, new ones count as one row `(others)`.
 const MAX_ROWS: usize = 1 << 18;
@@ -24,13 +23,13 @@ const MAX_ROWS: usize = 1 << 18;
 /// Runs the command.
 pub(crate) fn run(args: &StatsArgs) -> Result<()> {
     let schemas = Schemas::load(&args.input.schemas)?;
-    let mut opened = Opened::open(&args.input, &args.filter, &schemas)?;
+    let mut opened = Opened::open(&args.input, &args.filter, None, &schemas)?;
     let files: Vec<String> = opened.trace.source_names().map(str::to_owned).collect();
     let start = opened.trace.start_time();
     let mut counters: Vec<Counter> = (0..output::threads(args.input.threads))
         .map(|_| Counter {
             resolver: opened.resolver.clone(),
-            selection: opened.selection.clone(),
+            processes: opened.processes.clone(),
             keys: args.by.clone(),
             files: files.clone(),
             start,
@@ -39,13 +38,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<()> {
             all: Row::default(),
         })
         .collect();
-    let Opened { trace, selection, .. } = &mut opened;
-    batch::run(
-        trace,
-        &mut counters,
-        |record| selection.keeps_header(record),
-        |()| Ok(ControlFlow::Continue(())),
-    )?;
+    batch::run(&mut opened.trace, &mut counters, |()| Ok(ControlFlow::Continue(())))?;
     let mut all = Row::default();
     let mut rows: BTreeMap<Vec<String>, Row> = BTreeMap::new();
     for counter in counters {
@@ -108,7 +101,7 @@ impl Row {
 /// Counts batches of events.
 struct Counter {
     resolver: Resolver,
-    selection: Selection,
+    processes: Arc<ProcessTable>,
     keys: Vec<Key>,
     files: Vec<String>,
     start: FileTime,
@@ -124,9 +117,7 @@ impl Work for Counter {
     fn work(&mut self, batch: &Batch) {
         let mut key = Vec::with_capacity(self.keys.len());
         for record in batch.records() {
-            if self.selection.keeps(&record, &mut self.resolver) {
-                self.count(&record, &mut key);
-            }
+            self.count(&record, &mut key);
         }
     }
 }
@@ -137,7 +128,7 @@ impl Counter {
         self.all.event(bytes, time);
         key.clear();
         for part in &self.keys {
-            key.push(number(*part, record, &mut self.resolver, self.start));
+            key.push(number(*part, record, &mut self.resolver, &self.processes, self.start));
         }
         if let Some((_, row)) = self.rows.get_mut(key.as_slice()) {
             return row.event(bytes, time);
@@ -172,7 +163,13 @@ impl Counter {
                 let id = if descriptor.id == 0 { String::new() } else { format!(" ({})", descriptor.id) };
                 format!("{}/{}{id}", provider(), names.event(&descriptor))
             }
-            Key::Process => or_none(record.process_id()),
+            Key::Process => match record.process_id() {
+                Some(id) => match self.processes.name(id, record.time()) {
+                    Some(name) => format!("{id} {name}"),
+                    None => id.to_string(),
+                },
+                None => "(unknown)".to_owned(),
+            },
             Key::Thread => or_none(record.thread_id()),
             Key::Processor => record.processor().to_string(),
             Key::Level => named(descriptor.level.0.into(), names.level),
@@ -193,7 +190,13 @@ fn time_since(record: &Record<'_>, start: FileTime) -> i64 {
 
 /// A number that tells the values of a key apart.
 #[inline]
-fn number(key: Key, record: &Record<'_>, resolver: &mut Resolver, start: FileTime) -> u128 {
+fn number(
+    key: Key,
+    record: &Record<'_>,
+    resolver: &mut Resolver,
+    processes: &ProcessTable,
+    start: FileTime,
+) -> u128 {
     let id = |id: Option<u32>| id.map_or(u128::MAX, u128::from);
     match key {
         Key::Provider => record.provider_id().to_u128(),
@@ -208,7 +211,11 @@ fn number(key: Key, record: &Record<'_>, resolver: &mut Resolver, start: FileTim
                 ^ u128::from(descriptor.version) << 8
                 ^ u128::from(descriptor.opcode.0)
         }
-        Key::Process => id(record.process_id()),
+        // An id may be used by one process after another; the address of the name tells them apart.
+        Key::Process => {
+            let name = record.process_id().and_then(|id| processes.name(id, record.time()));
+            id(record.process_id()) ^ name.map_or(0, |name| name.as_ptr() as usize as u128) << 32
+        }
         Key::Thread => id(record.thread_id()),
         Key::Processor => record.processor().into(),
         Key::Level => record.descriptor().level.0.into(),
