@@ -48,6 +48,8 @@ impl Escape for Json {
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0C => out.extend_from_slice(b"\\f"),
             _ => {
                 out.extend_from_slice(b"\\u00");
                 crate::put::hex_bytes(out, &[byte]);

@@ -1,0 +1,180 @@
+//! The `etw` command, run as users run it.
+
+mod generated;
+mod real;
+mod schemas;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// A run of the command, with a directory of its own for schemas.
+struct Etw {
+    dir: tempfile::TempDir,
+}
+
+impl Etw {
+    fn new() -> Etw {
+        Etw { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_etw"));
+        command
+            .args(args)
+            .current_dir(self.dir.path())
+            .env("OPENETW_SCHEMAS", self.dir.path().join("schemas"));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Standard output of a run that succeeds.
+    fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Exit status and standard error of a run that fails.
+    fn fails(&self, args: &[&str]) -> (i32, String) {
+        let output = self.run(args);
+        assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_owned()
+    }
+}
+
+/// Objects, one a line; each line must be exactly what its parsed value is written as, so that no key occurs twice.
+fn json_lines(text: &str) -> Vec<serde_json::Value> {
+    text.lines()
+        .map(|line| {
+            let value: serde_json::Value =
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            assert_eq!(value.to_string(), line);
+            value
+        })
+        .collect()
+}
+
+/// Rows of a CSV text by RFC 4180.
+fn csv_rows(text: &str) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    let mut row = Vec::new();
+    let mut field = String::new();
+    let mut quoted = false;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                field.push('"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => row.push(std::mem::take(&mut field)),
+            '\r' if !quoted => {}
+            '\n' if !quoted => {
+                row.push(std::mem::take(&mut field));
+                rows.push(std::mem::take(&mut row));
+            }
+            other => field.push(other),
+        }
+    }
+    assert!(!quoted && field.is_empty() && row.is_empty(), "the text ends within a row");
+    rows
+}
+
+/// The number of `Event` elements of a document that is well-formed.
+fn xml_events(text: &str) -> usize {
+    let mut reader = quick_xml::Reader::from_str(text);
+    reader.config_mut().check_end_names = true;
+    let (mut events, mut depth) = (0, 0i64);
+    loop {
+        match reader.read_event().unwrap_or_else(|error| panic!("{error} at {}", reader.error_position())) {
+            quick_xml::events::Event::Start(element) => {
+                depth += 1;
+                let is_event = element.name().as_ref() == "Event";
+                assert!(!is_event || depth == 2);
+                events += usize::from(is_event);
+                element.attributes().for_each(|attribute| drop(attribute.unwrap()));
+            }
+            quick_xml::events::Event::End(_) => depth -= 1,
+            quick_xml::events::Event::Empty(element) => {
+                element.attributes().for_each(|attribute| drop(attribute.unwrap()));
+            }
+            quick_xml::events::Event::Eof => break,
+            _ => {}
+        }
+    }
+    assert_eq!(depth, 0);
+    events
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    let etw = Etw::new();
+    for command in [
+        &["--help"][..],
+        &["info", "--help"],
+        &["dump", "--help"],
+        &["stats", "--help"],
+        &["provider", "list", "--help"],
+        &["provider", "show", "--help"],
+        &["schema", "add", "--help"],
+        &["schema", "list", "--help"],
+        &["schema", "show", "--help"],
+        &["schema", "export", "--help"],
+        &["completions", "--help"],
+        &["man", "--help"],
+    ] {
+        let help = etw.ok(command);
+        assert!(help.contains("Examples:\n  etw "), "{command:?}: {help}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages() {
+    let etw = Etw::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(etw.ok(&["completions", shell]).contains("etw"), "{shell}");
+    }
+    etw.ok(&["man", "pages"]);
+    for page in ["etw.1", "etw-dump.1", "etw-schema-add.1"] {
+        let text = std::fs::read_to_string(etw.dir.path().join("pages").join(page)).unwrap();
+        assert!(text.contains(".SH SYNOPSIS") || text.contains(".SH NAME"), "{page}");
+    }
+}
+
+#[test]
+fn errors_are_one_line_and_tell_by_the_exit_status() {
+    let etw = Etw::new();
+    std::fs::write(
+        Path::new(&etw.path("text.etl")),
+        "this is no trace, whatever its name says, and long enough",
+    )
+    .unwrap();
+    std::fs::write(Path::new(&etw.path("long.etl")), vec![b'x'; 4096]).unwrap();
+    let check = |args: &[&str], status: i32, part: &str| {
+        let (code, text) = etw.fails(args);
+        assert_eq!(code, status, "{args:?}: {text}");
+        assert!(text.contains(part), "{args:?}: {text}");
+        if status == 1 {
+            assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+        }
+    };
+    check(&["info", "nowhere.etl"], 1, "cannot open 'nowhere.etl'");
+    check(&["info", "long.etl"], 1, "long.etl");
+    check(&["dump", "text.etl"], 1, "text.etl");
+    check(&["dump", "."], 1, "is a directory");
+    check(&["dump"], 2, "Usage");
+    check(&["dump", "long.etl", "--format", "yaml"], 2, "yaml");
+    check(&["dump", "long.etl", "--where", "id =="], 2, "column");
+    check(&["dump", "long.etl", "--from", "soon"], 2, "soon");
+    check(&["dump", "long.etl", "--provider", "X:loud"], 2, "loud");
+    check(&["provider", "show", "No-Such-Provider"], 1, "No-Such-Provider");
+    check(&["schema", "show", "No-Such-Provider"], 1, "etw schema list");
+}

@@ -1,0 +1,39 @@
+//! Every real trace through every format.
+
+use super::{Etw, csv_rows, json_lines, xml_events};
+
+#[test]
+fn every_event_of_every_trace_in_every_format() {
+    let Some(traces) = etw_testkit::data::traces() else { return };
+    let etw = Etw::new();
+    for trace in traces {
+        let path = trace.path.to_str().unwrap();
+        let records = usize::try_from(trace.records).unwrap();
+        let info = json_lines(&etw.ok(&["info", path, "--format", "json"])).remove(0);
+        assert_eq!(info["records"], trace.records, "{}", trace.name);
+        assert_eq!(info["events_lost"], trace.events_lost, "{}", trace.name);
+        assert_eq!(info["buffers"]["count"], trace.buffers, "{}", trace.name);
+        assert_eq!(info["damage"].as_array().map(Vec::len), Some(0), "{}", trace.name);
+        let undecoded: u64 =
+            info["undecoded"].as_array().unwrap().iter().map(|row| row["count"].as_u64().unwrap()).sum();
+        assert_eq!(info["decoded"].as_u64().unwrap() + undecoded, trace.records, "{}", trace.name);
+
+        let events = json_lines(&etw.ok(&["dump", path, "--format", "json"]));
+        assert_eq!(events.len(), records, "{}", trace.name);
+        let without =
+            events.iter().filter(|event| event["EventData"].is_null() && event["UserData"].is_null());
+        assert_eq!(without.count() as u64, undecoded, "{}", trace.name);
+        drop(events);
+
+        let rows = csv_rows(&etw.ok(&["dump", path, "--format", "csv"]));
+        assert_eq!(rows.len(), records + 1, "{}", trace.name);
+        assert!(rows.iter().all(|row| row.len() == 20), "{}", trace.name);
+        drop(rows);
+
+        assert_eq!(xml_events(&etw.ok(&["dump", path, "--format", "xml"])), records, "{}", trace.name);
+        assert_eq!(etw.ok(&["dump", path]).lines().count(), records, "{}", trace.name);
+        let stats = json_lines(&etw.ok(&["stats", path, "--by", "provider", "--format", "json"]));
+        let sum: u64 = stats.iter().map(|row| row["events"].as_u64().unwrap()).sum();
+        assert_eq!(sum, trace.records, "{}", trace.name);
+    }
+}
