@@ -148,6 +148,11 @@ impl<'a> EtlFile<'a> {
         self.clock
     }
 
+    /// Takes another clock in place of the header's, for sessions that are known to share one.
+    pub fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
+    }
+
     /// The bytes of the file.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes

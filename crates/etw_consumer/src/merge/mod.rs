@@ -7,6 +7,7 @@
 //! Memory: one or two bytes a buffer for the offsets, and the decompressed buffer of each stream, bounded in sum.
 
 mod offsets;
+mod one_clock;
 pub(crate) mod plan;
 mod scale;
 mod stream;
@@ -52,10 +53,11 @@ pub(crate) struct Merge<'a> {
 impl<'a> Merge<'a> {
     /// Merges files by their plans; records before `from` and from `to` on are passed over.
     pub(crate) fn new(
-        files: Vec<(EtlFile<'a>, FilePlan)>,
+        mut files: Vec<(EtlFile<'a>, FilePlan)>,
         from: Option<FileTime>,
         to: Option<FileTime>,
     ) -> Merge<'a> {
+        one_clock::share(files.iter_mut().map(|(file, _)| file));
         let base = files.first().map_or(FileTime(0), |(file, _)| file.clock().start);
         let alone = files.len() == 1;
         let mut merge = Merge {
