@@ -1,0 +1,117 @@
+//! Names of events in order, as another reader printed them of several files read together.
+
+use std::collections::BTreeMap;
+
+use super::events::Event;
+
+/// How events and names agree.
+#[derive(Debug, Default)]
+pub(crate) struct Alignment {
+    /// Names that stand where the event does.
+    pub(crate) matched: usize,
+    /// Names without an event at their place.
+    pub(crate) unmatched_names: usize,
+    /// The first of them.
+    pub(crate) first: Vec<String>,
+    /// Events that the other reader drops, by kind.
+    pub(crate) dropped: BTreeMap<String, usize>,
+}
+
+/// Walks events and names side by side. Events of the same time are a set: what order they have among each other
+/// no clock tells. Kinds of events that the list never names are dropped there.
+pub(crate) fn align(events: &[Event], names: &[&str]) -> Alignment {
+    let mut result = Alignment::default();
+    let listed: std::collections::BTreeSet<&str> = names.iter().copied().collect();
+    let mut rest = names;
+    for group in events.chunk_by(|left, right| left.time == right.time) {
+        let mut ours: Vec<String> = Vec::new();
+        for event in group {
+            let name = name_of(event);
+            if listed.contains(name.as_str()) {
+                ours.push(name);
+            } else {
+                *result.dropped.entry(name).or_default() += 1;
+            }
+        }
+        let (theirs, behind) = rest.split_at(ours.len().min(rest.len()));
+        rest = behind;
+        let mut theirs = theirs.to_vec();
+        ours.sort();
+        theirs.sort();
+        if ours == theirs {
+            result.matched += ours.len();
+        } else {
+            result.unmatched_names += ours.len();
+            if result.first.len() < 20 {
+                result.first.push(format!("{ours:?} here, {theirs:?} there"));
+            }
+        }
+    }
+    result.unmatched_names += rest.len();
+    result
+}
+
+/// The other reader's name of an event: task and opcode, with that reader's own words for some.
+fn name_of(event: &Event) -> String {
+    let system = &event.json["System"];
+    let name = match system["EventType"].as_str() {
+        Some(event_type) => event_type.to_owned(),
+        None => {
+            let task = system["Task"]["Name"].as_str().unwrap_or_default();
+            let opcode = system["Opcode"]["Name"].as_str().unwrap_or_default();
+            format!("{task}/{opcode}#{}", system["EventID"])
+        }
+    };
+    match OWN_WORDS.iter().find(|(ours, _)| *ours == name) {
+        Some((_, theirs)) => (*theirs).to_owned(),
+        None => name,
+    }
+}
+
+/// Names of ours, and what the other reader calls the same.
+const OWN_WORDS: &[(&str, &str)] = &[
+    ("EventTrace/Header", "EventTrace"),
+    ("EventTrace/RDComplete", "EventTrace/RundownComplete"),
+    ("EventMetadata/EventInfo", "MetaData/EventInfo"),
+    ("EventMetadata/EventMapInfo", "MetaData/EventMapInfo"),
+    ("Image/DCEnd", "Image/DCStop"),
+    ("Image/ImageHypercallPage", "Image/HypercallPage"),
+    ("Image/ImageKernelBase", "Image/KernelBase"),
+    ("ImageID/DbgID_Deterministic", "ImageID/DbgDeterm"),
+    ("ImageID/DbgID_PPDB", "ImageID/DbgPPDB"),
+    ("ImageID/Info", "ImageID"),
+    ("Process/DCEnd", "Process/DCStop"),
+    ("Process/End", "Process/Stop"),
+    ("SysConfigEx/BuildInfo", "SysConfig/BuildInfo"),
+    ("SysConfigEx/OsVersion", "SysConfig/Opcode(37)"),
+    ("SysConfigEx/SystemPaths", "SysConfig/SystemPaths"),
+    ("SysConfigEx/UnknownVolume", "SysConfig/UnknownVolume"),
+    ("SysConfigEx/VolumeMapping", "SysConfig/VolumeMapping"),
+    ("SystemConfig/Boot", "SystemConfig/BootConfigInfo"),
+    ("SystemConfig/ConfigCodeintegrity", "SystemConfig/CodeIntegrity"),
+    ("SystemConfig/ConfigDpi", "SystemConfig/DPI"),
+    ("SystemConfig/ConfigMachineid", "SystemConfig/TelemetryConfiguration"),
+    ("SystemConfig/ConfigPlatform", "SystemConfig/Platform"),
+    ("SystemConfig/Virtualization", "SystemConfig/VirtualizationConfigInfo"),
+    ("/Info#1", "EventID(1)"),
+    ("/Info#2", "EventID(2)"),
+    ("/Info#5", "EventID(5)"),
+    ("Activity1Start", "Activity1Start/Start"),
+    ("Activity1Stop", "Activity1Stop/Stop"),
+    ("Activity2Start", "Activity2Start/Start"),
+    ("Activity2Stop", "Activity2Stop/Stop"),
+    ("CLRLoader/AppDomainLoad#156", "Loader/AppDomainLoad"),
+    ("CLRLoader/AppDomainUnload#157", "Loader/AppDomainUnload"),
+    ("CLRLoader/AssemblyLoad#154", "Loader/AssemblyLoad"),
+    ("CLRLoader/AssemblyUnload#155", "Loader/AssemblyUnload"),
+    ("CLRLoader/DomainModuleLoad#151", "Loader/DomainModuleLoad"),
+    ("CLRLoader/ModuleLoad#152", "Loader/ModuleLoad"),
+    ("CLRLoader/ModuleUnload#153", "Loader/ModuleUnload"),
+    ("CLRMethod/MethodJittingStarted#145", "Method/JittingStarted"),
+    ("CLRMethod/MethodLoadVerbose#143", "Method/LoadVerbose"),
+    ("CLRMethod/MethodUnloadVerbose#144", "Method/UnloadVerbose"),
+    ("CLRRuntimeInformation/Start#187", "Runtime/Start"),
+    ("TaskScheduled/Send#7", "TaskScheduled/Send"),
+    ("TaskStarted/Info#8", "TaskExecute/Start"),
+    ("TaskCompleted/Info#9", "TaskExecute/Stop"),
+];
