@@ -4,9 +4,11 @@
 //! LLVM, and memory errors are what safe Rust rules out. What is hunted is panics, hangs and unbounded memory.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use etw_testkit::fuzz::{TARGETS, seeds_dir};
 
@@ -14,6 +16,9 @@ use crate::shell::{self, cargo, is_ci, root, succeeds, target_dir};
 
 /// Seconds for each target in `ci`.
 const SMOKE_SECONDS: u32 = 3;
+
+/// Seconds that a target may take beyond its time, to start and for its last input.
+const GRACE_SECONDS: u64 = 30;
 
 /// Options of `fuzz`.
 #[derive(Args)]
@@ -39,21 +44,70 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
         bail!("no such target; there are: {}", names.join(", "));
     }
+    shell::run(&mut fuzz("build"))?;
     for target in chosen {
-        let corpus = root().join("fuzz/corpus").join(target);
-        fs::create_dir_all(&corpus)?;
-        let mut command = fuzz("run");
-        command.arg(target).arg(corpus).arg(seeds_dir().join(target)).arg("--");
-        command.arg(format!("-max_total_time={}", options.seconds));
-        // A second for one small input and 512 MiB are far above what any parser may take.
-        command.args(["-max_len=65536", "-timeout=5", "-rss_limit_mb=512", "-print_final_stats=1"]);
-        if options.quiet {
-            eprintln!("{target}: {}", statistics(&shell::output_of_both(&mut command)?));
-        } else {
-            shell::run(&mut command)?;
-        }
+        run_one(target, options)?;
     }
     Ok(())
+}
+
+/// Runs the program of one target.
+fn run_one(target: &str, options: &Options) -> Result<()> {
+    let corpus = root().join("fuzz/corpus").join(target);
+    let artifacts = root().join("fuzz/artifacts").join(target);
+    fs::create_dir_all(&corpus)?;
+    fs::create_dir_all(&artifacts)?;
+    let directory = target_dir().join("fuzz").join(host()?).join("release");
+    let mut command = Command::new(directory.join(target));
+    command.current_dir(root()).stdin(Stdio::null()).arg(corpus).arg(seeds_dir().join(target));
+    command.arg(format!("-artifact_prefix={}/", artifacts.display()));
+    command.arg(format!("-max_total_time={}", options.seconds));
+    // A few seconds for one small input and 512 MiB are far above what any parser may take.
+    command.args(["-max_len=65536", "-timeout=5", "-rss_limit_mb=512", "-print_final_stats=1"]);
+    let log = directory.join(format!("{target}.log"));
+    if options.quiet {
+        let file = fs::File::create(&log)?;
+        command.stdout(file.try_clone()?).stderr(file);
+    }
+    let status =
+        wait(&mut command.spawn()?, Duration::from_secs(u64::from(options.seconds) + GRACE_SECONDS))?;
+    let text = if options.quiet { fs::read_to_string(&log)? } else { String::new() };
+    match status {
+        Some(status) if status.success() => {
+            eprintln!("{target}: {}", statistics(&text));
+            Ok(())
+        }
+        Some(status) => {
+            let tail: Vec<&str> = text.lines().rev().take(40).collect();
+            tail.iter().rev().for_each(|line| eprintln!("{line}"));
+            bail!("{target} failed ({status}); the input is in {}", artifacts.display())
+        }
+        None => bail!("{target} hangs: an input takes far more than five seconds"),
+    }
+}
+
+/// Waits for a program; `None` if it had to be killed because it took longer than `limit`.
+///
+/// libFuzzer ends a target that hangs by itself, but not where the hang is in the allocator, whose lock its own report
+/// needs.
+fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    while start.elapsed() < limit {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
+}
+
+/// The compiler's own target, below which cargo-fuzz builds.
+fn host() -> Result<String> {
+    let text = shell::output(Command::new("rustc").arg("-vV"))?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("rustc does not tell its host")?.to_owned())
 }
 
 /// What libFuzzer's last lines say, in one line.

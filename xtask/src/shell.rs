@@ -45,13 +45,6 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&finished(command)?.stdout).into_owned())
 }
 
-/// As [`output`], with what it said on stderr behind what it printed.
-pub(crate) fn output_of_both(command: &mut Command) -> Result<String> {
-    let Output { mut stdout, stderr, .. } = finished(command)?;
-    stdout.extend(stderr);
-    Ok(String::from_utf8_lossy(&stdout).into_owned())
-}
-
 fn finished(command: &mut Command) -> Result<Output> {
     let text = text(command);
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {text}"))?;
