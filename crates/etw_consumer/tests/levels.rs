@@ -1,5 +1,7 @@
 //! The levels of reading and the filters, on real traces.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
 use etw_consumer::{EventFilter, OwnedValue, Predicate, Trace};
 use etw_testkit::data;
 

@@ -3,6 +3,8 @@
 //! What is compared and what cannot be, and why, is printed: `cargo nextest run -p openetw --test published_values
 //! --no-capture`.
 
+#![expect(clippy::expect_used, reason = "a helper that fails is a test that fails")]
+
 mod published;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,8 +123,10 @@ fn imitated_kernel_events_have_the_expected_payloads() {
     let mut compared = 0;
     for trace in data::traces().expect("the real traces") {
         let Some(name) = trace.name.strip_prefix("google-sawbuck/") else { continue };
-        let events: Vec<Event> =
-            read(&[trace.path.clone()], &[]).into_iter().filter(|event| !is_header(event)).collect();
+        let events: Vec<Event> = read(std::slice::from_ref(&trace.path), &[])
+            .into_iter()
+            .filter(|event| !is_header(event))
+            .collect();
         let (file, _) = name.rsplit_once('.').expect("an extension");
         let version: u32 = file.rsplit_once("_v").expect("a version").1.parse().expect("a number");
         compared += if name.contains("image_data") {

@@ -29,8 +29,7 @@ pub(super) fn matches(
     wanted: &str,
     ignore_case: bool,
 ) -> bool {
-    let text = text.map(|c| fold(c, ignore_case));
-    let starts = |mut text: std::iter::Skip<_>| starts_with(&mut text, wanted);
+    let mut text = text.map(|c| fold(c, ignore_case));
     match operator {
         Operator::Equal => text.eq(wanted.chars()),
         Operator::NotEqual => text.ne(wanted.chars()),
@@ -38,10 +37,10 @@ pub(super) fn matches(
         Operator::LessOrEqual => text.cmp(wanted.chars()) != Ordering::Greater,
         Operator::Greater => text.cmp(wanted.chars()) == Ordering::Greater,
         Operator::GreaterOrEqual => text.cmp(wanted.chars()) != Ordering::Less,
-        Operator::StartsWith => starts(text.skip(0)),
+        Operator::StartsWith => starts_with(&mut text, wanted),
         Operator::EndsWith => {
             let (length, wanted_length) = (text.clone().count(), wanted.chars().count());
-            length >= wanted_length && starts(text.skip(length - wanted_length))
+            length >= wanted_length && starts_with(&mut text.skip(length - wanted_length), wanted)
         }
         Operator::Contains => {
             let mut rest = text;
