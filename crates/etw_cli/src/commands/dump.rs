@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use openetw::ProcessTable;
@@ -40,18 +40,23 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
         DumpFormat::Text | DumpFormat::Json => {}
     }
     out.write_all(&frame)?;
+    // Texts that have been written, for their room.
+    let spare = Arc::new(Mutex::new(Vec::new()));
     let mut workers: Vec<_> = (0..output::threads(args.input.threads))
         .map(|_| Formatter {
             resolver: opened.resolver.clone(),
             located: Located::new(),
             writer: Writer::new(args.format, &options),
             processes: opened.processes.clone(),
+            spare: spare.clone(),
         })
         .collect();
     // A person at a terminal sees each batch when it is done.
     let live = args.output.is_none() && std::io::stdout().is_terminal();
-    batch::run(&mut opened.trace, &mut workers, |text: Vec<u8>| {
+    batch::run(&mut opened.trace, &mut workers, |mut text: Vec<u8>| {
         out.write_all(&text)?;
+        text.clear();
+        spare.lock().unwrap_or_else(PoisonError::into_inner).push(text);
         if live {
             out.flush()?;
         }
@@ -71,13 +76,15 @@ struct Formatter {
     located: Located,
     processes: Arc<ProcessTable>,
     writer: Writer,
+    spare: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl Work for Formatter {
     type Output = Vec<u8>;
 
     fn work(&mut self, batch: &Batch) -> Vec<u8> {
-        let mut out = Vec::with_capacity(1 << 20);
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut out = spare.unwrap_or_default();
         for record in batch.records() {
             let properties = match self.resolver.resolve(&record) {
                 Ok(schema) => Ok(schema.locate(&record, &mut self.located)),
