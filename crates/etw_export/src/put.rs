@@ -37,8 +37,12 @@ pub(crate) fn hex(out: &mut Vec<u8>, value: u64) {
 /// Bytes as pairs of lower-case hexadecimal digits.
 pub(crate) fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(2 * bytes.len());
-    for byte in bytes {
-        out.extend_from_slice(&PAIRS[usize::from(*byte)]);
+    for part in bytes.chunks(16) {
+        let mut text = [[0; 2]; 16];
+        for (pair, byte) in text.iter_mut().zip(part) {
+            *pair = PAIRS[usize::from(*byte)];
+        }
+        out.extend_from_slice(text.get(..part.len()).unwrap_or_default().as_flattened());
     }
 }
 
