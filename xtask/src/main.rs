@@ -2,6 +2,7 @@
 
 mod bench;
 mod ci;
+mod coverage;
 mod fuzz;
 mod generate;
 mod layers;
@@ -30,6 +31,8 @@ enum Chore {
     Generate(generate::Options),
     /// Have independent readers read what our writer writes, and compare.
     Peers,
+    /// Write docs/coverage.md: how much of each real trace is decoded.
+    Coverage,
     /// Measure speed, beside other readers.
     Bench(bench::Options),
     /// Write the inputs that fuzzing starts from to fuzz/seeds.
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Chore::Layers => layers::check(),
         Chore::Generate(options) => generate::run(&options),
         Chore::Peers => peers::compare(),
+        Chore::Coverage => coverage::write(),
         Chore::Bench(options) => bench::run(&options),
         Chore::Seeds => fuzz::write_seeds(),
         Chore::Fuzz(options) => fuzz::run(&options),
