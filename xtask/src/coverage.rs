@@ -21,7 +21,7 @@ pub(crate) fn write() -> Result<()> {
         "# Coverage of real traces\n\n\
          Every record of every published trace the tests read, the log file header's own included.\n\
          Schemas come from the trace itself, from what is built in, and from published manifests, as \
-         `etw schema add manifests` adds them.\n\
+         `etw schema add manifests` adds them; classes that are built in are not taken from published MOF files.\n\
          `cargo xtask coverage` writes this page; `etw info` says the same of any trace.\n\n\
          | trace | records | decoded | from the event | from the trace | from manifests | built in | not decoded, and why |\n\
          |---|---|---|---|---|---|---|---|\n",

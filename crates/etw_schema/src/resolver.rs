@@ -207,7 +207,7 @@ pub enum Observed {
 /// Sources are asked in this order: what the event carries (TraceLogging), what the trace carries (event metadata, and
 /// the providers of [`Resolver::add_trace_provider`]), the user's sources, the built-in ones. Manifest events are
 /// found by exact id and version, never by another version. Classic events are found by event type and version: the
-/// exact one in any source, else the highest below it.
+/// exact one in any source, else the highest below it; of the same version the built-in one.
 ///
 /// Results are cached, failures too; a hit allocates nothing. A resolver serves one thread; clones share the schemas.
 ///
@@ -561,7 +561,12 @@ impl Resolver {
             return Ok(compiled(Arc::new(schema)));
         }
         let providers = self.providers(&class);
-        let of_type = || providers.iter().flat_map(|provider| &provider.events);
+        // Of classes that are built in, published MOF files describe the same versions with fewer fields
+        // (Observed: SampleProfile in perfview's kerneltraceeventparser.mof).
+        let is_built_in = |provider: &&Arc<Provider>| provider.info.decoding == Decoding::BuiltIn;
+        let built_in = || providers.iter().filter(is_built_in);
+        let others = || providers.iter().filter(|provider| !is_built_in(provider));
+        let of_type = || built_in().chain(others()).flat_map(|provider| &provider.events);
         let mut best: Option<&Arc<EventSchema>> = None;
         for event in of_type().filter(|event| event.descriptor.opcode.0 == opcode && event.descriptor.id == 0)
         {
