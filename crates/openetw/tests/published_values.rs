@@ -527,3 +527,57 @@ fn four_files_give_the_names_in_order() {
     assert_eq!(result.unmatched_names, 0, "{:#?}", result.first);
     assert_eq!(result.matched, names.len());
 }
+
+/// The events of one provider of the same recording, whose payloads are arrays of structs.
+#[test]
+fn arrays_of_structs_agree() {
+    let Some(directory) = data::data_dir() else { return };
+    let directory = directory.join("etl/microsoft-perfview/diaghub");
+    let files = ["diaghub.etl.zst", "diaghub.user_paged.1.etl.zst"].map(|file| directory.join(file));
+    let events = read(&files, &[]);
+    let events = events.iter().filter(|event| {
+        let named = event.json["System"]["EventType"].as_str();
+        named.is_some_and(|name| name.starts_with("Activity") && !name.contains('/'))
+    });
+    let text =
+        std::fs::read_to_string(directory.join("diaghub.diagnosticsource-events.txt")).expect("the events");
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("<Event ")).collect();
+    let mut arguments = 0;
+    let mut events = events.peekable();
+    for line in &lines {
+        let event = events.next().expect("as many events as lines");
+        let system = &event.json["System"];
+        let attribute = |name: &str| -> Option<String> {
+            let (_, rest) = line.split_once(&format!(" {name}="))?;
+            let (value, _) = rest.trim_start().strip_prefix('"')?.split_once('"')?;
+            let value = value.replace("&quot;", "\"").replace("&gt;", ">").replace("&lt;", "<");
+            Some(value.replace("&apos;", "'").replace("&amp;", "&"))
+        };
+        let millis = attribute("MSec").expect("a time");
+        let (whole, part) = millis.trim().split_once('.').expect("four decimals");
+        let time =
+            whole.parse::<i64>().expect("milliseconds") * 10_000 + part.parse::<i64>().expect("a part");
+        assert_eq!(event.since_start, time, "{line}");
+        assert_eq!(attribute("PID"), event.pid.map(|id| id.to_string()), "{line}");
+        assert_eq!(attribute("TID"), event.tid.map(|id| id.to_string()), "{line}");
+        let activity =
+            system["Correlation"]["ActivityID"].as_str().map(|text| text.replace(['{', '}', '-'], ""));
+        assert_eq!(attribute("ActivityID"), activity, "{line}");
+        let data = event.data().expect("a decoded event");
+        assert_eq!(attribute("SourceName").as_deref(), data["SourceName"].as_str(), "{line}");
+        let mut joined = String::from("[");
+        for (index, pair) in data["Arguments"].as_array().expect("an array").iter().enumerate() {
+            joined += if index == 0 { "" } else { "," };
+            joined += &format!(
+                "{}->\"{}\"",
+                pair["Key"].as_str().expect("a key"),
+                pair["Value"].as_str().expect("a value")
+            );
+            arguments += 1;
+        }
+        joined += "]";
+        assert_eq!(attribute("Arguments"), Some(joined.replace('\r', "").replace('\n', "\\n")), "{line}");
+    }
+    assert_eq!(events.count(), 0);
+    println!("DiagnosticSource: {} events with {arguments} arguments are equal", lines.len());
+}
