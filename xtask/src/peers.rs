@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use etw_etl::{EtlFile, LogFileHeader, Records};
 use etw_testkit::traces::{self, Kind, Recipe};
+use openetw::Ticks;
+use openetw::etl::{EtlFile, LogFileHeader, Records};
 use serde_json::Value;
 
 use crate::bench::Peer;
@@ -101,7 +102,7 @@ impl Reading {
         }
         let clock = file.clock();
         let (first, last) = reading.ticks[0];
-        let time = |ticks| clock.to_filetime(etw_event::Ticks(ticks)).0;
+        let time = |ticks| clock.to_filetime(Ticks(ticks)).0;
         reading.times = (time(first), time(last));
         Ok(reading)
     }

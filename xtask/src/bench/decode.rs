@@ -1,15 +1,17 @@
 //! The decode suite: reading and decoding of files and of the five reference events.
 
+use std::fmt::Display;
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
-use etw_consumer::Trace;
-use etw_event::{Origin, Record, Ticks};
-use etw_schema::{CompiledSchema, Located};
 use etw_testkit::traces::{self, Kind, Recipe};
 use etw_testkit::{data, reference};
+use openetw::etl::LogFileHeader;
+use openetw::export::{CsvWriter, Event, JsonWriter, Options, Source};
+use openetw::schema::{CompiledSchema, Located};
+use openetw::{Origin, Record, Ticks, Trace};
 use serde_json::Value;
 
 use super::row::Row;
@@ -76,37 +78,131 @@ fn reference_rows(effort: &Effort) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A level of reading, and the pass of the peers that does the like.
-struct Level {
-    name: &'static str,
-    peer_pass: &'static str,
-    /// Reads all of a trace once; answers the number of events.
-    read: fn(&mut Trace) -> Result<u64>,
+/// What a pass over a file did.
+#[derive(Default)]
+struct Work {
+    events: u64,
+    /// Bytes of text that were made.
+    text_bytes: u64,
 }
 
-const LEVELS: &[Level] = &[Level {
-    name: "level 1, records in time order",
-    peer_pass: "iterate",
-    read: |trace| {
-        let mut count = 0;
-        trace.for_each_record(|record| {
-            black_box((record.raw_time(), record.payload()));
-            count += 1;
-        })?;
-        Ok(count)
+/// A way of reading, and the pass of the peers that does the like.
+struct Level {
+    name: &'static str,
+    peer_pass: Option<&'static str>,
+    /// Reads all of a trace once.
+    read: fn(&mut Trace) -> Result<Work>,
+}
+
+const LEVELS: &[Level] = &[
+    Level {
+        name: "level 1, records in time order",
+        peer_pass: Some("iterate"),
+        read: |trace| {
+            let mut work = Work::default();
+            trace.for_each_record(|record| {
+                black_box((record.raw_time(), record.payload()));
+                work.events += 1;
+            })?;
+            Ok(work)
+        },
     },
-}];
+    Level {
+        name: "level 2, with schemas",
+        peer_pass: None,
+        read: |trace| {
+            let mut work = Work::default();
+            trace.for_each_schema(|event| {
+                black_box(event);
+                work.events += 1;
+            })?;
+            Ok(work)
+        },
+    },
+    Level {
+        name: "level 3, every property located",
+        peer_pass: None,
+        read: |trace| {
+            let mut work = Work::default();
+            trace.for_each_layout(|event| {
+                black_box(event);
+                work.events += 1;
+            })?;
+            Ok(work)
+        },
+    },
+    Level {
+        name: "level 4, owned events",
+        peer_pass: Some("decode"),
+        read: |trace| {
+            let mut work = Work::default();
+            trace.for_each_event(|event| {
+                black_box(event);
+                work.events += 1;
+            })?;
+            Ok(work)
+        },
+    },
+    Level {
+        name: "to JSON",
+        peer_pass: Some("decode"),
+        read: |trace| {
+            let mut writer = JsonWriter::new(&export_options(trace));
+            write_all(trace, |out, event| writer.put(out, event))
+        },
+    },
+    Level {
+        name: "to CSV",
+        peer_pass: None,
+        read: |trace| {
+            let mut writer = CsvWriter::new(&export_options(trace));
+            write_all(trace, |out, event| writer.put(out, event))
+        },
+    },
+];
+
+fn export_options(trace: &Trace) -> Options {
+    let source =
+        |header: &LogFileHeader| Source { computer: None, timer_resolution: header.timer_resolution };
+    Options { sources: trace.headers().iter().map(source).collect(), ..Options::default() }
+}
+
+/// Makes the text of every event, as `etw dump` does on one core.
+fn write_all(trace: &mut Trace, mut put: impl FnMut(&mut Vec<u8>, &Event<'_>)) -> Result<Work> {
+    let mut work = Work::default();
+    let mut out = Vec::new();
+    trace.for_each_layout(|event| {
+        let properties = event.properties.map_err(|undecoded| undecoded as &dyn Display);
+        put(&mut out, &Event { record: event.record, properties, provider: None, process: event.process });
+        work.events += 1;
+        if out.len() > 1 << 16 {
+            work.text_bytes += black_box(&out).len() as u64;
+            out.clear();
+        }
+    })?;
+    work.text_bytes += out.len() as u64;
+    Ok(work)
+}
+
+/// What the rounds measured on one level.
+#[derive(Default)]
+struct Rates {
+    events: Vec<f64>,
+    megabytes: Vec<f64>,
+}
 
 /// Rates of reading a file on each level, with the peers' beside them, measured in turns.
 fn file_rows(effort: &Effort, peers: &[Peer], what: &str, path: &Path) -> Result<Vec<Row>> {
-    let mut ours: Vec<Vec<f64>> = LEVELS.iter().map(|_| Vec::new()).collect();
+    let mut ours: Vec<Rates> = LEVELS.iter().map(|_| Rates::default()).collect();
     let mut reports: Vec<(Peer, Vec<Value>)> = peers.iter().map(|peer| (*peer, Vec::new())).collect();
     let mut trace = Trace::open_file(path)?;
     for _ in 0..effort.rounds {
         for (level, rates) in LEVELS.iter().zip(&mut ours) {
-            let mut events = Ok(0);
-            let seconds = effort.seconds(|| events = (level.read)(&mut trace));
-            rates.push(events? as f64 / seconds);
+            let mut work = Ok(Work::default());
+            let seconds = effort.seconds(|| work = (level.read)(&mut trace));
+            let work = work?;
+            rates.events.push(work.events as f64 / seconds);
+            rates.megabytes.push(work.text_bytes as f64 / 1e6 / seconds);
         }
         // A peer's pass takes seconds; three of them tell enough.
         for (peer, reports) in reports.iter_mut().filter(|(_, reports)| reports.len() < 3) {
@@ -118,12 +214,12 @@ fn file_rows(effort: &Effort, peers: &[Peer], what: &str, path: &Path) -> Result
     }
     let mut rows = Vec::new();
     for (level, rates) in LEVELS.iter().zip(&mut ours) {
-        let value = median(rates);
+        let value = median(&mut rates.events);
         let row = || Row::new(format!("{what}: {}", level.name), value, "events/s");
         let before = rows.len();
         for (peer, reports) in &reports {
-            let mut theirs: Vec<f64> =
-                reports.iter().filter_map(|report| Peer::rate(report, level.peer_pass)).collect();
+            let rate = |report| Peer::rate(report, level.peer_pass?);
+            let mut theirs: Vec<f64> = reports.iter().filter_map(rate).collect();
             if !theirs.is_empty() {
                 rows.push(Row { peer: Some((peer.name(), median(&mut theirs))), ..row() });
             }
@@ -132,6 +228,10 @@ fn file_rows(effort: &Effort, peers: &[Peer], what: &str, path: &Path) -> Result
             rows.push(row());
         }
         rows.push(Row::new(format!("{what}: {}", level.name), 1e9 / value, "ns/event"));
+        let megabytes = median(&mut rates.megabytes);
+        if megabytes > 0.0 {
+            rows.push(Row::new(format!("{what}: {}", level.name), megabytes, "MB/s"));
+        }
     }
     Ok(rows)
 }

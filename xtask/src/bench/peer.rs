@@ -54,10 +54,13 @@ impl Peer {
         serde_json::from_str(&text).with_context(|| format!("{} printed no JSON: {text}", self.script()))
     }
 
-    /// Events a second in a pass (`iterate` or `decode`) of what [`Peer::read`] gave; `None` if there were none.
+    /// Events a second that did not fail in a pass (`iterate` or `decode`) of what [`Peer::read`] gave; `None` if there
+    /// were none.
     pub(crate) fn rate(report: &Value, pass: &str) -> Option<f64> {
-        let (events, seconds) = (report[pass]["events"].as_f64()?, report[pass]["seconds"].as_f64()?);
-        (events > 0.0 && seconds > 0.0).then(|| events / seconds)
+        let pass = &report[pass];
+        let (events, seconds) = (pass["events"].as_f64()?, pass["seconds"].as_f64()?);
+        let failures = pass["failures"].as_object()?.values().filter_map(Value::as_f64).sum::<f64>();
+        (events > failures && seconds > 0.0).then(|| (events - failures) / seconds)
     }
 }
 
