@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::{Context, Result, bail};
-use etw_consumer::{Schemas, Trace};
-use etw_schema::Decoding;
 use etw_testkit::data::{self, TraceFile};
+use openetw::schema::Decoding;
+use openetw::{Schemas, Trace};
 
 const PAGE: &str = "docs/coverage.md";
 
