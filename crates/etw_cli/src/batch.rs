@@ -16,6 +16,8 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Result, anyhow};
 use openetw::{Origin, Record, Ticks, Trace};
 
+use crate::progress::Progress;
+
 /// A batch is handed over when it has this many bytes or records.
 const BATCH_BYTES: usize = 256 << 10;
 const BATCH_RECORDS: usize = 4096;
@@ -90,6 +92,7 @@ pub(crate) trait Work: Send {
 pub(crate) fn run<W: Work>(
     trace: &mut Trace,
     workers: &mut [W],
+    progress: &Progress,
     mut take: impl FnMut(W::Output) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let ahead = 2 * workers.len() + 1;
@@ -115,7 +118,7 @@ pub(crate) fn run<W: Work>(
         }
         let merge = std::thread::Builder::new()
             .name("merge".into())
-            .spawn_scoped(scope, move || merge(trace, &work_in, &order_in, spare))?;
+            .spawn_scoped(scope, move || merge(trace, &work_in, &order_in, spare, progress))?;
         let mut result = Ok(());
         for place in &order_out {
             let Ok(output) = place.recv() else { break };
@@ -140,6 +143,7 @@ fn merge<O>(
     work: &SyncSender<(Batch, SyncSender<O>)>,
     order: &SyncSender<Receiver<O>>,
     spare: &Mutex<Vec<Batch>>,
+    progress: &Progress,
 ) -> Result<()> {
     let mut batch = Batch::default();
     let hand_over = |batch: &mut Batch| {
@@ -155,6 +159,7 @@ fn merge<O>(
         let enough = batch.is_full() || (!handed_over && batch.places.len() >= 64);
         if enough {
             handed_over = true;
+            progress.reach(record.time());
             if !hand_over(&mut batch) {
                 return ControlFlow::Break(());
             }

@@ -9,6 +9,7 @@ use openetw::schema::Resolver;
 use openetw::{EventFilter, InputLimits, ProcessTable, ProviderKey, ProviderSpec, Trace};
 
 use crate::args::{FilterArgs, InputArgs};
+use crate::progress::Progress;
 use crate::schemas::Schemas;
 use crate::{UsageError, machine};
 
@@ -48,6 +49,12 @@ impl Opened {
             .map(|(header, computer)| Source { computer, timer_resolution: header.timer_resolution });
         let sources = sources.collect();
         Ok(Opened { trace, sources, resolver, processes })
+    }
+
+    /// A bar for reading the trace; `visible` as for [`Progress::of_time`].
+    pub(crate) fn progress(&self, visible: bool) -> Progress {
+        let end = self.trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
+        Progress::of_time(self.trace.start_time(), end, visible)
     }
 
     /// Says on standard error what could not be read.

@@ -53,7 +53,8 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
         .collect();
     // A person at a terminal sees each batch when it is done.
     let live = args.output.is_none() && std::io::stdout().is_terminal();
-    batch::run(&mut opened.trace, &mut workers, |mut text: Vec<u8>| {
+    let progress = opened.progress(!live);
+    batch::run(&mut opened.trace, &mut workers, &progress, |mut text: Vec<u8>| {
         out.write_all(&text)?;
         text.clear();
         spare.lock().unwrap_or_else(PoisonError::into_inner).push(text);
@@ -62,6 +63,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
         }
         Ok(ControlFlow::Continue(()))
     })?;
+    progress.finish();
     if args.format == DumpFormat::Xml {
         out.write_all(xml::XML_FOOTER.as_bytes())?;
     }

@@ -50,7 +50,7 @@ fn show(path: &Path, args: &InfoArgs, schemas: &Schemas) -> Result<Vec<u8>> {
         let mut resolver = schemas.sources().resolver();
         let mut problems = Vec::new();
         survey::learn(&file, &mut resolver, &mut problems);
-        let progress = Progress::new(input.name(), input.bytes().len() as u64);
+        let progress = Progress::of_bytes(input.name(), input.bytes().len() as u64);
         let threads = output::threads(args.input.threads);
         let mut survey = survey::survey(&file, &resolver, threads, &|bytes| progress.add(bytes));
         progress.finish();

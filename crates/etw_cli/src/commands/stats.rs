@@ -38,7 +38,9 @@ pub(crate) fn run(args: &StatsArgs) -> Result<()> {
             all: Row::default(),
         })
         .collect();
-    batch::run(&mut opened.trace, &mut counters, |()| Ok(ControlFlow::Continue(())))?;
+    let progress = opened.progress(true);
+    batch::run(&mut opened.trace, &mut counters, &progress, |()| Ok(ControlFlow::Continue(())))?;
+    progress.finish();
     let mut all = Row::default();
     let mut rows: BTreeMap<Vec<String>, Row> = BTreeMap::new();
     for counter in counters {

@@ -37,3 +37,36 @@ fn every_event_of_every_trace_in_every_format() {
         assert_eq!(sum, trace.records, "{}", trace.name);
     }
 }
+
+#[test]
+fn damaged_traces_give_valid_output() {
+    let Some(trace) = etw_testkit::data::traces()
+        .and_then(|traces| traces.into_iter().find(|trace| trace.name == "microsoft-demikernel/PktMon.etl"))
+    else {
+        return;
+    };
+    let etw = Etw::new();
+    let path = etw.path("damaged.etl");
+    let bytes = trace.read().unwrap();
+    let mut read = 0;
+    etw_testkit::mutate::each(&bytes, 25, |damaged| {
+        std::fs::write(&path, damaged).unwrap();
+        let run = |format: &str| etw.run(&["dump", &path, "--format", format]);
+        let json = run("json");
+        if !json.status.success() {
+            // Not even the log file header is left.
+            assert_eq!(json.status.code(), Some(1));
+            return;
+        }
+        read += 1;
+        let text = |output: std::process::Output| String::from_utf8(output.stdout).unwrap();
+        let events = json_lines(&text(json)).len();
+        assert_eq!(xml_events(&text(run("xml"))), events);
+        let rows = csv_rows(&text(run("csv")));
+        assert_eq!((rows.len(), rows.iter().all(|row| row.len() == 20)), (events + 1, true));
+        assert_eq!(text(run("text")).lines().count(), events);
+        let info = json_lines(&etw.ok(&["info", &path, "--format", "json"])).remove(0);
+        assert_eq!(info["records"].as_u64(), Some(events as u64));
+    });
+    assert!(read > 10, "only {read} of the damaged files could be opened");
+}
