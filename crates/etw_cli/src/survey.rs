@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use openetw::etl::{BufferRef, BufferType, Damage, EtlFile, Loss, Records, loss_of};
+use openetw::etl::{BufferRef, Damage, EtlFile, Loss, Records, loss_of};
 use openetw::schema::{CompiledSchema, Located, Observed, Resolver};
 use openetw::{EventDescriptor, FileTime, Guid, HeaderKind, Record, Ticks};
 
@@ -74,7 +74,7 @@ struct Kind {
 /// its schemas at its end.
 pub(crate) fn learn(file: &EtlFile<'_>, resolver: &mut Resolver, problems: &mut Vec<String>) {
     let mut scratch = Vec::new();
-    for buffer in file.buffers().filter_map(Result::ok).filter(holds_records) {
+    for buffer in file.buffers().filter_map(Result::ok) {
         let data = buffer.data(&mut scratch);
         let origin = buffer.origin(file.clock(), 0);
         for record in Records::new(data.bytes, &origin, buffer.place()).filter_map(Result::ok) {
@@ -160,11 +160,6 @@ fn merge(counts: &mut HashMap<Kind, EventCount>, kind: Kind, count: EventCount) 
     counts.insert(key, count);
 }
 
-/// Whether a buffer holds records: buffers of context switches and of the collector's own have a form of their own.
-fn holds_records(buffer: &BufferRef<'_>) -> bool {
-    buffer.header.buffer_type != BufferType::CONTEXT_SWAP
-}
-
 struct Counter<'f> {
     file: &'f EtlFile<'f>,
     resolver: Resolver,
@@ -192,9 +187,6 @@ impl<'f> Counter<'f> {
     fn buffer(&mut self, buffer: &BufferRef<'_>) {
         self.survey.buffers += 1;
         self.survey.compressed_buffers += u64::from(buffer.header.is_compressed());
-        if !holds_records(buffer) {
-            return;
-        }
         let mut scratch = std::mem::take(&mut self.scratch);
         let data = buffer.data(&mut scratch);
         if let Some(damage) = data.damage {

@@ -14,7 +14,7 @@ mod stream;
 mod tournament;
 
 use etw_etl::{Damage, DamageKind, EtlFile, Place, RecordCursor, Records};
-use etw_event::{FileTime, Origin, Record};
+use etw_event::{FileTime, HeaderKind, Origin, Record};
 
 use plan::FilePlan;
 use scale::Scale;
@@ -103,7 +103,8 @@ impl<'a> Merge<'a> {
         let stream = self.streams.get_mut(number as usize)?;
         let data = stream.data.bytes().get(stream.cursor.at..).unwrap_or_default();
         let item = match Record::parse(data, &stream.origin, stream.cursor.previous) {
-            Ok(record) if record.is_intact() => {
+            // What few bits mark as a record is looked at more closely, as damage.
+            Ok(record) if record.is_intact() && !is_rare(record.kind()) => {
                 let cursor = &mut stream.cursor;
                 cursor.last = cursor.at;
                 cursor.at += record.stride_bytes();
@@ -137,7 +138,13 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// What stands in place of an intact record: damage, or a record whose extended data is broken.
+/// Kinds whose headers have little that bytes of other meaning would not have; [`Records`] tells them apart.
+#[inline]
+fn is_rare(kind: HeaderKind) -> bool {
+    matches!(kind, HeaderKind::Wnode | HeaderKind::Timed | HeaderKind::Message)
+}
+
+/// What stands in place of an intact record of the usual kinds: damage, or a record whose extended data is broken.
 #[cold]
 fn damaged<'s>(data: &'s [u8], origin: &'s Origin, place: Place, cursor: &mut RecordCursor) -> Item<'s> {
     let mut records = Records::resume(data, origin, place, *cursor);
