@@ -30,5 +30,5 @@ fi
 show() { say "$ etw $*"; "$etw" "$@"; }
 show info "$trace"
 show dump --limit 10 "$trace"
-show dump --limit 2 --format json "$trace"
+show dump --limit 3 --format json "$trace"
 say "More: $etw --help"

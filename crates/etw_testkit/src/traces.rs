@@ -253,7 +253,7 @@ fn trace_logging() -> RecordBuilder {
     const IN_UTF16: u8 = 1;
     const IN_U32: u8 = 8;
     const IN_F64: u8 = 12;
-    const OUT_IPV4: u8 = 23;
+    const OUT_IPV4: u8 = 8;
     let metadata = EventMetadata::new("Transfer")
         .field("File", IN_UTF16)
         .field("Bytes", IN_U32)
