@@ -53,13 +53,16 @@ pub struct RecordCursor {
     pub previous: Ticks,
     /// Offset of a record whose damaged parts have been reported.
     reported: usize,
+    /// Offset of a record that has been searched for records that it swallowed. Each is searched once, so that going
+    /// back ends: what is found there may be refused by a closer look, and would be found again.
+    searched: usize,
 }
 
 impl RecordCursor {
     /// Before the first record; one without a time there takes `time`.
     #[inline]
     pub const fn start(time: Ticks) -> RecordCursor {
-        RecordCursor { at: 0, last: 0, previous: time, reported: usize::MAX }
+        RecordCursor { at: 0, last: 0, previous: time, reported: usize::MAX, searched: usize::MAX }
     }
 }
 
@@ -116,7 +119,11 @@ impl<'a> Records<'a> {
     /// Looks for records inside of the one delivered last: if its size was too large, it has swallowed some.
     ///
     /// A payload may hold images of records, so it takes a row of them that leads out of the last record.
-    fn inside_of_last(&self) -> Option<usize> {
+    fn inside_of_last(&mut self) -> Option<usize> {
+        if self.cursor.searched == self.cursor.last {
+            return None;
+        }
+        self.cursor.searched = self.cursor.last;
         let header = Record::parse(self.data.get(self.cursor.last..)?, self.origin, self.cursor.previous)
             .ok()?
             .kind()

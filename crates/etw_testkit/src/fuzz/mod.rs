@@ -93,6 +93,19 @@ mod tests {
     }
 
     #[test]
+    fn every_target_takes_what_once_broke_it() {
+        let entries = fs::read_dir(workspace_root().join("fuzz/regressions")).unwrap();
+        for directory in entries.map(|entry| entry.unwrap().path()) {
+            let name = directory.file_name().unwrap().to_string_lossy();
+            let target = TARGETS.iter().find(|target| target.name == name);
+            let target = target.unwrap_or_else(|| panic!("{directory:?} belongs to no target"));
+            for file in fs::read_dir(&directory).unwrap() {
+                (target.body)(&fs::read(file.unwrap().path()).unwrap());
+            }
+        }
+    }
+
+    #[test]
     fn the_seeds_in_the_repository_are_those_that_are_made() {
         for target in TARGETS {
             let directory = seeds_dir().join(target.name);
