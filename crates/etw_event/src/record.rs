@@ -134,7 +134,7 @@ impl<'a> Record<'a> {
     /// The record at the start of `bytes`, which reach to the end of the buffer's data.
     ///
     /// `previous` is the time of the record before it, which a WPP message without a time of its own takes over.
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &'a [u8], origin: &'a Origin, previous: Ticks) -> Result<Record<'a>, RecordError> {
         let Some(first) = bytes.u32_at(0) else {
             return Err(RecordError::HeaderCut { needed: 8, available: bytes.len() });

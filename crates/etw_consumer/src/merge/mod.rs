@@ -13,6 +13,8 @@ mod scale;
 mod stream;
 mod tournament;
 
+use std::ops::ControlFlow;
+
 use etw_etl::{Damage, DamageKind, EtlFile, Place, RecordCursor, Records};
 use etw_event::{FileTime, HeaderKind, Origin, Record};
 
@@ -21,31 +23,15 @@ use scale::Scale;
 use stream::{Shared, Stream};
 use tournament::Tournament;
 
-/// What comes next in a trace.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Item<'r> {
-    /// A record.
-    Record(Record<'r>),
-    /// Damage: here something is missing or wrong. Reading goes on behind it.
-    Damage {
-        /// Number of the file among those that are read together.
-        source: u32,
-        /// What and where.
-        damage: Damage,
-    },
-}
-
-/// Iterates the records of files in the order of time, lending each until the next is asked for.
+/// Goes through the records of files in the order of time.
 #[derive(Debug)]
 pub(crate) struct Merge<'a> {
     files: Vec<EtlFile<'a>>,
     streams: Vec<Stream<'a>>,
     tournament: Tournament,
     shared: Shared,
-    /// Damage of whole buffers, delivered before the first record, last first.
+    /// Damage that is to be reported before the next record.
     pending: Vec<(u32, Damage)>,
-    /// The stream whose open buffer has ended.
-    ended: Option<u32>,
     last_key: i64,
     pub(crate) inversions: u64,
 }
@@ -66,7 +52,6 @@ impl<'a> Merge<'a> {
             tournament: Tournament::new(0),
             shared: Shared::default(),
             pending: Vec::new(),
-            ended: None,
             last_key: i64::MIN,
             inversions: 0,
         };
@@ -82,7 +67,6 @@ impl<'a> Merge<'a> {
             }
             merge.files.push(file);
         }
-        merge.pending.reverse();
         merge.tournament = Tournament::new(merge.streams.len());
         for stream in 0..merge.streams.len() as u32 {
             merge.open_next(stream);
@@ -90,38 +74,30 @@ impl<'a> Merge<'a> {
         merge
     }
 
-    /// The next record or damage; `None` at the end.
+    /// Calls `visit` with every record in the order of time, until it breaks, and `report` with what is damaged where
+    /// that shows.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Item<'_>> {
-        if let Some(stream) = self.ended.take() {
-            self.open_next(stream);
-        }
-        if !self.pending.is_empty() {
-            return self.pending.pop().map(|(source, damage)| Item::Damage { source, damage });
-        }
-        let number = self.tournament.winner()?;
-        let stream = self.streams.get_mut(number as usize)?;
-        let data = stream.data.bytes().get(stream.cursor.at..).unwrap_or_default();
-        let item = match Record::parse(data, &stream.origin, stream.cursor.previous) {
-            // What few bits mark as a record is looked at more closely, as damage.
-            Ok(record) if record.is_intact() && !is_rare(record.kind()) => {
-                let cursor = &mut stream.cursor;
-                cursor.last = cursor.at;
-                cursor.at += record.stride_bytes();
-                cursor.previous = record.raw_time();
-                Item::Record(record)
+    pub(crate) fn for_each(
+        &mut self,
+        mut visit: impl FnMut(&Record<'_>) -> ControlFlow<()>,
+        mut report: impl FnMut(u32, Damage),
+    ) {
+        self.pending.drain(..).for_each(|(source, damage)| report(source, damage));
+        while let Some(turn) = self.tournament.turn() {
+            let Some(stream) = self.streams.get_mut(turn.stream as usize) else { return };
+            let (last_key, inversions) = (&mut self.last_key, &mut self.inversions);
+            match take_turn(stream, turn.last, last_key, inversions, &mut visit, &mut report) {
+                ControlFlow::Continue(Some(key)) if key < stream.to => {
+                    self.tournament.set(turn.stream, key, stream.rank);
+                }
+                ControlFlow::Continue(Some(_)) => self.tournament.remove(turn.stream),
+                ControlFlow::Continue(None) => {
+                    self.open_next(turn.stream);
+                    self.pending.drain(..).for_each(|(source, damage)| report(source, damage));
+                }
+                ControlFlow::Break(()) => return,
             }
-            _ => damaged(stream.data.bytes(), &stream.origin, stream.place, &mut stream.cursor),
-        };
-        let key = stream.scale.key(stream.cursor.previous);
-        self.inversions += u64::from(key < self.last_key);
-        self.last_key = key;
-        match stream.next_key() {
-            Some(key) if key < stream.to => self.tournament.set(number, key, stream.rank),
-            Some(_) => self.tournament.remove(number),
-            None => self.ended = Some(number),
         }
-        Some(item)
     }
 
     /// Opens a stream's next buffer and enters its first record.
@@ -134,7 +110,52 @@ impl<'a> Merge<'a> {
             _ => self.tournament.remove(number),
         }
         let source = stream.file as u32;
-        self.pending.extend(self.shared.damage.drain(..).rev().map(|damage| (source, damage)));
+        self.pending.extend(self.shared.damage.drain(..).map(|damage| (source, damage)));
+    }
+}
+
+/// Visits a stream's records as long as they come no later than `last`: the first in any case. Answers the key of the
+/// record behind them, or `None` at the end of the open buffer.
+#[inline(always)]
+fn take_turn(
+    stream: &mut Stream<'_>,
+    last: i64,
+    last_key: &mut i64,
+    inversions: &mut u64,
+    visit: &mut impl FnMut(&Record<'_>) -> ControlFlow<()>,
+    report: &mut impl FnMut(u32, Damage),
+) -> ControlFlow<(), Option<i64>> {
+    let Stream { data, cursor, origin, scale, place, to, .. } = stream;
+    let (data, scale, place) = (data.bytes(), *scale, *place);
+    let last = last.min(to.saturating_sub(1));
+    loop {
+        let rest = data.get(cursor.at..).unwrap_or_default();
+        let record = match Record::parse(rest, origin, cursor.previous) {
+            // What few bits mark as a record is looked at more closely, as damage.
+            Ok(record) if record.is_intact() && !is_rare(record.kind()) => {
+                cursor.last = cursor.at;
+                cursor.at += record.stride_bytes();
+                cursor.previous = record.raw_time();
+                Some(record)
+            }
+            _ => match damaged(data, origin, place, cursor) {
+                Ok(record) => Some(record),
+                Err(damage) => {
+                    report(origin.source, damage);
+                    None
+                }
+            },
+        };
+        if let Some(record) = record {
+            let key = scale.key(record.raw_time());
+            *inversions += u64::from(key < *last_key);
+            *last_key = key;
+            visit(&record)?;
+        }
+        match stream::next_key(data, origin, place, cursor, scale) {
+            Some(key) if key <= last => {}
+            next => return ControlFlow::Continue(next),
+        }
     }
 }
 
@@ -146,22 +167,19 @@ fn is_rare(kind: HeaderKind) -> bool {
 
 /// What stands in place of an intact record of the usual kinds: damage, or a record whose extended data is broken.
 #[cold]
-fn damaged<'s>(data: &'s [u8], origin: &'s Origin, place: Place, cursor: &mut RecordCursor) -> Item<'s> {
+fn damaged<'s>(
+    data: &'s [u8],
+    origin: &'s Origin,
+    place: Place,
+    cursor: &mut RecordCursor,
+) -> Result<Record<'s>, Damage> {
     let mut records = Records::resume(data, origin, place, *cursor);
     let item = records.next();
     *cursor = records.cursor();
-    match item {
-        Some(Ok(record)) => Item::Record(record),
-        Some(Err(damage)) => Item::Damage { source: origin.source, damage },
-        None => {
-            // The end, which was not seen as such before; nothing is left of the buffer.
-            let missing = data.len().saturating_sub(cursor.at) as u32;
-            cursor.at = data.len();
-            let kind = DamageKind::EndMark { missing };
-            Item::Damage {
-                source: origin.source,
-                damage: Damage { offset: place.buffer_offset, within: None, kind },
-            }
-        }
-    }
+    item.unwrap_or_else(|| {
+        // The end, which was not seen as such before; nothing is left of the buffer.
+        let missing = data.len().saturating_sub(cursor.at) as u32;
+        cursor.at = data.len();
+        Err(Damage { offset: place.buffer_offset, within: None, kind: DamageKind::EndMark { missing } })
+    })
 }

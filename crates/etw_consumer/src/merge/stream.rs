@@ -80,25 +80,8 @@ impl<'a> Stream<'a> {
     }
 
     /// The key of the next record; `None` at the end of the open buffer.
-    ///
-    /// What is no record has the time of the record before it, so that it is looked at next.
-    #[inline]
-    pub(super) fn next_key(&self) -> Option<i64> {
-        let rest = self.data.bytes().get(self.cursor.at..)?;
-        let first = rest.u32_at(0)?;
-        // The time's place in the headers that are frequent.
-        let time = match first >> 16 {
-            0xC012..=0xC013 | 0xC001..=0xC002 | 0xC014 | 0xC00A => rest.i64_at(0x10),
-            0xC010..=0xC011 => rest.i64_at(0x08),
-            _ if first == u32::MAX && self.place.ends_at_mark => return None,
-            _ => self.time_of_rare(rest),
-        };
-        Some(self.scale.key(time.map_or(self.cursor.previous, Ticks)))
-    }
-
-    #[cold]
-    fn time_of_rare(&self, rest: &[u8]) -> Option<i64> {
-        Record::parse(rest, &self.origin, self.cursor.previous).ok().map(|record| record.raw_time().0)
+    fn next_key(&self) -> Option<i64> {
+        next_key(self.data.bytes(), &self.origin, self.place, &self.cursor, self.scale)
     }
 
     /// The key of the next record that is wanted; those before are passed over.
@@ -211,6 +194,34 @@ impl<'a> Stream<'a> {
         self.place.is_derived = true;
         self.data = Data::Memory(sorted);
     }
+}
+
+/// The key of the record at a cursor; `None` at the end of the data.
+///
+/// What is no record has the time of the record before it, so that it is looked at next.
+#[inline(always)]
+pub(super) fn next_key(
+    data: &[u8],
+    origin: &Origin,
+    place: Place,
+    cursor: &RecordCursor,
+    scale: Scale,
+) -> Option<i64> {
+    let rest = data.get(cursor.at..)?;
+    let first = rest.u32_at(0)?;
+    // The time's place in the headers that are frequent.
+    let time = match first >> 16 {
+        0xC012..=0xC013 | 0xC001..=0xC002 | 0xC014 | 0xC00A => rest.i64_at(0x10),
+        0xC010..=0xC011 => rest.i64_at(0x08),
+        _ if first == u32::MAX && place.ends_at_mark => return None,
+        _ => time_of_rare(rest, origin, cursor.previous),
+    };
+    Some(scale.key(time.map_or(cursor.previous, Ticks)))
+}
+
+#[cold]
+fn time_of_rare(rest: &[u8], origin: &Origin, previous: Ticks) -> Option<i64> {
+    Record::parse(rest, origin, previous).ok().map(|record| record.raw_time().0)
 }
 
 fn to_temporary(bytes: &[u8]) -> std::io::Result<FileMap> {

@@ -15,6 +15,11 @@ fn head(time: i64, rank: u32, stream: u32) -> u128 {
     u128::from(unsigned) << 64 | u128::from(rank) << 32 | u128::from(stream)
 }
 
+/// The time of a head.
+fn time_of(head: u128) -> i64 {
+    ((head >> 64) as u64 ^ (1 << 63)) as i64
+}
+
 /// The head of a stream that has no more records.
 const NONE: u128 = u128::MAX;
 
@@ -50,14 +55,30 @@ impl Tournament {
         }
     }
 
-    /// The stream with the earliest head.
+    /// Whose turn it is, and how long it lasts; `None` if no stream has a head.
     #[inline]
-    pub(super) fn winner(&self) -> Option<u32> {
-        match self.nodes.get(1) {
-            Some(&winner) if winner != NONE => Some(winner as u32),
-            _ => None,
+    pub(super) fn turn(&self) -> Option<Turn> {
+        let winner = self.nodes.get(1).copied().filter(|winner| *winner != NONE)?;
+        let stream = winner as u32;
+        let mut node = self.nodes.len() / 2 + stream as usize;
+        let mut second = NONE;
+        while node > 1 {
+            second = second.min(self.nodes.get(node ^ 1).copied().unwrap_or(NONE));
+            node /= 2;
         }
+        let time = time_of(second);
+        let is_before = winner as u64 <= second as u64;
+        Some(Turn { stream, last: if is_before { time } else { time.saturating_sub(1) } })
     }
+}
+
+/// The turn of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// The stream.
+    pub(super) stream: u32,
+    /// Records up to and at this time come before the next stream's first.
+    pub(super) last: i64,
 }
 
 #[cfg(test)]
@@ -68,13 +89,13 @@ mod tests {
     fn the_earliest_wins_and_ranks_decide_ties() {
         for streams in 1..20u32 {
             let mut tournament = Tournament::new(streams as usize);
-            assert_eq!(tournament.winner(), None);
+            assert_eq!(tournament.turn().map(|turn| turn.stream), None);
             // Each stream counts up from its own start in its own steps; ties are many.
             let mut times: Vec<i64> = (0..streams).map(|stream| i64::from(stream % 3) - 2).collect();
             (0..streams).for_each(|stream| tournament.set(stream, times[stream as usize], stream));
             for _ in 0..200 {
                 let expected = (0..streams).min_by_key(|stream| (times[*stream as usize], *stream));
-                assert_eq!(tournament.winner(), expected);
+                assert_eq!(tournament.turn().map(|turn| turn.stream), expected);
                 let stream = expected.unwrap();
                 times[stream as usize] += i64::from(stream % 4);
                 if stream % 4 == 0 {
@@ -83,7 +104,7 @@ mod tests {
                 tournament.set(stream, times[stream as usize], stream);
             }
             (0..streams).for_each(|stream| tournament.remove(stream));
-            assert_eq!(tournament.winner(), None);
+            assert_eq!(tournament.turn().map(|turn| turn.stream), None);
         }
     }
 }

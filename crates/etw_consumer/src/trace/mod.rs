@@ -2,6 +2,7 @@
 
 mod builder;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use etw_etl::{EtlFile, LogFileHeader, loss_of};
@@ -10,8 +11,8 @@ use etw_schema::{Located, Resolver};
 
 use crate::decoder::Decoder;
 use crate::input::{Input, InputError};
+use crate::merge::Merge;
 use crate::merge::plan::FilePlan;
-use crate::merge::{Item, Merge};
 use crate::predicate::Scope;
 use crate::{
     CallbackResult, Event, OwnedEvent, Predicate, ProcessTable, SchemaEvent, SourceStatistics, Statistics,
@@ -211,25 +212,24 @@ impl Trace {
         };
         let mut merge = Merge::new(planned, self.from, self.to);
         let limit = self.limit.unwrap_or(u64::MAX);
-        while statistics.delivered < limit
-            && !self.stop.is_stopped()
-            && let Some(item) = merge.next()
-        {
-            match item {
-                Item::Record(record) => {
-                    statistics.records += 1;
-                    if let Some(loss) = loss_of(&record) {
-                        statistics.add_loss(loss);
-                    }
-                    let verdict = visit(&mut pass, &record);
-                    statistics.delivered += u64::from(verdict != Verdict::Passed);
-                    if verdict == Verdict::End {
-                        break;
-                    }
+        let stop = &self.stop;
+        let mut damaged = Statistics::default();
+        merge.for_each(
+            |record| {
+                if statistics.delivered >= limit || stop.is_stopped() {
+                    return ControlFlow::Break(());
                 }
-                Item::Damage { source, damage } => statistics.add_damage(source, damage),
-            }
-        }
+                statistics.records += 1;
+                if let Some(loss) = loss_of(record) {
+                    statistics.add_loss(loss);
+                }
+                let verdict = visit(&mut pass, record);
+                statistics.delivered += u64::from(verdict != Verdict::Passed);
+                if verdict == Verdict::End { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            },
+            |source, damage| damaged.add_damage(source, damage),
+        );
+        (statistics.damage, statistics.damage_count) = (damaged.damage, damaged.damage_count);
         statistics.inversions = merge.inversions;
         self.statistics = statistics;
         Ok(())
