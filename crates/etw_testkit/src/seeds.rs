@@ -5,6 +5,10 @@
 use crate::compiled_manifest;
 use crate::traces::{self, Kind, Recipe};
 
+mod sources;
+
+pub use sources::*;
+
 /// A seed: its file's name and its bytes.
 pub type Seed = (&'static str, Vec<u8>);
 

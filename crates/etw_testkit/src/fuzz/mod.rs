@@ -4,6 +4,7 @@
 //! no panic, no hang, memory bounded by the input. `fuzz/fuzz_targets` has a target of each name in [`TARGETS`];
 //! the tests replay the seeds of every target, and damaged versions of them, with no fuzzer at all.
 
+mod consumer;
 mod decoder;
 mod file;
 mod sources;
@@ -16,9 +17,13 @@ use etw_event::{Clock, Origin, Record, Sid, Ticks};
 use crate::data::workspace_root;
 use crate::seeds::{self, Seed};
 
+pub use consumer::{decoded_file, filter, provider_string};
 pub use decoder::{built_in, decoder};
 pub use file::{context_switches, etl_file, xpress};
-pub use sources::{compiled_manifest, event_source, manifest};
+pub use sources::{
+    compiled_manifest, event_map, event_metadata, event_source, manifest, message, mof, pdb, store, tmf,
+    trace_logging,
+};
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -36,11 +41,22 @@ pub const TARGETS: &[Target] = &[
     Target { name: "built_in", body: built_in, seeds: seeds::built_in },
     Target { name: "compiled_manifest", body: compiled_manifest, seeds: seeds::compiled_manifest },
     Target { name: "context_switches", body: context_switches, seeds: seeds::context_switches },
+    Target { name: "decoded_file", body: decoded_file, seeds: seeds::etl_file },
     Target { name: "decoder", body: decoder, seeds: seeds::decoder },
     Target { name: "etl_file", body: etl_file, seeds: seeds::etl_file },
+    Target { name: "event_map", body: event_map, seeds: seeds::event_map },
+    Target { name: "event_metadata", body: event_metadata, seeds: seeds::event_metadata },
     Target { name: "event_source", body: event_source, seeds: seeds::event_source },
+    Target { name: "filter", body: filter, seeds: seeds::filter },
     Target { name: "manifest", body: manifest, seeds: seeds::manifest },
+    Target { name: "message", body: message, seeds: seeds::message },
+    Target { name: "mof", body: mof, seeds: seeds::mof },
+    Target { name: "pdb", body: pdb, seeds: seeds::pdb },
+    Target { name: "provider_string", body: provider_string, seeds: seeds::provider_string },
     Target { name: "record", body: record, seeds: seeds::record },
+    Target { name: "store", body: store, seeds: seeds::store },
+    Target { name: "tmf", body: tmf, seeds: seeds::tmf },
+    Target { name: "trace_logging", body: trace_logging, seeds: seeds::trace_logging },
     Target { name: "xpress", body: xpress, seeds: seeds::xpress },
 ];
 
