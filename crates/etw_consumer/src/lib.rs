@@ -1,5 +1,6 @@
 //! Traces merged in time order, four levels of reading, predicates and the testing kit.
 
+mod callbacks;
 mod decoder;
 mod event;
 pub mod filter;
@@ -12,10 +13,12 @@ mod schema_files;
 mod schemas;
 mod statistics;
 mod stop;
+pub mod testing;
 mod time_point;
 mod trace;
 mod unordered;
 
+pub use callbacks::{Callbacks, Subscription};
 pub use event::{Event, EventError, OwnedEvent, OwnedValue, SchemaEvent};
 pub use filter::{EventFilter, EventFilterError, FilterError};
 pub use input::{Input, InputError, InputLimits, file_sequence};

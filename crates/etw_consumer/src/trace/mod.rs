@@ -15,8 +15,8 @@ use crate::merge::Merge;
 use crate::merge::plan::FilePlan;
 use crate::predicate::Scope;
 use crate::{
-    CallbackResult, Event, OwnedEvent, Predicate, ProcessTable, SchemaEvent, SourceStatistics, Statistics,
-    StopHandle,
+    CallbackResult, Callbacks, Event, OwnedEvent, Predicate, ProcessTable, SchemaEvent, SourceStatistics,
+    Statistics, StopHandle,
 };
 
 pub use builder::TraceBuilder;
@@ -169,6 +169,21 @@ impl Trace {
                 false => Verdict::Passed,
             }
         })
+    }
+
+    /// Level 3 by callbacks: hands every event to the subscriptions that are about it. Events that concern none are
+    /// passed over by their headers, without being decoded.
+    ///
+    /// # Errors
+    /// As for [`Trace::for_each_record`].
+    pub fn for_each_subscribed(&mut self, callbacks: &mut Callbacks<'_>) -> Result<(), TraceError> {
+        let before = self.predicate.clone();
+        if let Some(wanted) = callbacks.wanted() {
+            self.predicate = Some(before.iter().cloned().fold(wanted, Predicate::and));
+        }
+        let done = self.for_each_layout(|event| callbacks.push(event));
+        self.predicate = before;
+        done
     }
 
     /// Level 4: as level 3, with events that own their values. Costs allocations for each event.

@@ -1,0 +1,251 @@
+//! Making synthetic events.
+
+use std::sync::Arc;
+
+use etw_etl::encode::{EncodeError, RecordBuilder};
+use etw_event::{
+    Clock, EventDescriptor, ExtendedType, FileTime, Guid, Origin, PointerSize, Record, RecordError, Ticks,
+};
+use etw_schema::{CompiledSchema, EventSchema, InType, Property, PropertyType, builtin};
+
+use super::TestValue;
+use super::values::empty;
+
+/// What keeps a synthetic event from being made.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PackError {
+    /// No built-in provider has the event.
+    #[error("no built-in schema of provider '{provider}', event id {id} version {version}")]
+    NoSchema {
+        /// The provider's name or GUID.
+        provider: String,
+        /// The event's id.
+        id: u16,
+        /// The event's version.
+        version: u8,
+    },
+    /// The event has no such property.
+    #[error("the event has no property '{property}'; it has {}", known.join(", "))]
+    NoProperty {
+        /// The property.
+        property: String,
+        /// The properties it has.
+        known: Vec<String>,
+    },
+    /// The value cannot stand in the property's place.
+    #[error("property '{property}' of type {in_type} cannot hold {value:?}")]
+    Value {
+        /// The property.
+        property: String,
+        /// Its in-type.
+        in_type: String,
+        /// The value.
+        value: TestValue,
+    },
+    /// A property has no value.
+    #[error("property '{property}' has no value; pack_incomplete makes it zero or empty")]
+    Missing {
+        /// The property.
+        property: String,
+    },
+    /// The record cannot be built.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}
+
+/// Builds a synthetic event of a schema: properties by name, header fields, extended data.
+#[derive(Debug, Clone)]
+pub struct EventBuilder {
+    schema: Arc<EventSchema>,
+    record: RecordBuilder,
+    values: Vec<(String, TestValue)>,
+    pointer: PointerSize,
+}
+
+impl EventBuilder {
+    /// An event of a schema, logged by a 64-bit process at time 0 of a system-time clock.
+    pub fn new(schema: Arc<EventSchema>) -> EventBuilder {
+        EventBuilder::with_pointer_size(schema, PointerSize::Eight)
+    }
+
+    /// As [`EventBuilder::new`], logged by a process of this pointer size.
+    pub fn with_pointer_size(schema: Arc<EventSchema>, pointer: PointerSize) -> EventBuilder {
+        let guid = schema.provider.guid;
+        let record = match schema.provider.class_of {
+            Some(_) => RecordBuilder::full(pointer, guid, &schema.descriptor),
+            None => RecordBuilder::event(pointer, guid, &schema.descriptor),
+        };
+        EventBuilder { schema, record, values: Vec::new(), pointer }
+    }
+
+    /// An event of a provider that is built in, by name or GUID.
+    pub fn built_in(provider: &str, id: u16, version: u8) -> Result<EventBuilder, PackError> {
+        let guid = builtin::find(provider).or_else(|| provider.parse().ok());
+        let found = guid.and_then(|guid| builtin::BuiltIn.provider(&guid));
+        let is_wanted = |event: &&Arc<EventSchema>| {
+            let EventDescriptor { id: its, version: of, .. } = event.descriptor;
+            (its, of) == (id, version)
+        };
+        let schema = found.and_then(|found| found.events.iter().find(is_wanted).cloned());
+        let missing = || PackError::NoSchema { provider: provider.to_owned(), id, version };
+        Ok(EventBuilder::new(schema.ok_or_else(missing)?))
+    }
+
+    /// Gives a top-level property its value; the order of calls does not matter, and the last value of a name counts.
+    pub fn property(mut self, name: &str, value: impl Into<TestValue>) -> EventBuilder {
+        self.values.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Sets the time.
+    pub fn time(mut self, time: FileTime) -> EventBuilder {
+        self.record = self.record.time(Ticks(time.0));
+        self
+    }
+
+    /// Sets process and thread.
+    pub fn process(mut self, process_id: u32, thread_id: u32) -> EventBuilder {
+        self.record = self.record.process(process_id, thread_id);
+        self
+    }
+
+    /// Sets the activity.
+    pub fn activity_id(mut self, activity_id: Guid) -> EventBuilder {
+        self.record = self.record.activity_id(activity_id);
+        self
+    }
+
+    /// Adds the activity that caused this one.
+    pub fn related_activity_id(mut self, activity_id: Guid) -> EventBuilder {
+        self.record = self.record.related_activity_id(activity_id);
+        self
+    }
+
+    /// Adds a stack.
+    pub fn stack(mut self, addresses: &[u64]) -> EventBuilder {
+        self.record = self.record.stack(0, addresses);
+        self
+    }
+
+    /// Adds the user, as the bytes of a SID.
+    pub fn sid(self, sid: &[u8]) -> EventBuilder {
+        self.extended(ExtendedType::SID, sid)
+    }
+
+    /// Adds the container.
+    pub fn container_id(self, container: Guid) -> EventBuilder {
+        self.extended(ExtendedType::CONTAINER_ID, &container.to_bytes())
+    }
+
+    /// Adds the process start key.
+    pub fn process_start_key(self, key: u64) -> EventBuilder {
+        self.extended(ExtendedType::PROCESS_START_KEY, &key.to_le_bytes())
+    }
+
+    /// Adds an extended data item.
+    pub fn extended(mut self, ext_type: ExtendedType, data: &[u8]) -> EventBuilder {
+        self.record = self.record.item(ext_type, data);
+        self
+    }
+
+    /// The event, every property of which has a value.
+    ///
+    /// # Errors
+    /// A property has no value, or one that it cannot hold, or does not exist.
+    pub fn pack(self) -> Result<SyntheticRecord, PackError> {
+        let payload =
+            self.payload(|property| Err(PackError::Missing { property: property.name.to_string() }))?;
+        self.finish(&payload)
+    }
+
+    /// The event, in which properties without a value are zero or empty.
+    ///
+    /// # Errors
+    /// A property has a value that it cannot hold, or does not exist.
+    pub fn pack_incomplete(self) -> Result<SyntheticRecord, PackError> {
+        let payload = self.payload(|property| Ok(empty(property, self.pointer)))?;
+        self.finish(&payload)
+    }
+
+    /// The event with these bytes as its payload, whatever they are: too few, too many, or of another event.
+    pub fn pack_raw(self, payload: &[u8]) -> Result<SyntheticRecord, PackError> {
+        self.finish(payload)
+    }
+
+    fn finish(self, payload: &[u8]) -> Result<SyntheticRecord, PackError> {
+        let bytes = self.record.payload(payload).build()?;
+        Ok(SyntheticRecord {
+            bytes,
+            origin: origin(),
+            schema: Some(Arc::new(CompiledSchema::new(self.schema))),
+        })
+    }
+
+    /// The payload; `missing` stands in for properties without a value.
+    fn payload(
+        &self,
+        missing: impl Fn(&Property) -> Result<Vec<u8>, PackError>,
+    ) -> Result<Vec<u8>, PackError> {
+        let top_level = self.schema.properties.iter().take(self.schema.top_level.into());
+        let known = || top_level.clone().map(|property| property.name.to_string());
+        if let Some((property, _)) = self.values.iter().find(|(name, _)| !known().any(|known| known == *name))
+        {
+            return Err(PackError::NoProperty { property: property.clone(), known: known().collect() });
+        }
+        let mut payload = Vec::new();
+        for property in top_level.clone() {
+            let value = self.values.iter().rev().find(|(name, _)| *name == *property.name);
+            payload.extend(match value {
+                None => missing(property)?,
+                Some((_, value)) => value.encode(property, self.pointer).ok_or_else(|| PackError::Value {
+                    property: property.name.to_string(),
+                    in_type: in_type_name(&property.kind),
+                    value: value.clone(),
+                })?,
+            });
+        }
+        Ok(payload)
+    }
+}
+
+fn in_type_name(kind: &PropertyType) -> String {
+    let in_type = match kind {
+        PropertyType::Value { in_type, .. } => *in_type,
+        PropertyType::Struct { .. } => InType::STRUCT,
+    };
+    in_type.name().map_or_else(|| in_type.0.to_string(), str::to_owned)
+}
+
+fn origin() -> Origin {
+    Origin { clock: Clock::system_time(), ..Origin::default() }
+}
+
+/// A record that no session wrote, with its schema if it was made from one.
+#[derive(Debug, Clone)]
+pub struct SyntheticRecord {
+    bytes: Vec<u8>,
+    origin: Origin,
+    pub(super) schema: Option<Arc<CompiledSchema>>,
+}
+
+impl SyntheticRecord {
+    /// A record from its bytes, such as [`RecordBuilder`] makes; its schema is found as in a trace.
+    ///
+    /// # Errors
+    /// The bytes are no record.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<SyntheticRecord, RecordError> {
+        Record::parse(&bytes, &origin(), Ticks(0))?;
+        Ok(SyntheticRecord { bytes, origin: origin(), schema: None })
+    }
+
+    /// The bytes of the record.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The record; the bytes were one when they were packed.
+    pub(super) fn record(&self) -> Option<Record<'_>> {
+        Record::parse(&self.bytes, &self.origin, Ticks(0)).ok()
+    }
+}

@@ -1,0 +1,60 @@
+//! Pushing synthetic events through filters and callbacks.
+
+use etw_event::FileTime;
+use etw_schema::{Located, Resolver};
+
+use super::SyntheticRecord;
+use crate::{Callbacks, Event, EventFilter, Predicate, Schemas};
+
+/// Stands for a trace: pushes synthetic events through predicates, filters and callbacks.
+#[derive(Debug)]
+pub struct Proxy {
+    resolver: Resolver,
+    located: Located,
+}
+
+impl Default for Proxy {
+    fn default() -> Proxy {
+        Proxy::new()
+    }
+}
+
+impl Proxy {
+    /// A proxy that knows the built-in schemas, besides those that events were made from.
+    pub fn new() -> Proxy {
+        Proxy::with_schemas(&Schemas::new())
+    }
+
+    /// A proxy that knows these schemas.
+    pub fn with_schemas(schemas: &Schemas) -> Proxy {
+        Proxy { resolver: schemas.resolver(), located: Located::new() }
+    }
+
+    /// Calls `look` with the event, decoded; `None` only if the bytes are no record.
+    pub fn event<R>(&mut self, record: &SyntheticRecord, look: impl FnOnce(&Event<'_>) -> R) -> Option<R> {
+        let parsed = record.record()?;
+        let properties = match &record.schema {
+            Some(schema) => Ok(schema.locate(&parsed, &mut self.located)),
+            None => match self.resolver.resolve(&parsed) {
+                Ok(schema) => Ok(schema.locate(&parsed, &mut self.located)),
+                Err(reason) => Err(reason),
+            },
+        };
+        Some(look(&Event { record: &parsed, properties, process: None, start: FileTime(0) }))
+    }
+
+    /// Whether an event meets a predicate.
+    pub fn matches(&mut self, predicate: &Predicate, record: &SyntheticRecord) -> bool {
+        self.event(record, |event| predicate.matches(event)).unwrap_or(false)
+    }
+
+    /// Whether an event meets a filter's conditions; its times and limit are a trace's.
+    pub fn passes(&mut self, filter: &EventFilter, record: &SyntheticRecord) -> bool {
+        filter.predicate().is_none_or(|predicate| self.matches(&predicate, record))
+    }
+
+    /// Pushes an event through callbacks.
+    pub fn push(&mut self, callbacks: &mut Callbacks<'_>, record: &SyntheticRecord) {
+        self.event(record, |event| callbacks.push(event));
+    }
+}
