@@ -17,11 +17,16 @@ use std::ops::ControlFlow;
 
 use etw_etl::{Damage, DamageKind, EtlFile, Place, RecordCursor, Records};
 use etw_event::{FileTime, HeaderKind, Origin, Record};
+use etw_sys::prefetch;
 
 use plan::FilePlan;
 use scale::Scale;
 use stream::{Shared, Stream};
 use tournament::Tournament;
+
+/// How far ahead of the record a stream's bytes are asked for. The processor's own prediction loses a stream whenever
+/// another takes its turn (example `levels`).
+const PREFETCH_BYTES: usize = 2048;
 
 /// Goes through the records of files in the order of time.
 #[derive(Debug)]
@@ -130,6 +135,7 @@ fn take_turn(
     let last = last.min(to.saturating_sub(1));
     loop {
         let rest = data.get(cursor.at..).unwrap_or_default();
+        prefetch(rest, PREFETCH_BYTES);
         let record = match Record::parse(rest, origin, cursor.previous) {
             // What few bits mark as a record is looked at more closely, as damage.
             Ok(record) if record.is_intact() && !is_rare(record.kind()) => {
