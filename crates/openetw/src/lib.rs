@@ -6,6 +6,7 @@
 //! | [`schema`] | what payloads mean: schemas of every source, values, text |
 //! | [`etl`] | the bytes of trace files, reading and writing |
 //! | [`export`] | events as JSON, CSV, XML and text |
+//! | [`testing`] | events made by hand, for tests of filters and callbacks |
 
 pub use etw_consumer::*;
 pub use etw_event::{
@@ -27,3 +28,8 @@ pub mod etl {
 pub mod export {
     pub use etw_export::*;
 }
+
+/// The examples of `docs/library.md` compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+pub struct LibraryPage;
