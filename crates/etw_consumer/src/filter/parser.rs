@@ -126,7 +126,7 @@ impl<'t> Parser<'t> {
 
     fn comparison(&mut self) -> Result<Predicate, FilterError> {
         let field = match &self.peek().kind {
-            TokenKind::Word(word) => field::by_name(word),
+            TokenKind::Word(word) if !is_reserved(word) => field::by_name(word),
             TokenKind::Field(name) => Field::Property((*name).into()),
             _ => return Err(self.expected("a field, 'not' or '('")),
         };
@@ -190,6 +190,12 @@ impl<'t> Parser<'t> {
         self.advance();
         field::check_value(field, literal, text, token.column)
     }
+}
+
+/// Words of the language, which name a property only in backquotes.
+fn is_reserved(word: &str) -> bool {
+    let joins = ["and", "or", "not"].into_iter();
+    joins.chain(WORD_OPERATORS.map(|(name, ..)| name)).any(|reserved| reserved.eq_ignore_ascii_case(word))
 }
 
 /// What a bare word is: a number, a GUID, a truth value, or else a text.
