@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use etw_event::{Clock, Keyword, Level, Opcode, PointerSize, Record};
+use etw_event::{Keyword, Level, Opcode, PointerSize, Record};
 
 use crate::layout::{Layout, Located};
 use crate::message::Message;
@@ -77,22 +77,23 @@ impl CompiledSchema {
     pub fn locate<'a>(&'a self, record: &Record<'a>, located: &'a mut Located) -> Properties<'a> {
         let payload = record.payload().get(self.skip as usize..).unwrap_or_default();
         let pointer = record.pointer_size();
+        located.clock = record.origin().clock;
         self.layout.locate(payload, pointer, located);
         if self.layout.depends_on_pointer_size() && record.has_class_guid_in_header() {
-            self.retry(payload, pointer, &record.origin().clock, located);
+            self.retry(payload, pointer, located);
         }
-        Properties { compiled: self, payload, located, clock: &record.origin().clock }
+        Properties { compiled: self, payload, located }
     }
 
     /// Classic events of user mode may hold payloads of the other pointer size: those relogged by a 32-bit program
     /// (Observed: the `*_64_*` files of google-sawbuck). The other size is taken if it, and only it, fits exactly.
     #[inline]
-    fn retry(&self, payload: &[u8], pointer: PointerSize, clock: &Clock, located: &mut Located) {
+    fn retry(&self, payload: &[u8], pointer: PointerSize, located: &mut Located) {
         let fits = |located: &Located| {
             let exact = located.error().is_none() && located.consumed_bytes() == payload.len();
             // Half a pointer can pass for the start of a string that goes on to the payload's end: it then holds
             // characters that names do not.
-            exact && (pointer == PointerSize::Eight || !self.has_control_characters(payload, clock, located))
+            exact && (pointer == PointerSize::Eight || !self.has_control_characters(payload, located))
         };
         if fits(located) {
             return;
@@ -108,8 +109,8 @@ impl CompiledSchema {
     }
 
     /// Whether a UTF-16 string among the properties has a control character.
-    fn has_control_characters(&self, payload: &[u8], clock: &Clock, located: &Located) -> bool {
-        let properties = Properties { compiled: self, payload, located, clock };
+    fn has_control_characters(&self, payload: &[u8], located: &Located) -> bool {
+        let properties = Properties { compiled: self, payload, located };
         properties.iter().any(|property| match property.value() {
             Value::Utf16(text) => {
                 let mut units = text.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));

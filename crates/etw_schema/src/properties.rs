@@ -1,8 +1,7 @@
 //! The properties of one event: names, values, arrays and structs over what was located in its payload.
 
-use std::fmt;
-
-use etw_event::Clock;
+use std::iter::Zip;
+use std::{fmt, slice};
 
 use crate::layout::{FRAME_START, Format, Frame, LocateErrorKind, LocatedSlots, Place, Shape};
 use crate::value::{FromValue, Value};
@@ -16,19 +15,18 @@ pub struct Properties<'a> {
     pub(crate) compiled: &'a CompiledSchema,
     pub(crate) payload: &'a [u8],
     pub(crate) located: &'a LocatedSlots,
-    pub(crate) clock: &'a Clock,
 }
 
 /// A property of a schema, found once by [`CompiledSchema::property_index`] and good for all its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PropertyIndex(pub(crate) u16);
 
-/// A property with its value.
+/// A property with its value, which is read from the payload when asked for.
 #[derive(Clone, Copy)]
 pub struct PropertyValue<'a> {
     property: &'a Property,
-    value: Value<'a>,
-    format: Format,
+    place: &'a Place,
+    instance: Instance<'a>,
 }
 
 /// Why a property's value could not be had.
@@ -152,7 +150,7 @@ impl<'a> Properties<'a> {
     /// The located top-level properties, in their order.
     #[inline]
     pub fn iter(&self) -> Members<'a> {
-        Members { within: self.top(), next: 0 }
+        self.top().iter()
     }
 
     /// The located top-level property of a name; `None` if there is none or the payload does not hold it.
@@ -174,7 +172,7 @@ impl<'a> Properties<'a> {
     #[inline]
     pub fn get<T: FromValue<'a>>(&self, name: &str) -> Result<T, PropertyError> {
         match self.find(name) {
-            Some(found) => T::from_value(found.value).ok_or_else(|| self.conversion::<T>(name, found.value)),
+            Some(found) => T::from_value(found.value()).ok_or_else(|| self.conversion::<T>(&found)),
             None => Err(self.not_found(name)),
         }
     }
@@ -186,8 +184,7 @@ impl<'a> Properties<'a> {
     #[inline]
     pub fn get_at<T: FromValue<'a>>(&self, index: PropertyIndex) -> Result<T, PropertyError> {
         match self.at(index) {
-            Some(found) => T::from_value(found.value)
-                .ok_or_else(|| self.conversion::<T>(&found.property.name, found.value)),
+            Some(found) => T::from_value(found.value()).ok_or_else(|| self.conversion::<T>(&found)),
             None => {
                 let property = self.schema().properties.get(usize::from(index.0));
                 Err(self.not_found(property.map_or("", |property| &*property.name)))
@@ -199,13 +196,14 @@ impl<'a> Properties<'a> {
     /// not convert.
     #[inline]
     pub fn try_get<T: FromValue<'a>>(&self, name: &str) -> Option<T> {
-        T::from_value(self.find(name)?.value)
+        T::from_value(self.find(name)?.value())
     }
 
     #[inline]
     fn top(&self) -> Within<'a> {
         let plan = self.compiled.layout.plan(self.located.pointer);
-        Within { properties: *self, frame: plan.top(), start: 0, slots: 0, members: self.located.members }
+        let instance = Instance { properties: *self, start: 0, slots: 0 };
+        Within { instance, frame: plan.top(), members: self.located.members }
     }
 
     #[cold]
@@ -219,7 +217,8 @@ impl<'a> Properties<'a> {
     }
 
     #[cold]
-    fn conversion<T: FromValue<'a>>(&self, name: &str, value: Value<'a>) -> PropertyError {
+    fn conversion<T: FromValue<'a>>(&self, found: &PropertyValue<'a>) -> PropertyError {
+        let (name, value) = (found.name(), found.value());
         let found = match value.as_integer() {
             Some(number) => format!("{} {number}", value.kind_name()),
             None => value.kind_name().to_owned(),
@@ -258,15 +257,77 @@ impl<'a> PropertyValue<'a> {
     }
 
     /// The value.
-    #[inline]
+    #[inline(always)]
     pub fn value(&self) -> Value<'a> {
-        self.value
+        let Instance { properties, slots, .. } = self.instance;
+        let (start, end) = match self.place.shape {
+            Shape::Fixed => {
+                let start = self.instance.fixed_start(self.place);
+                (start, start.wrapping_add(self.place.size))
+            }
+            Shape::Slot => {
+                let slot = properties.located.slot(slots.wrapping_add(self.place.offset));
+                (slot.start, slot.end)
+            }
+            _ => {
+                let Properties { compiled, payload, located } = properties;
+                let parts = (self.property, self.place);
+                return PropertyValue::compound(
+                    parts,
+                    compiled,
+                    payload,
+                    located,
+                    self.instance.start,
+                    slots,
+                );
+            }
+        };
+        let bytes = properties.payload.get(start as usize..end as usize).unwrap_or_default();
+        Value::read(self.place.read, bytes, &properties.located.clock)
+    }
+
+    /// The value of an array or struct. Takes all parts by themselves, so that they need not lie in memory where the
+    /// value is a plain one.
+    #[cold]
+    #[inline(never)]
+    fn compound(
+        (property, place): (&'a Property, &'a Place),
+        compiled: &'a CompiledSchema,
+        payload: &'a [u8],
+        located: &'a LocatedSlots,
+        start: u32,
+        slots: u32,
+    ) -> Value<'a> {
+        let properties = Properties { compiled, payload, located };
+        let instance = Instance { properties, start, slots };
+        let slot = || properties.located.slot(slots + place.offset);
+        let array = |start: u32, count: u32, child: u32| {
+            Value::Array(Array { properties, place, property, start, count, child })
+        };
+        let nested = |start: u32, slots: u32| {
+            let instance = Instance { properties, start, slots };
+            Value::Struct(Struct { instance, frame: place.frame })
+        };
+        match place.shape {
+            Shape::FixedArray | Shape::StructArray => array(instance.fixed_start(place), place.count, 0),
+            Shape::SlotArray | Shape::SlotElements | Shape::SlotStructArray | Shape::SlotStructs => {
+                let slot = slot();
+                array(slot.start, slot.count, slot.child)
+            }
+            Shape::Struct => nested(instance.fixed_start(place), 0),
+            Shape::SlotStruct => {
+                let slot = slot();
+                nested(slot.start, slot.child)
+            }
+            // Members behind a defect of the schema are never located.
+            Shape::Fixed | Shape::Slot | Shape::Nowhere => Value::Null,
+        }
     }
 
     /// How the value, or each element of the array, is shown.
     #[inline]
     pub fn format(&self) -> Format {
-        self.format
+        self.place.format
     }
 
     /// Names for the value, or for the elements of the array.
@@ -286,7 +347,7 @@ impl<'a> PropertyValue<'a> {
 
     /// The value's text, by in-type, out-type and map. Displays without allocating.
     pub fn text(&self) -> text::Text<'a> {
-        text::Text { value: self.value, format: self.format, map: self.map() }
+        text::Text { value: self.value(), format: self.format(), map: self.map() }
     }
 }
 
@@ -296,15 +357,34 @@ impl fmt::Debug for PropertyValue<'_> {
     }
 }
 
-/// One instance of a frame in the payload.
+/// Where one instance of a frame lies in the payload.
 #[derive(Clone, Copy)]
-struct Within<'a> {
+struct Instance<'a> {
     properties: Properties<'a>,
-    frame: &'a Frame,
     /// Where the instance begins.
     start: u32,
     /// Its first slot.
     slots: u32,
+}
+
+impl Instance<'_> {
+    /// Where a member at a fixed distance from what lies before it begins.
+    #[inline(always)]
+    fn fixed_start(&self, place: &Place) -> u32 {
+        let base = if place.base == FRAME_START {
+            self.start
+        } else {
+            self.properties.located.slot(self.slots.wrapping_add(place.base.into())).next
+        };
+        base.wrapping_add(place.offset)
+    }
+}
+
+/// One instance of a frame, with its located members.
+#[derive(Clone, Copy)]
+struct Within<'a> {
+    instance: Instance<'a>,
+    frame: &'a Frame,
     /// Members located.
     members: u16,
 }
@@ -316,65 +396,25 @@ impl<'a> Within<'a> {
             return None;
         }
         let place = self.frame.places.get(usize::from(index))?;
-        let property =
-            self.properties.schema().properties.get(usize::from(self.frame.first) + usize::from(index))?;
-        Some(PropertyValue { property, value: self.value(place, index)?, format: place.format })
+        let properties = &self.instance.properties.schema().properties;
+        let property = properties.get(usize::from(self.frame.first) + usize::from(index))?;
+        Some(PropertyValue { property, place, instance: self.instance })
     }
 
     #[inline]
-    fn value(&self, place: &'a Place, member: u16) -> Option<Value<'a>> {
-        let located = self.properties.located;
-        let payload = self.properties.payload;
-        let slot = || located.slot(self.slots + place.offset);
-        let fixed_start = || {
-            let base = if place.base == FRAME_START {
-                self.start
-            } else {
-                located.slot(self.slots + u32::from(place.base)).next
-            };
-            base.saturating_add(place.offset)
-        };
-        let read = |start: u32, end: u32| {
-            let bytes = payload.get(start as usize..end as usize)?;
-            Some(Value::read(place.read, bytes, self.properties.clock))
-        };
-        let array = |start: u32, count: u32, child: u32| {
-            let property = self.frame.first.saturating_add(member);
-            Value::Array(Array { properties: self.properties, place, property, start, count, child })
-        };
-        match place.shape {
-            Shape::Fixed => {
-                let start = fixed_start();
-                read(start, start.saturating_add(place.size))
-            }
-            Shape::Slot => {
-                let slot = slot();
-                read(slot.start, slot.end)
-            }
-            Shape::FixedArray | Shape::StructArray => Some(array(fixed_start(), place.count, 0)),
-            Shape::SlotArray | Shape::SlotElements | Shape::SlotStructArray | Shape::SlotStructs => {
-                let slot = slot();
-                Some(array(slot.start, slot.count, slot.child))
-            }
-            Shape::Struct => Some(Value::Struct(self.nested(place, fixed_start(), 0))),
-            Shape::SlotStruct => {
-                let slot = slot();
-                Some(Value::Struct(self.nested(place, slot.start, slot.child)))
-            }
-            Shape::Nowhere => None,
-        }
-    }
-
-    fn nested(&self, place: &Place, start: u32, slots: u32) -> Struct<'a> {
-        Struct { properties: self.properties, frame: place.frame, start, slots }
+    fn iter(&self) -> Members<'a> {
+        let properties = &self.instance.properties.schema().properties;
+        let properties = properties.get(usize::from(self.frame.first)..).unwrap_or_default();
+        let places = self.frame.places.get(..self.members.into()).unwrap_or_default();
+        Members { instance: self.instance, members: places.iter().zip(properties) }
     }
 }
 
 /// The members of the event or of a struct, in their order.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Members<'a> {
-    within: Within<'a>,
-    next: u16,
+    instance: Instance<'a>,
+    members: Zip<slice::Iter<'a, Place>, slice::Iter<'a, Property>>,
 }
 
 impl<'a> Iterator for Members<'a> {
@@ -382,37 +422,33 @@ impl<'a> Iterator for Members<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<PropertyValue<'a>> {
-        let found = self.within.member(self.next)?;
-        self.next += 1;
-        Some(found)
+        let (place, property) = self.members.next()?;
+        Some(PropertyValue { property, place, instance: self.instance })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = usize::from(self.within.members.saturating_sub(self.next));
-        (0, Some(left))
+        self.members.size_hint()
     }
 }
 
 /// A struct's members.
 #[derive(Clone, Copy)]
 pub struct Struct<'a> {
-    properties: Properties<'a>,
+    instance: Instance<'a>,
     frame: u16,
-    start: u32,
-    slots: u32,
 }
 
 impl<'a> Struct<'a> {
     /// The members, in their order.
     #[inline]
     pub fn iter(&self) -> Members<'a> {
-        Members { within: self.within(), next: 0 }
+        self.within().iter()
     }
 
     /// The member of a name.
     pub fn find(&self, name: &str) -> Option<PropertyValue<'a>> {
         let frame = self.within().frame;
-        let properties = &self.properties.schema().properties;
+        let properties = &self.instance.properties.schema().properties;
         let members = properties.get(usize::from(frame.first)..)?.get(..frame.places.len())?;
         let index = members.iter().position(|property| *property.name == *name)?;
         self.within().member(index as u16)
@@ -423,22 +459,21 @@ impl<'a> Struct<'a> {
     /// # Errors
     /// There is no such member, or its value does not convert.
     pub fn get<T: FromValue<'a>>(&self, name: &str) -> Result<T, PropertyError> {
+        let properties = &self.instance.properties;
         match self.find(name) {
-            Some(found) => {
-                T::from_value(found.value).ok_or_else(|| self.properties.conversion::<T>(name, found.value))
-            }
+            Some(found) => T::from_value(found.value()).ok_or_else(|| properties.conversion::<T>(&found)),
             None => Err(PropertyError::Unknown {
-                event: self.properties.compiled.label().to_string(),
+                event: properties.compiled.label().to_string(),
                 property: name.to_owned(),
             }),
         }
     }
 
     fn within(&self) -> Within<'a> {
-        let plan = self.properties.compiled.layout.plan(self.properties.located.pointer);
+        let properties = &self.instance.properties;
+        let plan = properties.compiled.layout.plan(properties.located.pointer);
         let frame = plan.frame(self.frame);
-        let members = frame.places.len() as u16;
-        Within { properties: self.properties, frame, start: self.start, slots: self.slots, members }
+        Within { instance: self.instance, frame, members: frame.places.len() as u16 }
     }
 }
 
@@ -462,7 +497,7 @@ impl fmt::Debug for Struct<'_> {
 pub struct Array<'a> {
     properties: Properties<'a>,
     place: &'a Place,
-    property: u16,
+    property: &'a Property,
     start: u32,
     count: u32,
     child: u32,
@@ -482,8 +517,8 @@ impl<'a> Array<'a> {
     }
 
     /// The array's property.
-    pub fn property(&self) -> Option<&'a Property> {
-        self.properties.schema().properties.get(usize::from(self.property))
+    pub fn property(&self) -> &'a Property {
+        self.property
     }
 
     /// How the elements are shown.
@@ -500,11 +535,12 @@ impl<'a> Array<'a> {
         let payload = self.properties.payload;
         let fixed = || self.start.saturating_add(index.saturating_mul(place.size));
         let nested = |start, slots| {
-            Value::Struct(Struct { properties: self.properties, frame: place.frame, start, slots })
+            let instance = Instance { properties: self.properties, start, slots };
+            Value::Struct(Struct { instance, frame: place.frame })
         };
         let read = |start: u32, end: u32| {
             let bytes = payload.get(start as usize..end as usize)?;
-            Some(Value::read(place.read, bytes, self.properties.clock))
+            Some(Value::read(place.read, bytes, &self.properties.located.clock))
         };
         match place.shape {
             Shape::FixedArray | Shape::SlotArray => read(fixed(), fixed().saturating_add(place.size)),

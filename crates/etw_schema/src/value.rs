@@ -129,58 +129,73 @@ impl SystemTime {
 }
 
 impl<'a> Value<'a> {
-    /// Reads a value from exactly its bytes.
-    #[inline]
+    /// Reads a value from exactly its bytes. Each arm ends with its value in place: a value that is made first and
+    /// moved then costs more than all else here.
+    #[inline(always)]
     pub(crate) fn read(read: Read, bytes: &'a [u8], clock: &etw_event::Clock) -> Value<'a> {
-        Value::try_read(read, bytes, clock).unwrap_or(Value::Null)
+        macro_rules! or_null {
+            ($read:expr, $value:pat => $made:expr) => {
+                match $read {
+                    Some($value) => $made,
+                    None => Value::Null,
+                }
+            };
+        }
+        match read {
+            Read::I8 => or_null!(bytes.u8_at(0), value => Value::I8(value as i8)),
+            Read::U8 => or_null!(bytes.u8_at(0), value => Value::U8(value)),
+            Read::I16 => or_null!(bytes.u16_at(0), value => Value::I16(value as i16)),
+            Read::U16 => or_null!(bytes.u16_at(0), value => Value::U16(value)),
+            Read::I32 => or_null!(bytes.u32_at(0), value => Value::I32(value as i32)),
+            Read::U32 => or_null!(bytes.u32_at(0), value => Value::U32(value)),
+            Read::I64 => or_null!(bytes.i64_at(0), value => Value::I64(value)),
+            Read::U64 => or_null!(bytes.u64_at(0), value => Value::U64(value)),
+            Read::F32 => or_null!(bytes.u32_at(0), value => Value::F32(f32::from_bits(value))),
+            Read::F64 => or_null!(bytes.u64_at(0), value => Value::F64(f64::from_bits(value))),
+            Read::FileTime => or_null!(bytes.i64_at(0), value => Value::FileTime(FileTime(value))),
+            Read::Guid => or_null!(bytes.guid_at(0), value => Value::Guid(value)),
+            Read::Port => or_null!(bytes.u16_at(0), value => Value::U16(value.swap_bytes())),
+            Read::Char8 => or_null!(bytes.u8_at(0), value => Value::Char8(value)),
+            Read::Char16 => or_null!(bytes.u16_at(0), value => Value::Char16(value)),
+            Read::Pointer => match (bytes.u64_at(0), bytes.u32_at(0)) {
+                (Some(value), _) => Value::Pointer(value, PointerSize::Eight),
+                (None, Some(value)) => Value::Pointer(value.into(), PointerSize::Four),
+                (None, None) => Value::Null,
+            },
+            Read::Utf16 => Value::Utf16(even(bytes)),
+            Read::Ansi => Value::Ansi(bytes),
+            Read::Binary => Value::Binary(bytes),
+            Read::SocketAddress => Value::SocketAddress(bytes),
+            Read::Sid => or_null!(Sid::parse(bytes), sid => Value::Sid(sid)),
+            _ => Value::read_rare(read, bytes, clock),
+        }
     }
 
-    #[inline]
-    fn try_read(read: Read, bytes: &'a [u8], clock: &etw_event::Clock) -> Option<Value<'a>> {
-        let even = bytes.get(..bytes.len() & !1).unwrap_or_default();
-        Some(match read {
-            Read::Null => Value::Null,
-            Read::I8 => Value::I8(bytes.u8_at(0)? as i8),
-            Read::U8 => Value::U8(bytes.u8_at(0)?),
-            Read::I16 => Value::I16(bytes.u16_at(0)? as i16),
-            Read::U16 => Value::U16(bytes.u16_at(0)?),
-            Read::I32 => Value::I32(bytes.u32_at(0)? as i32),
-            Read::U32 => Value::U32(bytes.u32_at(0)?),
-            Read::I64 => Value::I64(bytes.i64_at(0)?),
-            Read::U64 => Value::U64(bytes.u64_at(0)?),
-            Read::F32 => Value::F32(f32::from_bits(bytes.u32_at(0)?)),
-            Read::F64 => Value::F64(f64::from_bits(bytes.u64_at(0)?)),
-            Read::Bool => Value::Bool(bytes.iter().any(|byte| *byte != 0)),
-            Read::Guid => Value::Guid(bytes.guid_at(0)?),
-            Read::Pointer if bytes.len() == 4 => Value::Pointer(bytes.u32_at(0)?.into(), PointerSize::Four),
-            Read::Pointer => Value::Pointer(bytes.u64_at(0)?, PointerSize::Eight),
-            Read::SignedPointer if bytes.len() == 4 => Value::I32(bytes.u32_at(0)? as i32),
-            Read::SignedPointer => Value::I64(bytes.i64_at(0)?),
-            Read::FileTime => Value::FileTime(FileTime(bytes.i64_at(0)?)),
-            Read::SystemTime => Value::SystemTime(SystemTime::parse(bytes)?),
-            Read::Ticks => {
-                let ticks = Ticks(bytes.i64_at(0)?);
+    /// What takes more than a load, or is rare.
+    #[inline(never)]
+    fn read_rare(read: Read, bytes: &'a [u8], clock: &etw_event::Clock) -> Value<'a> {
+        let value = match read {
+            Read::Bool => Some(Value::Bool(bytes.iter().any(|byte| *byte != 0))),
+            Read::SignedPointer if bytes.len() == 4 => bytes.u32_at(0).map(|value| Value::I32(value as i32)),
+            Read::SignedPointer => bytes.i64_at(0).map(Value::I64),
+            Read::SystemTime => SystemTime::parse(bytes).map(Value::SystemTime),
+            Read::Ticks => bytes.i64_at(0).map(|ticks| {
+                let ticks = Ticks(ticks);
                 Value::RawTime(ticks, clock.to_filetime(ticks))
-            }
-            Read::Sid => Value::Sid(Sid::parse(bytes)?),
-            Read::Utf16 => Value::Utf16(even),
-            Read::Utf16Padded => Value::Utf16(text::until_nul16(even)),
-            Read::Ansi => Value::Ansi(bytes),
-            Read::AnsiPadded => Value::Ansi(text::until_nul(bytes)),
-            Read::Binary => Value::Binary(bytes),
-            Read::Ipv4 => match bytes.array_at::<4>(0) {
+            }),
+            Read::Utf16Padded => Some(Value::Utf16(text::until_nul16(even(bytes)))),
+            Read::AnsiPadded => Some(Value::Ansi(text::until_nul(bytes))),
+            Read::Ipv4 => Some(match bytes.array_at::<4>(0) {
                 Some(address) if bytes.len() == 4 => Value::Ipv4(Ipv4Addr::from(address)),
                 _ => Value::Binary(bytes),
-            },
-            Read::Ipv6 => match bytes.array_at::<16>(0) {
+            }),
+            Read::Ipv6 => Some(match bytes.array_at::<16>(0) {
                 Some(address) if bytes.len() == 16 => Value::Ipv6(Ipv6Addr::from(address)),
                 _ => Value::Binary(bytes),
-            },
-            Read::SocketAddress => Value::SocketAddress(bytes),
-            Read::Port => Value::U16(bytes.u16_at(0)?.swap_bytes()),
-            Read::Char8 => Value::Char8(bytes.u8_at(0)?),
-            Read::Char16 => Value::Char16(bytes.u16_at(0)?),
-        })
+            }),
+            _ => None,
+        };
+        value.unwrap_or(Value::Null)
     }
 
     /// The name of the value's kind, for messages.
@@ -405,6 +420,12 @@ impl<'a, T: FromValue<'a>> FromValue<'a> for Vec<T> {
             _ => None,
         }
     }
+}
+
+/// Whole UTF-16 units.
+#[inline]
+fn even(bytes: &[u8]) -> &[u8] {
+    bytes.get(..bytes.len() & !1).unwrap_or_default()
 }
 
 /// A SOCKADDR of IPv4 (family 2) or IPv6 (23).

@@ -1,6 +1,6 @@
 //! Where the properties of one payload lie.
 
-use etw_event::{Fields, PointerSize};
+use etw_event::{Clock, Fields, PointerSize};
 
 use super::scan::{ansi_len, utf16_len};
 use super::{Elements, FRAME_START, Frame, LayoutDefect, MAX_EMPTY_VALUES, Op, Part, Plan, Shape};
@@ -16,6 +16,8 @@ pub struct Located {
     pub(crate) pointer: PointerSize,
     pub(crate) members: u16,
     pub(crate) end: u32,
+    /// The clock of raw times among the values.
+    pub(crate) clock: Clock,
     used: u32,
     error: Option<LocateError>,
 }

@@ -20,10 +20,10 @@ fn compile(properties: Vec<Property>, top_level: u16) -> CompiledSchema {
 
 /// `name=text` of what was located, `!` and the error, `+n` for bytes left.
 fn show(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSize) -> String {
-    static CLOCK: Clock = Clock::system_time();
     let mut located = Located::new();
+    located.clock = Clock::system_time();
     compiled.layout.locate(payload, pointer, &mut located);
-    let event = Properties { compiled, payload, located: &located, clock: &CLOCK };
+    let event = Properties { compiled, payload, located: &located };
     let mut parts: Vec<String> = event.iter().map(|property| format!("{property:?}")).collect();
     if let Some(error) = event.error() {
         parts.push(format!("!{error}"));
