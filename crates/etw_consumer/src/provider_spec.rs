@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use etw_event::{Guid, Keyword, Level, Record, passes};
+use etw_schema::builtin;
 
 /// Which events of which provider: what a session's enable of a provider says, applied by the same rules.
 ///
@@ -136,11 +137,13 @@ impl ProviderSpec {
     }
 
     /// Whether a record of this provider passes level, ids and keywords, by the rules of the ETW runtime.
-    /// The provider itself is not looked at.
+    /// The provider itself is not looked at. Nothing passes keywords by name that are still to be looked up.
     #[inline]
     pub fn passes(&self, record: &Record<'_>) -> bool {
         let descriptor = record.descriptor();
-        self.ids.contains(descriptor.id)
+        self.any.names.is_empty()
+            && self.all.names.is_empty()
+            && self.ids.contains(descriptor.id)
             && passes(&descriptor, self.level, Keyword(self.any.mask), Keyword(self.all.mask))
     }
 }
@@ -152,6 +155,17 @@ impl ProviderKey {
             Ok(guid) => Ok(ProviderKey::Guid(guid)),
             Err(error) if text.starts_with('{') => Err(error),
             Err(_) => Ok(ProviderKey::Name(text.into())),
+        }
+    }
+
+    /// The GUIDs that the key stands for: for a name a built-in provider's, and the one that EventSource and
+    /// TraceLogging derive from it.
+    pub(crate) fn guids(&self) -> Vec<Guid> {
+        match self {
+            ProviderKey::Guid(guid) => vec![*guid],
+            ProviderKey::Name(name) => {
+                builtin::find(name).into_iter().chain([Guid::from_provider_name(name)]).collect()
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 
 use etw_consumer::testing::{EventBuilder, PackError, Proxy, SyntheticRecord, TestValue};
-use etw_consumer::{Callbacks, EventError, EventFilter, Predicate, Subscription};
+use etw_consumer::{Callbacks, EventError, EventFilter, Predicate, Subscription, Trace};
 use etw_etl::encode::RecordBuilder;
 use etw_event::{EventDescriptor, Guid, PointerSize};
 
@@ -147,4 +147,16 @@ fn values_take_the_form_of_their_property() {
     let text = process_start().pack().unwrap();
     assert!(text.as_bytes().ends_with(&[b'e', 0, 0, 0]), "UTF-16 with its null");
     assert!(SyntheticRecord::from_bytes(vec![1, 2, 3]).is_err());
+}
+
+#[test]
+fn keywords_by_name_are_looked_up_or_refused() {
+    let open = |provider: &str| {
+        let filter = EventFilter::default().provider(provider).unwrap();
+        let error = Trace::builder().filter(&filter).file("no such file").open().unwrap_err();
+        error.to_string()
+    };
+    assert!(open(&format!("{KERNEL_PROCESS}:::WINEVENT_KEYWORD_PROCESS")).contains("no such file"));
+    let error = open(&format!("{KERNEL_PROCESS}:::NO_SUCH_KEYWORD"));
+    assert!(error.contains("has no keyword 'NO_SUCH_KEYWORD'; it has "), "{error}");
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use etw_event::{FileTime, Guid, Record};
-use etw_schema::{CompiledSchema, Value, builtin};
+use etw_schema::{CompiledSchema, Value};
 
 use super::{Comparison, Field, HeaderField, Literal, Node, Operator, Predicate, text};
 use crate::{Event, ProcessTable, ProviderKey};
@@ -38,17 +38,6 @@ impl<'a> Scope<'a> {
 
     fn schema(&self) -> Option<&'a CompiledSchema> {
         self.event?.properties.as_ref().ok().map(|properties| properties.compiled())
-    }
-}
-
-/// GUIDs that a provider's name stands for: a built-in provider's, and the one that EventSource and TraceLogging derive
-/// from it.
-pub(super) fn guids_of(key: &ProviderKey) -> Vec<Guid> {
-    match key {
-        ProviderKey::Guid(guid) => vec![*guid],
-        ProviderKey::Name(name) => {
-            builtin::find(name).into_iter().chain([Guid::from_provider_name(name)]).collect()
-        }
     }
 }
 

@@ -218,7 +218,7 @@ impl Predicate {
 
     /// What a provider string says: provider, level, ids, keywords.
     pub fn provider(spec: ProviderSpec) -> Predicate {
-        let guids = evaluate::guids_of(&spec.provider);
+        let guids = spec.provider.guids();
         Predicate(Node::Provider(Box::new(spec), guids))
     }
 

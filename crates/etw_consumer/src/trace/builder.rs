@@ -16,7 +16,8 @@ pub struct TraceBuilder {
     limits: InputLimits,
     from: Option<TimePoint>,
     to: Option<TimePoint>,
-    predicate: Option<Predicate>,
+    filter: Option<EventFilter>,
+    only: Option<Predicate>,
     limit: Option<u64>,
     process_names: bool,
     schemas: Schemas,
@@ -47,16 +48,17 @@ impl TraceBuilder {
         self
     }
 
-    /// Delivers only events that meet the filter: its conditions, times and limit. Replaces what was set before.
+    /// Delivers only events that meet the filter: its conditions, times and limit. Replaces the filter, times and limit
+    /// that were set before. Keywords that it names are looked up in the schemas when the files are opened.
     pub fn filter(mut self, filter: &EventFilter) -> TraceBuilder {
-        self.predicate = filter.predicate();
         (self.from, self.to, self.limit) = (filter.from, filter.to, filter.limit);
+        self.filter = Some(filter.clone());
         self
     }
 
     /// Delivers only events that meet the predicate, and all that were set before.
     pub fn only(mut self, predicate: Predicate) -> TraceBuilder {
-        self.predicate = Some(match self.predicate {
+        self.only = Some(match self.only {
             Some(before) => before.and(predicate),
             None => predicate,
         });
@@ -84,8 +86,9 @@ impl TraceBuilder {
     /// Opens the files.
     ///
     /// # Errors
-    /// A file cannot be opened, or is no trace.
+    /// A file cannot be opened, or is no trace; the filter names a keyword that its provider does not have.
     pub fn open(self) -> Result<Trace, TraceError> {
+        let predicate = self.predicate()?;
         let mut inputs = Vec::new();
         for path in &self.paths {
             inputs.extend(Input::open(path, &self.limits)?);
@@ -100,7 +103,7 @@ impl TraceBuilder {
             headers,
             from: None,
             to: None,
-            predicate: self.predicate,
+            predicate,
             limit: self.limit,
             process_names: self.process_names,
             decoder: Decoder::new(self.schemas.resolver()),
@@ -112,5 +115,24 @@ impl TraceBuilder {
         trace.from = self.from.map(|time| time.resolve(start));
         trace.to = self.to.map(|time| time.resolve(start));
         Ok(trace)
+    }
+
+    /// The filter and all other predicates as one.
+    fn predicate(&self) -> Result<Option<Predicate>, TraceError> {
+        let Some(mut filter) = self.filter.clone() else { return Ok(self.only.clone()) };
+        let mut resolver = self.schemas.resolver();
+        for spec in &mut filter.providers {
+            let guids = spec.provider.guids();
+            let infos: Vec<_> = guids.iter().filter_map(|guid| resolver.provider_info(guid)).collect();
+            let keywords = || infos.iter().flat_map(|info| &info.keywords);
+            spec.resolve_keywords(
+                |name| keywords().find(|known| known.name.eq_ignore_ascii_case(name)).map(|known| known.mask),
+                || keywords().map(|known| known.name.to_string()).collect(),
+            )?;
+        }
+        Ok(match (filter.predicate(), self.only.clone()) {
+            (Some(filter), Some(only)) => Some(filter.and(only)),
+            (filter, only) => filter.or(only),
+        })
     }
 }

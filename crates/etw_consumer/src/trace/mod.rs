@@ -15,8 +15,8 @@ use crate::merge::Merge;
 use crate::merge::plan::FilePlan;
 use crate::predicate::Scope;
 use crate::{
-    CallbackResult, Callbacks, Event, OwnedEvent, Predicate, ProcessTable, SchemaEvent, SourceStatistics,
-    Statistics, StopHandle,
+    CallbackResult, Callbacks, Event, OwnedEvent, Predicate, ProcessTable, ProviderSpecError, SchemaEvent,
+    SourceStatistics, Statistics, StopHandle,
 };
 
 pub use builder::TraceBuilder;
@@ -60,6 +60,9 @@ pub enum TraceError {
     /// A file could not be opened.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// The filter names what its provider does not have.
+    #[error(transparent)]
+    Filter(#[from] ProviderSpecError),
 }
 
 impl Trace {
