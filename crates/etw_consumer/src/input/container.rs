@@ -10,7 +10,7 @@ use ruzstd::decoding::StreamingDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use zip::ZipArchive;
 
-use super::{Input, InputError, InputLimits};
+use super::{Bytes, Input, InputError, InputLimits};
 
 /// How many member names an error lists.
 const LISTED_MEMBERS: usize = 5;
@@ -19,11 +19,11 @@ const LISTED_MEMBERS: usize = 5;
 pub(super) fn open(
     path: &Path,
     member: Option<&str>,
-    bytes: FileMap,
+    bytes: Bytes,
     limits: &InputLimits,
 ) -> Result<Vec<Input>, InputError> {
     let name = path.display().to_string();
-    let one = |bytes: Result<FileMap, InputError>| Ok(vec![Input { name: name.clone(), bytes: bytes? }]);
+    let one = |bytes: Result<Bytes, InputError>| Ok(vec![Input { name: name.clone(), bytes: bytes? }]);
     let magic = bytes.first_chunk::<4>().copied().unwrap_or_default();
     let not_zip =
         || InputError::NotAnArchive { path: path.to_owned(), member: member.unwrap_or_default().to_owned() };
@@ -96,7 +96,7 @@ fn unpack(
     format: &'static str,
     reader: impl Read,
     limits: &InputLimits,
-) -> Result<FileMap, InputError> {
+) -> Result<Bytes, InputError> {
     let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
     let mut file = temporary_file().map_err(temporary)?;
     let mut reader = reader.take(limits.decompressed_bytes.saturating_add(1));
@@ -109,7 +109,7 @@ fn unpack(
     if length > limits.decompressed_bytes {
         return Err(InputError::TooLarge { name: name.to_owned(), limit: limits.decompressed_bytes });
     }
-    FileMap::new(&file).map_err(temporary)
+    FileMap::new(&file).map(Bytes::File).map_err(temporary)
 }
 
 enum CopyError {
@@ -170,16 +170,10 @@ mod tests {
     use super::*;
     use std::fmt::Write as _;
 
-    fn map(bytes: &[u8]) -> FileMap {
-        let mut file = temporary_file().unwrap();
-        file.write_all(bytes).unwrap();
-        FileMap::new(&file).unwrap()
-    }
-
     fn check(bytes: &[u8], member: Option<&str>, limit: u64, expected: &str) {
         let limits = InputLimits { decompressed_bytes: limit };
         let mut text = String::new();
-        match open(Path::new("x"), member, map(bytes), &limits) {
+        match open(Path::new("x"), member, Bytes::Memory(bytes.into()), &limits) {
             Ok(inputs) => {
                 for input in inputs {
                     let _ = write!(text, "{}={} ", input.name(), String::from_utf8_lossy(input.bytes()));

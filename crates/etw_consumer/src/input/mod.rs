@@ -5,7 +5,9 @@ mod error;
 mod sequence;
 
 use std::fs::File;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use etw_sys::FileMap;
 
@@ -16,7 +18,26 @@ pub use sequence::file_sequence;
 #[derive(Debug)]
 pub struct Input {
     name: String,
-    bytes: FileMap,
+    bytes: Bytes,
+}
+
+/// Where the bytes of an input are.
+#[derive(Debug)]
+enum Bytes {
+    File(FileMap),
+    Memory(Arc<[u8]>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::File(map) => map,
+            Bytes::Memory(bytes) => bytes,
+        }
+    }
 }
 
 /// What opening files may cost.
@@ -46,7 +67,16 @@ impl Input {
             return Err(InputError::Directory { path });
         }
         let bytes = FileMap::new(&file).map_err(io)?;
-        container::open(&path, member.as_deref(), bytes, limits)
+        container::open(&path, member.as_deref(), Bytes::File(bytes), limits)
+    }
+
+    /// As [`Input::open`], of a file that is in memory already; `name` is what messages call it.
+    pub fn from_bytes(
+        name: &str,
+        bytes: Arc<[u8]>,
+        limits: &InputLimits,
+    ) -> Result<Vec<Input>, InputError> {
+        container::open(Path::new(name), None, Bytes::Memory(bytes), limits)
     }
 
     /// The file's path, or `archive.zip!member.etl`.

@@ -1,6 +1,7 @@
 //! What to open, and how to read it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use etw_schema::Located;
 
@@ -12,7 +13,7 @@ use crate::{EventFilter, Predicate, Schemas, Statistics, StopHandle, TimePoint};
 /// What to open, and how to read it; [`Trace::builder`] makes one.
 #[derive(Debug, Clone, Default)]
 pub struct TraceBuilder {
-    paths: Vec<PathBuf>,
+    sources: Vec<Source>,
     limits: InputLimits,
     from: Option<TimePoint>,
     to: Option<TimePoint>,
@@ -23,10 +24,23 @@ pub struct TraceBuilder {
     schemas: Schemas,
 }
 
+/// What to open.
+#[derive(Debug, Clone)]
+enum Source {
+    Path(PathBuf),
+    Bytes(String, Arc<[u8]>),
+}
+
 impl TraceBuilder {
     /// Adds a file.
     pub fn file(mut self, path: impl AsRef<Path>) -> TraceBuilder {
-        self.paths.push(path.as_ref().to_owned());
+        self.sources.push(Source::Path(path.as_ref().to_owned()));
+        self
+    }
+
+    /// Adds a file that is in memory already; `name` is what messages call it.
+    pub fn bytes(mut self, name: &str, bytes: impl Into<Arc<[u8]>>) -> TraceBuilder {
+        self.sources.push(Source::Bytes(name.to_owned(), bytes.into()));
         self
     }
 
@@ -90,8 +104,11 @@ impl TraceBuilder {
     pub fn open(self) -> Result<Trace, TraceError> {
         let predicate = self.predicate()?;
         let mut inputs = Vec::new();
-        for path in &self.paths {
-            inputs.extend(Input::open(path, &self.limits)?);
+        for source in self.sources {
+            inputs.extend(match source {
+                Source::Path(path) => Input::open(&path, &self.limits)?,
+                Source::Bytes(name, bytes) => Input::from_bytes(&name, bytes, &self.limits)?,
+            });
         }
         if inputs.is_empty() {
             return Err(InputError::Nothing.into());
