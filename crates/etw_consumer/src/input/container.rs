@@ -14,6 +14,8 @@ use super::{Bytes, Input, InputError, InputLimits};
 
 /// How many member names an error lists.
 const LISTED_MEMBERS: usize = 5;
+/// How many characters of a member's name are shown.
+const LISTED_CHARACTERS: usize = 255;
 
 /// Opens what `bytes` are: a container's traces, or themselves.
 pub(super) fn open(
@@ -63,7 +65,7 @@ fn open_zip(
         if !wanted(member_name) {
             continue;
         }
-        let name = format!("{archive_name}!{member_name}");
+        let name = format!("{archive_name}!{}", shown(member_name));
         let reader = archive.by_index(index).map_err(|error| broken(name.clone(), &error))?;
         let bytes = unpack(&name, "zip", reader, limits)?;
         inputs.push(Input { name, bytes });
@@ -71,7 +73,7 @@ fn open_zip(
     if !inputs.is_empty() {
         return Ok(inputs);
     }
-    let mut members = names.iter().take(LISTED_MEMBERS).cloned().collect::<Vec<_>>().join(", ");
+    let mut members = names.iter().take(LISTED_MEMBERS).map(|name| shown(name)).collect::<Vec<_>>().join(", ");
     if names.len() > LISTED_MEMBERS {
         members.push_str(", …");
     } else if names.is_empty() {
@@ -82,6 +84,11 @@ fn open_zip(
         Some(member) => InputError::NoMember { path, member: member.to_owned(), members },
         None => InputError::NoTrace { path, members },
     })
+}
+
+/// A member's name for messages, which stand on one line and go to terminals: the archive may be anyone's.
+fn shown(name: &str) -> String {
+    name.chars().take(LISTED_CHARACTERS).map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
 }
 
 /// `*.etl`, and `*.etl.001` of sequences.
@@ -228,5 +235,6 @@ mod tests {
         let archive = zip(&[("notes.txt", b"2")]);
         check(&archive, None, 99, "holds no .etl file; name a member as 'x!MEMBER' (it has notes.txt)");
         check(&archive, Some("b"), 99, "has no member 'b' (it has notes.txt)");
+        check(&zip(&[("a\u{1b}\n.etl", b"1")]), None, 99, "x!a\u{FFFD}\u{FFFD}.etl=1");
     }
 }

@@ -71,11 +71,7 @@ impl Input {
     }
 
     /// As [`Input::open`], of a file that is in memory already; `name` is what messages call it.
-    pub fn from_bytes(
-        name: &str,
-        bytes: Arc<[u8]>,
-        limits: &InputLimits,
-    ) -> Result<Vec<Input>, InputError> {
+    pub fn from_bytes(name: &str, bytes: Arc<[u8]>, limits: &InputLimits) -> Result<Vec<Input>, InputError> {
         container::open(Path::new(name), None, Bytes::Memory(bytes), limits)
     }
 

@@ -1,51 +1,124 @@
-//! Fuzz bodies of what people type: filters and provider strings; and of decoding as a whole.
+//! Fuzz bodies of reading whole traces: containers, merging, events of all levels; and of what people type to choose
+//! events.
 
 use std::fmt::Display;
 use std::hint::black_box;
 use std::str::FromStr;
+use std::sync::{Arc, LazyLock};
 
-use etw_consumer::{Predicate, ProviderSpec, TimePoint};
-use etw_etl::{EtlFile, Records};
-use etw_export::{Event, JsonWriter, Options};
-use etw_schema::{Located, Resolver};
+use etw_consumer::{IdSet, Input, InputLimits, Predicate, ProviderSpec, TimePoint, Trace};
+use etw_event::Guid;
+use etw_export::Event;
 
-/// A filter expression.
-pub fn filter(bytes: &[u8]) {
-    parse::<Predicate>(bytes);
+use super::output::Writers;
+use crate::traces::{self, Kind, Recipe};
+
+/// Bytes that a container may unfold to.
+const LIMITS: InputLimits = InputLimits { decompressed_bytes: 1 << 20 };
+
+/// Events that are looked at of one trace: damaged buffers may unfold to very many.
+const MAX_EVENTS: u64 = 2000;
+
+/// Filters that a trace is read with; its length chooses one.
+const FILTERS: [&str; 4] = [
+    "pid > 0",
+    "not provider == x",
+    "ImageName icontains e or data.Length > 4",
+    "process startswith n or level < 5",
+];
+
+/// A whole trace: merged, decoded with all that it carries itself, filtered, written in every format.
+pub fn decoded_file(bytes: &[u8]) {
+    let opened =
+        Trace::builder().bytes("fuzz", bytes).limits(LIMITS).process_names(true).limit(MAX_EVENTS).open();
+    let mut trace = match opened {
+        Ok(trace) => trace,
+        Err(error) => {
+            check_line(&error);
+            return;
+        }
+    };
+    let mut writers = Writers::new();
+    let read = trace.for_each_layout(|event| {
+        let properties = event.properties.map_err(|reason| reason as &dyn Display);
+        writers.show(&Event { record: event.record, properties, provider: None, process: event.process });
+        if let Err(reason) = event.properties {
+            check_line(reason);
+        }
+        black_box(event.to_owned_event());
+    });
+    black_box(read).ok();
+    let statistics = trace.statistics();
+    assert!(statistics.damage.len() <= 2 + bytes.len(), "{} damages", statistics.damage.len());
+    for (_, damage) in &statistics.damage {
+        check_line(damage);
+    }
+    black_box(trace.processes()).ok();
+    let filter = FILTERS[bytes.len() % FILTERS.len()];
+    let predicate: Predicate = filter.parse().unwrap_or_else(|error| panic!("{filter}: {error}"));
+    let filtered =
+        Trace::builder().bytes("fuzz", bytes).limits(LIMITS).only(predicate).limit(MAX_EVENTS).open();
+    if let Ok(mut trace) = filtered {
+        black_box(trace.for_each_record(|record| _ = black_box(record.provider_id()))).ok();
+    }
 }
 
-/// A provider string, also as a point in time.
+/// A `.zst`, `.gz` or `.zip`.
+pub fn container(bytes: &[u8]) {
+    match Input::from_bytes("fuzz", bytes.into(), &LIMITS) {
+        Ok(inputs) => {
+            assert!(inputs.len() <= 1 + bytes.len() / 46, "{} inputs", inputs.len());
+            for input in &inputs {
+                assert!(input.bytes().len() as u64 <= LIMITS.decompressed_bytes.max(bytes.len() as u64));
+                check_line(&input.name());
+            }
+        }
+        Err(error) => check_line(&error),
+    }
+}
+
+/// A filter expression, tried on events of a few kinds.
+pub fn filter(bytes: &[u8]) {
+    let Some(predicate) = parse::<Predicate>(bytes) else { return };
+    black_box(predicate.to_string());
+    let mut trace = Trace::builder().bytes("small", small_trace()).only(predicate).process_names(true).open();
+    if let Ok(trace) = &mut trace {
+        black_box(trace.for_each_record(|record| _ = black_box(record.provider_id()))).ok();
+    }
+}
+
+/// A provider string, also as what else people type: event ids, a point in time, a GUID.
 pub fn provider_string(bytes: &[u8]) {
     parse::<ProviderSpec>(bytes);
-    parse::<TimePoint>(bytes);
-}
-
-fn parse<T: FromStr<Err: Display>>(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match text.parse::<T>() {
-        Ok(value) => drop(black_box(value)),
-        Err(error) => drop(black_box(error.to_string())),
+    parse::<IdSet>(bytes);
+    parse::<Guid>(bytes);
+    if let Some(time) = parse::<TimePoint>(bytes) {
+        black_box(time.resolve(traces::START));
     }
 }
 
-/// A whole file, every event resolved, located and written as JSON.
-pub fn decoded_file(bytes: &[u8]) {
-    let Ok(file) = EtlFile::open(bytes) else { return };
-    let mut resolver = Resolver::new();
-    let mut writer = JsonWriter::new(&Options::default());
-    let mut located = Located::new();
-    let (mut scratch, mut out) = (Vec::new(), Vec::new());
-    for buffer in file.buffers().flatten() {
-        let data = buffer.data(&mut scratch);
-        let origin = buffer.origin(file.clock(), 0);
-        for record in Records::new(data.bytes, &origin, buffer.place()).flatten() {
-            out.clear();
-            let properties = match resolver.resolve(&record) {
-                Ok(compiled) => Ok(compiled.locate(&record, &mut located)),
-                Err(undecoded) => Err(undecoded as &dyn Display),
-            };
-            writer.put(&mut out, &Event { record: &record, properties, provider: None, process: None });
-            assert!(std::str::from_utf8(&out).is_ok(), "JSON that is not UTF-8");
+fn parse<T: FromStr<Err: Display>>(bytes: &[u8]) -> Option<T> {
+    match std::str::from_utf8(bytes).ok()?.parse::<T>() {
+        Ok(value) => Some(value),
+        Err(error) => {
+            black_box(error.to_string());
+            None
         }
     }
+}
+
+/// A trace with an event of each kind that filters are tried on.
+fn small_trace() -> Arc<[u8]> {
+    static SMALL: LazyLock<Arc<[u8]>> = LazyLock::new(|| {
+        let recipe = Recipe { processors: 1, buffer_size: 4096, ..Recipe::new(Kind::Mixed, 12) };
+        traces::bytes(&recipe).map(|(bytes, _)| bytes.into()).unwrap_or_else(|error| panic!("{error}"))
+    });
+    SMALL.clone()
+}
+
+/// What people are told stands on one line, whatever is in the input.
+fn check_line(message: &dyn Display) {
+    let text = message.to_string();
+    assert!(!text.contains(char::is_control), "{text:?}");
+    assert!(text.len() < 4096, "{} characters", text.len());
 }

@@ -1,15 +1,16 @@
-//! Fuzz bodies of the decoder: schemas made of bytes, and the built-in ones, with payloads made of bytes.
+//! Fuzz bodies of the decoder: schemas and messages made of bytes, and the built-in ones, with payloads made of bytes.
 
-use std::fmt::Write;
-use std::hint::black_box;
 use std::sync::Arc;
 
 use etw_event::{Clock, EventDescriptor, Fields, Guid, Origin, PointerSize, Record, Ticks};
+use etw_export::Event;
 use etw_schema::builtin::{self, BuiltIn};
 use etw_schema::{
-    CompiledSchema, Count, Decoding, EventSchema, InType, Length, Located, MapEntry, MapKind, OutType,
-    Property, PropertyType, ProviderInfo, ValueMap,
+    CompiledSchema, Count, Decoding, EventSchema, InType, Length, Located, MapEntry, MapKind, MessageStyle,
+    OutType, Property, PropertyType, ProviderInfo, ValueMap,
 };
+
+use super::output::Writers;
 
 /// Bytes that describe one property in the input of [`decoder`].
 pub(crate) const PROPERTY_BYTES: usize = 10;
@@ -89,8 +90,40 @@ fn map(byte: u8) -> ValueMap {
     }
 }
 
-/// Locates all properties of a payload and makes the text of each.
-fn show(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSize) {
+/// A message text up to a NUL, then a payload with a property of each kind that printf formats tell apart.
+pub fn message(bytes: &[u8]) {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let (text, payload) = bytes.split_at(end);
+    for style in [MessageStyle::FormatMessage, MessageStyle::Wpp] {
+        show(&with_message(&String::from_utf8_lossy(text), style), payload, PointerSize::Eight);
+    }
+}
+
+fn with_message(text: &str, style: MessageStyle) -> CompiledSchema {
+    let info = Arc::new(ProviderInfo::new(Guid::ZERO, "Fuzz", Decoding::Manifest, "fuzz"));
+    let mut schema = EventSchema::new(info, EventDescriptor::default());
+    schema.message = Some(text.into());
+    schema.message_style = style;
+    let scalar = |in_type| Property::scalar("Name", in_type, OutType::NULL);
+    let kinds = [
+        InType::INT32,
+        InType::HEX_INT64,
+        InType::DOUBLE,
+        InType::POINTER,
+        InType::UINT8,
+        InType::GUID,
+        InType::UNICODE_STRING,
+        InType::ANSI_STRING,
+        InType::COUNTED_BINARY,
+        InType::SID,
+    ];
+    schema.properties = kinds.map(scalar).into();
+    schema.top_level = schema.properties.len() as u16;
+    CompiledSchema::new(Arc::new(schema))
+}
+
+/// Shows a payload decoded by a schema.
+pub(crate) fn show(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSize) {
     let kind = if pointer == PointerSize::Eight { 0x13 } else { 0x12 };
     let payload = &payload[..payload.len().min(usize::from(u16::MAX) - 0x50)];
     let mut bytes = vec![0; 0x50];
@@ -101,18 +134,6 @@ fn show(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSize) {
     let origin = Origin { clock: Clock::system_time(), ..Origin::default() };
     let Ok(record) = Record::parse(&bytes, &origin, Ticks(0)) else { return };
     let mut located = Located::new();
-    let properties = compiled.locate(&record, &mut located);
-    let mut text = String::new();
-    for property in properties.iter() {
-        text.clear();
-        let _ = write!(text, "{} = {}", property.name(), property.text());
-        black_box((property.map(), property.format(), property.value().as_text()));
-        // A byte of payload is at most a few characters; what is not in the payload is bounded by the schema.
-        assert!(text.len() < 64 * (payload.len() + 65_536), "{} characters of text", text.len());
-    }
-    black_box((
-        properties.rest(),
-        properties.error().map(|error| error.to_string()),
-        compiled.label().to_string(),
-    ));
+    let properties = Ok(compiled.locate(&record, &mut located));
+    Writers::new().show(&Event { record: &record, properties, provider: None, process: Some("x.exe") });
 }

@@ -11,8 +11,10 @@ use super::touch;
 pub fn etl_file(bytes: &[u8]) {
     let Ok(file) = EtlFile::open(bytes) else { return };
     black_box(file.header());
-    let mut scratch = Vec::new();
+    let (mut scratch, mut buffers) = (Vec::new(), 0);
     for buffer in file.buffers() {
+        buffers += 1;
+        assert!(buffers <= 2 + bytes.len() / 8, "more buffers than the file has room for");
         let buffer = match buffer {
             Ok(buffer) => buffer,
             Err(damage) => {
@@ -24,7 +26,10 @@ pub fn etl_file(bytes: &[u8]) {
         let data = buffer.data(&mut scratch);
         black_box(data.damage.map(|damage| damage.to_string()));
         let origin = buffer.origin(file.clock(), 0);
+        let mut records = 0;
         for record in Records::new(data.bytes, &origin, buffer.place()) {
+            records += 1;
+            assert!(records <= 2 + data.bytes.len() / 4, "more records than the buffer has room for");
             match record {
                 Ok(record) => {
                     touch(&record);
@@ -38,11 +43,16 @@ pub fn etl_file(bytes: &[u8]) {
     }
 }
 
-/// A compressed buffer: a `u16` says how long it is when decompressed.
+/// A compressed buffer: a `u16` says how long it is when decompressed. The same bytes, compressed, come out again.
 pub fn xpress(bytes: &[u8]) {
     let (Some(len), Some(input)) = (bytes.u16_at(0), bytes.get(2..)) else { return };
     let mut out = vec![0; usize::from(len)];
     black_box(xpress::decompress(input, &mut out).map_err(|error| error.to_string())).ok();
+    let mut compressed = Vec::new();
+    xpress::Compressor::default().compress(input, &mut compressed);
+    let mut again = vec![0; input.len()];
+    let result = xpress::decompress(&compressed, &mut again);
+    assert!(result.is_ok() && again == input, "{result:?}");
 }
 
 /// Compact context switches.

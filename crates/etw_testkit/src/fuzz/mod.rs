@@ -7,7 +7,9 @@
 mod consumer;
 mod decoder;
 mod file;
+mod output;
 mod sources;
+mod store;
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -17,13 +19,13 @@ use etw_event::{Clock, Origin, Record, Sid, Ticks};
 use crate::data::workspace_root;
 use crate::seeds::{self, Seed};
 
-pub use consumer::{decoded_file, filter, provider_string};
-pub use decoder::{built_in, decoder};
+pub use consumer::{container, decoded_file, filter, provider_string};
+pub use decoder::{built_in, decoder, message};
 pub use file::{context_switches, etl_file, xpress};
 pub use sources::{
-    compiled_manifest, event_map, event_metadata, event_source, manifest, message, mof, pdb, store, tmf,
-    trace_logging,
+    compiled_manifest, event_map, event_metadata, event_source, manifest, mof, pdb, tmf, trace_logging,
 };
+pub use store::store;
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +42,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "built_in", body: built_in, seeds: seeds::built_in },
     Target { name: "compiled_manifest", body: compiled_manifest, seeds: seeds::compiled_manifest },
+    Target { name: "container", body: container, seeds: seeds::container },
     Target { name: "context_switches", body: context_switches, seeds: seeds::context_switches },
     Target { name: "decoded_file", body: decoded_file, seeds: seeds::etl_file },
     Target { name: "decoder", body: decoder, seeds: seeds::decoder },

@@ -1,21 +1,20 @@
 //! Fuzz bodies of the sources of schemas. What a source gives is compiled, too, since layouts must bear it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hint::black_box;
 use std::sync::Arc;
-use std::{env, fs, process, thread};
 
-use etw_event::{EventDescriptor, Guid};
+use etw_event::{EventDescriptor, Fields, Guid, PointerSize};
 use etw_schema::event_source::EventSourceManifests;
-use etw_schema::message::Message;
-use etw_schema::store::Store;
 use etw_schema::text::write_mapped;
 use etw_schema::tracelogging::{self, ProviderTraits};
 use etw_schema::wpp::WppReader;
 use etw_schema::{
-    CompiledSchema, Decoding, EventSchema, MessageStyle, Provider, ProviderInfo, event_metadata, manifest,
-    mof, wevt,
+    CompiledSchema, Decoding, EventSchema, PropertyType, Provider, ProviderInfo, ValueMap, event_metadata,
+    manifest, mof, wevt,
 };
+
+use super::decoder::show;
 
 /// An instrumentation manifest.
 pub fn manifest(bytes: &[u8]) {
@@ -23,9 +22,7 @@ pub fn manifest(bytes: &[u8]) {
     for problem in &manifest.problems {
         black_box(problem.to_string());
     }
-    for provider in &manifest.providers {
-        compile(provider);
-    }
+    check(&manifest.providers, bytes.len());
 }
 
 /// A file with compiled manifests, and itself as its satellite.
@@ -34,63 +31,72 @@ pub fn compiled_manifest(bytes: &[u8]) {
     for problem in &wevt.problems {
         black_box(problem.to_string());
     }
-    for provider in &wevt.providers {
-        compile(provider);
-        black_box(manifest::write(provider));
-    }
+    check(&wevt.providers, bytes.len());
 }
 
 /// Payloads of manifest events one behind the other, each with its length in 16 bits before it.
 pub fn event_source(mut bytes: &[u8]) {
+    let len_bytes = bytes.len();
     let mut manifests = EventSourceManifests::new();
     while let Some((len, rest)) = bytes.split_first_chunk::<2>() {
         let (payload, rest) = rest.split_at(usize::from(u16::from_le_bytes(*len)).min(rest.len()));
         if let Some(manifest) = manifests.add_chunk(Guid::ZERO, 1, payload) {
-            manifest.provider.iter().for_each(compile);
+            check(manifest.provider.as_slice(), len_bytes);
         }
         bytes = rest;
     }
     black_box(manifests.finish());
 }
 
-/// MOF text.
+/// A MOF text.
 pub fn mof(bytes: &[u8]) {
     let mof = mof::parse_bytes(bytes, "fuzz");
-    black_box(&mof.problems);
-    mof.providers.iter().for_each(compile);
+    for problem in &mof.problems {
+        black_box(problem.to_string());
+    }
+    check(&mof.providers, bytes.len());
 }
 
-/// A TMF file.
+/// A TMF text.
 pub fn tmf(bytes: &[u8]) {
     let mut reader = WppReader::default();
     reader.add_tmf(bytes, "fuzz");
-    black_box(reader.problems());
-    reader.finish().iter().for_each(compile);
+    wpp(reader, bytes.len());
 }
 
 /// A PDB file.
 pub fn pdb(bytes: &[u8]) {
     let mut reader = WppReader::default();
-    black_box(reader.add_pdb(bytes, "fuzz").map_err(|error| error.to_string())).ok();
-    reader.finish().iter().for_each(compile);
+    if let Err(error) = reader.add_pdb(bytes, "fuzz") {
+        black_box(error.to_string());
+    }
+    wpp(reader, bytes.len());
 }
 
-/// TraceLogging metadata of an event, and as a provider's traits.
-pub fn trace_logging(bytes: &[u8]) {
-    if let Ok(traits) = ProviderTraits::parse(bytes) {
-        black_box(traits);
+fn wpp(reader: WppReader, len_bytes: usize) {
+    for problem in reader.problems() {
+        black_box(problem.to_string());
     }
+    check(&reader.finish(), len_bytes);
+}
+
+/// TraceLogging metadata of an event, then its payload; and the same bytes as a provider's traits.
+pub fn trace_logging(bytes: &[u8]) {
+    black_box(ProviderTraits::parse(bytes).map_err(|error| error.to_string())).ok();
     let info = Arc::new(ProviderInfo::new(Guid::ZERO, "Fuzz", Decoding::TraceLogging, "fuzz"));
     match tracelogging::parse_event(bytes, info, EventDescriptor::default()) {
-        Ok(schema) => compile_event(Arc::new(schema)),
+        Ok(schema) => {
+            let size = bytes.u16_at(0).map_or(0, usize::from);
+            check_and_show(schema, size, bytes.get(size..).unwrap_or_default());
+        }
         Err(error) => drop(black_box(error.to_string())),
     }
 }
 
-/// A `TRACE_EVENT_INFO` blob.
+/// A `TRACE_EVENT_INFO` blob, which is then the payload, too.
 pub fn event_metadata(bytes: &[u8]) {
     match event_metadata::parse_event(bytes, &HashMap::new()) {
-        Ok(schema) => compile_event(Arc::new(schema)),
+        Ok(schema) => check_and_show(schema, bytes.len(), bytes),
         Err(error) => drop(black_box(error.to_string())),
     }
 }
@@ -99,6 +105,8 @@ pub fn event_metadata(bytes: &[u8]) {
 pub fn event_map(bytes: &[u8]) {
     match event_metadata::parse_map(bytes) {
         Ok(map) => {
+            let weight: usize = map.entries.iter().map(|entry| 40 + entry.text.len()).sum();
+            assert!(weight < (1 << 20) + 64 * bytes.len(), "{weight} bytes of a map from {}", bytes.len());
             let mut text = String::new();
             for bits in [0, 1, 3, u64::MAX] {
                 black_box(write_mapped(&mut text, &map, bits));
@@ -108,41 +116,68 @@ pub fn event_map(bytes: &[u8]) {
     }
 }
 
-/// A message text.
-pub fn message(bytes: &[u8]) {
-    let text = String::from_utf8_lossy(bytes);
-    black_box(Message::parse(&text, MessageStyle::FormatMessage));
-    black_box(Message::parse(&text, MessageStyle::Wpp));
+fn check_and_show(schema: EventSchema, len_bytes: usize, payload: &[u8]) {
+    let event = Arc::new(schema);
+    check(&[Provider { info: event.provider.clone(), events: vec![event.clone()] }], len_bytes);
+    show(&CompiledSchema::new(event), payload, PointerSize::Eight);
 }
 
-/// A schema store: `u32` length of the index, the index, then a file of records.
-pub fn store(bytes: &[u8]) {
-    let Some((len, rest)) = bytes.split_first_chunk::<4>() else { return };
-    let (index, records) = rest.split_at((u32::from_le_bytes(*len) as usize).min(rest.len()));
-    // One directory a process and thread: tests run side by side.
-    let name = format!("openetw-fuzz-{}-{:?}", process::id(), thread::current().id());
-    let directory = env::temp_dir().join(name);
-    let written = fs::create_dir_all(&directory)
-        .and_then(|()| fs::write(directory.join("index"), index))
-        .and_then(|()| fs::write(directory.join("1.schemas"), records));
-    assert!(written.is_ok(), "{}: {written:?}", directory.display());
-    if let Ok(store) = Store::open(&directory) {
-        for listed in store.list().unwrap_or_default() {
-            if let Ok(Some(provider)) = store.provider(&listed.guid) {
-                compile(&provider);
+/// Sees that what `len_bytes` bytes gave is not out of all proportion, that layouts bear it, and that what is written
+/// of it as a manifest can be read.
+pub(crate) fn check(providers: &[Provider], len_bytes: usize) {
+    let mut seen = HashSet::new();
+    let weight: usize = providers.iter().map(|provider| weight(provider, &mut seen)).sum();
+    assert!(weight < (16 << 20) + 256 * len_bytes, "{weight} bytes of schemas from {len_bytes}");
+    for provider in providers {
+        for event in &provider.events {
+            let compiled = CompiledSchema::new(Arc::clone(event));
+            black_box((compiled.layout.defect(), compiled.label().to_string()));
+        }
+        if let Some(text) = manifest::write(provider) {
+            let again = manifest::read(text.as_bytes(), "fuzz").providers;
+            assert_eq!(again.len(), 1, "{text}");
+            assert_eq!(again[0].info.guid, provider.info.guid);
+        }
+    }
+}
+
+/// Bytes that a provider takes in memory, of which what `seen` has already is not counted again.
+fn weight(provider: &Provider, seen: &mut HashSet<usize>) -> usize {
+    let info = &provider.info;
+    let mut texts: Vec<&Arc<str>> = vec![&info.name, &info.origin];
+    texts.extend(
+        info.channels.iter().flat_map(|channel| [Some(&channel.name), channel.message.as_ref()]).flatten(),
+    );
+    texts.extend(info.levels.iter().flat_map(|level| [Some(&level.name), level.message.as_ref()]).flatten());
+    texts.extend(info.tasks.iter().flat_map(|task| [Some(&task.name), task.message.as_ref()]).flatten());
+    texts.extend(
+        info.opcodes.iter().flat_map(|opcode| [Some(&opcode.name), opcode.message.as_ref()]).flatten(),
+    );
+    texts.extend(
+        info.keywords.iter().flat_map(|keyword| [Some(&keyword.name), keyword.message.as_ref()]).flatten(),
+    );
+    let mut bytes = 64 * texts.len();
+    let mut maps: Vec<&Arc<ValueMap>> = info.maps.iter().collect();
+    for event in &provider.events {
+        bytes += size_of::<EventSchema>()
+            + event.properties.len() * size_of_val(&event.properties[..1.min(event.properties.len())]);
+        texts.extend(
+            [&event.name, &event.task_name, &event.opcode_name, &event.message].into_iter().flatten(),
+        );
+        texts.extend(event.keyword_names.iter());
+        for property in &event.properties {
+            texts.push(&property.name);
+            if let PropertyType::Value { map: Some(map), .. } = &property.kind {
+                maps.push(map);
             }
         }
     }
-    let _ = fs::remove_dir_all(&directory);
-}
-
-fn compile(provider: &Provider) {
-    for event in &provider.events {
-        compile_event(Arc::clone(event));
+    for map in maps {
+        if seen.insert(Arc::as_ptr(map) as usize) {
+            bytes += map.entries.len() * 32;
+            texts.extend(map.entries.iter().map(|entry| &entry.text));
+        }
     }
-}
-
-fn compile_event(event: Arc<EventSchema>) {
-    let compiled = CompiledSchema::new(event);
-    black_box((compiled.layout.defect(), compiled.label().to_string()));
+    texts.retain(|text| seen.insert(text.as_ptr() as usize));
+    bytes + texts.iter().map(|text| text.len() + 16).sum::<usize>()
 }

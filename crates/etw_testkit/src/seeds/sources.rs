@@ -154,12 +154,61 @@ pub fn event_map() -> Vec<Seed> {
     vec![("values", map(1)), ("bits", map(2))]
 }
 
-/// Seeds of `message`.
+/// Seeds of `message`: a text, then NUL where the payload begins.
 pub fn message() -> Vec<Seed> {
+    let mut payload = vec![0; 45];
+    payload.extend(b"w\0\0\0ansi\0\x02\0\x01\x02\x01\x01\0\0\0\0\0\x05\x12\0\0\0");
+    let with_payload = |text: &str| [text.as_bytes(), &payload].concat();
     vec![
         ("inserts", b"%1 opened %2!08x! at %3!S!%n%tdone%%%.%0".to_vec()),
-        ("wpp", b"%0 [%!FUNC!] %10!s! and %11!5.2f! of %12!I64d!".to_vec()),
+        ("printf", with_payload("%1!-6d!%2!#I64X!%3!9.3f!%4!p!%5!c!%6!s!%7!10.2S!%8!s!%9%10%11")),
+        ("wpp", with_payload("%0 [%!FUNC!] %10!s! and %12!5.2f! of %11!I64d! %14!o!%15!e!%16!s!%19!s!")),
     ]
+}
+
+/// Seeds of `container`: the same few bytes in each kind of container, stored as they are.
+pub fn container() -> Vec<Seed> {
+    const CONTENT: &[u8] = b"trace trace";
+    let len = [CONTENT.len() as u8, 0, 0, 0];
+    let not_len = [!len[0], 0xFF];
+    // A stored block of deflate: last block, then the length and its complement.
+    let deflated = [&[1][..], &len[..2], &not_len, CONTENT].concat();
+    let sum = crc32(CONTENT).to_le_bytes();
+    let gz = [&[0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF][..], &deflated, &sum, &len].concat();
+    let block = (CONTENT.len() as u32) << 3 | 1;
+    let zst = [&[0x28, 0xB5, 0x2F, 0xFD, 0x20, len[0]][..], &block.to_le_bytes()[..3], CONTENT].concat();
+    let skippable = [&[0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3][..], &zst].concat();
+    vec![
+        ("one.gz", gz),
+        ("one.zst", zst),
+        ("skippable.zst", skippable),
+        ("two.zip", zip(&[("a.etl", 0, CONTENT), ("b.etl.001", 8, &deflated)], CONTENT)),
+    ]
+}
+
+/// A zip archive of members with their method, all with the same content.
+fn zip(members: &[(&str, u16, &[u8])], content: &[u8]) -> Vec<u8> {
+    let (mut files, mut directory) = (Vec::new(), Vec::new());
+    for (name, method, packed) in members {
+        let at = files.len() as u32;
+        let mut common = [20u16, 0, *method, 0, 0x21].map(u16::to_le_bytes).concat();
+        common.extend(
+            [crc32(content), packed.len() as u32, content.len() as u32].map(u32::to_le_bytes).concat(),
+        );
+        common.extend((name.len() as u32).to_le_bytes());
+        files.extend([b"PK\x03\x04", &common[..], name.as_bytes(), packed].concat());
+        let place = [&[0; 10][..], &at.to_le_bytes()].concat();
+        directory.extend([b"PK\x01\x02\x14\0", &common[..], &place, name.as_bytes()].concat());
+    }
+    let count = (members.len() as u16).to_le_bytes();
+    let (len, at) = ((directory.len() as u32).to_le_bytes(), (files.len() as u32).to_le_bytes());
+    [&files[..], &directory, b"PK\x05\x06\0\0\0\0", &count, &count, &len, &at, &[0, 0]].concat()
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xEDB8_8320 * (sum & 1)))
+    })
 }
 
 /// Seeds of `store`: one that holds two providers.
@@ -213,7 +262,7 @@ pub fn provider_string() -> Vec<Seed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etw_consumer::{Predicate, ProviderSpec};
+    use etw_consumer::{Input, InputLimits, Predicate, ProviderSpec};
     use etw_schema::wpp::WppReader;
     use etw_schema::{event_metadata, mof as mof_source};
 
@@ -232,6 +281,12 @@ mod tests {
         for (name, map) in event_map() {
             let map = event_metadata::parse_map(&map).unwrap();
             assert_eq!((&*map.name, map.entries.len(), &*map.entries[1].text), ("M", 2, "Two"), "{name}");
+        }
+        for (name, bytes) in container() {
+            let inputs = Input::from_bytes(name, bytes.into(), &InputLimits::default());
+            let inputs = inputs.unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(inputs.len(), if name == "two.zip" { 2 } else { 1 });
+            assert!(inputs.iter().all(|input| input.bytes() == b"trace trace"), "{name}");
         }
         for (name, text) in filter() {
             String::from_utf8(text)
