@@ -74,6 +74,14 @@ impl Opened {
                 statistics.damage_count
             );
         }
+        if statistics.unkept_schema_records > 0 {
+            let _ = writeln!(
+                stderr,
+                "etw: warning: {} records about schemas and processes were too many to be kept; \
+                 events that need them are shown undecoded",
+                statistics.unkept_schema_records
+            );
+        }
         for source in
             statistics.sources.iter().filter(|source| source.events_lost > 0 || source.buffers_lost > 0)
         {

@@ -1,6 +1,6 @@
 //! What decodes the events of a trace: the resolver, and what the trace carries about itself.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use etw_etl::EtlFile;
 use etw_event::{ExtendedType, Origin, Record, Ticks, classes};
@@ -19,6 +19,8 @@ pub(crate) struct Decoder {
     pub(crate) processes: ProcessTable,
     /// Whether the trace has been looked through.
     scanned: bool,
+    /// Records about schemas and processes that were beyond what is kept.
+    pub(crate) unkept: u64,
 }
 
 /// A record that tells of schemas or processes.
@@ -31,7 +33,7 @@ struct Found {
 
 impl Decoder {
     pub(crate) fn new(resolver: Resolver) -> Decoder {
-        Decoder { resolver, processes: ProcessTable::default(), scanned: false }
+        Decoder { resolver, processes: ProcessTable::default(), scanned: false, unkept: 0 }
     }
 
     /// The schema of a record. The first record that does not describe itself makes the trace be looked through, since
@@ -64,6 +66,7 @@ impl Decoder {
             return;
         }
         let bytes_found = AtomicUsize::new(0);
+        let unkept = AtomicU64::new(0);
         for (file, source) in files.iter().zip(0..) {
             let states = unordered::for_each(file, source, Vec::new, |found, record, place| {
                 if concerns(record) {
@@ -71,6 +74,8 @@ impl Decoder {
                     if bytes_found.fetch_add(bytes.len() + 128, Ordering::Relaxed) < MAX_FOUND_BYTES {
                         let origin = *record.origin();
                         found.push(Found { time: record.raw_time(), place, origin, bytes: bytes.into() });
+                    } else {
+                        unkept.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             });
@@ -90,6 +95,7 @@ impl Decoder {
                 }
             }
         }
+        self.unkept = unkept.into_inner();
     }
 }
 

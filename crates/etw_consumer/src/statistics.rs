@@ -18,6 +18,9 @@ pub struct Statistics {
     pub sources: Vec<SourceStatistics>,
     /// Records that tell of lost events, buffers and backup files (class Lost_Event).
     pub loss_records: [u64; 3],
+    /// Records about schemas and processes that were too many to be kept (24 MB of them are): events that depend on them
+    /// are delivered without a schema, and say so.
+    pub unkept_schema_records: u64,
     /// Records whose time lies before that of the record delivered before them.
     pub inversions: u64,
     /// The first places of damage, with the number of the file.

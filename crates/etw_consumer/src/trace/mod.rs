@@ -249,6 +249,7 @@ impl Trace {
         );
         (statistics.damage, statistics.damage_count) = (damaged.damage, damaged.damage_count);
         statistics.inversions = merge.inversions;
+        statistics.unkept_schema_records = self.decoder.unkept;
         self.statistics = statistics;
         Ok(())
     }
