@@ -73,7 +73,8 @@ fn open_zip(
     if !inputs.is_empty() {
         return Ok(inputs);
     }
-    let mut members = names.iter().take(LISTED_MEMBERS).map(|name| shown(name)).collect::<Vec<_>>().join(", ");
+    let mut members =
+        names.iter().take(LISTED_MEMBERS).map(|name| shown(name)).collect::<Vec<_>>().join(", ");
     if names.len() > LISTED_MEMBERS {
         members.push_str(", …");
     } else if names.is_empty() {
