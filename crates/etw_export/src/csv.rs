@@ -222,11 +222,6 @@ fn quoted(out: &mut Vec<u8>, text: &str) {
 #[inline]
 fn quoted_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
-    for (index, part) in bytes.split(|byte| *byte == b'"').enumerate() {
-        if index > 0 {
-            out.extend_from_slice(b"\"\"");
-        }
-        out.extend_from_slice(part);
-    }
+    escape::doubled_quotes(out, bytes);
     out.push(b'"');
 }

@@ -11,9 +11,12 @@ use etw_schema::text::TextOut;
 pub(crate) trait Escape {
     /// Whether an ASCII character may stand as it is.
     fn plain(byte: u8) -> bool;
-    /// Whether an ASCII character is escaped by [`Escape::LEAD`] before it.
-    fn led(_byte: u8) -> bool {
-        false
+    /// Of eight ASCII characters, the high bit of each that may not stand as it is and is not in [`Escape::led`].
+    fn special(word: u64) -> u64;
+    /// Of eight ASCII characters, the high bit of each that is escaped by [`Escape::LEAD`] before it.
+    #[inline]
+    fn led(_word: u64) -> u64 {
+        0
     }
     /// What stands before such characters.
     const LEAD: u8 = 0;
@@ -37,8 +40,13 @@ impl Escape for Json {
     const LEAD: u8 = b'\\';
 
     #[inline]
-    fn led(byte: u8) -> bool {
-        (byte == b'"') | (byte == b'\\')
+    fn special(word: u64) -> u64 {
+        control(word)
+    }
+
+    #[inline]
+    fn led(word: u64) -> u64 {
+        equal(word, b'"') | equal(word, b'\\')
     }
 
     #[cold]
@@ -70,6 +78,12 @@ impl Escape for Xml {
             & (byte != b'>')
             & (byte != b'"')
             & (byte != b'\'')
+    }
+
+    #[inline]
+    fn special(word: u64) -> u64 {
+        let marks = [b'&', b'<', b'>', b'"', b'\''];
+        marks.into_iter().fold(control(word), |found, mark| found | equal(word, mark))
     }
 
     #[cold]
@@ -108,8 +122,13 @@ impl Escape for Csv {
     const LEAD: u8 = b'"';
 
     #[inline]
-    fn led(byte: u8) -> bool {
-        byte == b'"'
+    fn special(_word: u64) -> u64 {
+        0
+    }
+
+    #[inline]
+    fn led(word: u64) -> u64 {
+        equal(word, b'"')
     }
 
     #[cold]
@@ -126,6 +145,11 @@ impl Escape for Line {
     #[inline]
     fn plain(byte: u8) -> bool {
         matches!(byte, 0x20..0x7F)
+    }
+
+    #[inline]
+    fn special(word: u64) -> u64 {
+        control(word) | equal(word, 0x7F)
     }
 
     #[cold]
@@ -202,46 +226,109 @@ pub(crate) fn display<E: Escape>(out: &mut Vec<u8>, shown: impl std::fmt::Displa
     let _ = std::fmt::Write::write_fmt(&mut Escaping::<E>::new(out), format_args!("{shown}"));
 }
 
+/// The same byte eight times.
+const fn eight(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// The high bit of each of eight ASCII characters that is `byte`.
+#[inline]
+fn equal(word: u64, byte: u8) -> u64 {
+    // No carry leaves a byte: both terms have their high bit clear.
+    !((word ^ eight(byte)) + eight(0x7F)) & eight(0x80)
+}
+
+/// The high bit of each of eight ASCII characters that is below a blank.
+#[inline]
+fn control(word: u64) -> u64 {
+    !(word + eight(0x80 - 0x20)) & eight(0x80)
+}
+
+/// The low bytes of four units whose high bytes are zero.
+#[inline]
+fn narrow(units: u64) -> u64 {
+    let pairs = units | units >> 8;
+    pairs & 0xFFFF | (pairs >> 16) & 0xFFFF_0000
+}
+
+/// Room for eight characters: the most bytes that they come to, and as many as may be written behind them.
+const BLOCK: usize = 24;
+
+/// Writes eight characters, with [`Escape::LEAD`] before those that `led` marks; answers how many bytes they take.
+#[inline]
+fn put_led<E: Escape>(place: &mut [u8; BLOCK], mut word: u64, mut led: u64) -> usize {
+    let mut put = |at: usize, word: u64| {
+        if let Some(place) = place.get_mut(at..at + 8) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+    };
+    put(0, word);
+    let mut len = 8;
+    let mut at = 0;
+    // The characters from a marked one on are written anew behind the mark.
+    while led != 0 {
+        let plain = led.trailing_zeros() as usize / 8;
+        word >>= 8 * plain;
+        led = (led >> (8 * plain)) & !0xFF;
+        put(at + plain, u64::from(E::LEAD));
+        put(at + plain + 1, word);
+        at += plain + 1;
+        len += 1;
+    }
+    len
+}
+
+/// Appends UTF-8 with its quotation marks doubled.
+pub(crate) fn doubled_quotes(out: &mut Vec<u8>, bytes: &[u8]) {
+    let mut room = [0u8; 256];
+    let mut filled = 0;
+    let (blocks, rest) = bytes.as_chunks::<8>();
+    for block in blocks {
+        if filled + BLOCK > room.len() {
+            out.extend_from_slice(room.get(..filled).unwrap_or_default());
+            filled = 0;
+        }
+        let word = u64::from_le_bytes(*block);
+        // Bytes above ASCII are none, whatever their lower bits are.
+        let led = Csv::led(word & eight(0x7F)) & !word;
+        if let Some(place) = room.get_mut(filled..).and_then(|place| place.first_chunk_mut::<BLOCK>()) {
+            filled += put_led::<Csv>(place, word, led);
+        }
+    }
+    out.extend_from_slice(room.get(..filled).unwrap_or_default());
+    for byte in rest {
+        if *byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(*byte);
+    }
+}
+
 /// Appends UTF-16 little-endian text; an odd last byte is left out, a lone surrogate becomes U+FFFD.
 pub(crate) fn utf16<E: Escape>(out: &mut Vec<u8>, bytes: &[u8]) {
+    const NOT_ASCII: u64 = 0xFF80_FF80_FF80_FF80;
     // Blocks of ASCII are gathered here, characters that a mark escapes included.
     let mut room = [0u8; 128];
     let mut filled = 0;
     let mut rest = bytes;
     while let Some((block, tail)) = rest.split_first_chunk::<16>() {
-        let mut ascii = [0u8; 8];
-        let mut all_plain = true;
-        let mut all_simple = true;
-        for (byte, unit) in ascii.iter_mut().zip(block.chunks_exact(2)) {
-            *byte = unit[0];
-            let plain = (unit[1] == 0) & E::plain(unit[0]);
-            all_plain &= plain;
-            all_simple &= plain | (unit[1] == 0) & E::led(unit[0]);
-        }
-        if filled + 16 > room.len() || !all_simple {
+        let units = u128::from_le_bytes(*block);
+        let (low, high) = (units as u64, (units >> 64) as u64);
+        let word = narrow(low) | narrow(high) << 32;
+        let is_simple = (low | high) & NOT_ASCII == 0 && E::special(word) == 0;
+        if filled + BLOCK > room.len() || !is_simple {
             out.extend_from_slice(room.get(..filled).unwrap_or_default());
             filled = 0;
         }
-        let place = room.get_mut(filled..).and_then(|place| place.first_chunk_mut::<16>());
-        match place {
-            Some(place) if all_plain => {
-                place[..8].copy_from_slice(&ascii);
-                filled += 8;
-                rest = tail;
-            }
-            Some(place) if all_simple => {
-                let mut at = 0;
-                for byte in ascii {
-                    place[at & 15] = E::LEAD;
-                    at += usize::from(E::led(byte));
-                    place[at & 15] = byte;
-                    at += 1;
-                }
-                filled += at;
-                rest = tail;
-            }
-            _ => rest = utf16_units::<E>(out, rest, 8),
+        if !is_simple {
+            rest = utf16_units::<E>(out, rest, 8);
+            continue;
         }
+        rest = tail;
+        let Some(place) = room.get_mut(filled..).and_then(|place| place.first_chunk_mut::<BLOCK>()) else {
+            continue;
+        };
+        filled += put_led::<E>(place, word, E::led(word));
     }
     out.extend_from_slice(room.get(..filled).unwrap_or_default());
     utf16_units::<E>(out, rest, usize::MAX);
@@ -324,6 +411,37 @@ mod tests {
     fn csv_fields_and_lines() {
         check::<Csv>("say \"a\", b\n", "say \"\"a\"\", b\n");
         check::<Line>("a\u{1b}[31m\u{202E}b\n", "a\\x1b[31m\\u{202e}b\\n");
+    }
+
+    #[test]
+    fn every_character_in_every_place() {
+        fn both<E: Escape>(input: &str) {
+            let mut expected = Vec::new();
+            input.chars().for_each(|character| text::<E>(&mut expected, character.encode_utf8(&mut [0; 4])));
+            check::<E>(input, std::str::from_utf8(&expected).unwrap());
+        }
+        for character in (0..0x100).filter_map(char::from_u32).chain(['\u{2022}', '\u{5C22}']) {
+            for place in 0..17 {
+                let mut input = ["a"; 24].map(str::to_owned);
+                input[place] = character.into();
+                both::<Json>(&input.concat());
+                both::<Xml>(&input.concat());
+                both::<Csv>(&input.concat());
+                both::<Line>(&input.concat());
+                input[place + 1] = "\\".into();
+                input[place + 3] = "\"".into();
+                both::<Json>(&input.concat());
+                both::<Csv>(&input.concat());
+                let input = input.concat();
+                let mut out = Vec::new();
+                doubled_quotes(&mut out, input.as_bytes());
+                assert_eq!(String::from_utf8(out).unwrap(), input.replace('"', "\"\""));
+            }
+        }
+        let mut out = Vec::new();
+        doubled_quotes(&mut out, &[b'"'; 300]);
+        assert_eq!(out, [b'"'; 600]);
+        check::<Json>(&"\\".repeat(100), &"\\\\".repeat(100));
     }
 
     #[test]

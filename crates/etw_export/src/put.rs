@@ -61,37 +61,34 @@ pub(crate) fn guid(out: &mut Vec<u8>, guid: Guid) {
     out.extend_from_slice(&text);
 }
 
-/// Writes times of events, which mostly lie in the same second as the one before, so that the civil date is
-/// worked out once a second.
+/// Writes times, which mostly lie in a few seconds (those of the events go on, those in payloads come again), so that
+/// the civil date is worked out once a second.
 #[derive(Debug, Clone)]
 pub(crate) struct TimeWriter {
-    second: i64,
-    /// `2026-01-02T03:04:05.`
-    prefix: [u8; 20],
+    /// Seconds since 1601 with their `2026-01-02T03:04:05.`, each in the place that its lowest bits say.
+    known: [(i64, [u8; 20]); 16],
 }
 
 impl TimeWriter {
     pub(crate) fn new() -> TimeWriter {
-        TimeWriter { second: i64::MIN, prefix: [0; 20] }
+        TimeWriter { known: [(i64::MIN, [0; 20]); 16] }
     }
 
     /// RFC 3339 with seven digits, in UTC.
     #[inline]
     pub(crate) fn put(&mut self, out: &mut Vec<u8>, time: FileTime) {
         let second = time.0.div_euclid(FileTime::PER_SECOND);
-        if second != self.second {
+        let known = &mut self.known[second as usize % 16];
+        if second != known.0 {
             let text = time.to_text();
             match text.as_bytes().first_chunk::<20>() {
                 // Years of four digits; others have no place in the prefix.
-                Some(prefix) if prefix[19] == b'.' => {
-                    self.prefix = *prefix;
-                    self.second = second;
-                }
+                Some(prefix) if prefix[19] == b'.' => *known = (second, *prefix),
                 _ => return out.extend_from_slice(text.as_bytes()),
             }
         }
         let mut text = [b'Z'; 28];
-        text[..20].copy_from_slice(&self.prefix);
+        text[..20].copy_from_slice(&known.1);
         let mut fraction = time.0.rem_euclid(FileTime::PER_SECOND) as u32;
         for digit in text[20..27].iter_mut().rev() {
             *digit = b'0' + (fraction % 10) as u8;
