@@ -43,12 +43,18 @@ pub(crate) enum KeyKind {
 const MAX_ENTRIES: usize = 16_384;
 const MAX_BYTES: usize = 16 << 20;
 
+/// Places for entries found lately; a power of two.
+const RECENT: usize = 256;
+
 /// An open-addressing table over a list of entries.
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
     /// Hash and entry number plus one; a power of two, never more than half full.
     slots: Vec<(u64, u32)>,
     entries: Vec<Entry>,
+    /// Entries found lately, each in the place that a glance at its key says. They may be others by now, so that the
+    /// key is compared in any case.
+    recent: [u32; RECENT],
     /// Roughly what the entries hold.
     bytes: usize,
 }
@@ -65,14 +71,25 @@ struct Entry {
 
 impl Default for Cache {
     fn default() -> Cache {
-        Cache { slots: vec![(0, 0); 64], entries: Vec::new(), bytes: 0 }
+        Cache { slots: vec![(0, 0); 64], entries: Vec::new(), recent: [0; RECENT], bytes: 0 }
     }
 }
 
 impl Cache {
     /// The entry of a key.
     #[inline]
-    pub(crate) fn find(&self, key: &Key<'_>) -> Option<usize> {
+    pub(crate) fn find(&mut self, key: &Key<'_>) -> Option<usize> {
+        let place = glance(key) % RECENT;
+        let recent = self.recent[place] as usize;
+        if self.entries.get(recent).is_some_and(|entry| entry.is(key)) {
+            return Some(recent);
+        }
+        let found = self.search(key)?;
+        self.recent[place] = found as u32;
+        Some(found)
+    }
+
+    fn search(&self, key: &Key<'_>) -> Option<usize> {
         let hash = hash(key);
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
@@ -183,6 +200,21 @@ fn place(slots: &mut [(u64, u32)], hash: u64, number: u32) {
         }
         at = (at + 1) & mask;
     }
+}
+
+/// A number that mostly tells keys apart and costs little: of TraceLogging's metadata it looks at the ends alone. No
+/// table may rely on it, since input can make it the same for all keys.
+#[inline]
+fn glance(key: &Key<'_>) -> usize {
+    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+    let guid = key.guid.to_bytes();
+    let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let mut sum = word(guid.first_chunk()) ^ word(guid.last_chunk()).rotate_left(29);
+    if let (first @ Some(_), last) = (key.blob.first_chunk(), key.blob.last_chunk()) {
+        sum ^= word(first).rotate_left(17) ^ word(last).rotate_left(43) ^ key.blob.len() as u64;
+    }
+    sum ^= u64::from(key.number) << 8 | key.kind as u64;
+    (sum.wrapping_mul(FACTOR) >> 48) as usize
 }
 
 /// Folds the 128-bit product, which mixes every bit of both factors.
