@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
+use super::template::MAX_ITEMS;
 use super::winmeta;
 use crate::{
     Count, Decoding, EventSchema, InType, Length, MapKind, OutType, Property, PropertyType, Provider,
@@ -308,7 +309,7 @@ impl Templates {
     fn name(&mut self, event: &EventSchema) -> Result<String, std::fmt::Error> {
         let mut body = String::new();
         let top_level = event.properties.get(..usize::from(event.top_level)).unwrap_or(&event.properties);
-        items(&mut body, event, top_level, 0)?;
+        items(&mut body, event, top_level, 0, &mut { MAX_ITEMS })?;
         if event.user_data {
             body.push_str("      <UserData>\n       <EventXML>\n");
             for (index, property) in top_level.iter().enumerate() {
@@ -327,11 +328,21 @@ impl Templates {
     }
 }
 
-/// Writes items until the first that a manifest cannot say.
-fn items(out: &mut String, event: &EventSchema, list: &[Property], depth: usize) -> std::fmt::Result {
-    // Structs of schemas from elsewhere might contain themselves.
+/// Writes items until the first that a manifest cannot say; `left` is how many a template may still have.
+fn items(
+    out: &mut String,
+    event: &EventSchema,
+    list: &[Property],
+    depth: usize,
+    left: &mut usize,
+) -> std::fmt::Result {
+    // Structs of schemas from elsewhere might contain themselves, and share members with others.
     const MAX_DEPTH: usize = 8;
     for property in list {
+        match left.checked_sub(1) {
+            Some(less) => *left = less,
+            None => return out.write_str("      <!-- more items than a template can have -->\n"),
+        }
         let name =
             |index: u16| event.properties.get(usize::from(index)).map(|property| escape(&property.name));
         let length = match property.length {
@@ -383,7 +394,7 @@ fn items(out: &mut String, event: &EventSchema, list: &[Property], depth: usize)
                 let list = event.properties.get(start..start + usize::from(*members)).unwrap_or_default();
                 writeln!(out, "      <struct name=\"{own}\"{count}>")?;
                 if depth < MAX_DEPTH {
-                    items(out, event, list, depth + 1)?;
+                    items(out, event, list, depth + 1, left)?;
                 }
                 out.push_str("      </struct>\n");
             }

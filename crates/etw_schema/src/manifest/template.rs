@@ -17,7 +17,7 @@ pub(super) struct Template {
 }
 
 /// More items than any template has: the message compiler and `EventWrite` stop at 128.
-const MAX_ITEMS: usize = 1024;
+pub(super) const MAX_ITEMS: usize = 1024;
 
 /// Reads a template. The payload behind an item that makes no sense cannot be located, so the template ends before
 /// it; the problem is reported.
