@@ -9,6 +9,8 @@ use etw_schema::EventSchema;
 
 /// Entries kept at most; a trace with more schemas than that makes the writer begin anew.
 const MAX_ENTRIES: usize = 1 << 15;
+/// Bytes that entries keep, roughly: one may have a schema of thousands of properties.
+const MAX_BYTES: usize = 32 << 20;
 
 /// What the header of a record has that the parts of an entry depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,8 @@ struct Entry<T> {
 /// Parts of output by schema and header.
 pub(crate) struct Cache<T> {
     entries: Vec<Entry<T>>,
+    /// Roughly what the entries keep.
+    bytes: usize,
     by_key: HashMap<u64, Vec<u32>, BuildHasherDefault<Mixed>>,
     /// The entry of the last event, which the next one mostly shares.
     last: u32,
@@ -46,7 +50,7 @@ pub(crate) struct Cache<T> {
 
 impl<T> Cache<T> {
     pub(crate) fn new() -> Cache<T> {
-        Cache { entries: Vec::new(), by_key: HashMap::default(), last: u32::MAX }
+        Cache { entries: Vec::new(), bytes: 0, by_key: HashMap::default(), last: u32::MAX }
     }
 
     /// The parts for a record with `schema`; `make` works them out the first time.
@@ -78,10 +82,14 @@ impl<T> Cache<T> {
 
     #[cold]
     fn insert(&mut self, key: u64, entry: Entry<T>) -> u32 {
-        if self.entries.len() >= MAX_ENTRIES {
+        let properties = entry.schema.as_ref().map_or(0, |schema| schema.properties.len());
+        let bytes = 1024 + 256 * properties;
+        if self.entries.len() >= MAX_ENTRIES || self.bytes + bytes > MAX_BYTES {
             self.entries.clear();
             self.by_key.clear();
+            self.bytes = 0;
         }
+        self.bytes += bytes;
         let index = self.entries.len() as u32;
         self.entries.push(entry);
         self.by_key.entry(key).or_default().push(index);

@@ -2,6 +2,10 @@
 
 use etw_event::{FileTime, Guid};
 
+/// Bytes that the payload of one event may become. A payload has at most 64 KiB, but names come again with each element
+/// of an array of structs, so that a trace made for it could ask for gigabytes.
+pub(crate) const MAX_PAYLOAD_BYTES: usize = 16 << 20;
+
 /// Decimal digits of a signed number.
 #[inline]
 pub(crate) fn signed(out: &mut Vec<u8>, value: i64) {

@@ -86,12 +86,13 @@ impl XmlWriter {
         match &event.properties {
             Ok(properties) => {
                 out.extend_from_slice(b"<EventData>");
+                let within = Within { depth: 0, end: out.len() + put::MAX_PAYLOAD_BYTES };
                 if self.fields.is_all() {
-                    members(out, properties.iter(), 0);
+                    members(out, properties.iter(), within);
                 } else {
                     for field in self.fields.names() {
                         if let Some(found) = field.find(properties) {
-                            property(out, field.name(), &found, 0);
+                            property(out, field.name(), &found, within);
                         }
                     }
                 }
@@ -222,16 +223,27 @@ fn execution(out: &mut Vec<u8>, record: &Record<'_>) {
     out.extend_from_slice(b"/>");
 }
 
-fn members(out: &mut Vec<u8>, members: Members<'_>, depth: u16) {
+/// Where in an event a value stands.
+#[derive(Clone, Copy)]
+struct Within {
+    depth: u16,
+    /// Where in the output arrays and structs are cut short.
+    end: usize,
+}
+
+fn members(out: &mut Vec<u8>, members: Members<'_>, within: Within) {
     for member in members {
-        property(out, member.name(), &member, depth);
+        if out.len() > within.end {
+            return;
+        }
+        property(out, member.name(), &member, within);
     }
 }
 
 /// A value as `Data`, a struct as `ComplexData`; an array as one element for each of its own.
-fn property(out: &mut Vec<u8>, name: &str, member: &PropertyValue<'_>, depth: u16) {
+fn property(out: &mut Vec<u8>, name: &str, member: &PropertyValue<'_>, within: Within) {
     let one = |out: &mut Vec<u8>, value: Value<'_>| match value {
-        Value::Struct(inner) => complex(out, name, &inner, depth),
+        Value::Struct(inner) => complex(out, name, &inner, within),
         value => {
             out.extend_from_slice(b"<Data");
             attribute(out, "Name", name);
@@ -241,17 +253,24 @@ fn property(out: &mut Vec<u8>, name: &str, member: &PropertyValue<'_>, depth: u1
         }
     };
     match member.value() {
-        Value::Array(array) => array.iter().for_each(|element| one(out, element)),
+        Value::Array(array) => {
+            for element in array.iter() {
+                if out.len() > within.end {
+                    return;
+                }
+                one(out, element);
+            }
+        }
         value => one(out, value),
     }
 }
 
-fn complex(out: &mut Vec<u8>, name: &str, inner: &Struct<'_>, depth: u16) {
+fn complex(out: &mut Vec<u8>, name: &str, inner: &Struct<'_>, within: Within) {
     out.extend_from_slice(b"<ComplexData");
     attribute(out, "Name", name);
     out.push(b'>');
-    if depth < MAX_DEPTH {
-        members(out, inner.iter(), depth + 1);
+    if within.depth < MAX_DEPTH {
+        members(out, inner.iter(), Within { depth: within.depth + 1, ..within });
     }
     out.extend_from_slice(b"</ComplexData>");
 }

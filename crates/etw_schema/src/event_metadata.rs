@@ -92,7 +92,7 @@ impl EventMetadata {
         }
         self.bytes += blob.len();
         if provider.name.is_empty()
-            && let Some(name) = string_field(blob, 0x34)
+            && let Some(name) = Strings::new(blob).field(0x34)
         {
             provider.name = name;
         }
@@ -166,25 +166,26 @@ pub fn parse_event(
 ) -> Result<EventSchema, EventMetadataError> {
     let cut = EventMetadataError::Cut { len: blob.len(), part: "its header" };
     let header = blob.get(..HEADER).ok_or(cut)?;
+    let mut strings = Strings::new(blob);
     let guid = header.guid_at(0).unwrap_or_default();
-    let provider_name = string_field(blob, 0x34).unwrap_or_default();
+    let provider_name = strings.field(0x34).unwrap_or_default();
     let origin = "event metadata in the trace";
     let info = ProviderInfo::new(guid, &provider_name, Decoding::EventMetadata, origin);
     let mut schema = EventSchema::new(Arc::new(info), descriptor_at(header, 0x20).ok_or(cut)?);
-    schema.level_name = string_field(blob, 0x38);
-    schema.channel_name = string_field(blob, 0x3C);
-    schema.keyword_names = multi_string(blob, header.u32_at(0x40).unwrap_or(0));
-    schema.task_name = string_field(blob, 0x44);
-    schema.opcode_name = string_field(blob, 0x48);
-    schema.message = string_field(blob, 0x4C);
+    schema.level_name = strings.field(0x38);
+    schema.channel_name = strings.field(0x3C);
+    schema.keyword_names = strings.multi(header.u32_at(0x40).unwrap_or(0));
+    schema.task_name = strings.field(0x44);
+    schema.opcode_name = strings.field(0x48);
+    schema.message = strings.field(0x4C);
     // Classic and WPP blobs have another meaning here.
     if header.u32_at(0x30) == Some(0) {
-        schema.name = string_field(blob, 0x5C);
+        schema.name = strings.field(0x5C);
     }
     schema.user_data = header.u32_at(0x6C).unwrap_or(0) & 2 != 0;
     let count = header.u32_at(0x64).unwrap_or(0) as usize;
     let entries = blob.get(HEADER..).unwrap_or_default().chunks_exact(24).take(count.min(u16::MAX.into()));
-    schema.properties = entries.map(|entry| property(blob, entry, maps)).collect();
+    schema.properties = entries.map(|entry| property(&mut strings, entry, maps)).collect();
     let top_level = header.u32_at(0x68).unwrap_or(0) as usize;
     schema.top_level = top_level.min(schema.properties.len()) as u16;
     Ok(schema)
@@ -205,11 +206,13 @@ pub fn parse_map(blob: &[u8]) -> Result<ValueMap, EventMetadataError> {
         _ if flags & 0x30 != 0 => MapKind::BitPositions,
         _ => MapKind::Value,
     };
+    let mut strings = Strings::new(blob);
+    let name = strings.field(0).unwrap_or_default();
     let entries = entries.filter_map(|entry| {
-        let text = string(blob, entry.u32_at(0)?)?;
+        let text = strings.at(entry.u32_at(0)?)?;
         Some(MapEntry { value: entry.u32_at(4)?.into(), text })
     });
-    Ok(ValueMap { name: string_field(blob, 0).unwrap_or_default(), kind, entries: entries.collect() })
+    Ok(ValueMap { name, kind, entries: entries.collect() })
 }
 
 fn descriptor_at(bytes: &[u8], offset: usize) -> Option<EventDescriptor> {
@@ -224,7 +227,7 @@ fn descriptor_at(bytes: &[u8], offset: usize) -> Option<EventDescriptor> {
     })
 }
 
-fn property(blob: &[u8], entry: &[u8], maps: &HashMap<Arc<str>, Arc<ValueMap>>) -> Property {
+fn property(strings: &mut Strings<'_>, entry: &[u8], maps: &HashMap<Arc<str>, Arc<ValueMap>>) -> Property {
     const STRUCT: u32 = 0x01;
     const PARAM_LENGTH: u32 = 0x02;
     const PARAM_COUNT: u32 = 0x04;
@@ -238,12 +241,12 @@ fn property(blob: &[u8], entry: &[u8], maps: &HashMap<Arc<str>, Arc<ValueMap>>) 
     let kind = if flags & STRUCT != 0 {
         PropertyType::Struct { first: word(8), members: word(10) }
     } else {
-        let map = if flags & CUSTOM_SCHEMA == 0 { string(blob, entry.u32_at(12).unwrap_or(0)) } else { None };
+        let map = if flags & CUSTOM_SCHEMA == 0 { strings.at(entry.u32_at(12).unwrap_or(0)) } else { None };
         let map = map.and_then(|name| maps.get(&name).cloned());
         PropertyType::Value { in_type: InType(word(8)), out_type: OutType(word(10)), map }
     };
     Property {
-        name: string(blob, entry.u32_at(4).unwrap_or(0)).unwrap_or_default(),
+        name: strings.at(entry.u32_at(4).unwrap_or(0)).unwrap_or_default(),
         kind,
         length: if flags & PARAM_LENGTH != 0 {
             Length::Property(length)
@@ -263,37 +266,58 @@ fn property(blob: &[u8], entry: &[u8], maps: &HashMap<Arc<str>, Arc<ValueMap>>) 
     }
 }
 
-/// The string whose offset stands at `offset` of the header; `None` if it is absent, empty, or does not fit.
-fn string_field(blob: &[u8], offset: usize) -> Option<Arc<str>> {
-    string(blob, blob.u32_at(offset)?)
+/// The strings of a blob. Each is read once; all that are read are together no longer than twice the blob, which only
+/// strings that overlap can be.
+struct Strings<'a> {
+    blob: &'a [u8],
+    known: HashMap<u32, Option<Arc<str>>>,
+    /// Bytes that strings may still take.
+    left: usize,
 }
 
-/// The string at an offset, without spaces at its end; offset 0 is none.
-fn string(blob: &[u8], offset: u32) -> Option<Arc<str>> {
-    let (text, _) = raw_string(blob, offset)?;
-    let text = text.trim_end_matches([' ', '\0']);
-    if text.is_empty() { None } else { Some(text.into()) }
-}
-
-/// Strings one behind the other up to an empty one.
-fn multi_string(blob: &[u8], mut offset: u32) -> Vec<Arc<str>> {
-    let mut strings = Vec::new();
-    while let Some((text, len)) = raw_string(blob, offset).filter(|(text, _)| !text.is_empty()) {
-        strings.push(text.trim_end().into());
-        offset = offset.saturating_add(len as u32 + 2);
+impl<'a> Strings<'a> {
+    fn new(blob: &'a [u8]) -> Strings<'a> {
+        Strings { blob, known: HashMap::new(), left: 2 * blob.len() }
     }
-    strings
-}
 
-/// The text at an offset and its length in bytes.
-fn raw_string(blob: &[u8], offset: u32) -> Option<(String, usize)> {
-    if offset == 0 {
-        return None;
+    /// The string whose offset stands at `offset` of the header; `None` if it is absent, empty, or does not fit.
+    fn field(&mut self, offset: usize) -> Option<Arc<str>> {
+        self.at(self.blob.u32_at(offset)?)
     }
-    let bytes = text::until_nul16(blob.get(offset as usize..)?);
-    let mut text = String::with_capacity(bytes.len() / 2);
-    text::write_utf16(&mut text, bytes);
-    Some((text, bytes.len()))
+
+    /// The string at an offset, without spaces at its end; offset 0 is none.
+    fn at(&mut self, offset: u32) -> Option<Arc<str>> {
+        if let Some(known) = self.known.get(&offset) {
+            return known.clone();
+        }
+        let raw = self.raw(offset);
+        let text = raw.as_ref().map_or("", |(text, _)| text.trim_end_matches([' ', '\0']));
+        let string = (!text.is_empty()).then(|| Arc::from(text));
+        self.known.insert(offset, string.clone());
+        string
+    }
+
+    /// Strings one behind the other up to an empty one.
+    fn multi(&mut self, mut offset: u32) -> Vec<Arc<str>> {
+        let mut strings = Vec::new();
+        while let Some((text, len)) = self.raw(offset).filter(|(text, _)| !text.is_empty()) {
+            strings.push(text.trim_end().into());
+            offset = offset.saturating_add(len as u32 + 2);
+        }
+        strings
+    }
+
+    /// The text at an offset and its length in bytes.
+    fn raw(&mut self, offset: u32) -> Option<(String, usize)> {
+        if offset == 0 {
+            return None;
+        }
+        let bytes = text::until_nul16(self.blob.get(offset as usize..)?);
+        self.left = self.left.checked_sub(bytes.len())?;
+        let mut text = String::with_capacity(bytes.len() / 2);
+        text::write_utf16(&mut text, bytes);
+        Some((text, bytes.len()))
+    }
 }
 
 #[cfg(test)]
@@ -399,6 +423,20 @@ mod tests {
         {
             assert_eq!(parse_map(&map(flag)).unwrap().kind, kind, "{flag}");
         }
+    }
+
+    #[test]
+    fn strings_that_overlap_are_not_read_again_and_again() {
+        let mut blob = vec![0; 0x10];
+        blob[8..12].copy_from_slice(&2000u32.to_le_bytes());
+        for index in 0..2000u32 {
+            blob.extend((0x10 + 8 * 2000 + 2 * index).to_le_bytes());
+            blob.extend(index.to_le_bytes());
+        }
+        blob.resize(60_000, b'x');
+        let map = parse_map(&blob).unwrap();
+        let texts: usize = map.entries.iter().map(|entry| entry.text.len()).sum();
+        assert!((1..=blob.len()).contains(&texts), "{texts} bytes of text");
     }
 
     #[test]

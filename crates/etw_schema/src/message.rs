@@ -10,7 +10,9 @@
 //! Source: `FormatMessage` (`winbase.h`); for WPP the formats of published TMF files.
 
 use crate::properties::{Properties, PropertyValue};
-use crate::text::{TextOut, put_hex_digits, write_decimal, write_float, write_fraction, write_octal};
+use crate::text::{
+    Limited, TextOut, put_hex_digits, write_decimal, write_float, write_fraction, write_octal,
+};
 use crate::value::Value;
 use crate::{MessageStyle, PropertyIndex, text};
 
@@ -109,8 +111,10 @@ impl Message {
         Message { pieces }
     }
 
-    /// Appends the message of an event. Inserts without a property stay as they are written.
+    /// Appends the message of an event. Inserts without a property stay as they are written; a message of more than
+    /// 4 MB ends with `…`.
     pub fn write_to(&self, out: &mut impl TextOut, event: &Properties<'_>) {
+        let out = &mut Limited::new(out);
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => out.put(text),

@@ -1,6 +1,6 @@
 //! From a record to its schema, through the layers of sources in decoding order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +12,7 @@ use crate::builtin::BuiltIn;
 use crate::cache::{Cache, Key, KeyKind, Outcome};
 use crate::event_metadata::{EventMetadata, EventMetadataError};
 use crate::event_source::{EventSourceManifests, IncompleteManifest, MANIFEST_EVENT_ID, is_manifest_chunk};
-use crate::manifest::Problem;
+use crate::manifest::{Problem, ProblemKind};
 use crate::tracelogging::{self, ProviderTraits, TraceLoggingError};
 use crate::{CompiledSchema, Decoding, EventSchema, InType, OutType, Property, Provider, ProviderInfo};
 
@@ -73,18 +73,15 @@ impl SchemaSource for Providers {
 
 /// The newer description of a provider, with the events that only the older one has.
 fn joined(older: &Provider, newer: Provider) -> Provider {
-    let key = |event: &EventSchema| (event.descriptor.id, event.descriptor.version, event.descriptor.opcode);
     let is_classic = newer.info.decoding == Decoding::Mof || newer.info.class_of.is_some();
-    let same = |a: &EventSchema, b: &EventSchema| {
-        key(a) == key(b) || (!is_classic && (key(a).0, key(a).1) == (key(b).0, key(b).1))
+    let key = |event: &EventSchema| {
+        let descriptor = event.descriptor;
+        (descriptor.id, descriptor.version, if is_classic { descriptor.opcode.0 } else { 0 })
     };
+    let described: HashSet<_> = newer.events.iter().map(|event| key(event)).collect();
+    let only_older = older.events.iter().filter(|event| !described.contains(&key(event)));
     let mut events = newer.events;
-    let new_len = events.len();
-    for event in &older.events {
-        if !events.iter().take(new_len).any(|newer| same(newer, event)) {
-            events.push(event.clone());
-        }
-    }
+    events.extend(only_older.cloned());
     Provider { info: newer.info, events }
 }
 
@@ -235,6 +232,8 @@ pub enum Observed {
 pub struct Resolver {
     metadata: EventMetadata,
     trace: Providers,
+    /// Properties of the events in `trace` that came from manifests, where an event itself counts as eight.
+    trace_properties: usize,
     manifests: EventSourceManifests,
     user: Vec<Arc<dyn SchemaSource>>,
     built_in: Vec<Arc<dyn SchemaSource>>,
@@ -261,6 +260,9 @@ impl Default for Resolver {
 
 /// GUIDs of which the sources' answers are kept; more, and they are asked again.
 const MAX_KNOWN: usize = 16_384;
+/// Properties that the EventSource manifests of a trace may describe. Events share templates, so that a trace made for
+/// it could ask for a hundred times its own size; real traces have some ten thousand.
+const MAX_TRACE_PROPERTIES: usize = 1 << 20;
 
 impl Resolver {
     /// A resolver with the built-in schemas.
@@ -273,6 +275,7 @@ impl Resolver {
         Resolver {
             metadata: EventMetadata::default(),
             trace: Providers::new(),
+            trace_properties: 0,
             manifests: EventSourceManifests::new(),
             user: Vec::new(),
             built_in: Vec::new(),
@@ -351,9 +354,16 @@ impl Resolver {
         if !is_manifest_chunk(record) {
             return Observed::Nothing;
         }
-        let Some(manifest) = self.manifests.add(record) else { return Observed::ManifestChunk };
+        let Some(mut manifest) = self.manifests.add(record) else { return Observed::ManifestChunk };
         if let Some(provider) = manifest.provider {
-            self.add_trace_provider(provider);
+            let properties: usize = provider.events.iter().map(|event| 8 + event.properties.len()).sum();
+            self.trace_properties = self.trace_properties.saturating_add(properties);
+            if self.trace_properties <= MAX_TRACE_PROPERTIES {
+                self.add_trace_provider(provider);
+            } else {
+                let kind = ProblemKind::TooMany("events in the manifests of this trace; this one is ignored");
+                manifest.problems.push(Problem { line: 1, column: 1, kind });
+            }
         }
         Observed::Manifest { provider: manifest.guid, process: manifest.process, problems: manifest.problems }
     }

@@ -1,6 +1,6 @@
 //! The keys of a schema's properties, as JSON.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use etw_schema::{EventSchema, PropertyType};
 
@@ -60,14 +60,16 @@ impl Fields {
 fn make_unique(names: &mut [String], reserved: &[&str]) {
     let mut taken: HashSet<String> = names.iter().cloned().collect();
     let mut seen: HashSet<String> = reserved.iter().map(|name| (*name).to_owned()).collect();
+    // The numbers behind a name that are taken are not tried again: there are schemas of thousands of equal names.
+    let mut next: HashMap<String, u32> = HashMap::new();
     for name in names {
         if seen.insert(name.clone()) {
             continue;
         }
-        let mut number = 2u32;
+        let number = next.entry(name.clone()).or_insert(2);
         let mut other = format!("{name}_{number}");
         while !taken.insert(other.clone()) {
-            number += 1;
+            *number += 1;
             other = format!("{name}_{number}");
         }
         seen.insert(other.clone());
@@ -84,5 +86,8 @@ mod tests {
         let mut names = ["a", "b", "a", "a_2", "a", ""].map(String::from);
         make_unique(&mut names, &["b"]);
         assert_eq!(names, ["a", "b_2", "a_3", "a_2", "a_4", ""]);
+        let mut names = vec![String::new(); 30_000];
+        make_unique(&mut names, &[]);
+        assert_eq!((&*names[1], &*names[29_999]), ("_2", "_30000"));
     }
 }

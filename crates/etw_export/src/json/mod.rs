@@ -144,7 +144,8 @@ pub(crate) fn put_fields(
         properties.write_message(&mut Escaping::<Json>::new(out));
         out.extend_from_slice(if properties.is_empty() { b"\"" } else { b"\"," });
     }
-    let mut writer = ValueWriter { out, fields, time };
+    let end = out.len() + put::MAX_PAYLOAD_BYTES;
+    let mut writer = ValueWriter { out, fields, time, end };
     if selection.is_all() {
         writer.properties(properties);
     } else {

@@ -18,6 +18,8 @@ pub(crate) struct ValueWriter<'w> {
     pub(crate) out: &'w mut Vec<u8>,
     pub(crate) fields: &'w Fields,
     pub(crate) time: &'w mut TimeWriter,
+    /// Where in `out` arrays and structs are cut short.
+    pub(crate) end: usize,
 }
 
 impl ValueWriter<'_> {
@@ -47,6 +49,9 @@ impl ValueWriter<'_> {
     fn members(&mut self, members: Members<'_>, first: u16, depth: u16) {
         let mut comma = false;
         for (member, index) in members.zip(first..) {
+            if self.out.len() > self.end {
+                return;
+            }
             if comma {
                 self.out.push(b',');
             }
@@ -70,6 +75,10 @@ impl ValueWriter<'_> {
         for (index, element) in array.iter().enumerate() {
             if index > 0 {
                 self.out.push(b',');
+            }
+            if self.out.len() > self.end {
+                self.out.extend_from_slice("\"…\"".as_bytes());
+                break;
             }
             match element {
                 Value::Struct(members) => self.members_of(property, &members, depth),

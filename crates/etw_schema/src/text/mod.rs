@@ -13,7 +13,6 @@ use std::fmt;
 use etw_event::FileTime;
 
 use crate::layout::Format;
-use crate::properties::PropertyValue;
 use crate::value::Value;
 use crate::{MapKind, ValueMap};
 
@@ -107,9 +106,54 @@ impl fmt::Debug for Text<'_> {
     }
 }
 
-/// Appends the text of a value.
+/// Bytes that the text of one array, one struct or one message may have. What is in the payload takes less by far, but
+/// names come again with each element, and inserts with each place where they are named.
+const MAX_TEXT_BYTES: usize = 4 << 20;
+
+/// Text that ends with `…` where it becomes too long.
+pub(crate) struct Limited<'o, O: ?Sized> {
+    out: &'o mut O,
+    left: usize,
+}
+
+impl<'o, O: TextOut + ?Sized> Limited<'o, O> {
+    pub(crate) fn new(out: &'o mut O) -> Limited<'o, O> {
+        Limited { out, left: MAX_TEXT_BYTES }
+    }
+}
+
+impl<O: TextOut + ?Sized> TextOut for Limited<'_, O> {
+    fn put(&mut self, text: &str) {
+        match self.left.checked_sub(text.len()) {
+            Some(left) => {
+                self.left = left;
+                self.out.put(text);
+            }
+            None if self.left > 0 => {
+                self.left = 0;
+                self.out.put("…");
+            }
+            None => {}
+        }
+    }
+}
+
+/// Appends the text of a value. Arrays and structs of more than 4 MB of text end with `…`.
 pub fn write_value(
     out: &mut (impl TextOut + ?Sized),
+    value: &Value<'_>,
+    format: Format,
+    map: Option<&ValueMap>,
+) {
+    match value {
+        Value::Array(_) | Value::Struct(_) => write_parts(&mut Limited::new(out), value, format, map),
+        _ => write_one(out, value, format, map),
+    }
+}
+
+/// Appends the elements of an array, the members of a struct, or a value that has no parts.
+fn write_parts<O: TextOut + ?Sized>(
+    out: &mut Limited<'_, O>,
     value: &Value<'_>,
     format: Format,
     map: Option<&ValueMap>,
@@ -118,38 +162,42 @@ pub fn write_value(
         Value::Array(array) => {
             out.put("[");
             for (index, element) in array.iter().enumerate() {
+                if out.left == 0 {
+                    break;
+                }
                 if index != 0 {
                     out.put(", ");
                 }
-                write_value(out, &element, format, map);
+                write_parts(out, &element, format, map);
             }
             out.put("]");
         }
         Value::Struct(members) => {
             out.put("{");
             for (index, member) in members.iter().enumerate() {
+                if out.left == 0 {
+                    break;
+                }
                 if index != 0 {
                     out.put(", ");
                 }
-                write_member(out, &member);
+                out.put(member.name());
+                out.put("=");
+                write_parts(out, &member.value(), member.format(), member.map());
             }
             out.put("}");
         }
-        _ => {
-            if let (Some(map), Some(bits)) = (map, value.as_bits())
-                && write_mapped(out, map, bits)
-            {
-                return;
-            }
-            write_scalar(out, value, format);
-        }
+        _ => write_one(out, value, format, map),
     }
 }
 
-fn write_member(out: &mut (impl TextOut + ?Sized), member: &PropertyValue<'_>) {
-    out.put(member.name());
-    out.put("=");
-    member.text().write_to(out);
+fn write_one(out: &mut (impl TextOut + ?Sized), value: &Value<'_>, format: Format, map: Option<&ValueMap>) {
+    if let (Some(map), Some(bits)) = (map, value.as_bits())
+        && write_mapped(out, map, bits)
+    {
+        return;
+    }
+    write_scalar(out, value, format);
 }
 
 /// Appends the text of a value that is neither array nor struct, whatever its map.
