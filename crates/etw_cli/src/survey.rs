@@ -1,6 +1,7 @@
 //! What one trace file holds, counted: the work behind `etw info`.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,6 +19,8 @@ const MAX_DAMAGE: usize = 10_000;
 
 /// Kinds of events that are told apart; the rest counts as one.
 const MAX_KINDS: usize = 1 << 16;
+/// What the schemas of these kinds may take: a trace made for it has one of thousands of properties in each event.
+pub(crate) const MAX_SCHEMA_BYTES: usize = 64 << 20;
 
 /// What a file holds.
 #[derive(Debug, Default)]
@@ -147,7 +150,10 @@ fn merge(counts: &mut HashMap<Kind, EventCount>, kind: Kind, count: EventCount) 
     let same = |other: &EventCount| {
         other.name == count.name && other.decoding == count.decoding && other.provider == count.provider
     };
-    let mut key = Kind { schema: 0, ..kind };
+    // Names of events tell most of them apart at once.
+    let mut hasher = DefaultHasher::new();
+    count.name.hash(&mut hasher);
+    let mut key = Kind { schema: hasher.finish() as usize, ..kind };
     while let Some(other) = counts.get_mut(&key) {
         if same(other) {
             other.count += count.count;
@@ -155,9 +161,14 @@ fn merge(counts: &mut HashMap<Kind, EventCount>, kind: Kind, count: EventCount) 
             other.cut += count.cut;
             return;
         }
-        key.schema += 1;
+        key.schema = key.schema.wrapping_add(1);
     }
     counts.insert(key, count);
+}
+
+/// What a schema that is kept takes, roughly.
+pub(crate) fn schema_bytes(schema: &CompiledSchema) -> usize {
+    1024 + 256 * schema.schema.properties.len()
 }
 
 struct Counter<'f> {
@@ -169,6 +180,8 @@ struct Counter<'f> {
     counts: HashMap<Kind, EventCount>,
     /// Keeps the schemas that `Kind::schema` names by address.
     schemas: HashMap<usize, Arc<CompiledSchema>>,
+    /// What they take, roughly.
+    schema_bytes: usize,
 }
 
 impl<'f> Counter<'f> {
@@ -181,6 +194,7 @@ impl<'f> Counter<'f> {
             survey: Survey::default(),
             counts: HashMap::new(),
             schemas: HashMap::new(),
+            schema_bytes: 0,
         }
     }
 
@@ -235,7 +249,8 @@ impl<'f> Counter<'f> {
             None => 0,
         };
         survey.cut += cut;
-        if self.counts.len() >= MAX_KINDS && !self.counts.contains_key(&kind) {
+        let is_full = self.counts.len() >= MAX_KINDS || self.schema_bytes >= MAX_SCHEMA_BYTES;
+        if is_full && !self.counts.contains_key(&kind) {
             kind = Kind {
                 guid: Guid::ZERO,
                 id: 0,
@@ -272,6 +287,7 @@ impl<'f> Counter<'f> {
             },
         };
         if let Some(schema) = schema {
+            self.schema_bytes += schema_bytes(&schema);
             self.schemas.insert(kind.schema, schema);
         }
         self.counts.insert(kind, count);

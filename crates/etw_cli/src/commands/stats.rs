@@ -16,6 +16,7 @@ use crate::batch::{self, Batch, Work};
 use crate::input::Opened;
 use crate::output;
 use crate::schemas::Schemas;
+use crate::survey::{MAX_SCHEMA_BYTES, schema_bytes};
 
 /// Rows that a thread keeps apart; beyond that, new ones count as one row `(others)`.
 const MAX_ROWS: usize = 1 << 18;
@@ -35,6 +36,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<()> {
             start,
             rows: HashMap::new(),
             schemas: Vec::new(),
+            schema_bytes: 0,
             all: Row::default(),
         })
         .collect();
@@ -110,6 +112,8 @@ struct Counter {
     rows: HashMap<Vec<u128>, (Vec<String>, Row)>,
     /// Holds the schemas by whose address rows are told apart.
     schemas: Vec<Arc<CompiledSchema>>,
+    /// What they take, roughly.
+    schema_bytes: usize,
     all: Row,
 }
 
@@ -136,12 +140,13 @@ impl Counter {
             return row.event(bytes, time);
         }
         let mut labels = Vec::new();
-        if self.rows.len() >= MAX_ROWS {
+        if self.rows.len() >= MAX_ROWS || self.schema_bytes >= MAX_SCHEMA_BYTES {
             key.fill(u128::MAX);
             labels.resize(self.keys.len(), "(others)".to_owned());
         } else {
             let info = self.resolver.provider_info(&record.provider_id());
             let schema = self.resolver.resolve(record).ok().cloned();
+            self.schema_bytes += schema.as_deref().map_or(0, schema_bytes);
             self.schemas.extend(schema.clone());
             let names = Names::of(record, schema.as_ref().map(|schema| &*schema.schema), info.as_deref());
             labels.extend(self.keys.iter().map(|part| self.label(*part, record, &names)));

@@ -125,6 +125,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_repeated_does_not_multiply() {
+        let sized = |body: Vec<u8>| {
+            let size = (2 + body.len() as u16).to_le_bytes();
+            [&size[..], &body].concat()
+        };
+        // A schema of many fields of one name.
+        trace_logging(&sized([&b"\0E\0"[..], &b"\0\x04".repeat(25_000)].concat()));
+        // An array of many structs whose member has a long name.
+        let name = vec![b'n'; 30_000];
+        let structs = sized([&b"\0E\0s\0\xD8\x01"[..], &name, b"\0\x04"].concat());
+        trace_logging(&[&structs[..], &30_000u16.to_le_bytes(), &[7; 30_000]].concat());
+        // A message that names a long text many times.
+        let text: Vec<u8> = vec![b'x'; 20_000];
+        message(&[b"%8".repeat(20_000), vec![0; 47], text].concat());
+        // A map all of whose names overlap.
+        let mut map = [40u32, 1, 3000, 0].map(u32::to_le_bytes).concat();
+        for index in 0..3000u32 {
+            map.extend([0x10 + 8 * 3000 + 2 * index, index].map(u32::to_le_bytes).concat());
+        }
+        map.resize(60_000, b'x');
+        event_map(&map);
+    }
+
+    #[test]
     fn the_seeds_in_the_repository_are_those_that_are_made() {
         for target in TARGETS {
             let directory = seeds_dir().join(target.name);
