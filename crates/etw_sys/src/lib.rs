@@ -1,11 +1,16 @@
-//! System calls, one module per operating system: memory maps of files, files without a name, and hints to caches.
+//! System calls, one module per operating system: memory maps of files, files without a name, hints to caches, and on
+//! Linux what live sessions need: shared memory, clocks, ids.
 //!
 //! The only crate of the workspace with `unsafe` code; everything it offers is safe to call.
 
+#[cfg(target_os = "linux")]
+mod linux;
 mod map;
 mod prefetch;
 mod temporary;
 
+#[cfg(target_os = "linux")]
+pub use linux::*;
 pub use map::FileMap;
 pub use prefetch::prefetch;
 pub use temporary::temporary_file;

@@ -1,0 +1,1 @@
+//! Lock-free buffers in shared memory, one current buffer a processor.

@@ -1,0 +1,106 @@
+//! The processor that a thread runs on.
+
+// UNSAFETY: reads the thread's rseq area, and asks the C library where it lies.
+#![expect(unsafe_code)]
+
+use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+
+/// The offset of the rseq area from the thread pointer, as glibc 2.35 and later tells it: `UNKNOWN` before it was
+/// asked for, `NONE` where there is none.
+static RSEQ_OFFSET: AtomicIsize = AtomicIsize::new(UNKNOWN);
+const UNKNOWN: isize = isize::MIN;
+const NONE: isize = isize::MAX;
+
+/// Index of the processor that this thread runs on; it may be another one by the time it is used.
+///
+/// Costs a load where the C library registers an rseq area, and a call of `sched_getcpu` elsewhere.
+#[inline(always)]
+pub fn current() -> u32 {
+    let offset = RSEQ_OFFSET.load(Relaxed);
+    if offset == UNKNOWN || offset == NONE { ask(offset) } else { from_rseq(offset) }
+}
+
+#[cold]
+fn ask(offset: isize) -> u32 {
+    if offset == UNKNOWN {
+        let offset = find_rseq();
+        RSEQ_OFFSET.store(offset, Relaxed);
+        if offset != NONE {
+            return from_rseq(offset);
+        }
+    }
+    // SAFETY: the call has no arguments and touches no memory of ours.
+    u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+}
+
+/// Where the C library has registered the area, if it has.
+fn find_rseq() -> isize {
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        return NONE;
+    }
+    // SAFETY: both symbols, where they exist, are constants of glibc's types `ptrdiff_t` and `unsigned int`
+    // (`sys/rseq.h`), which live as long as the program.
+    unsafe {
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
+        // The size is 0 where the kernel refused the registration, or the user turned it off.
+        if offset.is_null() || size.is_null() || *size == 0 { NONE } else { *offset }
+    }
+}
+
+/// The field `cpu_id` of the rseq area (`linux/rseq.h`).
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn from_rseq(offset: isize) -> u32 {
+    let cpu: u32;
+    // SAFETY: every thread of a glibc that tells an offset has an area of at least 20 bytes there.
+    unsafe {
+        std::arch::asm!("mov {0:e}, fs:[{1} + 4]", out(reg) cpu, in(reg) offset, options(nostack, readonly, preserves_flags));
+    }
+    cpu
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+fn from_rseq(offset: isize) -> u32 {
+    let cpu: u32;
+    // SAFETY: as on x86-64; the thread pointer is in `tpidr_el0`.
+    unsafe {
+        std::arch::asm!("mrs {1}, tpidr_el0", "add {1}, {1}, {2}", "ldr {0:w}, [{1}, 4]", out(reg) cpu, out(reg) _, in(reg) offset, options(nostack, readonly, preserves_flags));
+    }
+    cpu
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn from_rseq(_: isize) -> u32 {
+    0
+}
+
+/// One more than the highest index that a processor of this machine can have, hot-plugged ones included
+/// (`/sys/devices/system/cpu/possible`).
+pub fn possible() -> u32 {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = text.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<u32>().ok());
+    // SAFETY: the call only answers a number.
+    let configured = || u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1);
+    last.map_or_else(configured, |last| last.saturating_add(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_is_the_one_that_the_thread_is_bound_to() {
+        for cpu in 0..possible().min(8) {
+            let mut set = rustix::thread::CpuSet::new();
+            set.set(cpu as usize);
+            if rustix::thread::sched_setaffinity(None, &set).is_err() {
+                continue;
+            }
+            assert_eq!(current(), cpu);
+            // SAFETY: as in `ask`.
+            assert_eq!(unsafe { libc::sched_getcpu() }, cpu as i32);
+        }
+    }
+}

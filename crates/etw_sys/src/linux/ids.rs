@@ -1,0 +1,101 @@
+//! Ids of the process and its threads, kept from call to call, and what is to be done in the child of a fork.
+
+// UNSAFETY: registers a fork handler with the C library.
+#![expect(unsafe_code)]
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, Once};
+use std::{io, ptr};
+
+thread_local! {
+    /// Thread id in the low half and process id in the high half; 0 before they were asked for.
+    static IDS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The thread's id in the low half and the process's in the high half, in the process's own PID namespace.
+///
+/// Costs a load after the thread's first call. Right also in the child of a `fork`; one made by a bare `clone` system
+/// call keeps its parent's ids.
+#[inline(always)]
+pub fn thread_and_process() -> u64 {
+    match IDS.get() {
+        0 => ask(),
+        ids => ids,
+    }
+}
+
+#[cold]
+fn ask() -> u64 {
+    let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let ids = u64::from(thread) | u64::from(std::process::id()) << 32;
+    if install().is_ok() {
+        IDS.set(ids);
+    }
+    ids
+}
+
+/// Has `action` called in the child of each later `fork`, on its only thread. At most eight.
+///
+/// The action must do only what is allowed there: other threads of the parent may have held locks.
+pub fn on_fork(action: fn()) -> io::Result<()> {
+    install()?;
+    static ADDING: Mutex<()> = Mutex::new(());
+    let _adding = ADDING.lock();
+    let free = ACTIONS.iter().find(|slot| slot.load(Ordering::Acquire).is_null());
+    let free = free.ok_or_else(|| io::Error::other("more than eight fork actions"))?;
+    free.store(Box::into_raw(Box::new(action)), Ordering::Release);
+    Ok(())
+}
+
+/// Actions for the child; each box is intentionally leaked.
+static ACTIONS: [AtomicPtr<fn()>; 8] = [const { AtomicPtr::new(ptr::null_mut()) }; 8];
+
+/// Registers the handler, once.
+fn install() -> io::Result<()> {
+    static ONCE: Once = Once::new();
+    static STATUS: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
+    ONCE.call_once(|| {
+        // SAFETY: the handler is a function of this program, which is never unloaded.
+        let status = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        STATUS.store(status, Ordering::Release);
+    });
+    match STATUS.load(Ordering::Acquire) {
+        0 => Ok(()),
+        status => Err(io::Error::from_raw_os_error(status)),
+    }
+}
+
+extern "C" fn in_child() {
+    IDS.set(0);
+    for slot in &ACTIONS {
+        // SAFETY: the pointer is null or of a box that is never freed.
+        if let Some(action) = unsafe { slot.load(Ordering::Acquire).as_ref() } {
+            action();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_the_systems_and_change_in_the_child() {
+        let ids = thread_and_process();
+        assert_eq!((ids >> 32) as u32, std::process::id());
+        assert_ne!(std::thread::spawn(thread_and_process).join().unwrap(), ids);
+        // SAFETY: the child only reads its ids and exits.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let ours = thread_and_process();
+            let right = (ours >> 32) as u32 == ours as u32 && ours != ids;
+            // SAFETY: ends the child without running the parent's exit handlers.
+            unsafe { libc::_exit(if right { 0 } else { 1 }) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for our own child, with a place for its status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+    }
+}
