@@ -1,0 +1,290 @@
+//! How a region is divided, and the words that its parts begin at.
+//!
+//! | words | what |
+//! |---|---|
+//! | 0 | magic number |
+//! | 1 | processors (bits 0..16), buffers (16..32), bytes of a buffer (32..64) |
+//! | 2 | the clock, as `etw_sys::ClockSource` numbers it |
+//! | 3 | what the logger wants to be woken for, [`crate::Wanted`] |
+//! | 16.. | bitmap of free buffers, 64 words |
+//! | 80.. | 16 words for each processor: state, events lost, first buffer of a chain |
+//! | .. | the buffers, from a page's start on |
+//!
+//! A processor's state is one word, so that all of it changes at once:
+//!
+//! | bits | what |
+//! |---|---|
+//! | 0..22 | where the next record goes, in words from the buffer's start; all ones if there is no buffer |
+//! | 22..34 | number of the buffer |
+//! | 34..56 | how often the processor has changed buffers |
+//! | 56..64 | epoch: the session; 0 is closed |
+//!
+//! A buffer begins with the room of an ETL buffer's header (9 words). Two of them are used here: the processor and the
+//! number of its change of buffers that made this buffer current (word 0), and, once another one is current, where its
+//! records end and which buffer follows (word 1). The first buffer behind a state without one is told by the
+//! processor's third word. Both are stored by the writer that made the change, just behind it.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// The first word: "ETWREGN1".
+const MAGIC: u64 = u64::from_le_bytes(*b"ETWREGN1");
+
+pub(crate) const GEOMETRY_WORD: usize = 1;
+pub(crate) const CLOCK_WORD: usize = 2;
+pub(crate) const WANTED_WORD: usize = 3;
+/// The bitmap of free buffers.
+pub(crate) const FREE: usize = 16;
+const FREE_WORDS: usize = 64;
+const PROCESSORS: usize = FREE + FREE_WORDS;
+/// 128 bytes a processor, so that two never share a cache line or a pair of them.
+const PROCESSOR_WORDS: usize = 16;
+/// A page.
+const ALIGNMENT_WORDS: usize = 512;
+
+/// Words of a buffer's header.
+pub(crate) const BUFFER_HEADER: usize = 9;
+/// In a buffer: the processor in the low half, and the number of its change of buffers in the high one.
+pub(crate) const OWNER: usize = 0;
+/// In a buffer: an [`End`]; 0 as long as it may take more.
+pub(crate) const END: usize = 1;
+/// Of a processor: its state, the count of events lost, and the buffer that followed a state without one.
+pub(crate) const LOST: usize = 1;
+pub(crate) const CHAIN: usize = 2;
+
+/// What a region consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// One more than the highest index of a processor; at least 1.
+    pub processors: u16,
+    /// Buffers in the pool, 1 to [`Geometry::MAX_BUFFERS`]. Not all need to be in use, and those that never were take
+    /// no memory.
+    pub buffers: u16,
+    /// Bytes of a buffer with its header of 0x48 bytes: a multiple of 8 up to 16 MiB. Sessions use multiples of 1024.
+    pub buffer_bytes: u32,
+}
+
+/// Why memory is no region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegionError {
+    /// The memory does not begin as a region does.
+    #[error("the shared memory is no region: it begins with {found:#018x}")]
+    Magic {
+        /// The first word.
+        found: u64,
+    },
+    /// Numbers that no region has.
+    #[error(
+        "no region has {} processors and {} buffers of {} bytes",
+        .0.processors, .0.buffers, .0.buffer_bytes
+    )]
+    Geometry(Geometry),
+    /// The memory is too small for what it says it holds.
+    #[error("the region needs {needed} words, the memory has {available}")]
+    TooSmall {
+        /// Words of the region.
+        needed: usize,
+        /// Words there are.
+        available: usize,
+    },
+}
+
+impl Geometry {
+    /// The most buffers of a region.
+    pub const MAX_BUFFERS: u16 = 4094;
+    /// The largest buffer, as ETW has it.
+    pub const MAX_BUFFER_BYTES: u32 = 16 << 20;
+
+    /// Words of memory that a region of this kind takes.
+    pub const fn len_words(&self) -> usize {
+        self.buffer_start(self.buffers as usize)
+    }
+
+    /// Bytes of the largest record that fits into a buffer.
+    pub const fn max_record_bytes(&self) -> u32 {
+        self.buffer_bytes - (BUFFER_HEADER * 8) as u32
+    }
+
+    pub(crate) fn check(self) -> Result<Geometry, RegionError> {
+        let buffers = (1..=Geometry::MAX_BUFFERS).contains(&self.buffers);
+        let smallest = (BUFFER_HEADER as u32 + 1) * 8;
+        let bytes = (smallest..=Geometry::MAX_BUFFER_BYTES).contains(&self.buffer_bytes);
+        if self.processors == 0 || !buffers || !bytes || !self.buffer_bytes.is_multiple_of(8) {
+            return Err(RegionError::Geometry(self));
+        }
+        Ok(self)
+    }
+
+    pub(crate) const fn buffer_words(&self) -> usize {
+        (self.buffer_bytes / 8) as usize
+    }
+
+    /// The words of a processor.
+    pub(crate) const fn processor(&self, processor: usize) -> usize {
+        PROCESSORS + processor * PROCESSOR_WORDS
+    }
+
+    pub(crate) const fn buffer_start(&self, buffer: usize) -> usize {
+        let first = self.processor(self.processors as usize).next_multiple_of(ALIGNMENT_WORDS);
+        first + buffer * self.buffer_words()
+    }
+
+    /// Writes the words that tell the geometry.
+    pub(crate) fn store(&self, words: &[AtomicU64]) -> Result<(), RegionError> {
+        self.check_len(words)?;
+        let word =
+            u64::from(self.processors) | u64::from(self.buffers) << 16 | u64::from(self.buffer_bytes) << 32;
+        words[GEOMETRY_WORD].store(word, Ordering::Relaxed);
+        words[0].store(MAGIC, Ordering::Release);
+        Ok(())
+    }
+
+    /// Reads the words that tell the geometry, and checks them.
+    pub(crate) fn load(words: &[AtomicU64]) -> Result<Geometry, RegionError> {
+        let word = |index: usize| words.get(index).map_or(0, |word| word.load(Ordering::Acquire));
+        let (found, word) = (word(0), word(GEOMETRY_WORD));
+        if found != MAGIC {
+            return Err(RegionError::Magic { found });
+        }
+        let (processors, buffers) = (word as u16, (word >> 16) as u16);
+        let geometry = Geometry { processors, buffers, buffer_bytes: (word >> 32) as u32 }.check()?;
+        geometry.check_len(words)?;
+        Ok(geometry)
+    }
+
+    fn check_len(&self, words: &[AtomicU64]) -> Result<(), RegionError> {
+        let (needed, available) = (self.len_words(), words.len());
+        if available < needed { Err(RegionError::TooSmall { needed, available }) } else { Ok(()) }
+    }
+}
+
+/// A processor's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct State(pub(crate) u64);
+
+impl State {
+    const OFFSET_BITS: u32 = 22;
+    const BUFFER_BITS: u32 = 12;
+    const CHANGE_BITS: u32 = 22;
+    /// The offset where there is no buffer: nothing fits behind it.
+    pub(crate) const NO_OFFSET: u64 = (1 << State::OFFSET_BITS) - 1;
+    const NO_BUFFER: u64 = (1 << State::BUFFER_BITS) - 1;
+    /// Numbers of changes are counted in so many bits.
+    pub(crate) const CHANGE_MASK: u32 = (1 << State::CHANGE_BITS) - 1;
+
+    /// A state without a buffer.
+    pub(crate) const fn empty(epoch: u8, change: u32) -> State {
+        State::pack(epoch, change, State::NO_BUFFER, State::NO_OFFSET)
+    }
+
+    /// A state with a buffer that has no records.
+    pub(crate) const fn open(epoch: u8, change: u32, buffer: u16) -> State {
+        State::pack(epoch, change, buffer as u64, BUFFER_HEADER as u64)
+    }
+
+    const fn pack(epoch: u8, change: u32, buffer: u64, offset: u64) -> State {
+        let change = (change & State::CHANGE_MASK) as u64;
+        let low = offset | buffer << State::OFFSET_BITS;
+        State(low | change << (State::OFFSET_BITS + State::BUFFER_BITS) | (epoch as u64) << 56)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn offset(self) -> usize {
+        (self.0 & State::NO_OFFSET) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) const fn buffer(self) -> Option<u16> {
+        match self.0 >> State::OFFSET_BITS & State::NO_BUFFER {
+            State::NO_BUFFER => None,
+            buffer => Some(buffer as u16),
+        }
+    }
+
+    pub(crate) const fn change(self) -> u32 {
+        (self.0 >> (State::OFFSET_BITS + State::BUFFER_BITS)) as u32 & State::CHANGE_MASK
+    }
+
+    #[inline(always)]
+    pub(crate) const fn epoch(self) -> u8 {
+        (self.0 >> 56) as u8
+    }
+}
+
+/// What stands in a buffer's word [`END`]: where its records end, in words, and the buffer that follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End(pub(crate) u64);
+
+impl End {
+    pub(crate) const fn new(offset: usize, next: Option<u16>) -> End {
+        let next = match next {
+            Some(next) => next as u64 + 1,
+            None => 0,
+        };
+        End(offset as u64 & 0xFFFF_FFFF | next << 32)
+    }
+
+    pub(crate) const fn offset(self) -> usize {
+        (self.0 & 0xFFFF_FFFF) as usize
+    }
+
+    pub(crate) const fn next(self) -> Option<u16> {
+        match self.0 >> 32 {
+            next @ 1..=0xFFFF => Some((next - 1) as u16),
+            _ => None,
+        }
+    }
+}
+
+/// What stands in a processor's word [`CHAIN`]: the number of the change, and the buffer that became current.
+pub(crate) const fn chain(change: u32, buffer: u16) -> u64 {
+    buffer as u64 | (change as u64) << 16 | 1 << 63
+}
+
+/// What stands in a buffer's word [`OWNER`].
+pub(crate) const fn owner(processor: usize, change: u32) -> u64 {
+    processor as u64 | ((change & State::CHANGE_MASK) as u64) << 32 | 1 << 63
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_keep_their_parts() {
+        let check = |state: State, epoch, change, buffer, offset| {
+            assert_eq!(
+                (state.epoch(), state.change(), state.buffer(), state.offset()),
+                (epoch, change, buffer, offset)
+            );
+        };
+        check(State::empty(7, 5), 7, 5, None, 0x3F_FFFF);
+        check(State::open(255, State::CHANGE_MASK + 3, 4094), 255, 2, Some(4094), 9);
+        check(State(State::open(1, 2, 3).0 + 12), 1, 2, Some(3), 21);
+    }
+
+    #[test]
+    fn geometries_are_checked() {
+        let good = Geometry { processors: 2, buffers: 3, buffer_bytes: 1024 };
+        assert_eq!(good.len_words(), 512 + 3 * 128);
+        let words: Vec<AtomicU64> = (0..good.len_words()).map(|_| AtomicU64::new(0)).collect();
+        assert_eq!(Geometry::load(&words), Err(RegionError::Magic { found: 0 }));
+        good.store(&words).unwrap();
+        assert_eq!(Geometry::load(&words), Ok(good));
+        assert_eq!(
+            Geometry::load(&words[..good.len_words() - 1]),
+            Err(RegionError::TooSmall { needed: 896, available: 895 })
+        );
+        assert_eq!(Geometry::load(&[]), Err(RegionError::Magic { found: 0 }));
+        for bad in [
+            Geometry { processors: 0, ..good },
+            Geometry { buffers: 0, ..good },
+            Geometry { buffers: 4095, ..good },
+            Geometry { buffer_bytes: 72, ..good },
+            Geometry { buffer_bytes: 1028, ..good },
+            Geometry { buffer_bytes: (16 << 20) + 8, ..good },
+        ] {
+            assert_eq!(bad.check(), Err(RegionError::Geometry(bad)));
+        }
+    }
+}

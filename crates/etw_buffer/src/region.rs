@@ -1,0 +1,268 @@
+//! The writer's side of a region.
+
+use std::ops::Deref;
+
+use crate::geometry::{BUFFER_HEADER, CHAIN, CLOCK_WORD, END, FREE, LOST, OWNER, WANTED_WORD};
+use crate::geometry::{End, Geometry, RegionError, State, chain, owner};
+use crate::record;
+use crate::sync::{AtomicU64, Ordering};
+
+/// A region that this process writes events to.
+///
+/// All threads of the process write to the same region, and a signal handler may write while the thread it interrupts
+/// does. Every method takes a few nanoseconds, and none waits for another thread.
+#[derive(Debug)]
+pub struct Region<W> {
+    words: W,
+    geometry: Geometry,
+    buffer_words: usize,
+    first_buffer: usize,
+    clock: u8,
+}
+
+/// What became of an attempt to reserve room for a record.
+#[derive(Debug)]
+pub enum Reserve<'r> {
+    /// There is room.
+    Slot(Slot<'r>),
+    /// No buffer is free; the event has been counted as lost.
+    Lost,
+    /// The session is over. The event belongs to nobody and is not lost.
+    Closed,
+    /// No buffer of this session is large enough for the record; it has been counted as lost.
+    TooLarge,
+}
+
+/// Room for one record, reserved and not yet committed. If it is dropped uncommitted, its event is lost, and counted
+/// when the session ends.
+#[derive(Debug)]
+#[must_use = "a record is lost unless it is committed"]
+pub struct Slot<'r> {
+    words: &'r [AtomicU64],
+    /// When the room was reserved: the record's timestamp. Records of one processor lie in the order of these times.
+    pub time: u64,
+    /// Whether this record is the first of its buffer, so that another one has become full.
+    pub opens_buffer: bool,
+}
+
+/// What the logger wants to be woken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wanted {
+    /// Nothing: it looks by itself.
+    Nothing,
+    /// A buffer that is full, [`Slot::opens_buffer`].
+    FullBuffer,
+    /// Any event.
+    Event,
+}
+
+impl Wanted {
+    pub(crate) const fn from_word(word: u64) -> Wanted {
+        match word {
+            0 => Wanted::Nothing,
+            1 => Wanted::FullBuffer,
+            _ => Wanted::Event,
+        }
+    }
+}
+
+impl<W: Deref<Target = [AtomicU64]>> Region<W> {
+    /// The region that the host has made in `words`.
+    ///
+    /// # Errors
+    /// The memory holds no region, or not all of it.
+    pub fn attach(words: W) -> Result<Region<W>, RegionError> {
+        let geometry = Geometry::load(&words)?;
+        let clock = words[CLOCK_WORD].load(Ordering::Relaxed) as u8;
+        let (buffer_words, first_buffer) = (geometry.buffer_words(), geometry.buffer_start(0));
+        Ok(Region { words, geometry, buffer_words, first_buffer, clock })
+    }
+
+    /// What the region consists of.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Number of the session's clock, as `etw_sys::ClockSource` counts them.
+    #[inline(always)]
+    pub fn clock(&self) -> u8 {
+        self.clock
+    }
+
+    /// The memory.
+    pub fn words(&self) -> &W {
+        &self.words
+    }
+
+    /// Where the buffers lie in the memory, in words.
+    pub fn buffers(&self) -> std::ops::Range<usize> {
+        self.first_buffer..self.geometry.len_words()
+    }
+
+    /// Reserves room for a record of `len_bytes` (padding to 8 is added here) in the current buffer of `processor`.
+    ///
+    /// `epoch` is the session's, as its host told it. `clock` is read between the look at the buffer and the
+    /// reservation, so that the times of one buffer's records never run backwards; it may be read several times.
+    #[inline(always)]
+    pub fn reserve(&self, epoch: u8, processor: u32, len_bytes: u16, clock: impl Fn() -> u64) -> Reserve<'_> {
+        let len_words = usize::from(len_bytes).div_ceil(8);
+        let mut processor = processor as usize;
+        if processor >= usize::from(self.geometry.processors) {
+            processor %= usize::from(self.geometry.processors);
+        }
+        let Some(current) = self.words.get(self.geometry.processor(processor)) else { return Reserve::Lost };
+        loop {
+            // Acquire: the buffer's memory has been cleared by the logger before it became current (partner: the
+            // exchange in `next_buffer`, and through it `RegionReader::recycle`).
+            let state = State(current.load(Ordering::Acquire));
+            let end = state.offset() + len_words;
+            if state.epoch() != epoch || end > self.buffer_words {
+                match self.next_buffer(current, state, epoch, processor, len_words) {
+                    Next::Retry => continue,
+                    Next::Closed => return Reserve::Closed,
+                    Next::Lost => return Reserve::Lost,
+                    Next::TooLarge => return Reserve::TooLarge,
+                }
+            }
+            let time = clock();
+            let next = state.0 + len_words as u64;
+            if current.compare_exchange_weak(state.0, next, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+                continue;
+            }
+            let buffer = (state.0 >> 22 & 0xFFF) as usize;
+            let start = self.first_buffer + buffer * self.buffer_words + state.offset();
+            let Some(words) = self.words.get(start..start + len_words) else { return Reserve::Lost };
+            let Some(first) = words.first() else { return Reserve::TooLarge };
+            // From here on the logger knows how long the record is, should its writer die.
+            first.store(record::reserved(u32::from(len_bytes)), Ordering::Relaxed);
+            return Reserve::Slot(Slot { words, time, opens_buffer: state.offset() == BUFFER_HEADER });
+        }
+    }
+
+    /// What the logger wants to be woken for. To be asked after a commit.
+    ///
+    /// There is no fence between the commit and this load, so an event may go unnoticed at the moment the logger falls
+    /// asleep; the logger's first sleep is short for that reason.
+    #[inline(always)]
+    pub fn wanted(&self) -> Wanted {
+        Wanted::from_word(self.words[WANTED_WORD].load(Ordering::Relaxed))
+    }
+
+    /// Makes a free buffer the current one, or says why not.
+    #[cold]
+    #[inline(never)]
+    fn next_buffer(
+        &self,
+        current: &AtomicU64,
+        state: State,
+        epoch: u8,
+        processor: usize,
+        len_words: usize,
+    ) -> Next {
+        if state.epoch() != epoch {
+            return Next::Closed;
+        }
+        let lose = || {
+            self.words[self.geometry.processor(processor) + LOST].fetch_add(1, Ordering::Relaxed);
+        };
+        if BUFFER_HEADER + len_words > self.buffer_words {
+            lose();
+            return Next::TooLarge;
+        }
+        let Some(buffer) = self.claim() else {
+            // Another thread may have changed the buffer meanwhile.
+            if current.load(Ordering::Relaxed) != state.0 {
+                return Next::Retry;
+            }
+            lose();
+            return Next::Lost;
+        };
+        let change = state.change().wrapping_add(1);
+        let header = self.geometry.buffer_start(usize::from(buffer));
+        self.words[header + END].store(0, Ordering::Relaxed);
+        self.words[header + OWNER].store(owner(processor, change), Ordering::Relaxed);
+        let open = State::open(epoch, change, buffer);
+        // Release: whoever sees the buffer as current sees its header and cleared memory (partners: the loads in
+        // `reserve` and in the reader).
+        match current.compare_exchange(state.0, open.0, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => {
+                // Only the winner knows where the records of the full buffer end and which one follows.
+                match state.buffer().filter(|full| *full < self.geometry.buffers) {
+                    Some(full) => {
+                        let end = &self.words[self.geometry.buffer_start(usize::from(full)) + END];
+                        end.store(End::new(state.offset(), Some(buffer)).0, Ordering::Release);
+                    }
+                    None => {
+                        let place = &self.words[self.geometry.processor(processor) + CHAIN];
+                        place.store(chain(change & State::CHANGE_MASK, buffer), Ordering::Release);
+                    }
+                }
+            }
+            Err(_) => {
+                self.words[header + OWNER].store(0, Ordering::Relaxed);
+                give_back(&self.words, buffer);
+            }
+        }
+        Next::Retry
+    }
+
+    /// Takes the free buffer of the lowest number, so that few buffers are used, and stay in the caches.
+    fn claim(&self) -> Option<u16> {
+        for index in 0..usize::from(self.geometry.buffers).div_ceil(64) {
+            let word = &self.words[FREE + index];
+            let mut free = word.load(Ordering::Relaxed);
+            while free != 0 {
+                // Acquire: the logger cleared the buffer before it set the bit (partner: `give_back`).
+                match word.compare_exchange_weak(
+                    free,
+                    free & (free - 1),
+                    Ordering::Acquire,
+                    Ordering::Relaxed,
+                ) {
+                    Ok(_) => {
+                        let buffer = index as u16 * 64 + free.trailing_zeros() as u16;
+                        return (buffer < self.geometry.buffers).then_some(buffer);
+                    }
+                    Err(now) => free = now,
+                }
+            }
+        }
+        None
+    }
+}
+
+enum Next {
+    Retry,
+    Closed,
+    Lost,
+    TooLarge,
+}
+
+/// Marks a buffer as free.
+pub(crate) fn give_back(words: &[AtomicU64], buffer: u16) {
+    let (index, bit) = (usize::from(buffer) / 64, 1 << (buffer % 64));
+    words[FREE + index].fetch_or(bit, Ordering::Release);
+}
+
+impl<'r> Slot<'r> {
+    /// Words of the record, rounded up. Word 0 belongs to [`Slot::commit`]; the others are to be stored, in any order.
+    #[inline(always)]
+    pub fn words(&self) -> &'r [AtomicU64] {
+        self.words
+    }
+
+    /// Stores a word of the record; nothing behind its end.
+    #[inline(always)]
+    pub fn put(&self, index: usize, word: u64) {
+        if let Some(place) = self.words.get(index) {
+            place.store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// Commits the record by storing its first word, which must have the record's size and kind in it.
+    #[inline(always)]
+    pub fn commit(self, first_word: u64) {
+        // Release: the logger sees the whole record, or no record (partner: the load in `RegionReader::read`).
+        self.words[0].store(first_word, Ordering::Release);
+    }
+}
