@@ -8,6 +8,8 @@
 //! The other side is a [`RegionReader`]. It takes the writer for hostile: each word is read once, each size is checked,
 //! and whatever stands in the region, only the events of this one process can come out wrong.
 //!
+//! A [`ring`] carries the finished buffers from the logger to a consumer of real time in another process.
+//!
 //! The crate makes no system call. It works on atomic words that somebody else owns, and with `--cfg loom` on loom's,
 //! so that the model checker sees the code that runs.
 
@@ -15,6 +17,7 @@ mod geometry;
 mod reader;
 mod record;
 mod region;
+pub mod ring;
 mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
