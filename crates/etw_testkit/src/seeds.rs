@@ -12,6 +12,20 @@ pub use sources::*;
 /// A seed: its file's name and its bytes.
 pub type Seed = (&'static str, Vec<u8>);
 
+/// Seeds of `ring`: the words of a ring with two entries and a jump to the start.
+pub fn ring() -> Vec<Seed> {
+    let mut words = [0u64; 84];
+    // The head; an entry of 300 bytes, one of 8; the jump; and an entry where the first one lay.
+    words[0] = 68 + 14;
+    words[16] = 300;
+    words[17..55].fill(0x0101_0101);
+    (words[55], words[56], words[57]) = (8, 7, u64::MAX);
+    let jump = words.map(u64::to_le_bytes).concat();
+    words[0] = 41;
+    let plain = words.map(u64::to_le_bytes).concat();
+    vec![("with_a_jump", jump), ("two_entries", plain)]
+}
+
 /// Seeds of `record`: a record of each kind of header.
 pub fn record() -> Vec<Seed> {
     let time = 99i64.to_le_bytes();

@@ -8,6 +8,7 @@ mod consumer;
 mod decoder;
 mod file;
 mod output;
+mod shared;
 mod sources;
 mod store;
 
@@ -22,6 +23,7 @@ use crate::seeds::{self, Seed};
 pub use consumer::{container, decoded_file, filter, provider_string};
 pub use decoder::{built_in, decoder, message};
 pub use file::{context_switches, etl_file, xpress};
+pub use shared::ring;
 pub use sources::{
     compiled_manifest, event_map, event_metadata, event_source, manifest, mof, pdb, tmf, trace_logging,
 };
@@ -57,6 +59,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "pdb", body: pdb, seeds: seeds::pdb },
     Target { name: "provider_string", body: provider_string, seeds: seeds::provider_string },
     Target { name: "record", body: record, seeds: seeds::record },
+    Target { name: "ring", body: ring, seeds: seeds::ring },
     Target { name: "store", body: store, seeds: seeds::store },
     Target { name: "tmf", body: tmf, seeds: seeds::tmf },
     Target { name: "trace_logging", body: trace_logging, seeds: seeds::trace_logging },
