@@ -98,7 +98,7 @@ pub enum Undecoded {
         name: Option<Arc<str>>,
     },
     /// The provider is known, this event of it is not.
-    #[error("provider {name} {provider} is known, event id {id} version {version} is not{}", also(.other_versions))]
+    #[error("provider {} {provider} is known, event id {id} version {version} is not{}", on_one_line(.name), also(.other_versions))]
     UnknownEvent {
         /// The provider.
         provider: Guid,
@@ -122,7 +122,7 @@ pub enum Undecoded {
         version: u8,
     },
     /// The class is known, this event type of it is not, or only in later versions.
-    #[error("class {name} {class} is known, event type {opcode} version {version} is not")]
+    #[error("class {} {class} is known, event type {opcode} version {version} is not", on_one_line(.name))]
     UnknownType {
         /// The class.
         class: Guid,
@@ -171,7 +171,12 @@ pub enum Undecoded {
 }
 
 fn named(name: &Option<Arc<str>>) -> String {
-    name.as_ref().map_or(String::new(), |name| format!("{name} "))
+    name.as_ref().map_or(String::new(), |name| format!("{} ", on_one_line(name)))
+}
+
+/// A name as it stands in a message: traces may give any characters to their providers.
+fn on_one_line(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
 }
 
 fn also(other_versions: &bool) -> &'static str {
