@@ -3,7 +3,8 @@
 mod tracelogging;
 
 use etw_event::{
-    EventDescriptor, ExtendedType, Guid, HeaderKind, HookId, Instance, MessageFlags, PointerSize, Ticks,
+    EventDescriptor, ExtendedType, Guid, HeaderKind, HookId, Instance, MessageFlags, Opcode, PointerSize,
+    Ticks, classes,
 };
 
 pub use tracelogging::{EventMetadata, provider_traits};
@@ -147,6 +148,14 @@ impl RecordBuilder {
     pub fn full(pointer_size: PointerSize, class: Guid, descriptor: &EventDescriptor) -> RecordBuilder {
         let kind = of_size([HeaderKind::Full32, HeaderKind::Full64], pointer_size);
         RecordBuilder::by_guid(kind, class, descriptor)
+    }
+
+    /// What tells a real-time consumer that it missed `count` events (`RT_LostEvent`, opcode 32), with the number as a
+    /// `u64` in the payload.
+    pub fn lost_events(count: u64) -> RecordBuilder {
+        let descriptor = EventDescriptor { opcode: Opcode(32), ..EventDescriptor::default() };
+        RecordBuilder::full(PointerSize::Eight, classes::LOST_EVENT, &descriptor)
+            .payload(&count.to_le_bytes())
     }
 
     /// A classic event of an instance.
@@ -473,7 +482,7 @@ fn of_size([four, eight]: [HeaderKind; 2], pointer_size: PointerSize) -> HeaderK
 
 #[cfg(test)]
 mod tests {
-    use etw_event::{Keyword, Level, Opcode, Origin, Record};
+    use etw_event::{Keyword, Level, Origin, Record};
 
     use super::*;
 

@@ -54,7 +54,7 @@ pub use cswitch::{ContextSwitch, ContextSwitches, SwitchedOut};
 pub use damage::{Damage, DamageKind};
 pub use file::{Beginning, EtlFile, OpenError};
 pub use log_file_header::{LogFileHeader, LogFileMode};
-pub use loss::{Loss, loss_of};
+pub use loss::{Loss, loss_of, lost_count};
 pub use records::{Place, RecordCursor, Records};
 pub use time_zone::{CivilTime, TimeZone};
 pub use writer::{EtlWriter, GroupMasks, HeaderRecords, WriteError, WriterOptions, Written};

@@ -1,6 +1,6 @@
 //! Records that tell of losses.
 
-use etw_event::{HeaderKind, Record, classes};
+use etw_event::{Fields, HeaderKind, Record, classes};
 
 /// What a record of class Lost_Event tells: that something was lost before it.
 ///
@@ -31,5 +31,38 @@ pub fn loss_of(record: &Record<'_>) -> Option<Loss> {
         33 => Some(Loss::Buffers),
         34 => Some(Loss::File),
         _ => None,
+    }
+}
+
+/// How many were lost, by a record that [`loss_of`] recognises: the `u64` of its payload if it has one, otherwise 1, since
+/// something was.
+///
+/// On Windows these records have no payload; the sessions of this project say the number
+/// ([`encode::RecordBuilder::lost_events`](crate::encode::RecordBuilder::lost_events)).
+pub fn lost_count(record: &Record<'_>) -> u64 {
+    record.payload().u64_at(0).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::RecordBuilder;
+    use etw_event::{EventDescriptor, Opcode, Origin, PointerSize, Ticks};
+
+    #[test]
+    fn losses_and_their_numbers() {
+        let check = |builder: RecordBuilder, expected: Option<(Loss, u64)>| {
+            let (bytes, origin) = (builder.build().unwrap(), Origin::default());
+            let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
+            assert_eq!(loss_of(&record).map(|loss| (loss, lost_count(&record))), expected);
+        };
+        let class = |opcode| EventDescriptor { opcode: Opcode(opcode), ..EventDescriptor::default() };
+        let plain = |opcode| RecordBuilder::full(PointerSize::Four, classes::LOST_EVENT, &class(opcode));
+        check(RecordBuilder::lost_events(70_000_000_000), Some((Loss::Events, 70_000_000_000)));
+        check(plain(32), Some((Loss::Events, 1)));
+        check(plain(33), Some((Loss::Buffers, 1)));
+        check(plain(34), Some((Loss::File, 1)));
+        check(plain(35), None);
+        check(RecordBuilder::full(PointerSize::Eight, classes::PROCESS, &class(32)), None);
     }
 }

@@ -47,17 +47,44 @@ impl SharedWords {
     ///
     /// Fails with `InvalidData` if the file's size is not sealed.
     pub fn map(file: impl AsFd) -> io::Result<SharedWords> {
+        SharedWords::map_as(file, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    /// As [`SharedWords::map`], for reading only: to store to a word ends this process (`SIGSEGV`).
+    pub fn map_for_reading(file: impl AsFd) -> io::Result<SharedWords> {
+        SharedWords::map_as(file, ProtFlags::READ)
+    }
+
+    fn map_as(file: impl AsFd, protection: ProtFlags) -> io::Result<SharedWords> {
         let seals = fcntl_get_seals(&file)?;
         if !seals.contains(SealFlags::SHRINK) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "shared memory whose size is not sealed"));
         }
         let len_words = usize::try_from(fstat(&file)?.st_size).unwrap_or(0) / size_of::<u64>();
         let bytes = len_bytes(len_words)?;
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new map at an address that the kernel chooses touches no memory that anyone else has.
         let start = unsafe { mmap(ptr::null_mut(), bytes, protection, MapFlags::SHARED, &file, 0)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(SharedWords { start, len_words })
+    }
+
+    /// A range of words as bytes, in the order of memory; the part of it that there is.
+    ///
+    /// Meant for words that others have finished writing and leave alone while the slice is looked at, as a ring's
+    /// writer does with entries that have not been given back. As with [`FileMap`](crate::FileMap), bytes that change
+    /// underneath all the same are read as they come; all parsers of this project check what they read.
+    #[inline]
+    pub fn bytes(&self, words: std::ops::Range<usize>) -> &[u8] {
+        let end = words.end.min(self.len_words);
+        let start = words.start.min(end);
+        // SAFETY: the range lies in the map, which lives as long as `self`, and bytes need no alignment. That other
+        // processes leave the words alone cannot be guaranteed; the documentation says what is read otherwise.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.start.as_ptr().add(start).cast(),
+                (end - start) * size_of::<u64>(),
+            )
+        }
     }
 
     /// Gives the pages of a range of words back to the system; they read as zero from then on. What is asked for is
@@ -120,6 +147,9 @@ mod tests {
         let theirs = SharedWords::map(&file).unwrap();
         assert_eq!(theirs.len(), 1024);
         theirs[1000].store(7, Relaxed);
+        let reading = SharedWords::map_for_reading(&file).unwrap();
+        assert_eq!(reading.bytes(999..1001), [0u64, 7].map(u64::to_ne_bytes).concat());
+        assert_eq!((reading.bytes(1020..2000).len(), reading.bytes(5000..6000).len()), (32, 0));
         assert_eq!(ours[1000].load(Relaxed), 7);
         ours.populate(0..1024);
         assert_eq!(ours[1000].load(Relaxed), 7);
