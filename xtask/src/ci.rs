@@ -20,10 +20,18 @@ const CHECKS: &[Check] = &[
     }),
     ("examples in the documentation", || shell::run(&mut cargo(["test", "--workspace", "--doc", "--quiet"]))),
     ("tests", || shell::run(&mut cargo(["nextest", "run", "--workspace"]))),
+    ("model checking", model_check),
     ("independent readers", peers::compare),
     ("fuzzing, a few seconds each", fuzz::smoke),
     ("benches, for a moment", bench::smoke),
 ];
+
+/// Runs the lock-free code under loom, in a directory of its own, since the flag changes every crate.
+fn model_check() -> Result<()> {
+    let mut command = cargo(["test", "--quiet", "--release", "--package", "etw_buffer", "--lib", "model"]);
+    command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", shell::target_dir().join("loom"));
+    shell::run(&mut command)
+}
 
 /// Runs the checks one after the other, stops at the first that fails, and prints how long each took.
 pub(crate) fn run() -> Result<()> {

@@ -34,12 +34,12 @@ pub(crate) const CLOCK_WORD: usize = 2;
 pub(crate) const WANTED_WORD: usize = 3;
 /// The bitmap of free buffers.
 pub(crate) const FREE: usize = 16;
-const FREE_WORDS: usize = 64;
+const FREE_WORDS: usize = if cfg!(loom) { 1 } else { 64 };
 const PROCESSORS: usize = FREE + FREE_WORDS;
 /// 128 bytes a processor, so that two never share a cache line or a pair of them.
-const PROCESSOR_WORDS: usize = 16;
-/// A page.
-const ALIGNMENT_WORDS: usize = 512;
+const PROCESSOR_WORDS: usize = if cfg!(loom) { 3 } else { 16 };
+/// A page. The model checker has a word for each atomic, so that it gets as few as possible.
+const ALIGNMENT_WORDS: usize = if cfg!(loom) { 1 } else { 512 };
 
 /// Words of a buffer's header.
 pub(crate) const BUFFER_HEADER: usize = 9;

@@ -14,6 +14,8 @@
 //! so that the model checker sees the code that runs.
 
 mod geometry;
+#[cfg(all(test, loom))]
+mod model;
 mod reader;
 mod record;
 mod region;

@@ -21,14 +21,14 @@ fn pair(geometry: Geometry) -> (Region<Arc<[AtomicU64]>>, RegionReader<Arc<[Atom
     (Region::attach(words).unwrap(), reader)
 }
 
-/// Writes an event of `len_bytes` whose last word is `value`.
-fn write<'r>(
-    region: &'r Region<Arc<[AtomicU64]>>,
+/// Writes an event of `len` bytes whose last word is `value`; answers what was in the way, or `None`.
+fn write(
+    region: &Region<Arc<[AtomicU64]>>,
     processor: u32,
     len: u16,
     time: u64,
     value: u64,
-) -> Reserve<'r> {
+) -> Option<Reserve<'_>> {
     let reserve = region.reserve(1, processor, len, || time);
     if let Reserve::Slot(slot) = reserve {
         slot.put(1, 5 | 6 << 32);
@@ -36,9 +36,9 @@ fn write<'r>(
         let last = slot.words().len() - 1;
         slot.put(last, value);
         slot.commit(EVENT | u64::from(len));
-        return Reserve::Closed;
+        return None;
     }
-    reserve
+    Some(reserve)
 }
 
 /// The values of all records of a processor that are there.
@@ -67,7 +67,7 @@ fn events_come_out_as_they_went_in() {
     assert_eq!(values(&mut reader, 0), (vec![], ReadEnd::Empty));
     let mut expected = Vec::new();
     for value in 1..=30 {
-        assert!(matches!(write(&region, 0, 90, value, value), Reserve::Closed));
+        assert!(write(&region, 0, 90, value, value).is_none());
         expected.push(value);
     }
     // 951 bytes of room a buffer take nine events of 96 bytes: four buffers would not do without reading.
@@ -82,15 +82,15 @@ fn events_come_out_as_they_went_in() {
 #[test]
 fn without_a_buffer_events_are_counted() {
     let (region, mut reader) = pair(SMALL);
-    assert!(matches!(write(&region, 0, 96, 1, 1), Reserve::Lost));
+    assert!(matches!(write(&region, 0, 96, 1, 1), Some(Reserve::Lost)));
     assert_eq!(reader.lost(), 1);
     reader.grant(2);
-    let written = (0..30).filter(|value| matches!(write(&region, 1, 96, 1, *value), Reserve::Closed)).count();
+    let written = (0..30).filter(|value| write(&region, 1, 96, 1, *value).is_none()).count();
     assert_eq!((written, reader.lost(), reader.lost()), (18, 12, 0));
-    assert!(matches!(write(&region, 0, 2000, 1, 1), Reserve::TooLarge));
+    assert!(matches!(write(&region, 0, 2000, 1, 1), Some(Reserve::TooLarge)));
     assert_eq!(reader.lost(), 1);
     assert_eq!(values(&mut reader, 1).0.len(), 18);
-    assert!(matches!(write(&region, 0, 96, 1, 1), Reserve::Closed), "a buffer that was read is free again");
+    assert!(write(&region, 0, 96, 1, 1).is_none(), "a buffer that was read is free again");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn retired_and_reclaimed_buffers_leave_the_process() {
     assert_eq!((reader.granted(), reader.free()), (1, 1));
     write(&region, 1, 96, 2, 2);
     assert_eq!(values(&mut reader, 1), (vec![2], ReadEnd::Empty));
-    assert!(matches!(write(&region, 0, 96, 1, 1), Reserve::Lost));
+    assert!(matches!(write(&region, 0, 96, 1, 1), Some(Reserve::Lost)));
 }
 
 #[test]
