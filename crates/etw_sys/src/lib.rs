@@ -1,5 +1,5 @@
 //! System calls, one module per operating system: memory maps of files, files without a name, hints to caches, and on
-//! Linux what live sessions need: shared memory, clocks, ids.
+//! Linux what live sessions need: shared memory, clocks, ids, sockets.
 //!
 //! The only crate of the workspace with `unsafe` code; everything it offers is safe to call.
 

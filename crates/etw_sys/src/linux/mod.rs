@@ -2,7 +2,14 @@
 
 pub mod clock;
 pub mod cpu;
+pub mod credentials;
+mod event_fd;
 pub mod ids;
+pub mod poll;
 mod shared;
+pub mod signals;
+pub mod socket;
+pub mod watch;
 
+pub use event_fd::EventFd;
 pub use shared::SharedWords;

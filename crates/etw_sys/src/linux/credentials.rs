@@ -1,0 +1,112 @@
+//! Who a process is: user and group ids, the peer of a socket, and a handle that outlives the process's id.
+
+// UNSAFETY: asks for the credentials of a socket's peer; `rustix` cannot tell a peer of another PID namespace, whose
+// id is 0.
+#![expect(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// `SO_PEERPIDFD` (`asm-generic/socket.h`), from Linux 6.5 on.
+const SO_PEERPIDFD: libc::c_int = 77;
+
+/// The process at the other end of a socket, as it was when it connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Process id in our own PID namespace; 0 if the process has none there.
+    pub pid: u32,
+    /// Effective user id.
+    pub uid: u32,
+    /// Effective group id.
+    pub gid: u32,
+}
+
+/// A process, however its id is used again. The handle can be polled: it is readable when the process has ended.
+#[derive(Debug)]
+pub struct ProcessHandle(OwnedFd);
+
+impl Peer {
+    pub(super) fn of_socket(socket: BorrowedFd<'_>) -> io::Result<Peer> {
+        let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+        socket_option(socket, libc::SO_PEERCRED, &mut found)?;
+        Ok(Peer { pid: u32::try_from(found.pid).unwrap_or(0), uid: found.uid, gid: found.gid })
+    }
+}
+
+impl ProcessHandle {
+    /// The process that connected to a socket.
+    ///
+    /// On kernels before 6.5 it is found by its id, so that a process that ended since then is told as `NotFound`, and
+    /// in rare cases another process got its id meanwhile.
+    pub fn of_peer(socket: impl AsFd) -> io::Result<ProcessHandle> {
+        let socket = socket.as_fd();
+        let mut file: libc::c_int = -1;
+        if socket_option(socket, SO_PEERPIDFD, &mut file).is_ok() && file >= 0 {
+            // SAFETY: the kernel has made this file for us; nobody else knows of it.
+            return Ok(ProcessHandle(unsafe { OwnedFd::from_raw_fd(file) }));
+        }
+        ProcessHandle::of_pid(Peer::of_socket(socket)?.pid)
+    }
+
+    /// The process with this id.
+    pub fn of_pid(pid: u32) -> io::Result<ProcessHandle> {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
+        Ok(ProcessHandle(pidfd_open(pid, PidfdFlags::empty())?))
+    }
+}
+
+impl AsFd for ProcessHandle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The effective user id of this process.
+pub fn effective_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The effective group id of this process.
+pub fn effective_gid() -> u32 {
+    rustix::process::getegid().as_raw()
+}
+
+/// Reads an option of the socket's own level into `value`, whose bytes may be anything.
+fn socket_option<T: Copy>(socket: BorrowedFd<'_>, option: libc::c_int, value: &mut T) -> io::Result<()> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    let place = std::ptr::from_mut(value).cast();
+    // SAFETY: the place has `length` bytes, of a type of plain numbers (both callers are above).
+    let status =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, place, &raw mut length) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::poll::wait_readable;
+    use super::super::socket::Connection;
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_peer_of_a_pair_is_this_process() {
+        let (one, _other) = Connection::pair().unwrap();
+        let expected = Peer { pid: std::process::id(), uid: effective_uid(), gid: effective_gid() };
+        assert_eq!(one.peer().unwrap(), expected);
+        let handle = ProcessHandle::of_peer(&one).unwrap();
+        assert_eq!(wait_readable([handle.as_fd()], Some(Duration::ZERO)).unwrap(), [false]);
+    }
+
+    #[test]
+    fn the_end_of_a_process_can_be_waited_for() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let handle = ProcessHandle::of_pid(child.id()).unwrap();
+        assert_eq!(wait_readable([handle.as_fd()], Some(Duration::ZERO)).unwrap(), [false]);
+        child.kill().unwrap();
+        assert_eq!(wait_readable([handle.as_fd()], Some(Duration::from_secs(10))).unwrap(), [true]);
+        child.wait().unwrap();
+        assert!(ProcessHandle::of_pid(0).is_err());
+    }
+}

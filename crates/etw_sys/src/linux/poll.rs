@@ -1,0 +1,169 @@
+//! Waiting for several files at once.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+use std::{fmt, io};
+
+use rustix::event::{PollFd, PollFlags, Timespec, epoll};
+
+/// What a [`Poller`] waits for at a file. The end of the peer is always told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// Until something can be read.
+    Read,
+    /// Until something can be read, or written.
+    ReadWrite,
+    /// Only for the end.
+    End,
+}
+
+/// A file that is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// The number that the file was added with.
+    pub token: u64,
+    /// Something can be read, or the end can.
+    pub readable: bool,
+    /// Something can be written.
+    pub writable: bool,
+    /// The peer has gone, or the file failed. Packets that it sent before may still be there to be read.
+    pub ended: bool,
+}
+
+/// A set of files to wait for (`epoll`). A file that stays ready is told each time.
+pub struct Poller {
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+}
+
+impl Poller {
+    /// Most files that one call of [`Poller::wait`] tells of; the others come with the next one.
+    const BATCH: usize = 256;
+
+    /// An empty set.
+    pub fn new() -> io::Result<Poller> {
+        let events = Vec::with_capacity(Poller::BATCH);
+        Ok(Poller { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, events })
+    }
+
+    /// Adds a file. It must be removed before it is closed if other handles of it stay open.
+    pub fn add(&self, file: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, file, epoll::EventData::new_u64(token), flags(interest))?)
+    }
+
+    /// Changes what a file is waited for.
+    pub fn modify(&self, file: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, file, epoll::EventData::new_u64(token), flags(interest))?)
+    }
+
+    /// Takes a file out.
+    pub fn remove(&self, file: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, file)?)
+    }
+
+    /// Waits until a file is ready or the time is over (`None`: for ever), and tells which are. A signal ends the
+    /// wait with none.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<impl Iterator<Item = Ready> + '_> {
+        self.events.clear();
+        let timeout = timeout.map(timespec);
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.events.iter().map(|event| {
+            // The fields of a packed structure are copied before they are looked at.
+            let (found, data) = (event.flags, event.data);
+            let has = |flags| found.intersects(flags);
+            Ready {
+                token: data.u64(),
+                readable: has(epoll::EventFlags::IN),
+                writable: has(epoll::EventFlags::OUT),
+                ended: has(epoll::EventFlags::HUP | epoll::EventFlags::ERR | epoll::EventFlags::RDHUP),
+            }
+        }))
+    }
+}
+
+impl fmt::Debug for Poller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Poller").field("epoll", &self.epoll).finish_non_exhaustive()
+    }
+}
+
+/// Waits until one of a few files can be read or has ended, or the time is over (`None`: for ever). Answers for each
+/// file, in order, whether it is ready; a signal ends the wait with none.
+pub fn wait_readable<const N: usize>(
+    files: [BorrowedFd<'_>; N],
+    timeout: Option<Duration>,
+) -> io::Result<[bool; N]> {
+    let mut polled = files.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN));
+    wait(&mut polled, timeout)?;
+    Ok(polled.map(|file| !file.revents().is_empty()))
+}
+
+/// As [`wait_readable`], for any number of files: whether one of them is ready.
+pub fn wait_any(files: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<bool> {
+    let mut polled: Vec<PollFd<'_>> =
+        files.iter().map(|file| PollFd::from_borrowed_fd(*file, PollFlags::IN)).collect();
+    wait(&mut polled, timeout)
+}
+
+fn wait(files: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<bool> {
+    match rustix::event::poll(files, timeout.map(timespec).as_ref()) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    }
+}
+
+fn flags(interest: Interest) -> epoll::EventFlags {
+    match interest {
+        Interest::Read => epoll::EventFlags::IN,
+        Interest::ReadWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
+        Interest::End => epoll::EventFlags::empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{EventFd, socket::Connection};
+    use super::*;
+
+    #[test]
+    fn tells_what_is_ready() {
+        let (ours, theirs) = Connection::pair().unwrap();
+        let mut poller = Poller::new().unwrap();
+        poller.add(&ours, 5, Interest::Read).unwrap();
+        let now = Some(Duration::ZERO);
+        assert_eq!(poller.wait(now).unwrap().count(), 0);
+        theirs.send(b"x", &[]).unwrap();
+        let ready: Vec<Ready> = poller.wait(None).unwrap().collect();
+        assert_eq!(ready, [Ready { token: 5, readable: true, writable: false, ended: false }]);
+        poller.modify(&ours, 6, Interest::ReadWrite).unwrap();
+        assert!(poller.wait(now).unwrap().all(|ready| ready.token == 6 && ready.writable));
+        poller.modify(&ours, 7, Interest::End).unwrap();
+        assert_eq!(poller.wait(now).unwrap().count(), 0);
+        drop(theirs);
+        assert!(poller.wait(None).unwrap().all(|ready| ready.token == 7 && ready.ended));
+        poller.remove(&ours).unwrap();
+        assert_eq!(poller.wait(now).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn waits_for_one_of_a_few() {
+        let (one, other) = (EventFd::new().unwrap(), EventFd::new().unwrap());
+        let short = Some(Duration::from_millis(1));
+        assert_eq!(wait_readable([one.as_fd(), other.as_fd()], short).unwrap(), [false, false]);
+        other.signal();
+        assert_eq!(wait_readable([one.as_fd(), other.as_fd()], None).unwrap(), [false, true]);
+        assert!(wait_any(&[one.as_fd(), other.as_fd()], short).unwrap());
+        assert!(!wait_any(&[one.as_fd()], short).unwrap());
+    }
+}

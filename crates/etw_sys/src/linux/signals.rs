@@ -1,0 +1,91 @@
+//! Signals as a file that can be polled.
+
+// UNSAFETY: installs handlers of signals.
+#![expect(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use super::EventFd;
+
+/// A signal that a program can wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// `SIGINT`: Ctrl-C.
+    Interrupt = 2,
+    /// `SIGTERM`.
+    Terminate = 15,
+    /// `SIGHUP`: the terminal has gone, or configuration is to be read again.
+    Hangup = 1,
+    /// `SIGUSR1`.
+    User1 = 10,
+    /// `SIGUSR2`.
+    User2 = 12,
+}
+
+/// The file that each signal raises; -1 where none is waited for.
+static FILES: [AtomicI32; 32] = [const { AtomicI32::new(-1) }; 32];
+
+/// Has the signals raise a counter in place of what they do by default. The counter can be polled and drained.
+///
+/// A later call for the same signal takes it over. The handlers stay for the life of the process; programs that it
+/// starts get the default ones.
+pub fn watch(signals: &[Signal]) -> io::Result<EventFd> {
+    let event = EventFd::new()?;
+    for signal in signals {
+        let number = *signal as i32;
+        // Note: this handle is intentionally leaked, since the handler may be about to use it.
+        let file = event.try_clone()?;
+        let file = OwnedFd::from(file).into_raw_fd();
+        if let Some(slot) = FILES.get(number as usize) {
+            slot.store(file, Ordering::Release);
+        }
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: an action of all zeros is a valid one; the handler only uses what may be used in a handler.
+        let status = unsafe {
+            let action = action.assume_init_mut();
+            action.sa_sigaction = raise as *const () as libc::sighandler_t;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(number, action, ptr::null_mut())
+        };
+        if status != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(event)
+}
+
+extern "C" fn raise(number: libc::c_int) {
+    let file = FILES.get(number as usize).map_or(-1, |slot| slot.load(Ordering::Acquire));
+    let one = 1u64;
+    // SAFETY: `write` may be called in handlers; the value has eight bytes. `errno` is put back as it was.
+    unsafe {
+        let errno = libc::__errno_location();
+        let kept = *errno;
+        libc::write(file, (&raw const one).cast(), 8);
+        *errno = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::poll::wait_readable;
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::time::Duration;
+
+    #[test]
+    fn a_signal_raises_the_counter() {
+        let event = watch(&[Signal::User1, Signal::User2]).unwrap();
+        assert_eq!(event.drain(), 0);
+        for number in [Signal::User1, Signal::User2] {
+            // SAFETY: sends a signal to this process, which has a handler for it.
+            assert_eq!(unsafe { libc::kill(libc::getpid(), number as i32) }, 0);
+            assert_eq!(wait_readable([event.as_fd()], Some(Duration::from_secs(10))).unwrap(), [true]);
+            assert_eq!(event.drain(), 1);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Being told that something appeared in a directory (`inotify`), and locks of files.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock, inotify};
+
+/// Directories that are watched for names that appear or vanish.
+#[derive(Debug)]
+pub struct Watch(OwnedFd);
+
+impl Watch {
+    /// Watches nothing yet.
+    pub fn new() -> io::Result<Watch> {
+        Ok(Watch(inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?))
+    }
+
+    /// Watches `directory` too, until it is removed. Adding it again does nothing.
+    pub fn add(&self, directory: &Path) -> io::Result<()> {
+        let flags = inotify::WatchFlags::CREATE
+            | inotify::WatchFlags::MOVE
+            | inotify::WatchFlags::DELETE
+            | inotify::WatchFlags::DELETE_SELF
+            | inotify::WatchFlags::MOVE_SELF
+            | inotify::WatchFlags::ATTRIB
+            | inotify::WatchFlags::ONLYDIR;
+        inotify::add_watch(&self.0, directory, flags)?;
+        Ok(())
+    }
+
+    /// Whether anything happened since the last call. The handle can be polled for it.
+    ///
+    /// What it was is not told: many changes at once may be told as one, so the caller looks for itself.
+    pub fn drain(&self) -> bool {
+        let mut buffer = [0u8; 4096];
+        let mut any = false;
+        while rustix::io::retry_on_intr(|| rustix::io::read(&self.0, &mut buffer[..])).is_ok_and(|n| n > 0) {
+            any = true;
+        }
+        any
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A lock that one process of the machine holds, and loses when it ends, however it ends (`flock`).
+#[derive(Debug)]
+pub struct FileLock(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
+
+impl FileLock {
+    /// Takes the lock, which is a file that is made if need be and stays; `None` if another one has it.
+    pub fn try_new(path: &Path) -> io::Result<Option<FileLock>> {
+        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(FileLock(file))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("etw_sys-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn names_that_appear_are_told() {
+        let path = directory("watch");
+        let watch = Watch::new().unwrap();
+        watch.add(&path).unwrap();
+        watch.add(&path).unwrap();
+        assert!(!watch.drain());
+        std::fs::write(path.join("file"), b"").unwrap();
+        assert!(watch.drain());
+        assert!(!watch.drain());
+        assert!(watch.add(&path.join("none")).is_err());
+        std::fs::remove_dir_all(&path).unwrap();
+        assert!(watch.drain(), "the directory's end is told");
+    }
+
+    #[test]
+    fn one_holds_a_lock() {
+        let path = directory("lock");
+        let lock = FileLock::try_new(&path.join("lock")).unwrap().unwrap();
+        assert!(FileLock::try_new(&path.join("lock")).unwrap().is_none());
+        drop(lock);
+        assert!(FileLock::try_new(&path.join("lock")).unwrap().is_some());
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+}
