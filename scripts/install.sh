@@ -93,3 +93,8 @@ need_peers() {
     "$peers/bin/python" -m pip install -q -r bench/peers/requirements.txt >&2
     has_peers || die "dissect.etl and etl-parser are installed but do not load"
 }
+
+# LTTng-UST, which the bench of writing is compared with.
+need_lttng() {
+    if ! has lttng; then apt_install lttng-tools liblttng-ust-dev; fi
+}

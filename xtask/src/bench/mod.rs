@@ -3,6 +3,8 @@
 mod decode;
 mod peer;
 mod row;
+#[cfg(target_os = "linux")]
+mod write;
 
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 pub(crate) use peer::Peer;
+use row::Row;
 
 /// Options of `bench`.
 #[derive(Args)]
@@ -30,12 +33,17 @@ pub(crate) struct Options {
 enum Suite {
     /// Reading and decoding of files.
     Decode,
+    /// Writing events, beside LTTng-UST.
+    #[cfg(target_os = "linux")]
+    Write,
 }
 
 /// Measures, and prints what came out.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let rows = match options.suite {
         Suite::Decode => decode::rows(&Effort::new(options.smoke))?,
+        #[cfg(target_os = "linux")]
+        Suite::Write => write::rows(&Effort::new(options.smoke))?,
     };
     if options.json {
         row::print_json(&rows)
@@ -47,7 +55,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// Sees that the benches run.
 pub(crate) fn smoke() -> Result<()> {
-    run(&Options { suite: Suite::Decode, json: false, smoke: true })
+    for suite in Suite::value_variants() {
+        run(&Options { suite: *suite, json: false, smoke: true })?;
+    }
+    Ok(())
 }
 
 /// How much time measuring may take.

@@ -1,0 +1,47 @@
+#!/bin/sh
+# Runs LTTng-UST's side of the write bench: builds write.c in DIRECTORY and prints nanoseconds an event, a line a round.
+#
+# run.sh DIRECTORY MODE KIND THREADS EVENTS ROUNDS
+#
+# MODE is `overwrite` (a flight recorder that nobody reads), `file` (to DIRECTORY, events are dropped where the disk is
+# slow; the last line says how many), or `disabled` (a session daemon, and no session).
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+directory=$1 mode=$2 kind=$3 threads=$4 events=$5 rounds=$6
+program=$directory/lttng-write
+if [ ! -x "$program" ] || [ "$here/write.c" -nt "$program" ]; then
+    cc -O2 -I"$here" -o "$program" "$here/write.c" -llttng-ust -llttng-ust-common -ldl -lpthread
+fi
+export LTTNG_HOME="$directory" LTTNG_UST_REGISTER_TIMEOUT=3000
+session=openetw-bench-$$
+daemon=
+if ! lttng --no-sessiond list >/dev/null 2>&1; then
+    daemon=$directory/sessiond.pid
+    lttng-sessiond --daemonize --quiet --pidfile="$daemon"
+fi
+finish() {
+    lttng destroy "$session" >/dev/null 2>&1 || true
+    # A daemon that was started here does not stay.
+    [ -z "$daemon" ] || kill "$(cat "$daemon")" 2>/dev/null || true
+    rm -rf "$directory/$session"
+}
+trap finish EXIT
+case $mode in
+overwrite)
+    lttng create "$session" --snapshot --output="$directory/$session" >/dev/null
+    lttng enable-channel --userspace --session "$session" --overwrite --subbuf-size=512k --num-subbuf=4 bench >/dev/null
+    ;;
+file)
+    lttng create "$session" --output="$directory/$session" >/dev/null
+    lttng enable-channel --userspace --session "$session" --discard --subbuf-size=512k --num-subbuf=16 bench >/dev/null
+    ;;
+esac
+if [ "$mode" != disabled ]; then
+    lttng enable-event --userspace --session "$session" --channel bench 'openetw_bench:*' >/dev/null
+    lttng start "$session" >/dev/null
+fi
+"$program" "$kind" "$threads" "$events" "$rounds"
+if [ "$mode" = file ]; then
+    lttng stop "$session" >/dev/null
+    lttng list "$session" | sed -n 's/.*Discarded events: *\([0-9]*\).*/lost \1/p' | head -1
+fi

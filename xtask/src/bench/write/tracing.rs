@@ -1,0 +1,43 @@
+//! The `tracing` crate, for reference: with nobody listening, a subscriber that throws events away, and formatted text.
+
+use std::hint::black_box;
+
+use tracing::subscriber::{NoSubscriber, with_default};
+use tracing::{Dispatch, Event, Subscriber, dispatcher, event};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::{Registry, fmt};
+
+use super::{Effort, Row};
+
+/// A layer that does nothing.
+struct Null;
+
+impl<S: Subscriber> Layer<S> for Null {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        black_box(event);
+    }
+}
+
+/// Events of three integers.
+pub(super) fn rows(effort: &Effort) -> Vec<Row> {
+    let events = effort.events / 10;
+    let nanos = |dispatch: Dispatch| {
+        dispatcher::with_default(&dispatch, || {
+            let seconds = effort.seconds(|| {
+                for value in 0..events {
+                    event!(tracing::Level::INFO, a = value as u32, b = value, c = 3u32);
+                }
+            });
+            seconds * 1e9 / events as f64
+        })
+    };
+    let null = nanos(Dispatch::new(Registry::default().with(Null)));
+    let text = nanos(Dispatch::new(fmt().with_writer(std::io::sink).finish()));
+    // Last: with no subscriber of interest left, the callsite is switched off.
+    let off = with_default(NoSubscriber::new(), || nanos(Dispatch::none()));
+    vec![
+        Row::new("tracing crate, nobody listens: three integers", off, "ns/event"),
+        Row::new("tracing crate, a layer that does nothing: three integers", null, "ns/event"),
+        Row::new("tracing crate, formatted to nowhere: three integers", text, "ns/event"),
+    ]
+}
