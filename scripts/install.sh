@@ -50,14 +50,18 @@ need_rust() {
     if ! has rustup && has apt-cache; then
         [ -n "${apt_updated:-}" ] || as_root apt-get update -q >&2
         apt_updated=yes
-        if apt-cache show rustup >/dev/null 2>&1; then apt_install rustup; fi
+        # `apt-cache show` also succeeds for a name that other packages only mention.
+        if LC_ALL=C apt-cache policy rustup | grep -q 'Candidate: [0-9]'; then apt_install rustup; fi
     fi
     if has rustup; then
         rustup toolchain install stable --profile minimal --component clippy --component rustfmt >&2
         rustup default stable >&2
     else
         has curl || apt_install curl ca-certificates
-        curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
+        # The script that sh.rustup.rs leads to, from the host that the toolchain comes from as well.
+        rustup_init=$(curl --proto '=https' --tlsv1.2 -sSf https://static.rust-lang.org/rustup/rustup-init.sh) ||
+            die "rustup cannot be downloaded; install Rust $msrv or newer by hand (https://rustup.rs), then run this again"
+        printf '%s\n' "$rustup_init" |
             sh -s -- -y --no-modify-path --profile minimal --component clippy --component rustfmt >&2
     fi
     version=$(cargo_version)

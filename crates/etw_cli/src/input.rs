@@ -6,12 +6,12 @@ use std::sync::Arc;
 use anyhow::{Error, Result};
 use openetw::export::Source;
 use openetw::schema::Resolver;
-use openetw::{EventFilter, InputLimits, ProcessTable, ProviderKey, ProviderSpec, Trace};
+use openetw::{EventFilter, InputLimits, ProcessTable, ProviderKey, ProviderSpec, TimePoint, Trace};
 
 use crate::args::{FilterArgs, InputArgs};
 use crate::progress::Progress;
 use crate::schemas::Schemas;
-use crate::{UsageError, machine};
+use crate::{UsageError, machine, output};
 
 /// Damage that is listed on standard error; the rest is counted.
 const MAX_WARNINGS: usize = 10;
@@ -24,6 +24,7 @@ pub(crate) struct Opened {
     /// Knows what the traces say of schemas themselves.
     pub(crate) resolver: Resolver,
     pub(crate) processes: Arc<ProcessTable>,
+    is_filtered: bool,
 }
 
 impl Opened {
@@ -34,6 +35,7 @@ impl Opened {
         limit: Option<u64>,
         schemas: &Schemas,
     ) -> Result<Opened> {
+        let is_filtered = *filter != FilterArgs::default();
         let mut filter = compile(filter, schemas)?;
         filter.limit = limit;
         let files = args.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
@@ -48,7 +50,7 @@ impl Opened {
             .zip(computers)
             .map(|(header, computer)| Source { computer, timer_resolution: header.timer_resolution });
         let sources = sources.collect();
-        Ok(Opened { trace, sources, resolver, processes })
+        Ok(Opened { trace, sources, resolver, processes, is_filtered })
     }
 
     /// A bar for reading the trace; `visible` as for [`Progress::of_time`].
@@ -57,9 +59,18 @@ impl Opened {
         Progress::of_time(self.trace.start_time(), end, visible)
     }
 
-    /// Says on standard error what could not be read.
-    pub(crate) fn warn_of_damage(&self) {
+    /// Says on standard error what could not be read, and if the filters let nothing pass.
+    pub(crate) fn warn(&self) {
         let statistics = self.trace.statistics();
+        if statistics.delivered == 0 && self.is_filtered {
+            let end = self.trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
+            let end = if end.0 == 0 { "a time that it does not tell".to_owned() } else { end.to_string() };
+            output::warn(&format_args!(
+                "no event meets the filters; the trace runs from {} to {end}, \
+                 and `etw stats --by provider` or `--by process` shows what is in it",
+                self.trace.start_time()
+            ));
+        }
         let names: Vec<&str> = self.trace.source_names().collect();
         let mut stderr = std::io::stderr().lock();
         // Nothing can be done about a standard error that is closed.
@@ -107,6 +118,14 @@ fn compile(args: &FilterArgs, schemas: &Schemas) -> Result<EventFilter> {
         to: args.to.as_deref().map(str::parse).transpose().map_err(usage)?,
         ..EventFilter::default()
     };
+    let is_empty = match (filter.from, filter.to) {
+        (Some(TimePoint::At(from)), Some(TimePoint::At(to))) => from >= to,
+        (Some(TimePoint::FromStart(from)), Some(TimePoint::FromStart(to))) => from >= to,
+        _ => false,
+    };
+    if is_empty {
+        return Err(usage("no time is between --from and --to: events before --to are taken"));
+    }
     for text in &args.provider {
         let mut spec: ProviderSpec = text.parse().map_err(usage)?;
         if !spec.any.names.is_empty() || !spec.all.names.is_empty() {

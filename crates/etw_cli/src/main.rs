@@ -18,6 +18,9 @@ use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    etw_sys::exit_on_page_error(
+        "etw: a trace became shorter while it was read, or the disk failed; copy the file and read the copy\n",
+    );
     let result = match cli.command {
         Command::Info(args) => commands::info::run(&args),
         Command::Dump(args) => commands::dump::run(&args),

@@ -13,9 +13,31 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn Write + Send>> {
             let file = File::create(path).with_context(|| {
                 format!("{}: cannot be written; check the directory and its rights", path.display())
             })?;
-            Ok(Box::new(file))
+            Ok(Box::new(Named { name: path.display().to_string(), inner: file }))
         }
-        _ => Ok(Box::new(io::stdout())),
+        _ => Ok(Box::new(Named { name: "standard output".to_owned(), inner: io::stdout() })),
+    }
+}
+
+/// Output whose errors say where they are from.
+struct Named<W> {
+    name: String,
+    inner: W,
+}
+
+impl<W> Named<W> {
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: cannot be written: {error}", self.name))
+    }
+}
+
+impl<W: Write> Write for Named<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.inner.write(bytes).map_err(|error| self.named(&error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush().map_err(|error| self.named(&error))
     }
 }
 

@@ -26,7 +26,7 @@ pub enum OpenError {
         expected: usize,
     },
     /// There is no log file header where a trace file has it.
-    #[error("not a trace file: no log file header at offset 0x48; the file begins with {found}")]
+    #[error("it begins with {found}; a trace file has a log file header at offset 0x48")]
     NotTrace {
         /// What the file begins with.
         found: Beginning,
@@ -182,14 +182,16 @@ mod tests {
         let check = |bytes: &[u8], text: &str| {
             assert_eq!(EtlFile::open(bytes).unwrap_err().to_string(), text);
         };
-        let prefix = "not a trace file: no log file header at offset 0x48; the file begins with";
+        let not_trace = |begins: &str| {
+            format!("it begins with {begins}; a trace file has a log file header at offset 0x48")
+        };
         check(b"", "the file is empty; a trace file begins with a buffer that holds its log file header");
         let short = "the file has only 5 bytes; a trace file begins with a log file header of 384 bytes";
         check(b"hello", short);
-        check(b"PK\x03\x04rest", &format!("{prefix} a zip archive"));
-        check(&b"hello world\n".repeat(40), &format!("{prefix} the text \"hello world\\nhell\""));
+        check(b"PK\x03\x04rest", &not_trace("a zip archive"));
+        check(&b"hello world\n".repeat(40), &not_trace("the text \"hello world\\nhell\""));
         let zeros = "the bytes 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00";
-        check(&[0; 4096], &format!("{prefix} {zeros}"));
+        check(&[0; 4096], &not_trace(zeros));
         let mut cut = [0u8; 200];
         cut[0x48..0x4C].copy_from_slice(&[2, 0, 2, 0xC0]);
         check(&cut, "the file has only 200 bytes; a trace file begins with a log file header of 384 bytes");

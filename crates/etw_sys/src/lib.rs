@@ -6,11 +6,13 @@
 #[cfg(target_os = "linux")]
 mod linux;
 mod map;
+mod page_errors;
 mod prefetch;
 mod temporary;
 
 #[cfg(target_os = "linux")]
 pub use linux::*;
 pub use map::FileMap;
+pub use page_errors::exit_on_page_error;
 pub use prefetch::prefetch;
 pub use temporary::temporary_file;

@@ -12,8 +12,9 @@ use memmap2::Mmap;
 /// A read-only memory map of a whole file. An empty file is an empty slice.
 ///
 /// The file must stay as it is while it is mapped: if another process shortens it, touching the missing pages
-/// ends this process (`SIGBUS`; an exception on Windows), as with every program that maps files. Bytes that change
-/// underneath are read as they come; all parsers of this project check what they read.
+/// ends this process (`SIGBUS`), as with every program that maps files; [`exit_on_page_error`](crate::exit_on_page_error)
+/// has it end with a message. Bytes that change underneath are read as they come; all parsers of this project check what
+/// they read.
 #[derive(Debug)]
 pub struct FileMap(Option<Mmap>);
 

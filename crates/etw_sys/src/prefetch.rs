@@ -1,7 +1,7 @@
 //! Hints to the processor's caches.
 
 // UNSAFETY: the intrinsic takes a raw pointer.
-#![expect(unsafe_code)]
+#![cfg_attr(target_arch = "x86_64", expect(unsafe_code))]
 
 /// Asks the processor to fetch the cache line at `offset` of `bytes`, which will be read soon. Past the end nothing is
 /// asked for. Only a hint; nothing on processors other than x86-64.

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
         out.write_all(xml::XML_FOOTER.as_bytes())?;
     }
     out.flush()?;
-    opened.warn_of_damage();
+    opened.warn();
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! `etw info`: what traces hold, and whether they hold it all.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -46,7 +47,8 @@ pub(crate) fn run(args: &InfoArgs) -> Result<()> {
 fn show(path: &Path, args: &InfoArgs, schemas: &Schemas) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for input in Input::open(path, &InputLimits::default())? {
-        let file = EtlFile::open(input.bytes()).with_context(|| input.name().to_owned())?;
+        let file =
+            EtlFile::open(input.bytes()).with_context(|| format!("'{}' is no trace file", input.name()))?;
         let mut resolver = schemas.sources().resolver();
         let mut problems = Vec::new();
         survey::learn(&file, &mut resolver, &mut problems);
@@ -138,7 +140,7 @@ fn put_providers(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
         }
     }
     providers.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    writeln!(out, "\n  Providers ({})", providers.len())?;
+    writeln!(out, "\n  Providers ({}): records, decoded", providers.len())?;
     for (name, count, decoded) in providers.iter().take(top) {
         writeln!(out, "  {count:>10}  {:>6}  {name}", percent(*decoded, *count))?;
     }
@@ -146,25 +148,50 @@ fn put_providers(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
 }
 
 fn put_events(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
-    writeln!(out, "\n  Events ({})", survey.events.len())?;
-    for event in survey.events.iter().take(top) {
+    // Kinds that differ in what is not shown, such as the size of pointers, are one here.
+    let rows = sums(survey.events.iter().map(|event| {
         let decoding = event.decoding.as_ref().map_or("not decoded", |decoding| decoding);
-        writeln!(out, "  {:>10}  {} [{decoding}]", event.count, event_text(event))?;
-    }
-    rest(out, survey.events.len(), top)
+        (format!("{} [{decoding}]", event_text(event)), event.count)
+    }));
+    writeln!(out, "\n  Events ({}) [schema from]", rows.len())?;
+    put_sums(out, &rows, top)
 }
 
 fn put_undecoded(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
-    let undecoded: Vec<_> = survey.events.iter().filter(|event| event.decoding.is_err()).collect();
-    if undecoded.is_empty() {
+    let reason = |event: &EventCount| Some((event.decoding.as_ref().err()?.clone(), event.count));
+    let rows = sums(survey.events.iter().filter_map(reason));
+    if rows.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n  Not decoded ({})", undecoded.len())?;
-    for event in undecoded.iter().take(top) {
-        let reason = event.decoding.as_ref().err().map_or("", String::as_str);
-        writeln!(out, "  {:>10}  {}: {reason}", event.count, event_text(event))?;
+    writeln!(out, "\n  Not decoded ({})", survey.records - survey.decoded)?;
+    put_sums(out, &rows, top)?;
+    writeln!(
+        out,
+        "              `etw schema add PATH…` adds what decodes them: manifests (.man), programs and"
+    )?;
+    writeln!(
+        out,
+        "              drivers (.dll, .exe, .sys), MOF, .tmf and .pdb files, or directories of these"
+    )?;
+    Ok(())
+}
+
+/// Counts by text, the greatest first.
+fn sums(counts: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for (text, count) in counts {
+        *sums.entry(text).or_default() += count;
     }
-    rest(out, undecoded.len(), top)
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sums
+}
+
+fn put_sums(out: &mut Vec<u8>, sums: &[(String, u64)], top: usize) -> Result<()> {
+    for (text, count) in sums.iter().take(top) {
+        writeln!(out, "  {count:>10}  {text}")?;
+    }
+    rest(out, sums.len(), top)
 }
 
 fn put_list(
@@ -196,6 +223,9 @@ fn event_text(event: &EventCount) -> String {
     let d = &event.descriptor;
     let provider = event.provider.clone().unwrap_or_else(|| event.guid.to_string());
     match event.event_guid {
+        _ if event.name == format!("Event({})", d.id) => {
+            format!("{provider} id {} version {}", d.id, d.version)
+        }
         Some(_) if d.id == 0 => format!("{} version {}", event.name, d.version),
         _ if d.id == 0 && d.version == 0 => format!("{provider}/{}", event.name),
         _ => format!("{provider}/{} id {} version {}", event.name, d.id, d.version),

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<()> {
     let mut stdout = output::open(None)?;
     stdout.write_all(&out)?;
     stdout.flush()?;
-    opened.warn_of_damage();
+    opened.warn();
     Ok(())
 }
 

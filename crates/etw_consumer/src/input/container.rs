@@ -1,9 +1,9 @@
 //! Unpacking of `.zst`, `.gz` and `.zip` into files without a name.
 
-use std::fs::File;
-use std::io::{self, Cursor, Read, Write};
+use std::io::{self, Cursor, Read, Seek, Write};
 use std::path::Path;
 
+use etw_etl::{EtlFile, OpenError};
 use etw_sys::{FileMap, temporary_file};
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
@@ -14,6 +14,8 @@ use super::{Bytes, Input, InputError, InputLimits};
 
 /// How many member names an error lists.
 const LISTED_MEMBERS: usize = 5;
+/// Bytes that are unpacked at once.
+const CHUNK: usize = 256 << 10;
 /// How many characters of a member's name are shown.
 const LISTED_CHARACTERS: usize = 255;
 
@@ -106,38 +108,44 @@ fn unpack(
     limits: &InputLimits,
 ) -> Result<Bytes, InputError> {
     let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
+    let broken =
+        |error: io::Error| InputError::Unpack { name: name.to_owned(), format, reason: error.to_string() };
     let mut file = temporary_file().map_err(temporary)?;
     let mut reader = reader.take(limits.decompressed_bytes.saturating_add(1));
-    let length = copy(&mut reader, &mut file).map_err(|error| match error {
-        CopyError::Read(error) => {
-            InputError::Unpack { name: name.to_owned(), format, reason: error.to_string() }
+    let mut chunk = Vec::with_capacity(CHUNK);
+    let mut length = 0;
+    loop {
+        chunk.clear();
+        reader.by_ref().take(CHUNK as u64).read_to_end(&mut chunk).map_err(broken)?;
+        if length == 0 && chunk.len() == CHUNK {
+            // What is no trace is not unpacked to its end, which may be far.
+            check_beginning(name, &chunk)?;
         }
-        CopyError::Write(error) => temporary(error),
-    })?;
-    if length > limits.decompressed_bytes {
-        return Err(InputError::TooLarge { name: name.to_owned(), limit: limits.decompressed_bytes });
+        if chunk.iter().all(|byte| *byte == 0) {
+            // Zeros need no room on disk.
+            file.seek_relative(chunk.len() as i64).map_err(temporary)?;
+        } else {
+            file.write_all(&chunk).map_err(temporary)?;
+        }
+        length += chunk.len() as u64;
+        if length > limits.decompressed_bytes {
+            return Err(InputError::TooLarge { name: name.to_owned(), limit: limits.decompressed_bytes });
+        }
+        if chunk.len() < CHUNK {
+            break;
+        }
     }
+    file.set_len(length).map_err(temporary)?;
     FileMap::new(&file).map(Bytes::File).map_err(temporary)
 }
 
-enum CopyError {
-    Read(io::Error),
-    Write(io::Error),
-}
-
-/// As `io::copy`, but says which side failed.
-fn copy(reader: &mut impl Read, file: &mut File) -> Result<u64, CopyError> {
-    let mut buffer = vec![0; 256 << 10];
-    let mut length = 0;
-    loop {
-        let count = match reader.read(&mut buffer) {
-            Ok(0) => return Ok(length),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(CopyError::Read(error)),
-        };
-        file.write_all(&buffer[..count]).map_err(CopyError::Write)?;
-        length += count as u64;
+/// Whether a trace begins with these bytes.
+fn check_beginning(name: &str, bytes: &[u8]) -> Result<(), InputError> {
+    match EtlFile::open(bytes) {
+        Err(source @ OpenError::NotTrace { .. }) => {
+            Err(InputError::NotATrace { name: name.to_owned(), source })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -177,6 +185,8 @@ impl Read for ZstdFrames<'_> {
 mod tests {
     use super::*;
     use std::fmt::Write as _;
+
+    use etw_testkit::traces::{Kind, Recipe, bytes};
 
     fn check(bytes: &[u8], member: Option<&str>, limit: u64, expected: &str) {
         let limits = InputLimits { decompressed_bytes: limit };
@@ -226,9 +236,22 @@ mod tests {
     }
 
     #[test]
+    fn zeros_take_no_room_but_their_place() {
+        let (mut trace, _) = bytes(&Recipe::new(Kind::Mixed, 10)).unwrap();
+        trace.resize(4 * CHUNK, 0);
+        trace.push(1);
+        for packed in [gz(&trace), zst(&trace)] {
+            let limits = InputLimits::default();
+            let inputs = open(Path::new("x"), None, Bytes::Memory(packed.into()), &limits).unwrap();
+            assert!(inputs[0].bytes() == trace);
+        }
+    }
+
+    #[test]
     fn what_cannot_be_opened_says_why() {
         check(&gz(b"trace"), None, 4, "unpacks to more than 4 bytes");
-        check(&zst(&vec![7; 1 << 20]), None, 1 << 19, "unpacks to more than 524288 bytes");
+        check(&gz(&vec![7; CHUNK - 1]), None, 1 << 17, "unpacks to more than 131072 bytes");
+        check(&zst(&vec![7; 1 << 20]), None, 1 << 19, "'x' is no trace file");
         check(&gz(b"trace")[..12], None, 99, "cannot unpack 'x' (gzip)");
         check(&zst(b"trace")[..7], None, 99, "cannot unpack 'x' (zstd)");
         check(b"PK\x03\x04rubbish", None, 99, "cannot unpack 'x' (zip)");

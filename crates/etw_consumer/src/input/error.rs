@@ -21,6 +21,15 @@ pub enum InputError {
         /// The directory.
         path: PathBuf,
     },
+    /// A pipe or a device where a file is expected.
+    #[error(
+        "'{}' is a pipe or a device; a trace is read from several places at once, so it must be in a file",
+        path.display()
+    )]
+    NoFile {
+        /// What is no file.
+        path: PathBuf,
+    },
     /// The compressed data is broken, or of a kind that is not supported.
     #[error("cannot unpack '{name}' ({format}): {reason}")]
     Unpack {

@@ -62,10 +62,15 @@ impl Input {
     pub fn open(path: &Path, limits: &InputLimits) -> Result<Vec<Input>, InputError> {
         let (path, member) = split_member(path);
         let io = |source| InputError::Io { path: path.clone(), source };
-        let file = File::open(&path).map_err(io)?;
-        if file.metadata().map_err(io)?.is_dir() {
+        // Before it is opened, since opening a pipe waits for its writer.
+        let kind = std::fs::metadata(&path).map_err(io)?.file_type();
+        if kind.is_dir() {
             return Err(InputError::Directory { path });
         }
+        if !kind.is_file() {
+            return Err(InputError::NoFile { path });
+        }
+        let file = File::open(&path).map_err(io)?;
         let bytes = FileMap::new(&file).map_err(io)?;
         container::open(&path, member.as_deref(), Bytes::File(bytes), limits)
     }
