@@ -139,6 +139,18 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         }
     }
 
+    /// Counts an event of `processor` as lost that was too large to be reserved room for. Nothing if the session is over.
+    pub fn lose(&self, epoch: u8, processor: u32) {
+        let processor = processor as usize % usize::from(self.geometry.processors).max(1);
+        let first = self.geometry.processor(processor);
+        let state = |word: &AtomicU64| State(word.load(Ordering::Relaxed));
+        if self.words.get(first).is_some_and(|word| state(word).epoch() == epoch)
+            && let Some(lost) = self.words.get(first + LOST)
+        {
+            lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// What the logger wants to be woken for. To be asked after a commit.
     ///
     /// There is no fence between the commit and this load, so an event may go unnoticed at the moment the logger falls

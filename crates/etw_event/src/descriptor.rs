@@ -24,6 +24,19 @@ pub struct EventDescriptor {
     pub keyword: Keyword,
 }
 
+impl EventDescriptor {
+    /// The descriptor of all zeros, to take what is not given from in a constant.
+    pub const ZERO: EventDescriptor = EventDescriptor {
+        id: 0,
+        version: 0,
+        channel: 0,
+        level: Level(0),
+        opcode: Opcode(0),
+        task: 0,
+        keyword: Keyword(0),
+    };
+}
+
 macro_rules! named {
     ($(#[$doc:meta])* $type:ident($inner:ty) { $($(#[$item_doc:meta])* $constant:ident = $value:literal, $name:literal;)* }) => {
         $(#[$doc])*

@@ -3,6 +3,7 @@
 //!
 //! The only crate of the workspace with `unsafe` code; everything it offers is safe to call.
 
+mod atomic_ref;
 #[cfg(target_os = "linux")]
 mod linux;
 mod map;
@@ -10,6 +11,7 @@ mod page_errors;
 mod prefetch;
 mod temporary;
 
+pub use atomic_ref::AtomicRef;
 #[cfg(target_os = "linux")]
 pub use linux::*;
 pub use map::FileMap;

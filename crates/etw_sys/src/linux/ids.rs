@@ -4,7 +4,8 @@
 #![expect(unsafe_code)]
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Mutex, Once};
 use std::{io, ptr};
 
@@ -48,13 +49,43 @@ pub fn on_fork(action: fn()) -> io::Result<()> {
     Ok(())
 }
 
+/// Has a file closed in the child of each later `fork`, as long as this value lives. At most sixteen at once.
+///
+/// For connections, whose peer must not take the child for the parent.
+#[derive(Debug)]
+pub struct ClosedInChild(Option<usize>);
+
+impl ClosedInChild {
+    /// Marks a file, which must stay open until this value is dropped.
+    pub fn new(file: BorrowedFd<'_>) -> ClosedInChild {
+        if install().is_err() {
+            return ClosedInChild(None);
+        }
+        let take = |slot: &AtomicI32| {
+            slot.compare_exchange(-1, file.as_raw_fd(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        };
+        ClosedInChild(FILES.iter().position(take))
+    }
+}
+
+impl Drop for ClosedInChild {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.and_then(|index| FILES.get(index)) {
+            slot.store(-1, Ordering::Release);
+        }
+    }
+}
+
+/// Files for the child to close; -1 where there is none.
+static FILES: [AtomicI32; 16] = [const { AtomicI32::new(-1) }; 16];
+
 /// Actions for the child; each box is intentionally leaked.
 static ACTIONS: [AtomicPtr<fn()>; 8] = [const { AtomicPtr::new(ptr::null_mut()) }; 8];
 
 /// Registers the handler, once.
 fn install() -> io::Result<()> {
     static ONCE: Once = Once::new();
-    static STATUS: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
+    static STATUS: AtomicI32 = AtomicI32::new(0);
     ONCE.call_once(|| {
         // SAFETY: the handler is a function of this program, which is never unloaded.
         let status = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
@@ -68,6 +99,13 @@ fn install() -> io::Result<()> {
 
 extern "C" fn in_child() {
     IDS.set(0);
+    for slot in &FILES {
+        let file = slot.swap(-1, Ordering::AcqRel);
+        if file >= 0 {
+            // SAFETY: whoever marked the file is a thread of the parent, or has left it behind with all that it has.
+            unsafe { libc::close(file) };
+        }
+    }
     for slot in &ACTIONS {
         // SAFETY: the pointer is null or of a box that is never freed.
         if let Some(action) = unsafe { slot.load(Ordering::Acquire).as_ref() } {

@@ -3,13 +3,16 @@
 pub mod clock;
 pub mod cpu;
 pub mod credentials;
+mod doorbell;
 mod event_fd;
 pub mod ids;
 pub mod poll;
 mod shared;
 pub mod signals;
 pub mod socket;
+pub mod stack;
 pub mod watch;
 
+pub use doorbell::Doorbell;
 pub use event_fd::EventFd;
 pub use shared::SharedWords;

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 /// Words of memory that other processes may read and write at the same time.
 ///
@@ -100,6 +100,20 @@ impl SharedWords {
         Ok(())
     }
 
+    /// Leaves the file: from now on the words are memory of this process alone, all zero, and take no room until they
+    /// are written to. Who is about to store a word may still do so; it goes nowhere.
+    ///
+    /// May be called in the child of a fork. Fails where the system has no memory for the change.
+    pub fn detach(&self) -> io::Result<()> {
+        let bytes = self.len_words * size_of::<u64>();
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
+        // SAFETY: the new map replaces exactly this value's own, at one instant, and atomic words of shared memory may
+        // change to zero at any time.
+        unsafe { mmap_anonymous(self.start.as_ptr().cast(), bytes, protection, flags)? };
+        Ok(())
+    }
+
     /// Makes the pages of a range of words present, so that writing to them does not fault. Only a hint.
     pub fn populate(&self, words: std::ops::Range<usize>) {
         const PAGE: usize = 4096 / size_of::<u64>();
@@ -156,6 +170,17 @@ mod tests {
         ours.discard(1..1024).unwrap();
         assert_eq!(theirs[1000].load(Relaxed), 0);
         assert!(ftruncate(&file, 8).is_err(), "the size is sealed");
+    }
+
+    #[test]
+    fn detached_words_are_private() {
+        let (ours, file) = SharedWords::create("test", 1024).unwrap();
+        ours[5].store(1, Relaxed);
+        let theirs = SharedWords::map(&file).unwrap();
+        theirs.detach().unwrap();
+        assert_eq!(theirs[5].load(Relaxed), 0);
+        theirs[5].store(2, Relaxed);
+        assert_eq!((ours[5].load(Relaxed), theirs[5].load(Relaxed)), (1, 2));
     }
 
     #[test]

@@ -1,0 +1,128 @@
+//! Activity ids: which events belong together.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use etw_event::Guid;
+
+use crate::payload::guid_words;
+
+thread_local! {
+    /// The present activity of the thread, as the words that stand in a record.
+    static CURRENT: Cell<[u64; 2]> = const { Cell::new([0; 2]) };
+}
+
+/// The activity that events of this thread belong to; zero if none was set (`EVENT_ACTIVITY_CTRL_GET_ID`).
+pub fn current() -> Guid {
+    guid(current_words())
+}
+
+/// Makes `activity` the thread's; tells the one before (`EVENT_ACTIVITY_CTRL_GET_SET_ID`).
+pub fn set_current(activity: Guid) -> Guid {
+    guid(CURRENT.replace(guid_words(&activity)))
+}
+
+/// A new activity id, unique on this machine (`EVENT_ACTIVITY_CTRL_CREATE_ID`).
+///
+/// Takes a few nanoseconds: a random number of the process and a count.
+pub fn create() -> Guid {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    static SEED: AtomicU64 = AtomicU64::new(0);
+    let ids = etw_sys::ids::thread_and_process();
+    let mut seed = SEED.load(Relaxed);
+    if seed == 0 {
+        // Whoever comes first decides; a child of a fork has another process id.
+        let new = etw_sys::clock::counter() ^ etw_sys::clock::filetime().rotate_left(32) | 1;
+        seed = SEED.compare_exchange(0, new, Relaxed, Relaxed).map_or_else(|other| other, |_| new);
+    }
+    let count = COUNT.fetch_add(1, Relaxed) + 1;
+    guid([count | (ids >> 32) << 40, seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ ids >> 32])
+}
+
+/// Makes a new activity the thread's, and gives it its former one back when the scope ends.
+///
+/// ```
+/// use etw_provider::activity;
+/// let before = activity::current();
+/// {
+///     let scope = activity::Scope::new();
+///     assert_eq!(activity::current(), scope.activity());
+///     assert_eq!(scope.parent(), before);
+/// }
+/// assert_eq!(activity::current(), before);
+/// ```
+#[derive(Debug)]
+#[must_use = "the activity ends with its scope"]
+pub struct Scope {
+    activity: Guid,
+    parent: Guid,
+    /// The activity is the thread's, so the scope stays on it.
+    _not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl Scope {
+    /// A scope of a new activity.
+    pub fn new() -> Scope {
+        Scope::of(create())
+    }
+
+    /// A scope of a given activity.
+    pub fn of(activity: Guid) -> Scope {
+        Scope { activity, parent: set_current(activity), _not_send: std::marker::PhantomData }
+    }
+
+    /// The activity of the scope.
+    pub fn activity(&self) -> Guid {
+        self.activity
+    }
+
+    /// The thread's activity before, to which the one of the scope is related.
+    pub fn parent(&self) -> Guid {
+        self.parent
+    }
+}
+
+impl Default for Scope {
+    fn default() -> Scope {
+        Scope::new()
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        set_current(self.parent);
+    }
+}
+
+/// The thread's activity as words of a record.
+#[inline(always)]
+pub(crate) fn current_words() -> [u64; 2] {
+    CURRENT.get()
+}
+
+fn guid(words: [u64; 2]) -> Guid {
+    let ([a, b, c, d, e, f, g, h], [i, j, k, l, m, n, o, p]) = (words[0].to_le_bytes(), words[1].to_le_bytes());
+    Guid::from_bytes([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activities_are_the_threads() {
+        let one = create();
+        assert_ne!(one, create());
+        assert_eq!(set_current(one), Guid::ZERO);
+        assert_eq!(current(), one);
+        assert_eq!(std::thread::spawn(current).join().unwrap(), Guid::ZERO);
+        {
+            let outer = Scope::new();
+            let inner = Scope::of(one);
+            assert_eq!((inner.parent(), current()), (outer.activity(), one));
+            drop(inner);
+            assert_eq!(current(), outer.activity());
+        }
+        assert_eq!(set_current(Guid::ZERO), one);
+    }
+}

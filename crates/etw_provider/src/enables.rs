@@ -1,0 +1,255 @@
+//! Which sessions want which events of a provider: what a writer looks at before anything else.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use etw_event::{Keyword, Level};
+use etw_sys::AtomicRef;
+
+use crate::filters::Filters;
+use crate::sink::Sink;
+
+/// Most sessions that one provider writes to, as in ETW.
+pub const MAX_SESSIONS: usize = 8;
+
+/// `ENABLE_PROPERTY_IGNORE_KEYWORD_0`: events without keywords are left out.
+const IGNORE_KEYWORD_0: u32 = 0x10;
+
+/// A session of a host, as the messages count them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionKey {
+    pub(crate) host: u8,
+    pub(crate) slot: u8,
+}
+
+/// What a session wants of a provider.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Enable {
+    pub(crate) epoch: u8,
+    pub(crate) level: Level,
+    pub(crate) any: Keyword,
+    pub(crate) all: Keyword,
+    /// `ENABLE_PROPERTY_*`.
+    pub(crate) properties: u32,
+    pub(crate) filters: Option<&'static Filters>,
+}
+
+/// The sessions of one provider. Writers read it without locks; it is changed by one thread at a time.
+///
+/// An event passes a session by a conjunction of tests, each on one word. So when the words of an entry are changed
+/// one after the other, an event that both the old and the new settings want passes at every moment.
+#[derive(Debug)]
+pub(crate) struct Enables {
+    /// The lowest level that no session wants; 0 if there is no session. The only word that a disabled event looks at.
+    gate: AtomicU32,
+    /// A bit for each entry that is in use.
+    live: AtomicU32,
+    entries: [Entry; MAX_SESSIONS],
+}
+
+/// A session in a cache line of its own.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Entry {
+    pub(crate) sink: AtomicRef<Sink>,
+    settings: AtomicU64,
+    any: AtomicU64,
+    all: AtomicU64,
+    pub(crate) filters: AtomicRef<Filters>,
+    /// The key with bit 16 set; 0 if the entry is free. Of no interest to writers.
+    owner: AtomicU32,
+}
+
+/// Epoch, level, and what else the session wants, in one word.
+///
+/// | bits | what |
+/// |---|---|
+/// | 0..8 | epoch |
+/// | 8..24 | the lowest level that does not pass |
+/// | 24 | events without keywords do not pass |
+/// | 25 | there are filters |
+/// | 32..64 | `ENABLE_PROPERTY_*` that ask for extended items |
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings(u64);
+
+impl Settings {
+    const IGNORE_KEYWORD_0: u64 = 1 << 24;
+    const FILTERS: u64 = 1 << 25;
+
+    fn new(enable: &Enable) -> Settings {
+        let mut word = u64::from(enable.epoch) | u64::from(limit(enable.level)) << 8;
+        if enable.properties & IGNORE_KEYWORD_0 != 0 {
+            word |= Settings::IGNORE_KEYWORD_0;
+        }
+        if enable.filters.is_some() {
+            word |= Settings::FILTERS;
+        }
+        Settings(word | u64::from(enable.properties & crate::extras::KNOWN) << 32)
+    }
+
+    #[inline(always)]
+    pub(crate) fn epoch(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// Whether nothing but level and keywords is to be looked at.
+    #[inline(always)]
+    pub(crate) fn is_plain(self) -> bool {
+        self.0 >> 25 == 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn properties(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// The lowest level that does not pass an enable of `level`; 0 lets all pass.
+fn limit(level: Level) -> u32 {
+    if level.0 == 0 { 256 } else { u32::from(level.0) + 1 }
+}
+
+impl Enables {
+    /// A gate that lets everything through, to where the fork is noticed.
+    const FORKED: u32 = u32::MAX;
+
+    pub(crate) const fn new() -> Enables {
+        const FREE: Entry = Entry {
+            sink: AtomicRef::none(),
+            settings: AtomicU64::new(0),
+            any: AtomicU64::new(0),
+            all: AtomicU64::new(0),
+            filters: AtomicRef::none(),
+            owner: AtomicU32::new(0),
+        };
+        Enables { gate: AtomicU32::new(0), live: AtomicU32::new(0), entries: [FREE; MAX_SESSIONS] }
+    }
+
+    /// Whether a session may want an event of this level: one load and one branch if none does.
+    #[inline(always)]
+    pub(crate) fn is_open(&self, level: Level) -> bool {
+        self.gate.load(Ordering::Relaxed) > u32::from(level.0)
+    }
+
+    /// A bit for each session that wants an event of this level and these keywords, filters aside.
+    #[inline(always)]
+    pub(crate) fn wanted(&self, level: Level, keyword: Keyword) -> u32 {
+        // Acquire: an entry's words are there before its bit (partner: `enable`).
+        let mut live = self.live.load(Ordering::Acquire);
+        let mut wanted = 0;
+        while live != 0 {
+            let index = live.trailing_zeros();
+            live &= live - 1;
+            let Some(entry) = self.entries.get(index as usize) else { break };
+            if entry.wants(level, keyword) {
+                wanted |= 1 << index;
+            }
+        }
+        wanted
+    }
+
+    #[inline(always)]
+    pub(crate) fn entry(&self, index: u32) -> Option<&Entry> {
+        self.entries.get(index as usize)
+    }
+
+    /// Enables a session, or changes what it wants. `false` if eight others have the provider already.
+    pub(crate) fn enable(&self, key: SessionKey, sink: &'static Sink, enable: &Enable) -> bool {
+        let owner = key.owner();
+        let of = |wanted: u32| self.entries.iter().position(|e| e.owner.load(Ordering::Relaxed) == wanted);
+        let Some(index) = of(owner).or_else(|| of(0)) else { return false };
+        let Some(entry) = self.entries.get(index) else { return false };
+        // All bits, where none are asked for.
+        let any = if enable.any.0 == 0 { u64::MAX } else { enable.any.0 };
+        entry.sink.store(Some(sink));
+        entry.filters.store(enable.filters);
+        entry.any.store(any, Ordering::Relaxed);
+        entry.all.store(enable.all.0, Ordering::Relaxed);
+        entry.settings.store(Settings::new(enable).0, Ordering::Relaxed);
+        entry.owner.store(owner, Ordering::Relaxed);
+        // Release: whoever sees the bit sees the words (partner: `wanted`).
+        self.live.fetch_or(1 << index, Ordering::Release);
+        self.set_gate();
+        true
+    }
+
+    /// Disables the sessions that `matches`; tells how many there were.
+    pub(crate) fn disable(&self, matches: impl Fn(SessionKey) -> bool) -> usize {
+        let mut count = 0;
+        for (index, entry) in self.entries.iter().enumerate() {
+            let owner = entry.owner.load(Ordering::Relaxed);
+            if owner != 0 && matches(SessionKey::of_owner(owner)) {
+                self.live.fetch_and(!(1 << index), Ordering::Release);
+                entry.owner.store(0, Ordering::Relaxed);
+                count += 1;
+            }
+        }
+        self.set_gate();
+        count
+    }
+
+    /// What all sessions together want: the level, all keywords that one asks for, those that all of them demand.
+    /// `None` if there is no session.
+    pub(crate) fn union(&self) -> Option<(Level, Keyword, Keyword)> {
+        let in_use = || self.entries.iter().filter(|entry| entry.owner.load(Ordering::Relaxed) != 0);
+        let limit = in_use().map(|entry| entry.settings.load(Ordering::Relaxed) >> 8 & 0xFFFF).max()?;
+        // Every level is asked for by 0, as in an enable.
+        let level = if limit == 256 { 0 } else { limit.saturating_sub(1) as u8 };
+        let any = in_use().fold(0, |any, entry| any | entry.any.load(Ordering::Relaxed));
+        let all = in_use().fold(u64::MAX, |all, entry| all & entry.all.load(Ordering::Relaxed));
+        Some((Level(level), Keyword(any), Keyword(all)))
+    }
+
+    /// Has the next event of any level noticed as the first one in a child of a fork.
+    pub(crate) fn fork(&self) {
+        self.live.store(0, Ordering::Relaxed);
+        for entry in &self.entries {
+            entry.owner.store(0, Ordering::Relaxed);
+        }
+        self.gate.store(Enables::FORKED, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_forked(&self) -> bool {
+        self.gate.load(Ordering::Relaxed) == Enables::FORKED
+    }
+
+    pub(crate) fn clear(&self) {
+        self.gate.store(0, Ordering::Relaxed);
+    }
+
+    fn set_gate(&self) {
+        let in_use = self.entries.iter().filter(|entry| entry.owner.load(Ordering::Relaxed) != 0);
+        let limit = in_use.map(|entry| (entry.settings.load(Ordering::Relaxed) >> 8) as u32 & 0xFFFF).max();
+        self.gate.store(limit.unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+impl Entry {
+    #[inline(always)]
+    pub(crate) fn settings(&self) -> Settings {
+        Settings(self.settings.load(Ordering::Relaxed))
+    }
+
+    /// The rule of [`etw_event::passes`].
+    #[inline(always)]
+    fn wants(&self, level: Level, keyword: Keyword) -> bool {
+        let settings = self.settings().0;
+        if u64::from(level.0) >= settings >> 8 & 0xFFFF {
+            return false;
+        }
+        if keyword.0 == 0 {
+            return settings & Settings::IGNORE_KEYWORD_0 == 0;
+        }
+        let all = self.all.load(Ordering::Relaxed);
+        keyword.0 & self.any.load(Ordering::Relaxed) != 0 && keyword.0 & all == all
+    }
+}
+
+impl SessionKey {
+    fn owner(self) -> u32 {
+        u32::from(self.slot) | u32::from(self.host) << 8 | 1 << 16
+    }
+
+    fn of_owner(owner: u32) -> SessionKey {
+        SessionKey { host: (owner >> 8) as u8, slot: owner as u8 }
+    }
+}

@@ -1,0 +1,195 @@
+//! Extended items that a session asks for: who logged the event, from where, and what it is related to.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use etw_event::{ExtendedType, Guid};
+
+use crate::metadata::{item_header, item_words};
+use crate::payload::guid_words;
+
+/// `ENABLE_PROPERTY_SID`.
+pub(crate) const SID: u32 = 0x1;
+/// `ENABLE_PROPERTY_TS_ID`.
+pub(crate) const TERMINAL_SESSION_ID: u32 = 0x2;
+/// `ENABLE_PROPERTY_STACK_TRACE`.
+pub(crate) const STACK_TRACE: u32 = 0x4;
+/// `ENABLE_PROPERTY_PROCESS_START_KEY`.
+pub(crate) const PROCESS_START_KEY: u32 = 0x80;
+/// `ENABLE_PROPERTY_EVENT_KEY`.
+pub(crate) const EVENT_KEY: u32 = 0x100;
+/// `ENABLE_PROPERTY_ENABLE_SILOS` and `ENABLE_PROPERTY_SOURCE_CONTAINER_TRACKING`.
+pub(crate) const CONTAINER: u32 = 0x400 | 0x800;
+
+/// The properties that add items here. `PSM_KEY`, a package's identity, has no counterpart on Linux.
+pub(crate) const KNOWN: u32 =
+    SID | TERMINAL_SESSION_ID | STACK_TRACE | PROCESS_START_KEY | EVENT_KEY | CONTAINER;
+
+/// Most return addresses of a stack; ETW stores as many.
+const MAX_FRAMES: usize = 192;
+
+/// Frames of this crate between the event and the capture of the stack.
+const OWN_FRAMES: usize = 3;
+
+/// Extended items, in the order of a record, each announcing a further one.
+#[derive(Debug)]
+pub(crate) struct Extras {
+    words: [u64; MAX_FRAMES + 32],
+    len: usize,
+    /// Where the last item begins.
+    last: usize,
+}
+
+/// The bit that announces a further item.
+pub(crate) const LINKAGE: u64 = 1 << 32;
+
+impl Extras {
+    /// The items that `properties` ask for, and the related activity.
+    #[inline(never)]
+    pub(crate) fn new(properties: u32, related: Option<&Guid>) -> Extras {
+        let mut extras = Extras { words: [0; MAX_FRAMES + 32], len: 0, last: 0 };
+        if let Some(related) = related {
+            extras.put(ExtendedType::RELATED_ACTIVITY_ID, &guid_words(related), 16);
+        }
+        if properties & SID != 0 {
+            let uid = IDENTITY.uid.load(Relaxed);
+            // S-1-22-1-UID, by which Samba names users of Unix.
+            let words = [0x1600_0000_0000_0201, 1 | uid << 32];
+            extras.put(ExtendedType::SID, &words, 16);
+        }
+        if properties & TERMINAL_SESSION_ID != 0 {
+            extras.put(ExtendedType::TERMINAL_SESSION_ID, &[IDENTITY.session.load(Relaxed)], 4);
+        }
+        if properties & CONTAINER != 0 {
+            let container = [IDENTITY.container[0].load(Relaxed), IDENTITY.container[1].load(Relaxed)];
+            if container != [0; 2] {
+                extras.put(ExtendedType::CONTAINER_ID, &container, 16);
+            }
+        }
+        if properties & PROCESS_START_KEY != 0 {
+            extras.put(ExtendedType::PROCESS_START_KEY, &[IDENTITY.start_key.load(Relaxed)], 8);
+        }
+        if properties & EVENT_KEY != 0 {
+            static KEYS: AtomicU64 = AtomicU64::new(1);
+            extras.put(ExtendedType::EVENT_KEY, &[KEYS.fetch_add(1, Relaxed)], 8);
+        }
+        if properties & STACK_TRACE != 0 {
+            extras.stack();
+        }
+        extras
+    }
+
+    /// The items' words; the last one announces a further item only if one follows.
+    pub(crate) fn words(&mut self, is_followed: bool) -> &[u64] {
+        if !is_followed && let Some(header) = self.words.get_mut(self.last) {
+            *header &= !LINKAGE;
+        }
+        self.words.get(..self.len).unwrap_or_default()
+    }
+
+    fn put(&mut self, ext_type: ExtendedType, data: &[u64], len_bytes: usize) {
+        let end = self.len + item_words(len_bytes);
+        let Some([header, place @ ..]) = self.words.get_mut(self.len..end) else { return };
+        *header = item_header(ext_type, len_bytes) | LINKAGE;
+        for (to, from) in place.iter_mut().zip(data) {
+            *to = *from;
+        }
+        (self.last, self.len) = (self.len, end);
+    }
+
+    /// A stack of this process alone has match id 0: there is no other half of it.
+    fn stack(&mut self) {
+        let start = self.len + 2;
+        let Some(frames) = self.words.get_mut(start..start + MAX_FRAMES) else { return };
+        let count = etw_sys::stack::capture(OWN_FRAMES, frames);
+        if let Some(header) = self.words.get_mut(self.len) {
+            *header = item_header(ExtendedType::STACK_TRACE64, 8 + 8 * count) | LINKAGE;
+        }
+        (self.last, self.len) = (self.len, start + count);
+    }
+}
+
+/// What items tell of the process, kept from when a session first asked for it.
+struct Identity {
+    uid: AtomicU64,
+    session: AtomicU64,
+    start_key: AtomicU64,
+    container: [AtomicU64; 2],
+}
+
+static IDENTITY: Identity = Identity {
+    uid: AtomicU64::new(0),
+    session: AtomicU64::new(0),
+    start_key: AtomicU64::new(0),
+    container: [AtomicU64::new(0), AtomicU64::new(0)],
+};
+
+/// Looks up what the items tell of the process. To be called when a session asks for them, before it is enabled.
+pub(crate) fn learn_identity() {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let status = read("/proc/self/status");
+    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let effective = uid.and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
+    IDENTITY.uid.store(effective.unwrap_or(0), Relaxed);
+    // The login session of the audit system, all ones if there is none.
+    let session = read("/proc/self/sessionid").trim().parse::<u32>().unwrap_or(u32::MAX);
+    IDENTITY.session.store(session.into(), Relaxed);
+    // The 22nd field of `stat` is the start in clock ticks since boot; the second may contain spaces.
+    let stat = read("/proc/self/stat");
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let start = fields.split_whitespace().nth(19).and_then(|start| start.parse::<u64>().ok()).unwrap_or(0);
+    IDENTITY.start_key.store(start << 22 | u64::from(std::process::id()) & 0x3F_FFFF, Relaxed);
+    let [low, high] = guid_words(&container_of(&read("/proc/self/cgroup")));
+    IDENTITY.container[0].store(low, Relaxed);
+    IDENTITY.container[1].store(high, Relaxed);
+}
+
+/// The first 32 digits of the container's id, which container managers put into the name of its control group; zero
+/// outside of containers.
+fn container_of(cgroups: &str) -> Guid {
+    let is_digit = |byte: u8| byte.is_ascii_hexdigit();
+    let ids = cgroups.split(|c: char| !c.is_ascii_alphanumeric());
+    let id = ids.filter(|id| id.len() >= 64 && id.bytes().all(is_digit)).find_map(|id| {
+        let digits = id.get(..32)?;
+        u128::from_str_radix(digits, 16).ok()
+    });
+    Guid::from_u128(id.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etw_event::{EventDescriptor, Origin, Record, Sid, Ticks};
+
+    #[test]
+    fn items_are_read_back() {
+        learn_identity();
+        let related = Guid::from_bytes([9; 16]);
+        let properties = SID | TERMINAL_SESSION_ID | STACK_TRACE | PROCESS_START_KEY | EVENT_KEY;
+        let mut extras = Extras::new(properties, Some(&related));
+        let items: Vec<u8> = extras.words(false).iter().flat_map(|word| word.to_le_bytes()).collect();
+        let size = (0x50 + items.len() + 4) as u16;
+        let mut bytes = vec![0; 0x50];
+        bytes[..8].copy_from_slice(&[size as u8, (size >> 8) as u8, 0x13, 0xC0, 1, 0, 0, 0]);
+        bytes.extend(items);
+        bytes.extend(b"data");
+        let origin = Origin::default();
+        let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
+        assert_eq!(record.payload(), b"data");
+        assert_eq!(record.extended(ExtendedType::RELATED_ACTIVITY_ID).unwrap().data, [9; 16]);
+        let sid = Sid::parse(record.extended(ExtendedType::SID).unwrap().data).unwrap();
+        assert!(sid.to_string().starts_with("S-1-22-1-"), "{sid}");
+        let stack = record.extended(ExtendedType::STACK_TRACE64).unwrap().stack_trace().unwrap();
+        assert!(stack.addresses().len() > 1);
+        assert!(record.extended(ExtendedType::PROCESS_START_KEY).unwrap().data != [0; 8]);
+        let _ = EventDescriptor::default();
+    }
+
+    #[test]
+    fn containers_are_known_by_their_control_group() {
+        let id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+        let check = |text: &str, expected: u128| assert_eq!(container_of(text), Guid::from_u128(expected));
+        check("0::/user.slice/user-1000.slice\n", 0);
+        check(&format!("0::/system.slice/docker-{id}.scope\n"), 0x01234567_89ab_cdef_0123_456789abcdef);
+        check(&format!("1:cpu:/kubepods/pod1/{id}\n"), 0x01234567_89ab_cdef_0123_456789abcdef);
+    }
+}

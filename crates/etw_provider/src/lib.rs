@@ -1,0 +1,32 @@
+//! How a program writes events: providers, TraceLogging, activities, and the connection to the sessions.
+
+pub mod activity;
+mod enables;
+mod extras;
+pub mod fields;
+mod filters;
+mod macros;
+pub mod metadata;
+mod name_guid;
+pub mod payload;
+mod provider;
+mod registry;
+mod sink;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use enables::MAX_SESSIONS;
+pub use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
+pub use name_guid::guid_from_name;
+pub use payload::Payload;
+pub use provider::{EventMetadata, Provider};
+pub use write::{MAX_RECORD_BYTES, Outcome};
+
+#[doc(hidden)]
+pub mod __private {
+    pub use etw_event::ExtendedType;
+
+    /// Level, keyword and the like of an event, by the options of `event!`.
+    pub use crate::macros::Options;
+}

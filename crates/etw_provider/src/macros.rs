@@ -1,0 +1,238 @@
+//! The macros that define providers and write TraceLogging events.
+
+use etw_event::{EventDescriptor, Keyword, Level, Opcode};
+
+/// Defines providers as statics.
+///
+/// ```
+/// use etw_provider::{Guid, provider};
+///
+/// provider! {
+///     /// Its GUID is derived from its name, as EventSource and TraceLogging do it.
+///     pub static APP: "MyCompany.MyApp";
+///     /// A GUID of its own, and a group.
+///     static OTHER: "MyCompany.Other",
+///         guid: Guid::from_u128(0x5b2c2bd2_4f4e_4d3c_9d9c_0a1b2c3d4e5f),
+///         group: Guid::from_u128(0x4f50731a_89cf_4782_b3e0_dce8c90476ba);
+/// }
+/// assert_eq!(APP.guid(), Guid::from_provider_name("MyCompany.MyApp"));
+/// assert_eq!(OTHER.name(), "MyCompany.Other");
+/// ```
+#[macro_export]
+macro_rules! provider {
+    () => {};
+    (
+        $(#[$meta:meta])* $vis:vis static $name:ident : $text:expr, guid: $guid:expr, group: $group:expr
+        $(; $($rest:tt)*)?
+    ) => {
+        $crate::__provider!([$(#[$meta])* $vis] $name, $text, $guid, ::core::option::Option::Some($group));
+        $($crate::provider! { $($rest)* })?
+    };
+    ($(#[$meta:meta])* $vis:vis static $name:ident : $text:expr, guid: $guid:expr $(; $($rest:tt)*)?) => {
+        $crate::__provider!([$(#[$meta])* $vis] $name, $text, $guid, ::core::option::Option::None);
+        $($crate::provider! { $($rest)* })?
+    };
+    ($(#[$meta:meta])* $vis:vis static $name:ident : $text:expr, group: $group:expr $(; $($rest:tt)*)?) => {
+        $crate::__provider!(
+            [$(#[$meta])* $vis] $name, $text, $crate::guid_from_name($text), ::core::option::Option::Some($group)
+        );
+        $($crate::provider! { $($rest)* })?
+    };
+    ($(#[$meta:meta])* $vis:vis static $name:ident : $text:expr $(; $($rest:tt)*)?) => {
+        $crate::__provider!(
+            [$(#[$meta])* $vis] $name, $text, $crate::guid_from_name($text), ::core::option::Option::None
+        );
+        $($crate::provider! { $($rest)* })?
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __provider {
+    ([$(#[$meta:meta])* $vis:vis] $name:ident, $text:expr, $guid:expr, $group:expr) => {
+        $(#[$meta])*
+        $vis static $name: $crate::Provider = {
+            const NAME: &str = $text;
+            const GUID: $crate::Guid = $guid;
+            const GROUP: ::core::option::Option<$crate::Guid> = $group;
+            const LEN: usize = $crate::metadata::traits_len(NAME, GROUP);
+            static TRAITS: [u64; $crate::metadata::item_words(LEN)] = $crate::metadata::item(
+                $crate::__private::ExtendedType::PROVIDER_TRAITS,
+                &$crate::metadata::traits::<LEN>(NAME, GROUP),
+            );
+            $crate::Provider::from_parts(NAME, GUID, GROUP, &TRAITS)
+        };
+    };
+}
+
+/// Writes a TraceLogging event, which carries its own description: any consumer decodes it, with no manifest.
+///
+/// `event!(PROVIDER, "EventName", options…, fields…)` gives an [`Outcome`](crate::Outcome). The description is made
+/// while the program is compiled. The values are computed only if a session wants the event.
+///
+/// ```
+/// use std::net::Ipv4Addr;
+/// use etw_provider::{Keyword, Level, event, provider};
+///
+/// provider!(static APP: "MyCompany.MyApp");
+///
+/// let (path, size) = ("/tmp/x", 512u32);
+/// event!(APP, "FileRead", level: Level::VERBOSE, keyword: Keyword(0x10), str8("path", path), u32("size", size));
+/// event!(APP, "Plain");
+/// event!(
+///     APP,
+///     "Request",
+///     str8("url", "http://example.com", tag: 1),
+///     u16("status", 404),
+///     u32("flags", 0x1F, format: Hex),
+///     f64_slice("times", &[0.5, 1.5]),
+///     u8_array("digest", 4, [1, 2, 3, 4]),
+///     structure("client", { ipv4("address", Ipv4Addr::LOCALHOST), port("port", 80) }),
+/// );
+/// ```
+///
+/// Options come before the fields:
+///
+/// | option | what | unless given |
+/// |---|---|---|
+/// | `level:` | [`Level`](crate::Level), a constant | `Level::VERBOSE` |
+/// | `keyword:` | [`Keyword`](crate::Keyword), a constant | 0 |
+/// | `opcode:` | [`Opcode`](crate::Opcode), a constant | `Opcode::INFO` |
+/// | `task:` | `u16`, a constant | 0 |
+/// | `id:`, `version:` | `u16` and `u8`, constants | 0 |
+/// | `channel:` | `u8`, a constant | 11 |
+/// | `tags:` | 28 bits, a constant | 0 |
+/// | `activity:` | `&Guid` | the thread's |
+/// | `related:` | `&Guid` | none |
+///
+/// A field is `type("name", value)`, with `format:` (one of [`metadata::Format`](crate::metadata::Format)) and `tag:`
+/// (28 bits) behind the value if need be. The types are the modules of [`fields`](crate::fields): `u32`, `str8`, `guid`
+/// and so on, with `_slice` for as many values as a slice has, and with `_array("name", COUNT, value)` for a number of
+/// them that is always the same. `structure("name", { fields… })` has fields in it.
+#[macro_export]
+macro_rules! event {
+    ($provider:expr, $name:expr $(, $($rest:tt)*)?) => {
+        $crate::__event!(($provider) ($name) {} (::core::option::Option::None) (::core::option::Option::None) $($($rest)*)?)
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __event {
+    ($p:tt $n:tt {$($o:tt)*} $a:tt $r:tt activity: $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__event!($p $n {$($o)*} (::core::option::Option::Some($value)) $r $($($rest)*)?)
+    };
+    ($p:tt $n:tt {$($o:tt)*} $a:tt $r:tt related: $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__event!($p $n {$($o)*} $a (::core::option::Option::Some($value)) $($($rest)*)?)
+    };
+    ($p:tt $n:tt {$($o:tt)*} $a:tt $r:tt $option:ident: $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__event!($p $n {$($o)* .$option($value)} $a $r $($($rest)*)?)
+    };
+    (
+        ($provider:expr) ($name:expr) {$($option:tt)*} ($activity:expr) ($related:expr)
+        $($kind:ident($($field:tt)*)),* $(,)?
+    ) => {{
+        const OPTIONS: $crate::__private::Options = $crate::__private::Options::DEFAULT $($option)*;
+        let provider: &$crate::Provider = &$provider;
+        match provider.wanted(OPTIONS.descriptor.level, OPTIONS.descriptor.keyword) {
+            0 => $crate::Outcome::NotEnabled,
+            wanted => {
+                const NAME: &str = $name;
+                const FIELDS: &[$crate::metadata::Field<'static>] = &[$($crate::__field!($kind $($field)*)),*];
+                const LEN: usize = $crate::metadata::metadata_len(NAME, OPTIONS.tags, FIELDS);
+                static SCHEMA: [u64; $crate::metadata::item_words(LEN)] = $crate::metadata::item(
+                    $crate::__private::ExtendedType::EVENT_SCHEMA_TL,
+                    &$crate::metadata::metadata::<LEN>(NAME, OPTIONS.tags, FIELDS),
+                );
+                static EVENT: $crate::EventMetadata<'static> =
+                    $crate::EventMetadata::from_parts(OPTIONS.descriptor, NAME, &SCHEMA);
+                let payload = $crate::payload::Chain::EMPTY $(.and($crate::__value!($kind $($field)*)))*;
+                provider.write_event(wanted, &EVENT, $activity, $related, &payload)
+            }
+        }
+    }};
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __field {
+    (structure $name:expr, { $($kind:ident($($field:tt)*)),* $(,)? } $(, tag: $tag:expr)? $(,)?) => {
+        $crate::metadata::Field::structure($name, &[$($crate::__field!($kind $($field)*)),*]) $(.tags($tag))?
+    };
+    ($kind:ident $name:expr, $value:expr $(, format: $format:ident)? $(, tag: $tag:expr)? $(,)?) => {
+        $crate::fields::$kind::FIELD.named($name) $(.format($crate::metadata::Format::$format))? $(.tags($tag))?
+    };
+    ($kind:ident $name:expr, $count:expr, $value:expr $(, format: $format:ident)? $(, tag: $tag:expr)? $(,)?) => {
+        $crate::fields::$kind::FIELD
+            .named($name)
+            .arity($crate::metadata::Arity::Fixed($count))
+            $(.format($crate::metadata::Format::$format))?
+            $(.tags($tag))?
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __value {
+    (structure $name:expr, { $($kind:ident($($field:tt)*)),* $(,)? } $(, tag: $tag:expr)? $(,)?) => {
+        $crate::payload::Chain::EMPTY $(.and($crate::__value!($kind $($field)*)))*
+    };
+    ($kind:ident $name:expr, $value:expr $(, format: $format:ident)? $(, tag: $tag:expr)? $(,)?) => {
+        $crate::fields::$kind::value($value)
+    };
+    ($kind:ident $name:expr, $count:expr, $value:expr $(, format: $format:ident)? $(, tag: $tag:expr)? $(,)?) => {
+        $crate::fields::$kind::value::<{ $count as usize }>(&$value)
+    };
+}
+
+/// What the options of [`event!`](crate::event!) set.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The event's descriptor.
+    pub descriptor: EventDescriptor,
+    /// The event's tags.
+    pub tags: u32,
+}
+
+macro_rules! options {
+    ($($(#[$doc:meta])* $name:ident: $type:ty;)*) => {
+        impl Options {
+            $($(#[$doc])*
+            pub const fn $name(mut self, $name: $type) -> Options {
+                self.descriptor.$name = $name;
+                self
+            })*
+        }
+    };
+}
+
+options! {
+    /// `level:`
+    level: Level;
+    /// `keyword:`
+    keyword: Keyword;
+    /// `opcode:`
+    opcode: Opcode;
+    /// `task:`
+    task: u16;
+    /// `id:`
+    id: u16;
+    /// `version:`
+    version: u8;
+    /// `channel:`
+    channel: u8;
+}
+
+impl Options {
+    /// What holds unless it is given: channel 11 marks TraceLogging.
+    pub const DEFAULT: Options = Options {
+        descriptor: EventDescriptor { channel: 11, level: Level::VERBOSE, ..EventDescriptor::ZERO },
+        tags: 0,
+    };
+
+    /// `tags:`
+    pub const fn tags(mut self, tags: u32) -> Options {
+        self.tags = tags;
+        self
+    }
+}

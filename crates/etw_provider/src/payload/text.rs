@@ -1,0 +1,128 @@
+//! Text and binary data in the forms that schemas have for them.
+
+use super::{Payload, PayloadWriter};
+
+/// The most bytes that a `u16` in front of them can count.
+const MAX_COUNT: usize = u16::MAX as usize;
+
+/// UTF-8 and a zero byte (`win:AnsiString` with out-type UTF-8). A text with a zero in it ends there.
+#[derive(Debug, Clone, Copy)]
+pub struct Nul8<T>(pub T);
+
+/// UTF-16 and a zero (`win:UnicodeString`). A text with a zero in it ends there.
+#[derive(Debug, Clone, Copy)]
+pub struct Nul16<T>(pub T);
+
+/// UTF-8 behind a `u16` with the number of its bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted8<T>(pub T);
+
+/// UTF-16 behind a `u16` with the number of its bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted16<T>(pub T);
+
+/// Bytes behind a `u16` with their number.
+#[derive(Debug, Clone, Copy)]
+pub struct CountedBytes<'a>(pub &'a [u8]);
+
+/// UTF-16 code units that need not be valid, as text.
+#[derive(Debug, Clone, Copy)]
+pub struct Units16<'a>(pub &'a [u16]);
+
+/// Text that can be put as UTF-8 or UTF-16.
+trait Text {
+    /// Bytes as UTF-16.
+    fn len16(&self) -> usize;
+    fn put16(&self, out: &mut PayloadWriter<'_>);
+}
+
+impl Text for str {
+    #[inline]
+    fn len16(&self) -> usize {
+        2 * if self.is_ascii() { self.len() } else { self.encode_utf16().count() }
+    }
+
+    #[inline]
+    fn put16(&self, out: &mut PayloadWriter<'_>) {
+        out.put_utf16(self);
+    }
+}
+
+impl Text for [u16] {
+    #[inline]
+    fn len16(&self) -> usize {
+        2 * self.len()
+    }
+
+    #[inline]
+    fn put16(&self, out: &mut PayloadWriter<'_>) {
+        self.iter().for_each(|unit| out.put(u64::from(*unit), 2));
+    }
+}
+
+/// The part of a text in front of a zero.
+#[inline]
+fn until_nul(text: &str) -> &str {
+    text.find('\0').and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+#[inline]
+fn units_until_nul(units: &[u16]) -> &[u16] {
+    let end = units.iter().position(|unit| *unit == 0).unwrap_or(units.len());
+    units.get(..end).unwrap_or(units)
+}
+
+macro_rules! forms {
+    ($($form:ident($type:ty) |$text:ident| $body:expr, $len:expr, $put:expr, count: $counted:literal, nul: $nul:literal;)*) => {
+        $(impl Payload for $form<$type> {
+            #[inline]
+            fn len_bytes(&self) -> usize {
+                let $text = self.0;
+                let $text = $body;
+                let len: usize = $len;
+                if $counted { 2 + len.min(MAX_COUNT) } else { len + $nul }
+            }
+
+            #[inline]
+            fn put(&self, out: &mut PayloadWriter<'_>) {
+                let $text = self.0;
+                let $text = $body;
+                if $counted {
+                    let len: usize = $len;
+                    // A longer text does not fit into an event, which is refused before anything is put.
+                    out.put(len.min(MAX_COUNT) as u64, 2);
+                }
+                $put($text, out);
+                if $nul > 0 {
+                    out.put(0, $nul);
+                }
+            }
+        })*
+    };
+}
+
+fn put8(text: &str, out: &mut PayloadWriter<'_>) {
+    out.put_bytes(text.as_bytes());
+}
+
+forms! {
+    Nul8(&str) |text| until_nul(text), text.len(), put8, count: false, nul: 1;
+    Nul16(&str) |text| until_nul(text), text.len16(), Text::put16, count: false, nul: 2;
+    Nul16(Units16<'_>) |text| units_until_nul(text.0), text.len16(), Text::put16, count: false, nul: 2;
+    Counted8(&str) |text| text, text.len(), put8, count: true, nul: 0;
+    Counted16(&str) |text| text, text.len16(), Text::put16, count: true, nul: 0;
+    Counted16(Units16<'_>) |text| text.0, text.len16(), Text::put16, count: true, nul: 0;
+}
+
+impl Payload for CountedBytes<'_> {
+    #[inline]
+    fn len_bytes(&self) -> usize {
+        2 + self.0.len()
+    }
+
+    #[inline]
+    fn put(&self, out: &mut PayloadWriter<'_>) {
+        out.put(self.0.len().min(MAX_COUNT) as u64, 2);
+        out.put_bytes(self.0);
+    }
+}

@@ -1,0 +1,155 @@
+//! Bytes into the words of a record.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Puts values one behind the other, without gaps, into the words of a record that is being written.
+///
+/// What does not fit is dropped. The memory is shared with the logger, so it is stored to by whole words, each once.
+#[derive(Debug)]
+pub struct PayloadWriter<'r> {
+    words: &'r [AtomicU64],
+    next: usize,
+    /// Bytes that do not fill a word yet.
+    pending: u64,
+    /// How many bits of `pending` are taken; less than 64.
+    bits: u32,
+}
+
+impl<'r> PayloadWriter<'r> {
+    /// A writer to these words.
+    #[inline(always)]
+    pub fn new(words: &'r [AtomicU64]) -> PayloadWriter<'r> {
+        PayloadWriter { words, next: 0, pending: 0, bits: 0 }
+    }
+
+    /// Puts the `len_bytes` (1 to 8) low bytes of `value`, whose other bytes must be zero.
+    #[inline(always)]
+    pub fn put(&mut self, value: u64, len_bytes: u32) {
+        let filled = self.bits + 8 * len_bytes;
+        self.pending |= value << self.bits;
+        if filled < 64 {
+            self.bits = filled;
+            return;
+        }
+        self.store(self.pending);
+        // By two steps, since a shift by 64 is none.
+        self.pending = (value >> 1) >> (63 - self.bits);
+        self.bits = filled - 64;
+    }
+
+    /// Puts bytes as they are.
+    #[inline]
+    pub fn put_bytes(&mut self, bytes: &[u8]) {
+        let (chunks, rest) = bytes.as_chunks::<8>();
+        let end = self.next.saturating_add(chunks.len());
+        if let Some(words) = self.words.get(self.next..end) {
+            self.next = end;
+            if self.bits == 0 {
+                for (word, chunk) in words.iter().zip(chunks) {
+                    word.store(u64::from_le_bytes(*chunk), Relaxed);
+                }
+            } else {
+                for (word, chunk) in words.iter().zip(chunks) {
+                    let value = u64::from_le_bytes(*chunk);
+                    word.store(self.pending | value << self.bits, Relaxed);
+                    self.pending = value >> (64 - self.bits);
+                }
+            }
+        }
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            for (to, from) in last.iter_mut().zip(rest) {
+                *to = *from;
+            }
+            self.put(u64::from_le_bytes(last), rest.len() as u32);
+        }
+    }
+
+    /// Puts a text as UTF-16.
+    #[inline]
+    pub fn put_utf16(&mut self, text: &str) {
+        let (chunks, rest) = text.as_bytes().as_chunks::<4>();
+        if !text.is_ascii() {
+            for unit in text.encode_utf16() {
+                self.put(unit.into(), 2);
+            }
+            return;
+        }
+        for [a, b, c, d] in chunks.iter().map(|chunk| chunk.map(u64::from)) {
+            self.put(a | b << 16 | c << 32 | d << 48, 8);
+        }
+        for byte in rest {
+            self.put(u64::from(*byte), 2);
+        }
+    }
+
+    /// Stores what does not fill a word.
+    #[inline(always)]
+    pub fn finish(mut self) {
+        if self.bits != 0 {
+            self.store(self.pending);
+        }
+    }
+
+    #[inline(always)]
+    fn store(&mut self, word: u64) {
+        if let Some(place) = self.words.get(self.next) {
+            place.store(word, Relaxed);
+        }
+        self.next += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(put: impl Fn(&mut PayloadWriter<'_>)) -> Vec<u8> {
+        let words: Vec<AtomicU64> = (0..16).map(|_| AtomicU64::new(0)).collect();
+        let mut writer = PayloadWriter::new(&words);
+        put(&mut writer);
+        let len = writer.next * 8 + writer.bits as usize / 8;
+        writer.finish();
+        let all: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
+        assert!(all[len..].iter().all(|byte| *byte == 0), "nothing behind the end");
+        all[..len].to_vec()
+    }
+
+    #[test]
+    fn bytes_come_in_order_at_every_shift() {
+        let text: Vec<u8> = (1..=60).collect();
+        for shift in 0..9 {
+            for len in 0..40 {
+                let put = |writer: &mut PayloadWriter<'_>| {
+                    (0..shift).for_each(|_| writer.put(0xFF, 1));
+                    writer.put_bytes(&text[..len]);
+                    writer.put(u64::MAX, 8);
+                    writer.put(0x8877_6655_4433_2211, 8);
+                };
+                let expected =
+                    [&vec![0xFF; shift], &text[..len], &[0xFF; 8], &0x8877_6655_4433_2211u64.to_le_bytes()];
+                assert_eq!(bytes(put), expected.concat(), "{shift} {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_becomes_utf16() {
+        for text in ["", "a", "abc", "abcd", "abcdefghi", "aé", "𝄞 and €"] {
+            let expected: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            assert_eq!(bytes(|writer| writer.put_utf16(text)), expected);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_dropped() {
+        let words: Vec<AtomicU64> = (0..2).map(|_| AtomicU64::new(0)).collect();
+        let mut writer = PayloadWriter::new(&words);
+        writer.put_bytes(&[1; 100]);
+        writer.put_bytes(&[2; 3]);
+        (0..5).for_each(|_| writer.put(3, 8));
+        writer.finish();
+        assert_eq!(words[0].load(Relaxed), 0x0302_0202_0101_0101);
+        assert_eq!(words[1].load(Relaxed), 0x0300_0000_0000_0000);
+    }
+}

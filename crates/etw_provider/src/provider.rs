@@ -1,0 +1,288 @@
+//! Providers: sources of events, each with a name and a GUID.
+
+use std::sync::atomic::{AtomicBool, AtomicU32};
+
+use etw_event::{EventDescriptor, ExtendedType, Guid, Keyword, Level, Opcode};
+use etw_sys::AtomicRef;
+
+use crate::enables::Enables;
+use crate::metadata;
+use crate::payload::{Nul16, Payload, guid_words};
+use crate::write::{
+    CLASSIC_HEADER, EVENT_HEADER, Outcome, STRING_ONLY, Subject, Template, descriptor_words,
+};
+
+/// A source of events. Made by [`provider!`](crate::provider!) as a static, or by [`Provider::create`] at run time.
+///
+/// A provider writes once it is registered and some session has enabled it. Until then every attempt to write costs
+/// one load and one branch.
+#[derive(Debug)]
+pub struct Provider {
+    name: &'static str,
+    guid: Guid,
+    group: Option<Guid>,
+    /// The extended item with name and group.
+    traits: &'static [u64],
+    pub(crate) enables: Enables,
+    pub(crate) place: Place,
+}
+
+/// What the process's list of providers keeps in each of them.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The provider that was listed before this one.
+    pub(crate) next: AtomicRef<Provider>,
+    pub(crate) is_listed: AtomicBool,
+    /// How often it is registered.
+    pub(crate) registrations: AtomicU32,
+}
+
+impl Provider {
+    /// A provider from its parts; [`provider!`](crate::provider!) makes them fit.
+    #[doc(hidden)]
+    pub const fn from_parts(
+        name: &'static str,
+        guid: Guid,
+        group: Option<Guid>,
+        traits: &'static [u64],
+    ) -> Provider {
+        Provider {
+            name,
+            guid,
+            group,
+            traits,
+            enables: Enables::new(),
+            place: Place {
+                next: AtomicRef::none(),
+                is_listed: AtomicBool::new(false),
+                registrations: AtomicU32::new(0),
+            },
+        }
+    }
+
+    /// A provider that is known only at run time. Its GUID is that of its name unless `guid` tells another one.
+    ///
+    /// A provider of the same name, GUID and group is made once: asking again gives the same one. Each takes about a
+    /// kilobyte for as long as the program runs. Names are cut behind 1000 bytes, and in front of a zero.
+    pub fn create(name: &str, guid: Option<Guid>, group: Option<Guid>) -> &'static Provider {
+        crate::registry::intern(name, guid.unwrap_or_else(|| Guid::from_provider_name(name)), group)
+    }
+
+    /// Leaks a new provider.
+    pub(crate) fn leak(name: &str, guid: Guid, group: Option<Guid>) -> &'static Provider {
+        let name: &'static str = Box::leak(Box::from(name));
+        let mut bytes = vec![0; metadata::traits_len(name, group)];
+        metadata::put_traits(&mut bytes, name, group);
+        let traits = metadata::item_of(ExtendedType::PROVIDER_TRAITS, &bytes);
+        Box::leak(Box::new(Provider::from_parts(name, guid, group, Box::leak(traits.into_boxed_slice()))))
+    }
+
+    /// The name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The GUID, by which sessions enable it.
+    pub const fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    /// The provider group that it belongs to; enabling the group enables all its members.
+    pub const fn group(&self) -> Option<Guid> {
+        self.group
+    }
+
+    /// The traits that every TraceLogging event carries: size, name and group.
+    pub(crate) fn traits(&self) -> Vec<u8> {
+        let mut bytes = vec![0; metadata::traits_len(self.name, self.group)];
+        metadata::put_traits(&mut bytes, self.name, self.group);
+        bytes
+    }
+
+    /// Whether any session has the provider enabled.
+    #[inline(always)]
+    pub fn is_enabled(&self) -> bool {
+        self.enables.is_open(Level::LOG_ALWAYS)
+    }
+
+    /// Whether a session wants events of this level and these keywords (`EventProviderEnabled`).
+    #[inline(always)]
+    pub fn provider_enabled(&self, level: Level, keyword: Keyword) -> bool {
+        self.wanted(level, keyword) != 0
+    }
+
+    /// Whether a session wants this event (`EventEnabled`). Filters beside level and keywords are not asked.
+    #[inline(always)]
+    pub fn event_enabled(&self, descriptor: &EventDescriptor) -> bool {
+        self.wanted(descriptor.level, descriptor.keyword) != 0
+    }
+
+    /// Writes an event of the thread's activity (`EventWrite`).
+    ///
+    /// ```
+    /// use etw_provider::{EventDescriptor, Level, Outcome, provider};
+    /// provider!(static APP: "MyCompany.MyApp");
+    /// const STARTED: EventDescriptor =
+    ///     EventDescriptor { level: Level::INFORMATION, id: 1, ..EventDescriptor::ZERO };
+    /// let outcome = APP.write(&STARTED, &(std::process::id(), "with no session"));
+    /// assert_eq!(outcome, Outcome::NotEnabled);
+    /// ```
+    #[inline(always)]
+    pub fn write<P: Payload>(&self, descriptor: &EventDescriptor, payload: &P) -> Outcome {
+        let wanted = self.wanted(descriptor.level, descriptor.keyword);
+        if wanted == 0 {
+            return Outcome::NotEnabled;
+        }
+        self.write_wanted(wanted, descriptor, 0, None, None, payload)
+    }
+
+    /// Writes an event of a given activity, or of the thread's, that `related` has caused (`EventWriteTransfer`).
+    #[inline]
+    pub fn write_transfer<P: Payload>(
+        &self,
+        descriptor: &EventDescriptor,
+        activity: Option<&Guid>,
+        related: Option<&Guid>,
+        payload: &P,
+    ) -> Outcome {
+        let wanted = self.wanted(descriptor.level, descriptor.keyword);
+        if wanted == 0 {
+            return Outcome::NotEnabled;
+        }
+        self.write_wanted(wanted, descriptor, 0, activity, related, payload)
+    }
+
+    /// Writes a text as an event (`EventWriteString`).
+    #[inline]
+    pub fn write_string(&self, level: Level, keyword: Keyword, text: &str) -> Outcome {
+        let wanted = self.wanted(level, keyword);
+        if wanted == 0 {
+            return Outcome::NotEnabled;
+        }
+        let descriptor = EventDescriptor { level, keyword, ..EventDescriptor::ZERO };
+        self.write_wanted(wanted, &descriptor, STRING_ONLY, None, None, &Nul16(text))
+    }
+
+    /// Writes a classic event of a class (`TraceEvent`): the class's GUID, version and type say what it is.
+    ///
+    /// Classic events have no keywords, activities or extended items; what their payload means is told by MOF.
+    #[inline]
+    pub fn trace_event<P: Payload>(
+        &self,
+        class: &Guid,
+        event_type: Opcode,
+        version: u8,
+        level: Level,
+        payload: &P,
+    ) -> Outcome {
+        let wanted = self.wanted(level, Keyword(0));
+        if wanted == 0 {
+            return Outcome::NotEnabled;
+        }
+        let descriptor = EventDescriptor { level, opcode: event_type, version, ..EventDescriptor::ZERO };
+        self.write_classic(wanted, class, &descriptor, payload)
+    }
+
+    /// The sessions that want such an event, as bits.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn wanted(&self, level: Level, keyword: Keyword) -> u32 {
+        if !self.enables.is_open(level) {
+            return 0;
+        }
+        match self.enables.wanted(level, keyword) {
+            0 => self.noticed(level, keyword),
+            wanted => wanted,
+        }
+    }
+
+    /// Writes an event whose metadata the record carries, to the sessions that want it.
+    #[doc(hidden)]
+    #[inline(never)]
+    pub fn write_event<P: Payload>(
+        &self,
+        wanted: u32,
+        event: &EventMetadata<'_>,
+        activity: Option<&Guid>,
+        related: Option<&Guid>,
+        payload: &P,
+    ) -> Outcome {
+        let template = Template {
+            first: EVENT_HEADER,
+            guid: guid_words(&self.guid),
+            descriptor: Some(descriptor_words(&event.descriptor)),
+            items: [self.traits, event.schema],
+        };
+        let subject = Subject { descriptor: &event.descriptor, name: Some(event.name) };
+        self.enables.write(wanted, &template, activity, related, &subject, payload)
+    }
+
+    #[inline(never)]
+    fn write_wanted<P: Payload>(
+        &self,
+        wanted: u32,
+        descriptor: &EventDescriptor,
+        flags: u64,
+        activity: Option<&Guid>,
+        related: Option<&Guid>,
+        payload: &P,
+    ) -> Outcome {
+        let template = Template {
+            first: EVENT_HEADER | flags,
+            guid: guid_words(&self.guid),
+            descriptor: Some(descriptor_words(descriptor)),
+            // As on Windows, traits go with every event of a provider that has set them.
+            items: [if self.group.is_some() { self.traits } else { &[] }, &[]],
+        };
+        let subject = Subject { descriptor, name: None };
+        self.enables.write(wanted, &template, activity, related, &subject, payload)
+    }
+
+    #[inline(never)]
+    fn write_classic<P: Payload>(
+        &self,
+        wanted: u32,
+        class: &Guid,
+        descriptor: &EventDescriptor,
+        payload: &P,
+    ) -> Outcome {
+        let first = CLASSIC_HEADER
+            | u64::from(descriptor.opcode.0) << 32
+            | u64::from(descriptor.level.0) << 40
+            | u64::from(descriptor.version) << 48;
+        let template = Template { first, guid: guid_words(class), descriptor: None, items: [&[], &[]] };
+        let subject = Subject { descriptor, name: None };
+        self.enables.write(wanted, &template, None, None, &subject, payload)
+    }
+
+    /// What lets an event through the gate that no session wants: keywords; or this is the child of a fork.
+    #[cold]
+    fn noticed(&self, level: Level, keyword: Keyword) -> u32 {
+        if !self.enables.is_forked() {
+            return 0;
+        }
+        crate::registry::start_in_child();
+        if self.enables.is_open(level) { self.enables.wanted(level, keyword) } else { 0 }
+    }
+}
+
+/// A TraceLogging event as [`event!`](crate::event!) makes it: what stands in its header, and the extended item that
+/// tells its name and fields.
+#[derive(Debug)]
+pub struct EventMetadata<'a> {
+    descriptor: EventDescriptor,
+    name: &'a str,
+    schema: &'a [u64],
+}
+
+impl<'a> EventMetadata<'a> {
+    /// An event from its parts.
+    #[doc(hidden)]
+    pub const fn from_parts(
+        descriptor: EventDescriptor,
+        name: &'a str,
+        schema: &'a [u64],
+    ) -> EventMetadata<'a> {
+        EventMetadata { descriptor, name, schema }
+    }
+}
