@@ -101,7 +101,8 @@ pub(crate) fn current_words() -> [u64; 2] {
 }
 
 fn guid(words: [u64; 2]) -> Guid {
-    let ([a, b, c, d, e, f, g, h], [i, j, k, l, m, n, o, p]) = (words[0].to_le_bytes(), words[1].to_le_bytes());
+    let ([a, b, c, d, e, f, g, h], [i, j, k, l, m, n, o, p]) =
+        (words[0].to_le_bytes(), words[1].to_le_bytes());
     Guid::from_bytes([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])
 }
 

@@ -9,7 +9,7 @@ pub(crate) struct Filters {}
 
 impl Filters {
     /// The properties that ask for extended items of this event; `None` if the session does not want it.
-    pub(crate) fn look<P: Payload>(
+    pub(crate) fn look<P: Payload + ?Sized>(
         &self,
         _subject: &Subject<'_>,
         _schema: &[u64],

@@ -1,5 +1,7 @@
 //! How a program writes events: providers, TraceLogging, activities, and the connection to the sessions.
 
+#![cfg(target_os = "linux")]
+
 pub mod activity;
 mod enables;
 mod extras;

@@ -146,8 +146,14 @@ macro_rules! __event {
                 );
                 static EVENT: $crate::EventMetadata<'static> =
                     $crate::EventMetadata::from_parts(OPTIONS.descriptor, NAME, &SCHEMA);
-                let payload = $crate::payload::Chain::EMPTY $(.and($crate::__value!($kind $($field)*)))*;
-                provider.write_event(wanted, &EVENT, $activity, $related, &payload)
+                // In one expression, so that what values borrow lives long enough.
+                provider.write_event(
+                    wanted,
+                    &EVENT,
+                    $activity,
+                    $related,
+                    &$crate::payload::Chain::EMPTY $(.and($crate::__value!($kind $($field)*)))*,
+                )
             }
         }
     }};

@@ -349,7 +349,8 @@ mod tests {
         ];
         const LEN: usize = metadata_len("Ev", 0x0ABC_DEF1 & 0x0FFF_FFFF, FIELDS);
         const BYTES: [u8; LEN] = metadata("Ev", 0x0ABC_DEF1, FIELDS);
-        let expected = b"\x21\0\xD5\xF3\xBD\x71Ev\0a\0\x08b\0\x84\x82\x80\x80\x80\x01s\0\xD8\x01c\0\x23\x03\0";
+        let expected =
+            b"\x21\0\xD5\xF3\xBD\x71Ev\0a\0\x08b\0\x84\x82\x80\x80\x80\x01s\0\xD8\x01c\0\x23\x03\0";
         assert_eq!(BYTES[2..], expected[2..]);
         assert_eq!(usize::from(BYTES[0]), LEN);
         const ITEM: [u64; item_words(LEN)] = item(ExtendedType::EVENT_SCHEMA_TL, &BYTES);
@@ -357,6 +358,9 @@ mod tests {
         assert_eq!(ITEM[1].to_le_bytes(), BYTES[..8]);
         const TRAITS: [u8; traits_len("P", Some(Guid::from_bytes([7; 16])))] =
             traits("P", Some(Guid::from_bytes([7; 16])));
-        assert_eq!(TRAITS, *b"\x17\0P\0\x13\0\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07");
+        assert_eq!(
+            TRAITS,
+            *b"\x17\0P\0\x13\0\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07"
+        );
     }
 }

@@ -8,9 +8,7 @@ use etw_sys::AtomicRef;
 use crate::enables::Enables;
 use crate::metadata;
 use crate::payload::{Nul16, Payload, guid_words};
-use crate::write::{
-    CLASSIC_HEADER, EVENT_HEADER, Outcome, STRING_ONLY, Subject, Template, descriptor_words,
-};
+use crate::write::{CLASSIC_HEADER, EVENT_HEADER, Outcome, STRING_ONLY, Subject, Template, descriptor_words};
 
 /// A source of events. Made by [`provider!`](crate::provider!) as a static, or by [`Provider::create`] at run time.
 ///
@@ -128,7 +126,7 @@ impl Provider {
     /// assert_eq!(outcome, Outcome::NotEnabled);
     /// ```
     #[inline(always)]
-    pub fn write<P: Payload>(&self, descriptor: &EventDescriptor, payload: &P) -> Outcome {
+    pub fn write<P: Payload + ?Sized>(&self, descriptor: &EventDescriptor, payload: &P) -> Outcome {
         let wanted = self.wanted(descriptor.level, descriptor.keyword);
         if wanted == 0 {
             return Outcome::NotEnabled;
@@ -138,7 +136,7 @@ impl Provider {
 
     /// Writes an event of a given activity, or of the thread's, that `related` has caused (`EventWriteTransfer`).
     #[inline]
-    pub fn write_transfer<P: Payload>(
+    pub fn write_transfer<P: Payload + ?Sized>(
         &self,
         descriptor: &EventDescriptor,
         activity: Option<&Guid>,
@@ -167,7 +165,7 @@ impl Provider {
     ///
     /// Classic events have no keywords, activities or extended items; what their payload means is told by MOF.
     #[inline]
-    pub fn trace_event<P: Payload>(
+    pub fn trace_event<P: Payload + ?Sized>(
         &self,
         class: &Guid,
         event_type: Opcode,
@@ -199,7 +197,7 @@ impl Provider {
     /// Writes an event whose metadata the record carries, to the sessions that want it.
     #[doc(hidden)]
     #[inline(never)]
-    pub fn write_event<P: Payload>(
+    pub fn write_event<P: Payload + ?Sized>(
         &self,
         wanted: u32,
         event: &EventMetadata<'_>,
@@ -218,7 +216,7 @@ impl Provider {
     }
 
     #[inline(never)]
-    fn write_wanted<P: Payload>(
+    fn write_wanted<P: Payload + ?Sized>(
         &self,
         wanted: u32,
         descriptor: &EventDescriptor,
@@ -239,7 +237,7 @@ impl Provider {
     }
 
     #[inline(never)]
-    fn write_classic<P: Payload>(
+    fn write_classic<P: Payload + ?Sized>(
         &self,
         wanted: u32,
         class: &Guid,

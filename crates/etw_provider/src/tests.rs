@@ -1,26 +1,355 @@
 //! Events written to a region in memory, read back and decoded.
 
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
 use etw_buffer::{Geometry, Region, RegionReader};
-use etw_sys::{Doorbell, SharedWords};
+use etw_event::{ExtendedType, Origin, Record, Ticks};
+use etw_schema::tracelogging::{ProviderTraits, parse_event};
+use etw_schema::{CompiledSchema, Decoding, Located, ProviderInfo};
+use etw_sys::{Doorbell, SharedWords, clock};
 
 use crate::enables::{Enable, SessionKey};
 use crate::sink::Sink;
 use crate::*;
 
 /// A session of one process: the region's other side.
-struct Session {
-    sink: &'static Sink,
+pub(crate) struct Session {
+    pub(crate) sink: &'static Sink,
     reader: RegionReader<SharedWords>,
+    geometry: Geometry,
 }
 
 impl Session {
-    fn new() -> Session {
+    pub(crate) fn new() -> Session {
         static DOORBELL: Doorbell = Doorbell::new();
         let geometry = Geometry { processors: 64, buffers: 8, buffer_bytes: 65536 };
         let (words, file) = SharedWords::create("test", geometry.len_words()).unwrap();
-        let mut reader = RegionReader::format(words, geometry, 1, 1, std::process::id(), 0, u64::MAX / 2).unwrap();
+        let clock = clock::ClockSource::Monotonic;
+        let mut reader =
+            RegionReader::format(words, geometry, clock as u8, 1, 77, clock.now(), u64::MAX / 2).unwrap();
         reader.grant(8);
         let region = Region::attach(SharedWords::map(&file).unwrap()).unwrap();
-        Session { sink: Sink::open(region, &DOORBELL).unwrap(), reader }
+        Session { sink: Sink::open(region, &DOORBELL).unwrap(), reader, geometry }
     }
+
+    /// Enables a provider in a slot for everything.
+    pub(crate) fn enable(&self, provider: &Provider, slot: u8) {
+        self.enable_as(provider, slot, Level(0), Keyword(0), 0);
+    }
+
+    pub(crate) fn enable_as(
+        &self,
+        provider: &Provider,
+        slot: u8,
+        level: Level,
+        any: Keyword,
+        properties: u32,
+    ) {
+        let enable = Enable { epoch: 1, level, any, all: Keyword(0), properties, filters: None };
+        assert!(provider.enables.enable(SessionKey { host: 0, slot }, self.sink, &enable));
+    }
+
+    /// The records that were written, each without the padding behind it.
+    pub(crate) fn records(&mut self) -> Vec<Vec<u8>> {
+        let mut records = Vec::new();
+        for processor in 0..usize::from(self.geometry.processors) {
+            let mut out = Vec::new();
+            self.reader.read(processor, u64::MAX / 2, u64::MAX, usize::MAX, &mut out);
+            let bytes: Vec<u8> = out.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+            let mut rest = bytes.as_slice();
+            while rest.len() >= 8 {
+                let size = usize::from(u16::from_le_bytes([rest[0], rest[1]]));
+                records.push(rest[..size].to_vec());
+                rest = &rest[size.next_multiple_of(8)..];
+            }
+        }
+        records
+    }
+
+    pub(crate) fn lost(&mut self) -> u64 {
+        self.reader.lost()
+    }
+
+    /// The only record.
+    pub(crate) fn record(&mut self) -> Vec<u8> {
+        let records = self.records();
+        assert_eq!(records.len(), 1);
+        records.into_iter().next().unwrap()
+    }
+}
+
+/// Runs `body` with a record.
+pub(crate) fn parsed<T>(bytes: &[u8], body: impl FnOnce(&Record<'_>) -> T) -> T {
+    body(&Record::parse(bytes, &Origin::default(), Ticks(0)).unwrap())
+}
+
+/// A TraceLogging record as text: `Event a=1 b=x`.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    parsed(bytes, |record| {
+        let schema = record.extended(ExtendedType::EVENT_SCHEMA_TL).unwrap().data;
+        let provider = ProviderInfo::new(record.provider_id(), "", Decoding::TraceLogging, "");
+        let schema = parse_event(schema, Arc::new(provider), record.descriptor()).unwrap();
+        let mut text = schema.name.as_deref().unwrap().to_owned();
+        let compiled = CompiledSchema::new(Arc::new(schema));
+        let mut located = Located::new();
+        let properties = compiled.locate(record, &mut located);
+        assert!(properties.error().is_none(), "{}", properties.error().unwrap());
+        assert_eq!(properties.rest(), b"", "nothing is left of the payload");
+        for property in properties.iter() {
+            write!(text, " {}={}", property.name(), property.text()).unwrap();
+        }
+        text
+    })
+}
+
+macro_rules! check_fields {
+    ($($kind:ident($value:expr $(, $format:ident)?) = $text:expr;)*) => {{
+        provider!(static TYPES: "OpenETW.Test.Types");
+        let mut session = Session::new();
+        session.enable(&TYPES, 0);
+        $(
+            assert_eq!(event!(TYPES, "E", u8("before", 1), $kind("a", $value $(, format: $format)?)), Outcome::Written);
+            assert_eq!(text(&session.record()), concat!("E before=1 a=", $text), "{}", stringify!($kind $value));
+        )*
+    }};
+}
+
+#[test]
+fn every_type_of_field_is_decoded() {
+    check_fields! {
+        i8(-5) = "-5";
+        u8(200) = "200";
+        i16(-300) = "-300";
+        u16(60000) = "60000";
+        i32(-70000) = "-70000";
+        u32(4_000_000_000) = "4000000000";
+        i64(i64::MIN) = "-9223372036854775808";
+        u64(u64::MAX) = "18446744073709551615";
+        isize(-1) = "-1";
+        usize(7) = "7";
+        f32(1.5) = "1.5";
+        f64(-0.25) = "-0.25";
+        bool32(true) = "true";
+        bool8(false) = "false";
+        hex8(0xAB) = "0xAB";
+        hex16(0xABC) = "0xABC";
+        hex32(0xABCD) = "0xABCD";
+        hex64(0xABCDEF) = "0xABCDEF";
+        pointer(0x7000) = "0x7000";
+        code_pointer(0x7000) = "0x7000";
+        char8(b'x') = "x";
+        char16(0x20AC) = "€";
+        str8("text with é") = "text with é";
+        cstr8("nul8") = "nul8";
+        str16("text with é") = "text with é";
+        cstr16("𝄞 nul16") = "𝄞 nul16";
+        utf16(&[0x61, 0x20AC]) = "a€";
+        xml("<a/>") = "<a/>";
+        json("{\"a\":1}") = "{\"a\":1}";
+        binary(&[1, 2, 0xFF]) = "0x0102FF";
+        counted_binary(&[1, 2, 0xFF]) = "0x0102FF";
+        guid(Guid::from_u128(0x9e814aad_3204_11d2_9a82_006008a86939)) = "{9e814aad-3204-11d2-9a82-006008a86939}";
+        time(UNIX_EPOCH + Duration::new(1_700_000_000, 123_456_700)) = "2023-11-14T22:13:20.1234567Z";
+        filetime(133_444_736_000_000_000) = "2023-11-14T22:13:20.0000000Z";
+        systemtime([2023, 11, 2, 14, 22, 13, 20, 5]) = "2023-11-14T22:13:20.0050000Z";
+        sid(&[1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0]) = "S-1-5-18";
+        pid(4711) = "4711";
+        tid(4712) = "4712";
+        port(443) = "443";
+        ipv4(Ipv4Addr::new(10, 1, 2, 3)) = "10.1.2.3";
+        ipv6(Ipv6Addr::LOCALHOST) = "::1";
+        socket_address(&[2, 0, 0, 80, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]) = "127.0.0.1:80";
+        u32(31, Hex) = "0x1F";
+        hex32(31, Unsigned) = "31";
+        hex64(u64::MAX, Signed) = "-1";
+        u64(31, CodePointer) = "0x1F";
+        u16_slice(&[1, 2, 3]) = "[1, 2, 3]";
+        u16_slice(&[]) = "[]";
+        str8_slice(&["a", "bc"]) = "[a, bc]";
+        cstr16_slice(&["a", "bc"]) = "[a, bc]";
+        f64_slice(&[0.5], Default) = "[0.5]";
+        ipv4_slice(&[Ipv4Addr::LOCALHOST]) = "[127.0.0.1]";
+    }
+}
+
+#[test]
+fn error_codes_are_numbers_at_least() {
+    provider!(static ERRORS: "OpenETW.Test.Errors");
+    let mut session = Session::new();
+    session.enable(&ERRORS, 0);
+    event!(ERRORS, "E", win32_error("a", 5), ntstatus("b", 0xC000_0005), hresult("c", -2_147_467_259));
+    let text = text(&session.record());
+    assert!(text.starts_with("E a=") && text.contains(" b=") && text.contains(" c="), "{text}");
+}
+
+#[test]
+fn structures_arrays_and_options() {
+    provider!(static SHAPES: "OpenETW.Test.Shapes", group: Guid::from_bytes([3; 16]));
+    let mut session = Session::new();
+    session.enable(&SHAPES, 0);
+    let related = Guid::from_bytes([5; 16]);
+    let outcome = event!(
+        SHAPES,
+        "Shape",
+        level: Level::ERROR,
+        keyword: Keyword(0x10),
+        opcode: Opcode::START,
+        task: 7,
+        tags: 0x123,
+        related: &related,
+        structure("outer", {
+            u8("x", 1, tag: 0x0ABC_DEF1),
+            structure("inner", { str8("s", "in") }, tag: 2),
+        }),
+        u16_array("fixed", 3, [7, 8, 9], format: Hex),
+        str8("last", "z"),
+    );
+    assert_eq!(outcome, Outcome::Written);
+    let bytes = session.record();
+    assert_eq!(text(&bytes), "Shape outer={x=1, inner={s=in}} fixed=[0x7, 0x8, 0x9] last=z");
+    parsed(&bytes, |record| {
+        let descriptor = record.descriptor();
+        assert_eq!(
+            (descriptor.level, descriptor.keyword, descriptor.opcode, descriptor.task, descriptor.channel),
+            (Level::ERROR, Keyword(0x10), Opcode::START, 7, 11)
+        );
+        assert_eq!(record.provider_id(), Guid::from_provider_name("OpenETW.Test.Shapes"));
+        let traits = ProviderTraits::of(record).unwrap();
+        assert_eq!((traits.name, traits.group), (b"OpenETW.Test.Shapes".as_slice(), SHAPES.group()));
+        assert_eq!(record.extended(ExtendedType::RELATED_ACTIVITY_ID).unwrap().data, [5; 16]);
+        assert_eq!(
+            (record.process_id(), record.thread_id()),
+            (Some(77), Some(etw_sys::ids::thread_and_process() as u32))
+        );
+    });
+}
+
+#[test]
+fn events_by_descriptor_strings_and_classic_events() {
+    provider!(static PLAIN: "OpenETW.Test.Plain");
+    const EVENT: EventDescriptor = EventDescriptor {
+        id: 4711,
+        version: 2,
+        channel: 16,
+        level: Level::WARNING,
+        opcode: Opcode::STOP,
+        task: 9,
+        keyword: Keyword(0x8000_0000_0000_0001),
+    };
+    assert_eq!(PLAIN.write(&EVENT, &()), Outcome::NotEnabled);
+    let mut session = Session::new();
+    session.enable(&PLAIN, 0);
+    let activity = Guid::from_bytes([4; 16]);
+    let scope = activity::Scope::of(activity);
+    assert_eq!(PLAIN.write(&EVENT, &(1u32, 2u64, 3u32)), Outcome::Written);
+    drop(scope);
+    let bytes = session.record();
+    assert_eq!(bytes.len(), 0x60);
+    parsed(&bytes, |record| {
+        assert_eq!(record.descriptor(), EVENT);
+        assert_eq!(record.activity_id(), Some(activity));
+        assert_eq!(record.payload(), [1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
+    });
+    assert_eq!(PLAIN.write_string(Level::ERROR, Keyword(3), "text"), Outcome::Written);
+    parsed(&session.record(), |record| {
+        assert_eq!(record.payload(), b"t\0e\0x\0t\0\0\0");
+        assert_eq!((record.descriptor().level, record.descriptor().keyword), (Level::ERROR, Keyword(3)));
+    });
+    let class = Guid::from_bytes([6; 16]);
+    assert_eq!(PLAIN.trace_event(&class, Opcode(10), 3, Level::ERROR, &(5u16, 7u8)), Outcome::Written);
+    parsed(&session.record(), |record| {
+        assert_eq!((record.provider_id(), record.descriptor().opcode), (class, Opcode(10)));
+        assert_eq!((record.descriptor().version, record.descriptor().level), (3, Level::ERROR));
+        assert_eq!(record.payload(), [5, 0, 7]);
+    });
+}
+
+#[test]
+fn levels_and_keywords_decide_and_nothing_is_computed_in_vain() {
+    provider!(static RULES: "OpenETW.Test.Rules");
+    let mut session = Session::new();
+    let mut computed = 0;
+    let mut write = || {
+        let before = computed;
+        let mut value = || {
+            computed += 1;
+            computed
+        };
+        event!(RULES, "A", level: Level::VERBOSE, keyword: Keyword(2), u32("n", value()));
+        event!(RULES, "B", level: Level::ERROR, keyword: Keyword(1), u32("n", value()));
+        event!(RULES, "C", level: Level::ERROR, u32("n", value()));
+        computed - before
+    };
+    assert_eq!(write(), 0);
+    session.enable_as(&RULES, 0, Level::ERROR, Keyword(1), 0);
+    assert_eq!((write(), session.records().len()), (2, 2));
+    session.enable_as(&RULES, 0, Level::ERROR, Keyword(1), 0x10);
+    assert_eq!((write(), session.records().len()), (1, 1));
+    session.enable_as(&RULES, 0, Level(0), Keyword(2), 0);
+    assert_eq!((write(), session.records().len()), (2, 2));
+    assert!(RULES.provider_enabled(Level::VERBOSE, Keyword(6)));
+    assert!(!RULES.provider_enabled(Level::VERBOSE, Keyword(4)));
+    assert_eq!(RULES.enables.disable(|_| true), 1);
+    assert_eq!((write(), session.records().len()), (0, 0));
+    assert!(!RULES.is_enabled());
+}
+
+#[test]
+fn eight_sessions_have_every_event_and_the_ninth_is_refused() {
+    provider!(static MANY: "OpenETW.Test.Many");
+    let mut sessions: Vec<Session> = (0..9).map(|_| Session::new()).collect();
+    for (slot, session) in sessions[..8].iter().enumerate() {
+        session.enable(&MANY, slot as u8);
+    }
+    let ninth =
+        Enable { epoch: 1, level: Level(0), any: Keyword(0), all: Keyword(0), properties: 0, filters: None };
+    assert!(!MANY.enables.enable(SessionKey { host: 0, slot: 8 }, sessions[8].sink, &ninth));
+    assert_eq!(event!(MANY, "E", u32("a", 5)), Outcome::Written);
+    for session in &mut sessions[..8] {
+        assert_eq!(text(&session.record()), "E a=5");
+    }
+    assert!(sessions[8].records().is_empty());
+}
+
+#[test]
+fn losses_are_told_and_counted() {
+    provider!(static LOSS: "OpenETW.Test.Loss");
+    let mut session = Session::new();
+    session.enable(&LOSS, 0);
+    let large = vec![7u8; 70_000];
+    assert_eq!(event!(LOSS, "E", binary("a", &large)), Outcome::TooLarge);
+    assert_eq!(LOSS.write(&EventDescriptor::ZERO, &large[..65_536 - 81]), Outcome::TooLarge);
+    assert_eq!(event!(LOSS, "E", str8_slice("a", &vec![""; 70_000])), Outcome::TooLarge);
+    let written =
+        (0..100).filter(|_| LOSS.write(&EventDescriptor::ZERO, &large[..30_000]) == Outcome::Written);
+    let written = written.count();
+    assert!((8..=16).contains(&written), "{written} records of 30000 bytes in 8 buffers of 65536");
+    assert_eq!(session.records().len(), written);
+    assert_eq!(session.lost(), 3 + (100 - written as u64));
+}
+
+#[test]
+fn sessions_get_the_items_they_ask_for() {
+    provider!(static ITEMS: "OpenETW.Test.Items");
+    extras::learn_identity();
+    let (mut plain, mut full) = (Session::new(), Session::new());
+    plain.enable(&ITEMS, 0);
+    full.enable_as(&ITEMS, 1, Level(0), Keyword(0), 0x1 | 0x2 | 0x4 | 0x80 | 0x100);
+    event!(ITEMS, "E", u32("a", 5));
+    let bytes = plain.record();
+    assert_eq!(text(&bytes), "E a=5");
+    assert!(parsed(&bytes, |record| record.extended(ExtendedType::STACK_TRACE64).is_none()));
+    let bytes = full.record();
+    assert_eq!(text(&bytes), "E a=5");
+    parsed(&bytes, |record| {
+        let types: Vec<u16> = record.extended_items().map(|item| item.ext_type.0).collect();
+        assert_eq!(types, [2, 3, 0x0D, 0x0A, 6, 0x0C, 0x0B]);
+        let stack = record.extended(ExtendedType::STACK_TRACE64).unwrap().stack_trace().unwrap();
+        assert!(stack.addresses().len() > 3);
+    });
 }

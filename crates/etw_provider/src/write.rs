@@ -69,7 +69,7 @@ pub(crate) struct Subject<'a> {
 impl Enables {
     /// Writes an event to the sessions of the bits of `wanted`. No lock, no system call, no allocation.
     #[inline(always)]
-    pub(crate) fn write<P: Payload>(
+    pub(crate) fn write<P: Payload + ?Sized>(
         &self,
         wanted: u32,
         template: &Template<'_>,
@@ -114,7 +114,7 @@ impl Outcome {
 #[cold]
 #[inline(never)]
 #[expect(clippy::too_many_arguments, reason = "the parts of one event")]
-fn with_extras<P: Payload>(
+fn with_extras<P: Payload + ?Sized>(
     entry: &Entry,
     settings: Settings,
     template: &Template<'_>,
@@ -143,7 +143,7 @@ fn with_extras<P: Payload>(
 
 /// Writes one record.
 #[inline(always)]
-fn put<P: Payload>(
+fn put<P: Payload + ?Sized>(
     sink: &Sink,
     epoch: u8,
     template: &Template<'_>,
