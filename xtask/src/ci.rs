@@ -21,6 +21,8 @@ const CHECKS: &[Check] = &[
     ("examples in the documentation", || shell::run(&mut cargo(["test", "--workspace", "--doc", "--quiet"]))),
     ("tests", || shell::run(&mut cargo(["nextest", "run", "--workspace"]))),
     ("model checking", model_check),
+    #[cfg(target_os = "linux")]
+    ("killed writers, some rounds", crate::torture::short),
     ("independent readers", peers::compare),
     ("fuzzing, a few seconds each", fuzz::smoke),
     ("benches, for a moment", bench::smoke),

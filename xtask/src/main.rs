@@ -8,6 +8,8 @@ mod generate;
 mod layers;
 mod peers;
 mod shell;
+#[cfg(target_os = "linux")]
+mod torture;
 
 use std::process::ExitCode;
 
@@ -39,6 +41,9 @@ enum Chore {
     Seeds,
     /// Fuzz the parsers of outside bytes with cargo-fuzz.
     Fuzz(fuzz::Options),
+    /// Kill writers at random instants, thousands of times, and account for every event.
+    #[cfg(target_os = "linux")]
+    Torture(torture::Options),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +56,8 @@ fn main() -> ExitCode {
         Chore::Bench(options) => bench::run(&options),
         Chore::Seeds => fuzz::write_seeds(),
         Chore::Fuzz(options) => fuzz::run(&options),
+        #[cfg(target_os = "linux")]
+        Chore::Torture(options) => torture::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,71 @@
+//! Ground truth: writers are killed at random instants, and every event that they began is accounted for.
+
+mod ledger;
+mod region;
+
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+/// Options of `torture`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Rounds; each starts and kills processes of its own.
+    #[arg(long, default_value_t = 2000)]
+    rounds: u32,
+    /// Where the random numbers begin, to see a round again.
+    #[arg(long)]
+    seed: Option<u64>,
+    #[command(subcommand)]
+    child: Option<Child>,
+}
+
+/// What the processes that are killed run; not for people.
+#[derive(Subcommand)]
+enum Child {
+    #[command(hide = true)]
+    Region(region::Child),
+}
+
+/// Rounds in `ci`.
+const SHORT_ROUNDS: u32 = 150;
+
+/// Runs the tests, or a process that one of them started.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    match &options.child {
+        Some(Child::Region(child)) => child.run(),
+        None => torture(options.rounds, options.seed.unwrap_or_else(seed)),
+    }
+}
+
+/// A short form of it.
+pub(crate) fn short() -> Result<()> {
+    torture(SHORT_ROUNDS, seed())
+}
+
+fn torture(rounds: u32, seed: u64) -> Result<()> {
+    eprintln!("{rounds} rounds, --seed {seed}");
+    let start = Instant::now();
+    let total = region::torture(rounds, &mut Random(seed | 1))?;
+    println!("killed writers: {total}, {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn seed() -> u64 {
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    now.as_nanos() as u64
+}
+
+/// Numbers that look random (xorshift); whoever knows the first knows them all.
+struct Random(u64);
+
+impl Random {
+    /// The next number below `limit`.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit.max(1)
+    }
+}
