@@ -1,0 +1,172 @@
+//! Where hosts are found: an instance is a directory with a socket in it.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use etw_sys::credentials::effective_uid;
+use etw_sys::socket::Connection;
+
+use crate::ProtocolError;
+
+/// The variable that names the directory of the one instance that there is then.
+const VARIABLE: &str = "OPENETW_RUNTIME_DIR";
+/// Directory of the system instance.
+const SYSTEM: &str = "/run/openetw";
+
+/// A place where a host can be: a directory with its socket.
+///
+/// | instance | directory |
+/// |---|---|
+/// | the only one, if `OPENETW_RUNTIME_DIR` is set | that directory |
+/// | of the system | `/run/openetw` |
+/// | of a user | `$XDG_RUNTIME_DIR/openetw`, else `/tmp/openetw-UID` |
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    directory: PathBuf,
+    scope: Scope,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// Named by the user, who answers for it.
+    Named,
+    System,
+    User,
+}
+
+impl Instance {
+    /// The instance in this directory.
+    pub fn at(directory: impl Into<PathBuf>) -> Instance {
+        Instance { directory: directory.into(), scope: Scope::Named }
+    }
+
+    /// The system's instance.
+    pub fn system() -> Instance {
+        Instance { directory: SYSTEM.into(), scope: Scope::System }
+    }
+
+    /// The instance of this process's user.
+    pub fn user() -> Instance {
+        let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+        let directory = match runtime {
+            Some(runtime) => runtime.join("openetw"),
+            None => PathBuf::from(format!("/tmp/openetw-{}", effective_uid())),
+        };
+        Instance { directory, scope: Scope::User }
+    }
+
+    /// The only instance, if `OPENETW_RUNTIME_DIR` names one.
+    pub fn named() -> Option<Instance> {
+        env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(Instance::at)
+    }
+
+    /// The instance that controllers, consumers and hosts of this process use unless told otherwise: the named one,
+    /// root's the system's, else the user's.
+    pub fn default_of_user() -> Instance {
+        Instance::named()
+            .unwrap_or_else(|| if effective_uid() == 0 { Instance::system() } else { Instance::user() })
+    }
+
+    /// The instances that a process's providers belong to: the named one, or the system's and the user's.
+    pub fn all_for_providers() -> Vec<Instance> {
+        match Instance::named() {
+            Some(named) => vec![named],
+            None => vec![Instance::system(), Instance::user()],
+        }
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The socket of the host.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.join("etwd.sock")
+    }
+
+    /// The lock that the host holds.
+    pub fn lock(&self) -> PathBuf {
+        self.directory.join("etwd.lock")
+    }
+
+    /// Whether this is the system's instance, to which any user may connect.
+    pub fn is_system(&self) -> bool {
+        self.scope == Scope::System
+    }
+
+    /// Makes the directory, for the host: a user's own with mode 0700, the system's with 0755.
+    pub fn create_directory(&self) -> Result<(), ProtocolError> {
+        let mode = if self.is_system() { 0o755 } else { 0o700 };
+        match fs::DirBuilder::new().mode(mode).create(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        self.check_directory()
+    }
+
+    /// Whether nobody but root and, for the user's instance, the user could have made the directory or put a socket
+    /// there. A named directory is not looked at, except that it must be one.
+    pub fn check_directory(&self) -> Result<(), ProtocolError> {
+        let found = fs::symlink_metadata(&self.directory)?;
+        let distrust = |why: String| {
+            let path = self.directory.display().to_string();
+            Err(ProtocolError::Untrusted { path, why })
+        };
+        if self.scope == Scope::Named {
+            return Ok(());
+        }
+        if !found.is_dir() {
+            return distrust("it is no directory".to_owned());
+        }
+        if !self.trusts(found.uid()) {
+            return distrust(format!("it belongs to user {}", found.uid()));
+        }
+        if found.mode() & 0o022 != 0 {
+            return distrust(format!("others may write to it (mode {:o})", found.mode() & 0o7777));
+        }
+        Ok(())
+    }
+
+    /// Whether the host at the other end is root's or, except for the system's instance, the user's own. In a named
+    /// instance any user's host will do.
+    pub(crate) fn check_host(&self, connection: &Connection) -> Result<(), ProtocolError> {
+        let uid = connection.peer()?.uid;
+        if self.scope == Scope::Named || self.trusts(uid) {
+            return Ok(());
+        }
+        let path = self.socket().display().to_string();
+        Err(ProtocolError::Untrusted { path, why: format!("the host runs as user {uid}") })
+    }
+
+    fn trusts(&self, uid: u32) -> bool {
+        uid == 0 || self.scope == Scope::User && uid == effective_uid()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn directories_of_others_are_not_trusted() {
+        let directory = env::temp_dir().join(format!("etw_protocol-{}", std::process::id()));
+        let instance = Instance { directory: directory.clone(), scope: Scope::User };
+        assert!(matches!(instance.check_directory(), Err(ProtocolError::Io(_))));
+        instance.create_directory().unwrap();
+        instance.create_directory().unwrap();
+        assert_eq!(fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(instance.socket(), directory.join("etwd.sock"));
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
+        let error = instance.check_directory().unwrap_err().to_string();
+        assert!(error.contains("others may write to it (mode 777)"), "{error}");
+        fs::remove_dir(&directory).unwrap();
+        fs::write(&directory, b"").unwrap();
+        assert!(instance.check_directory().unwrap_err().to_string().contains("no directory"));
+        fs::remove_file(&directory).unwrap();
+    }
+}

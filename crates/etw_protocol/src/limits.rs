@@ -1,0 +1,30 @@
+//! The most of everything that a message may have. Most numbers are ETW's own or a few times as much.
+
+/// Bytes of a packet.
+pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+/// Bytes of a session's or a provider's name (ETW: 1024 characters).
+pub const MAX_NAME_BYTES: usize = 1024;
+/// Bytes of a path.
+pub const MAX_PATH_BYTES: usize = 4096;
+/// Bytes of a provider's traits.
+pub const MAX_TRAITS_BYTES: usize = 4096;
+/// Filters of one enable.
+pub const MAX_FILTERS: usize = 16;
+/// Event ids of one filter (ETW: 64).
+pub const MAX_FILTER_IDS: usize = 1024;
+/// Process ids of one filter (ETW: 8).
+pub const MAX_FILTER_PIDS: usize = 64;
+/// Names of one filter.
+pub const MAX_FILTER_NAMES: usize = 64;
+/// Predicates of one payload filter (ETW: 8).
+pub const MAX_PREDICATES: usize = 64;
+/// Bytes of data that a filter carries to the provider's own code (ETW: 1024).
+pub const MAX_FILTER_DATA_BYTES: usize = 1024;
+/// Sessions of one process: the slots that [`crate::ToProvider`] counts.
+pub const MAX_SLOTS: u8 = 64;
+/// Bytes of the buffer with a session's header that a consumer gets.
+pub const MAX_HEADER_BYTES: usize = 16 * 1024;
+/// Processes that one [`crate::ProviderStatus`] lists; more come in further ones.
+pub const MAX_PIDS_LISTED: usize = 1024;
+/// Buffer sizes of a session in KiB, from and to (ETW on Windows 8 and later: 4 to 16384).
+pub const BUFFER_SIZE_KIB: std::ops::RangeInclusive<u32> = 4..=16 * 1024;

@@ -1,0 +1,221 @@
+//! Sessions: what they are to be, and how they are.
+
+use serde::{Deserialize, Serialize};
+
+use etw_etl::LogFileMode;
+use etw_event::{FileTime, Guid};
+
+use crate::codec::{at_most, text};
+use crate::limits::{MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIDS_LISTED};
+use crate::{Enable, ProtocolError, wire};
+
+/// What a session is to be (`EVENT_TRACE_PROPERTIES`). Fields have the names of `evntrace.h`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionProperties {
+    /// Name, unique whatever the case; 1 to 1024 bytes.
+    pub logger_name: String,
+    /// Identity of the session (`Wnode.Guid`); zero lets the host make one.
+    #[serde(with = "wire::guid")]
+    pub guid: Guid,
+    /// KiB of a buffer, from 4 to 16384.
+    pub buffer_size: u32,
+    /// Buffers to begin with; 0 lets the host choose.
+    pub minimum_buffers: u32,
+    /// Most buffers; 0 lets the host choose.
+    pub maximum_buffers: u32,
+    /// Size of the file at which the mode does what it does; MiB, or KiB with `KBYTES_FOR_SIZE`; 0 is unlimited.
+    pub maximum_file_size: u32,
+    /// The mode.
+    #[serde(with = "wire::mode")]
+    pub log_file_mode: LogFileMode,
+    /// Milliseconds after which buffers that are not full are written all the same; 0 lets the host choose.
+    pub flush_timer_millis: u32,
+    /// Full buffers that are written at once; 0 and 1 write each as it becomes full.
+    pub flush_threshold: u32,
+    /// What times are read from (`Wnode.ClientContext`).
+    pub clock: SessionClock,
+    /// `EnableFlags` of a system logger.
+    pub enable_flags: u32,
+    /// The file, as an absolute path; empty for none.
+    pub log_file_name: String,
+}
+
+/// What a session's times are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum SessionClock {
+    /// The performance counter.
+    #[default]
+    Qpc = 1,
+    /// The system time.
+    SystemTime = 2,
+    /// The processor's cycle counter.
+    CpuCycle = 3,
+}
+
+/// What is to change of a session that runs (`EVENT_TRACE_CONTROL_UPDATE`); `None` leaves it as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SessionUpdate {
+    /// Most buffers.
+    pub maximum_buffers: Option<u32>,
+    /// Milliseconds after which buffers that are not full are written all the same.
+    pub flush_timer_millis: Option<u32>,
+    /// Another file, as an absolute path: the present one is closed and the session goes on in this one.
+    pub log_file_name: Option<String>,
+    /// Whether events are delivered in real time.
+    pub real_time: Option<bool>,
+    /// `EnableFlags` of a system logger.
+    pub enable_flags: Option<u32>,
+}
+
+/// How a session is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionStatus {
+    /// What it was started and updated with; what was left to the host is filled in.
+    pub properties: SessionProperties,
+    /// Number of the session, unique while it runs.
+    pub logger_id: u16,
+    /// What it is doing.
+    pub state: SessionState,
+    /// Buffers that there are now.
+    pub number_of_buffers: u32,
+    /// Of those, the free ones.
+    pub free_buffers: u32,
+    /// Events that were lost before they reached a buffer.
+    pub events_lost: u64,
+    /// Events that are in buffers, written or not.
+    pub events_written: u64,
+    /// Buffers that were written to the file, or went to consumers.
+    pub buffers_written: u64,
+    /// Buffers that could not be written to the file.
+    pub log_buffers_lost: u64,
+    /// Buffers that consumers missed.
+    pub real_time_buffers_lost: u64,
+    /// Bytes that were written to the file.
+    pub bytes_written: u64,
+    /// Thread of the host that empties the buffers (`LoggerThreadId`).
+    pub logger_thread_id: u32,
+    /// When it was started, UTC.
+    #[serde(with = "wire::filetime")]
+    pub start_time: FileTime,
+    /// User whose session it is.
+    pub owner_uid: u32,
+    /// Process that started it.
+    pub owner_pid: u32,
+    /// Whether it ends with the connection of its starter.
+    pub leased: bool,
+    /// Programs that read it in real time.
+    pub consumers: u32,
+    /// Processes that have a region of it.
+    pub processes: u32,
+    /// Providers that it has enabled.
+    pub enabled_providers: u32,
+    /// What went wrong last, such as a full disk; empty if nothing did.
+    pub last_error: String,
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SessionState {
+    /// It records.
+    Running,
+    /// It has been stopped; the numbers are its last.
+    Stopped,
+    /// It records, but cannot write its file.
+    Failing,
+}
+
+/// What a session has enabled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnableStatus {
+    /// Provider or group.
+    #[serde(with = "wire::guid")]
+    pub provider: Guid,
+    /// Name of the provider, as it registered; empty if none did yet.
+    pub name: String,
+    /// What is wanted of it.
+    pub enable: Enable,
+    /// Processes that have registered it, and that the filters let pass.
+    pub processes: u32,
+}
+
+/// A provider that processes have registered.
+///
+/// A provider in very many processes is told in several of these, one behind the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderStatus {
+    /// The provider.
+    #[serde(with = "wire::guid")]
+    pub guid: Guid,
+    /// Its name; empty if it did not tell.
+    pub name: String,
+    /// Its group; zero if it has none.
+    #[serde(with = "wire::guid")]
+    pub group: Guid,
+    /// Processes that have it.
+    pub pids: Vec<u32>,
+    /// Numbers of the sessions that have enabled it.
+    pub sessions: Vec<u16>,
+}
+
+impl Default for SessionProperties {
+    /// Buffers of 64 KiB, at most 512, the performance counter, a sequential file of any size, and no name yet.
+    fn default() -> SessionProperties {
+        SessionProperties {
+            logger_name: String::new(),
+            guid: Guid::ZERO,
+            buffer_size: 64,
+            minimum_buffers: 0,
+            maximum_buffers: 0,
+            maximum_file_size: 0,
+            log_file_mode: LogFileMode(0),
+            flush_timer_millis: 0,
+            flush_threshold: 0,
+            clock: SessionClock::Qpc,
+            enable_flags: 0,
+            log_file_name: String::new(),
+        }
+    }
+}
+
+impl SessionProperties {
+    pub(crate) fn check(&self) -> Result<(), ProtocolError> {
+        text("a session's name", &self.logger_name, MAX_NAME_BYTES)?;
+        text("the name of a session's file", &self.log_file_name, MAX_PATH_BYTES)
+    }
+}
+
+impl SessionUpdate {
+    pub(crate) fn check(&self) -> Result<(), ProtocolError> {
+        text(
+            "the name of a session's file",
+            self.log_file_name.as_deref().unwrap_or_default(),
+            MAX_PATH_BYTES,
+        )
+    }
+}
+
+impl SessionStatus {
+    pub(crate) fn check(&self) -> Result<(), ProtocolError> {
+        self.properties.check()?;
+        text("a session's last error", &self.last_error, MAX_PATH_BYTES)
+    }
+}
+
+impl EnableStatus {
+    pub(crate) fn check(&self) -> Result<(), ProtocolError> {
+        text("a provider's name", &self.name, MAX_NAME_BYTES)?;
+        self.enable.check()
+    }
+}
+
+impl ProviderStatus {
+    pub(crate) fn check(&self) -> Result<(), ProtocolError> {
+        text("a provider's name", &self.name, MAX_NAME_BYTES)?;
+        at_most("processes of a provider", self.pids.len(), MAX_PIDS_LISTED)
+    }
+}
+
+/// Whether two names are of the same session: ETW compares them without regard to case.
+pub fn session_name_eq(one: &str, other: &str) -> bool {
+    one == other || one.chars().flat_map(char::to_lowercase).eq(other.chars().flat_map(char::to_lowercase))
+}
