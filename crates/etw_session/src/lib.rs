@@ -1,0 +1,6 @@
+//! Sessions: the logger that empties their buffers into files, memory and consumers' rings, and the host that keeps them.
+//!
+//! Live sessions exist on Linux only; elsewhere this crate is empty.
+#![cfg(target_os = "linux")]
+
+pub mod logger;

@@ -1,0 +1,38 @@
+//! What a handle asks its logger's thread for.
+
+use std::path::PathBuf;
+use std::sync::mpsc::SyncSender;
+
+use etw_buffer::RegionReader;
+use etw_buffer::ring::RingWriter;
+use etw_sys::{EventFd, SharedWords};
+
+use super::{ConsumerId, LoggerError, RegionId, SessionUpdate};
+
+/// One request to the logger's thread.
+pub(super) enum Command {
+    AddRegion(RegionId, NewRegion),
+    CloseRegion(RegionId),
+    ProcessEnded(RegionId),
+    AddConsumer(ConsumerId, NewConsumer, Reply<Vec<u8>>),
+    RemoveConsumer(ConsumerId),
+    Flush(Reply<()>),
+    Update(SessionUpdate, Reply<()>),
+    IncrementFile(Reply<()>),
+    CloseFile(Reply<()>),
+    Dump(PathBuf, Reply<u64>),
+    Stop,
+}
+
+/// Where the answer goes.
+pub(super) type Reply<T> = SyncSender<Result<T, LoggerError>>;
+
+pub(super) struct NewRegion {
+    pub(super) reader: RegionReader<SharedWords>,
+    pub(super) doorbell: Option<EventFd>,
+}
+
+pub(super) struct NewConsumer {
+    pub(super) ring: RingWriter<SharedWords, SharedWords>,
+    pub(super) data_ready: EventFd,
+}

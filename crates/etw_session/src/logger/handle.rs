@@ -1,0 +1,292 @@
+//! The logger as others see it: started, asked, stopped.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use etw_buffer::ring::{POSITION_WORDS, RingWriter};
+use etw_buffer::{Geometry, RegionReader};
+use etw_sys::clock::ClockSource;
+use etw_sys::{EventFd, SharedWords};
+
+use super::budget::Budget;
+use super::command::{Command, NewConsumer, NewRegion, Reply};
+use super::statistics::Counters;
+use super::worker::Worker;
+use super::{LoggerError, SessionConfig, SessionUpdate, Statistics};
+
+/// Sessions tell their regions apart by this; each region here belongs to one session.
+const EPOCH: u8 = 1;
+/// How far ahead of the present the time of an event is believed, in seconds.
+const HORIZON_SECONDS: u64 = 1;
+
+/// A session's logger. All methods may be called from any thread; dropping it stops the session.
+#[derive(Debug)]
+pub struct Logger {
+    commands: Sender<Command>,
+    shared: Arc<Shared>,
+    next_id: AtomicU64,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What a logger's thread and its handle share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) counters: Counters,
+    pub(super) budget: Budget,
+    /// Wakes the logger's thread for commands.
+    pub(super) bell: EventFd,
+    /// Raised when the session is over.
+    pub(super) ended: EventFd,
+    pub(super) geometry: Geometry,
+    pub(super) clock: ClockSource,
+    /// The clock's reading at the start of the session.
+    pub(super) start: u64,
+    /// UTC of the same instant.
+    pub(super) start_filetime: u64,
+}
+
+/// Number of a region within its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RegionId(pub(super) u64);
+
+/// Number of a consumer within its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConsumerId(pub(super) u64);
+
+/// Whose a region is to be.
+#[derive(Debug)]
+pub struct RegionOwner {
+    /// The process, as this process sees it; all records of the region get it.
+    pub process_id: u32,
+    /// What the process raises when it is asked to; several sessions may wait for one, and nobody sets it to zero.
+    /// Without one, events of a session that slept are seen after 10 ms.
+    pub doorbell: Option<EventFd>,
+}
+
+/// A region that was made.
+#[derive(Debug)]
+pub struct RegionFile {
+    /// Its number, by which the session knows it.
+    pub id: RegionId,
+    /// The memory, for `SharedWords::map` and `Region::attach` in the process that writes to it.
+    pub file: OwnedFd,
+    /// What the writer says when it reserves.
+    pub epoch: u8,
+}
+
+/// What a new consumer gets.
+#[derive(Debug)]
+pub struct ConsumerFiles {
+    /// Its number, by which the session knows it.
+    pub id: ConsumerId,
+    /// Buffer 0 of the session with its log file header.
+    pub header: Vec<u8>,
+    /// The ring's data, for the consumer to map for reading.
+    pub ring: OwnedFd,
+    /// The ring's position, for the consumer to map for writing.
+    pub position: OwnedFd,
+    /// Raised by the logger for a consumer that sleeps.
+    pub data_ready: EventFd,
+    /// To be raised by the consumer for a logger that waits for room. The logger never does; it is part of what
+    /// consumers expect.
+    pub space_free: EventFd,
+}
+
+impl Logger {
+    /// Starts a session: makes its file, if it has one, and its thread.
+    ///
+    /// # Errors
+    /// The configuration contradicts itself, the file cannot be made, or the system refuses a thread.
+    pub fn start(config: SessionConfig) -> Result<Logger, LoggerError> {
+        let geometry = config.geometry()?;
+        let clock = config.clock.source();
+        let (start, start_filetime) = clock.anchor();
+        let event = || EventFd::new().map_err(LoggerError::system("an event counter"));
+        let shared = Arc::new(Shared {
+            counters: Counters::default(),
+            budget: Budget::new(config.maximum_buffers),
+            bell: event()?,
+            ended: event()?,
+            geometry,
+            clock,
+            start,
+            start_filetime,
+        });
+        let (commands, receiver) = channel();
+        let name = format!("etw-{}", config.logger_name);
+        let worker = Worker::new(config, shared.clone(), receiver)?;
+        let thread = thread::Builder::new()
+            .name(name)
+            .spawn(move || worker.run())
+            .map_err(LoggerError::system("a thread"))?;
+        Ok(Logger { commands, shared, next_id: AtomicU64::new(1), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Makes a region for a process. It may write as soon as it has the file.
+    ///
+    /// # Errors
+    /// There is no memory, or the session has ended.
+    pub fn add_region(&self, owner: RegionOwner) -> Result<RegionFile, LoggerError> {
+        let shared = &self.shared;
+        let (words, file) = SharedWords::create("openetw-region", shared.geometry.len_words())
+            .map_err(LoggerError::system("shared memory for a region"))?;
+        let horizon = shared.clock.frequency().saturating_mul(HORIZON_SECONDS);
+        let code = shared.clock as u8;
+        let mut reader = RegionReader::format(
+            words,
+            shared.geometry,
+            code,
+            EPOCH,
+            owner.process_id,
+            shared.start,
+            horizon,
+        )?;
+        // A first share, so that the process need not wait for the logger's thread.
+        let share = shared.budget.take_first_share(usize::from(shared.geometry.buffers));
+        shared.budget.give_back(share - reader.grant(share));
+        let id = RegionId(self.next_id.fetch_add(1, Relaxed));
+        self.send(Command::AddRegion(id, NewRegion { reader, doorbell: owner.doorbell }))?;
+        Ok(RegionFile { id, file, epoch: EPOCH })
+    }
+
+    /// Ends a region whose process lives: nothing more can be written to it, and all that was is read.
+    pub fn close_region(&self, id: RegionId) {
+        // If the session has ended, so has the region.
+        let _ = self.send(Command::CloseRegion(id));
+    }
+
+    /// Says that a region's process is gone: all it has committed is read, what it has not is counted as lost.
+    pub fn process_ended(&self, id: RegionId) {
+        let _ = self.send(Command::ProcessEnded(id));
+    }
+
+    /// Makes a ring of `ring_bytes` for a consumer, to which all later events go.
+    ///
+    /// # Errors
+    /// There is no memory, the ring is too small for a buffer, or the session has ended.
+    pub fn add_consumer(&self, ring_bytes: usize) -> Result<ConsumerFiles, LoggerError> {
+        let memory = |words| {
+            SharedWords::create("openetw-ring", words)
+                .map_err(LoggerError::system("shared memory for a consumer"))
+        };
+        let event = || EventFd::new().map_err(LoggerError::system("an event counter"));
+        // Room for two buffers at least, of which each must fit into somewhat less than half of the ring.
+        let least = 4 * self.shared.geometry.buffer_bytes as usize;
+        let (data, ring) = memory(ring_bytes.max(least) / 8)?;
+        let (words, position) = memory(POSITION_WORDS)?;
+        let (data_ready, space_free) = (event()?, event()?);
+        let ours = data_ready.try_clone().map_err(LoggerError::system("an event counter"))?;
+        let consumer = NewConsumer { ring: RingWriter::format(data, words)?, data_ready: ours };
+        let id = ConsumerId(self.next_id.fetch_add(1, Relaxed));
+        let header = self.ask(|reply| Command::AddConsumer(id, consumer, reply))?;
+        Ok(ConsumerFiles { id, header, ring, position, data_ready, space_free })
+    }
+
+    /// Forgets a consumer.
+    pub fn remove_consumer(&self, id: ConsumerId) {
+        let _ = self.send(Command::RemoveConsumer(id));
+    }
+
+    /// Writes everything that has been written by providers up to now to where it belongs, full or not, and returns when
+    /// it is there.
+    ///
+    /// # Errors
+    /// The session has ended. That the file cannot be written is told by [`Logger::statistics`].
+    pub fn flush(&self) -> Result<(), LoggerError> {
+        self.ask(Command::Flush)
+    }
+
+    /// Changes properties of the session.
+    ///
+    /// # Errors
+    /// The new file cannot be made, in which case nothing has been changed; or the session has ended.
+    pub fn update(&self, update: SessionUpdate) -> Result<(), LoggerError> {
+        self.ask(|reply| Command::Update(update, reply))
+    }
+
+    /// Completes the file, and goes on in the next one of its pattern.
+    ///
+    /// # Errors
+    /// The session has no file with a pattern, or the new one cannot be made.
+    pub fn increment_file(&self) -> Result<(), LoggerError> {
+        self.ask(Command::IncrementFile)
+    }
+
+    /// Goes on without file: what was recorded is completed, and events go to consumers only.
+    ///
+    /// # Errors
+    /// The session has ended.
+    pub fn convert_to_real_time(&self) -> Result<(), LoggerError> {
+        self.update(SessionUpdate { real_time: Some(true), ..SessionUpdate::default() })?;
+        self.ask(Command::CloseFile)
+    }
+
+    /// Writes what is in memory, the oldest first, to a file; answers how many events it holds. The session goes on.
+    ///
+    /// # Errors
+    /// The session keeps nothing in memory, the file cannot be written, or the session has ended.
+    pub fn dump(&self, path: &Path) -> Result<u64, LoggerError> {
+        self.ask(|reply| Command::Dump(path.to_owned(), reply))
+    }
+
+    /// What the session has done so far; does not disturb it.
+    pub fn statistics(&self) -> Statistics {
+        let mut statistics = self.shared.counters.read();
+        statistics.number_of_buffers = statistics.number_of_buffers.max(self.shared.budget.used());
+        statistics
+    }
+
+    /// Readable once the session is over, also when nobody stopped it (its file is full).
+    pub fn ended(&self) -> BorrowedFd<'_> {
+        self.shared.ended.as_fd()
+    }
+
+    /// What times are read from.
+    pub fn clock(&self) -> ClockSource {
+        self.shared.clock
+    }
+
+    /// Stops the session: everything that providers have written is read, what they are in the middle of has a second
+    /// to be completed, and the file is completed. Answers the final numbers; so does every later call.
+    ///
+    /// # Errors
+    /// None at present; a file that could not be completed is told in the statistics.
+    pub fn stop(&self) -> Result<Statistics, LoggerError> {
+        let _ = self.send(Command::Stop);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // The thread does not panic; if it did, its counters are still there.
+            let _ = thread.join();
+        }
+        Ok(self.statistics())
+    }
+
+    fn send(&self, command: Command) -> Result<(), LoggerError> {
+        self.commands.send(command).map_err(|_| LoggerError::Ended)?;
+        self.shared.bell.signal();
+        Ok(())
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, LoggerError> {
+        let (reply, answer) = sync_channel(1);
+        self.send(command(reply))?;
+        answer.recv().map_err(|_| LoggerError::Ended)?
+    }
+}
+
+impl RegionOwner {
+    /// This process itself, without a doorbell.
+    pub fn this_process() -> RegionOwner {
+        RegionOwner { process_id: std::process::id(), doorbell: None }
+    }
+}
+
+impl Drop for Logger {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}

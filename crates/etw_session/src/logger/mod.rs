@@ -1,0 +1,29 @@
+//! The logger: one thread a session that takes events out of the regions of providers' processes, puts them in order
+//! into ETL buffers, and hands these to a file, to memory and to consumers.
+//!
+//! ```no_run
+//! use etw_session::logger::{Logger, RegionOwner, SessionConfig};
+//!
+//! let mut config = SessionConfig::new("MySession");
+//! config.log_file_name = Some("/tmp/trace.etl".into());
+//! let logger = Logger::start(config)?;
+//! // The file goes to the process, whose provider attaches to it; a private session maps it right here.
+//! let region = logger.add_region(RegionOwner::this_process())?;
+//! // ...
+//! let statistics = logger.stop()?;
+//! println!("{} events, {} lost", statistics.events_written, statistics.events_lost);
+//! # Ok::<(), etw_session::logger::LoggerError>(())
+//! ```
+
+mod budget;
+mod command;
+mod config;
+mod error;
+mod handle;
+mod statistics;
+mod worker;
+
+pub use config::{SessionClock, SessionConfig, SessionUpdate};
+pub use error::LoggerError;
+pub use handle::{ConsumerFiles, ConsumerId, Logger, RegionFile, RegionId, RegionOwner};
+pub use statistics::{EndReason, LoggerState, Statistics};

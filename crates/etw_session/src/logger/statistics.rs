@@ -1,0 +1,118 @@
+//! What a session has done so far: counted by its thread, readable at any time by all others.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+/// What a session has done so far, with the meaning that `EVENT_TRACE_PROPERTIES` gives to the names.
+///
+/// At all times every event that a provider wrote is counted exactly once in `events_written` or `events_lost`, or still
+/// lies in a region.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Statistics {
+    /// Whether it runs.
+    pub state: LoggerState,
+    /// Buffers that the session has: those that processes may use, those being filled for output, and those in memory.
+    pub number_of_buffers: u32,
+    /// Of those, the ones that processes have nothing in.
+    pub free_buffers: u32,
+    /// Events that were taken out of regions into the session's buffers.
+    pub events_written: u64,
+    /// Events that never reached the session: there was no free buffer, or the writer died or stalled in the middle.
+    pub events_lost: u64,
+    /// Buffers written to files, the first ones with their headers included.
+    pub buffers_written: u64,
+    /// Buffers that could not be written to the file.
+    pub log_buffers_lost: u64,
+    /// Events in those.
+    pub log_events_lost: u64,
+    /// Buffers and parts of buffers that consumers missed, summed over the consumers.
+    pub real_time_buffers_lost: u64,
+    /// Events in those.
+    pub real_time_events_lost: u64,
+    /// Bytes written to files.
+    pub bytes_written: u64,
+    /// Thread that empties the buffers (`LoggerThreadId`).
+    pub logger_thread_id: u32,
+    /// Regions of processes.
+    pub regions: u32,
+    /// Consumers in real time.
+    pub consumers: u32,
+    /// What went wrong last, such as a full disk; empty if nothing did.
+    pub last_error: String,
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LoggerState {
+    /// It records.
+    #[default]
+    Running,
+    /// It records, but cannot write its file.
+    Failing,
+    /// It is over; the numbers are its last.
+    Ended(EndReason),
+}
+
+/// Why a session is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndReason {
+    /// It was stopped.
+    Stopped,
+    /// Its file has the maximum size.
+    FileFull,
+}
+
+/// The counters behind [`Statistics`].
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) number_of_buffers: AtomicU32,
+    pub(super) free_buffers: AtomicU32,
+    pub(super) events_written: AtomicU64,
+    pub(super) events_lost: AtomicU64,
+    pub(super) buffers_written: AtomicU64,
+    pub(super) log_buffers_lost: AtomicU64,
+    pub(super) log_events_lost: AtomicU64,
+    pub(super) real_time_buffers_lost: AtomicU64,
+    pub(super) real_time_events_lost: AtomicU64,
+    pub(super) bytes_written: AtomicU64,
+    pub(super) logger_thread_id: AtomicU32,
+    pub(super) regions: AtomicU32,
+    pub(super) consumers: AtomicU32,
+    texts: Mutex<(LoggerState, String)>,
+}
+
+impl Counters {
+    pub(super) fn read(&self) -> Statistics {
+        let (state, last_error) = self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Statistics {
+            state,
+            number_of_buffers: self.number_of_buffers.load(Relaxed),
+            free_buffers: self.free_buffers.load(Relaxed),
+            events_written: self.events_written.load(Relaxed),
+            events_lost: self.events_lost.load(Relaxed),
+            buffers_written: self.buffers_written.load(Relaxed),
+            log_buffers_lost: self.log_buffers_lost.load(Relaxed),
+            log_events_lost: self.log_events_lost.load(Relaxed),
+            real_time_buffers_lost: self.real_time_buffers_lost.load(Relaxed),
+            real_time_events_lost: self.real_time_events_lost.load(Relaxed),
+            bytes_written: self.bytes_written.load(Relaxed),
+            logger_thread_id: self.logger_thread_id.load(Relaxed),
+            regions: self.regions.load(Relaxed),
+            consumers: self.consumers.load(Relaxed),
+            last_error,
+        }
+    }
+
+    pub(super) fn set_state(&self, state: LoggerState) {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).0 = state;
+    }
+
+    pub(super) fn set_error(&self, error: String) {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).1 = error;
+    }
+}
+
+/// Adds to a counter that only one thread changes, which is cheaper than an addition that others may interrupt.
+pub(super) fn add(counter: &AtomicU64, count: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(count), Relaxed);
+}
