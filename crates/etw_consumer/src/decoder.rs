@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use etw_etl::EtlFile;
-use etw_event::{ExtendedType, Origin, Record, Ticks, classes};
-use etw_schema::event_source::is_manifest_chunk;
+use etw_event::{ExtendedType, Fields, Origin, Record, Ticks, classes};
+use etw_schema::event_source::{MANIFEST_EVENT_ID, is_manifest_chunk};
 use etw_schema::{CompiledSchema, Located, Resolver, Undecoded};
 
 use crate::{ProcessTable, unordered};
@@ -57,6 +57,25 @@ impl Decoder {
     #[inline]
     pub(crate) fn needs_scan(&self, record: &Record<'_>) -> bool {
         !self.scanned && is_described_elsewhere(record)
+    }
+
+    /// Takes in a record of a live session that tells of schemas or processes; there is no looking through it.
+    #[inline]
+    pub(crate) fn observe(&mut self, record: &Record<'_>, located: &mut Located) {
+        // Nearly all events of manifest and TraceLogging providers are passed over by their id, which is cheap.
+        let is_wanted = |id: u16| id == MANIFEST_EVENT_ID || ProcessTable::CONCERNED_IDS.contains(&id);
+        if !record.kind().is_event_header() || record.as_bytes().u16_at(0x28).is_some_and(is_wanted) {
+            self.observe_closely(record, located);
+        }
+    }
+
+    #[cold]
+    fn observe_closely(&mut self, record: &Record<'_>, located: &mut Located) {
+        if concerns(record) {
+            // A blob that is broken leaves its event without a schema; the event then says so itself.
+            let _ = self.resolver.observe(record);
+            self.processes.add(record, &mut self.resolver, located);
+        }
     }
 
     /// Looks through the trace, once: event metadata, EventSource manifests, processes.

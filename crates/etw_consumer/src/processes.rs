@@ -29,6 +29,9 @@ enum Told {
 }
 
 impl ProcessTable {
+    /// Ids of the events of Microsoft-Windows-Kernel-Process that tell of a process.
+    pub(crate) const CONCERNED_IDS: [u16; 2] = [1, 15];
+
     /// The file name of the image that a process ran at a time, `chrome.exe`.
     pub fn name(&self, process_id: u32, time: FileTime) -> Option<&str> {
         let names = self.by_id.get(&process_id)?;
@@ -51,6 +54,24 @@ impl ProcessTable {
     #[inline]
     pub(crate) fn concerns(record: &Record<'_>) -> bool {
         told(record).is_some()
+    }
+
+    /// Asks this machine for the name of a process that is not known, once for each id; for live sessions.
+    #[inline]
+    pub(crate) fn look_up(&mut self, id: u32) {
+        if !self.by_id.contains_key(&id) {
+            self.look_up_now(id);
+        }
+    }
+
+    #[cold]
+    fn look_up_now(&mut self, id: u32) {
+        // What has no name is not asked for again; a start event can still tell it.
+        let names = self.by_id.entry(id).or_default();
+        let Ok(image) = std::fs::read_link(format!("/proc/{id}/exe")) else { return };
+        if let Some(name) = image.file_name().and_then(|name| name.to_str()) {
+            names.push((FileTime(i64::MIN), name.into()));
+        }
     }
 
     /// Takes in a record that tells of a process; they come in the order of time.

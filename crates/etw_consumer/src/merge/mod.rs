@@ -7,9 +7,9 @@
 //! Memory: one or two bytes a buffer for the offsets, and the decompressed buffer of each stream, bounded in sum.
 
 mod offsets;
-mod one_clock;
+pub(crate) mod one_clock;
 pub(crate) mod plan;
-mod scale;
+pub(crate) mod scale;
 mod stream;
 mod tournament;
 

@@ -27,6 +27,12 @@ pub(super) fn share<'f, 'a: 'f>(files: impl Iterator<Item = &'f mut EtlFile<'a>>
     }
 }
 
+/// The clocks that files have when they are read together.
+pub(crate) fn clocks(files: &mut [EtlFile<'_>]) -> Vec<Clock> {
+    share(files.iter_mut());
+    files.iter().map(EtlFile::clock).collect()
+}
+
 fn same_boot(left: &LogFileHeader, right: &LogFileHeader) -> bool {
     let facts = |header: &LogFileHeader| {
         let clock = header.clock();

@@ -8,7 +8,7 @@ const FRACTIONS: i64 = 1024;
 
 /// Turns raw times of one file into times of the common scale.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Scale {
+pub(crate) enum Scale {
     /// One file alone: raw ticks.
     Raw,
     /// UTC from a common base.
@@ -24,7 +24,7 @@ pub(super) enum Scale {
 
 impl Scale {
     /// The scale of a file with this clock among others; `base` is the start of one of them.
-    pub(super) fn utc(clock: &Clock, base: FileTime) -> Scale {
+    pub(crate) fn utc(clock: &Clock, base: FileTime) -> Scale {
         let per_second = FileTime::PER_SECOND * FRACTIONS;
         let whole = (per_second % clock.frequency() == 0).then(|| per_second / clock.frequency());
         Scale::Utc {
@@ -37,7 +37,7 @@ impl Scale {
 
     /// The time of a raw reading on the common scale.
     #[inline]
-    pub(super) fn key(&self, raw: Ticks) -> i64 {
+    pub(crate) fn key(&self, raw: Ticks) -> i64 {
         match *self {
             Scale::Raw => raw.0,
             Scale::Utc { anchor, start, frequency, whole } => {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use etw_schema::Located;
 
-use super::{Trace, TraceError, open};
+use super::{Idle, Trace, TraceError, open};
 use crate::decoder::Decoder;
 use crate::input::{Input, InputError, InputLimits};
+use crate::live::{Channel, Live};
+use crate::merge::one_clock;
 use crate::{EventFilter, Predicate, Schemas, Statistics, StopHandle, TimePoint};
 
 /// What to open, and how to read it; [`Trace::builder`] makes one.
@@ -21,6 +23,7 @@ pub struct TraceBuilder {
     only: Option<Predicate>,
     limit: Option<u64>,
     process_names: bool,
+    idle: Idle,
     schemas: Schemas,
 }
 
@@ -29,6 +32,7 @@ pub struct TraceBuilder {
 enum Source {
     Path(PathBuf),
     Bytes(String, Arc<[u8]>),
+    Session(String),
 }
 
 impl TraceBuilder {
@@ -41,6 +45,19 @@ impl TraceBuilder {
     /// Adds a file that is in memory already; `name` is what messages call it.
     pub fn bytes(mut self, name: &str, bytes: impl Into<Arc<[u8]>>) -> TraceBuilder {
         self.sources.push(Source::Bytes(name.to_owned(), bytes.into()));
+        self
+    }
+
+    /// Adds a live session.
+    pub fn session(mut self, name: &str) -> TraceBuilder {
+        self.sources.push(Source::Session(name.to_owned()));
+        self
+    }
+
+    /// Calls `idle` whenever everything that live sessions have sent so far has been delivered and more is waited for:
+    /// the moment to flush output.
+    pub fn on_idle(mut self, idle: impl Fn() + Send + Sync + 'static) -> TraceBuilder {
+        self.idle = Idle(Some(Arc::new(idle)));
         self
     }
 
@@ -97,26 +114,47 @@ impl TraceBuilder {
         self
     }
 
-    /// Opens the files.
+    /// Opens the files and sessions.
     ///
     /// # Errors
-    /// A file cannot be opened, or is no trace; the filter names a keyword that its provider does not have.
+    /// A file cannot be opened, or is no trace; there is no such session, or it is not for real time; the filter names
+    /// a keyword that its provider does not have.
     pub fn open(self) -> Result<Trace, TraceError> {
+        self.open_with(Vec::new())
+    }
+
+    /// Opens the files and sessions, beside sessions that are open already.
+    pub(crate) fn open_with(self, mut channels: Vec<(Channel, String)>) -> Result<Trace, TraceError> {
         let predicate = self.predicate()?;
         let mut inputs = Vec::new();
         for source in self.sources {
-            inputs.extend(match source {
-                Source::Path(path) => Input::open(&path, &self.limits)?,
-                Source::Bytes(name, bytes) => Input::from_bytes(&name, bytes, &self.limits)?,
-            });
+            match source {
+                Source::Path(path) => inputs.extend(Input::open(&path, &self.limits)?),
+                Source::Bytes(name, bytes) => inputs.extend(Input::from_bytes(&name, bytes, &self.limits)?),
+                Source::Session(name) => channels.push((Channel::open(&name)?, name)),
+            }
         }
-        if inputs.is_empty() {
+        if inputs.is_empty() && channels.is_empty() {
             return Err(InputError::Nothing.into());
         }
-        let headers = inputs.iter().map(|input| Ok(open(input)?.header().clone()));
-        let headers = headers.collect::<Result<Vec<_>, InputError>>()?;
+        let mut files = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        for (channel, name) in &channels {
+            files.push(channel.header_file(name)?);
+        }
+        let headers: Vec<_> = files.iter().map(|file| file.header().clone()).collect();
+        let clocks = one_clock::clocks(&mut files);
+        let names = inputs.iter().map(Input::name).chain(channels.iter().map(|(_, name)| &**name));
+        let names = names.map(str::to_owned).collect();
+        drop(files);
+        let live = match channels.is_empty() {
+            true => None,
+            false => Some(Live::new(channels, &clocks)?),
+        };
         let mut trace = Trace {
             inputs,
+            live,
+            idle: self.idle,
+            names,
             headers,
             from: None,
             to: None,
@@ -131,6 +169,9 @@ impl TraceBuilder {
         let start = trace.start_time();
         trace.from = self.from.map(|time| time.resolve(start));
         trace.to = self.to.map(|time| time.resolve(start));
+        if let Some(live) = &mut trace.live {
+            live.limit_to(trace.from, trace.to);
+        }
         Ok(trace)
     }
 

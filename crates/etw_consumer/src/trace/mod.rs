@@ -1,27 +1,29 @@
-//! Traces: one or many files, read in the order of time on one of four levels.
+//! Traces: files and live sessions, read together in the order of time on one of four levels.
 
 mod builder;
+mod pass;
 
-use std::ops::ControlFlow;
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
-use etw_etl::{EtlFile, LogFileHeader, loss_of};
+use etw_etl::{EtlFile, LogFileHeader};
 use etw_event::{FileTime, Record};
 use etw_schema::{Located, Resolver};
 
 use crate::decoder::Decoder;
 use crate::input::{Input, InputError};
-use crate::merge::Merge;
+use crate::live::{Live, SessionError};
 use crate::merge::plan::FilePlan;
-use crate::predicate::Scope;
 use crate::{
     CallbackResult, Callbacks, Event, OwnedEvent, Predicate, ProcessTable, ProviderSpecError, SchemaEvent,
     SourceStatistics, Statistics, StopHandle,
 };
 
 pub use builder::TraceBuilder;
+use pass::Verdict;
 
-/// One or many trace files, read together in the order of time.
+/// Trace files and live sessions, one or many, read together in the order of time.
 ///
 /// | level | method | gives | costs about |
 /// |---|---|---|---|
@@ -38,9 +40,16 @@ pub use builder::TraceBuilder;
 /// trace.for_each_record(|record| println!("{} {}", record.time(), record.provider_id()))?;
 /// # Ok::<(), etw_consumer::TraceError>(())
 /// ```
+///
+/// A live session is read as it goes on: reading ends when the session does, or by [`StopHandle`], a limit or a
+/// callback's wish, and another pass goes on where the last one ended. What the consumer was too slow for is counted
+/// and delivered as records of losses ([`etw_etl::loss_of`]); nothing that a consumer does slows down who writes events.
 #[derive(Debug)]
 pub struct Trace {
     inputs: Vec<Input>,
+    live: Option<Live>,
+    idle: Idle,
+    names: Vec<String>,
     headers: Vec<LogFileHeader>,
     from: Option<FileTime>,
     to: Option<FileTime>,
@@ -63,6 +72,27 @@ pub enum TraceError {
     /// The filter names what its provider does not have.
     #[error(transparent)]
     Filter(#[from] ProviderSpecError),
+    /// A live session could not be opened, or its events do not come any more.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// What is called whenever everything that live sessions have sent so far has been delivered.
+#[derive(Clone, Default)]
+struct Idle(Option<Arc<dyn Fn() + Send + Sync>>);
+
+impl Idle {
+    fn call(&self) {
+        if let Some(idle) = &self.0 {
+            idle();
+        }
+    }
+}
+
+impl fmt::Debug for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Idle(Some)" } else { "Idle(None)" })
+    }
 }
 
 impl Trace {
@@ -76,22 +106,28 @@ impl Trace {
         paths.into_iter().fold(Trace::builder(), TraceBuilder::file).open()
     }
 
+    /// Opens a live session by its name; where the name is looked for says `etw_protocol::instance`.
+    pub fn open_session(name: &str) -> Result<Trace, TraceError> {
+        Trace::builder().session(name).open()
+    }
+
     /// Says in detail what to open, and how to read it.
     pub fn builder() -> TraceBuilder {
         TraceBuilder::default()
     }
 
-    /// The log file headers, in the order of the files.
+    /// The log file headers, in the order of the files, and then of the sessions.
     pub fn headers(&self) -> &[LogFileHeader] {
         &self.headers
     }
 
-    /// The names of the files, in their order; a member of an archive is `archive.zip!member.etl`.
+    /// The names of the files, in their order, and then of the sessions; a member of an archive is
+    /// `archive.zip!member.etl`.
     pub fn source_names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.inputs.iter().map(Input::name)
+        self.names.iter().map(String::as_str)
     }
 
-    /// When the first of the files begins.
+    /// When the first of the files and sessions begins.
     pub fn start_time(&self) -> FileTime {
         self.headers.iter().map(|header| header.start_time).min().unwrap_or_default()
     }
@@ -198,128 +234,6 @@ impl Trace {
         mut callback: impl FnMut(OwnedEvent) -> R,
     ) -> Result<(), TraceError> {
         self.for_each_layout(|event| callback(event.to_owned_event()).into_flow())
-    }
-
-    /// Reads all files together in the order of time.
-    fn pass(
-        &mut self,
-        mut visit: impl FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict,
-    ) -> Result<(), TraceError> {
-        let start = self.start_time();
-        let mut statistics = Statistics::default();
-        let files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let mut planned = Vec::with_capacity(files.len());
-        for (file, input) in files.iter().zip(&self.inputs) {
-            let plan = FilePlan::new(file);
-            statistics.buffers += plan.buffers;
-            statistics.sources.push(source_statistics(input, file.header(), &plan));
-            planned.push((file.clone(), plan));
-        }
-        let needs_processes = |predicate: &Predicate| predicate.needs_processes();
-        let process_names = self.process_names || self.predicate.as_ref().is_some_and(needs_processes);
-        if process_names {
-            self.decoder.scan(&files);
-        }
-        let mut pass = Pass {
-            decoder: &mut self.decoder,
-            located: &mut self.located,
-            files: &files,
-            predicate: self.predicate.as_ref(),
-            process_names,
-            start,
-        };
-        let mut merge = Merge::new(planned, self.from, self.to);
-        let limit = self.limit.unwrap_or(u64::MAX);
-        let stop = &self.stop;
-        let mut damaged = Statistics::default();
-        merge.for_each(
-            |record| {
-                if statistics.delivered >= limit || stop.is_stopped() {
-                    return ControlFlow::Break(());
-                }
-                statistics.records += 1;
-                if let Some(loss) = loss_of(record) {
-                    statistics.add_loss(loss);
-                }
-                let verdict = visit(&mut pass, record);
-                statistics.delivered += u64::from(verdict != Verdict::Passed);
-                if verdict == Verdict::End { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            },
-            |source, damage| damaged.add_damage(source, damage),
-        );
-        (statistics.damage, statistics.damage_count) = (damaged.damage, damaged.damage_count);
-        statistics.inversions = merge.inversions;
-        statistics.unkept_schema_records = self.decoder.unkept;
-        self.statistics = statistics;
-        Ok(())
-    }
-}
-
-/// What became of a record.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// The filter does not want it.
-    Passed,
-    Delivered,
-    /// Delivered, and the callback wants no more.
-    End,
-}
-
-impl Verdict {
-    #[inline]
-    fn delivered(result: impl CallbackResult) -> Verdict {
-        if result.ends() { Verdict::End } else { Verdict::Delivered }
-    }
-}
-
-/// What the levels need while a trace is read.
-struct Pass<'t> {
-    decoder: &'t mut Decoder,
-    located: &'t mut Located,
-    files: &'t [EtlFile<'t>],
-    predicate: Option<&'t Predicate>,
-    process_names: bool,
-    start: FileTime,
-}
-
-impl Pass<'_> {
-    /// Whether the filter wants a record; `None` if its header does not tell.
-    #[inline]
-    fn header_decides(&self, record: &Record<'_>) -> Option<bool> {
-        let Some(predicate) = self.predicate else { return Some(true) };
-        let processes = self.process_names.then_some(&self.decoder.processes);
-        predicate.evaluate(&Scope::of_record(record, self.start, processes))
-    }
-
-    /// Whether the filter wants a record.
-    #[inline]
-    fn wants(&mut self, record: &Record<'_>) -> bool {
-        match self.header_decides(record) {
-            Some(wanted) => wanted,
-            None => {
-                let predicate = self.predicate;
-                let event = self.event(record);
-                predicate.is_none_or(|predicate| predicate.matches(&event))
-            }
-        }
-    }
-
-    /// Decodes a record.
-    #[inline]
-    fn event<'e>(&'e mut self, record: &'e Record<'e>) -> Event<'e> {
-        if self.process_names || self.decoder.needs_scan(record) {
-            self.decoder.scan(self.files);
-        }
-        let Decoder { resolver, processes, .. } = &mut *self.decoder;
-        let properties = match resolver.resolve(record) {
-            Ok(schema) => Ok(schema.locate(record, self.located)),
-            Err(reason) => Err(reason),
-        };
-        let process = match self.process_names {
-            true => record.process_id().and_then(|id| processes.name(id, record.time())),
-            false => None,
-        };
-        Event { record, properties, process, start: self.start }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Waiting for several files at once.
 
+use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
-use std::{fmt, io};
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 
@@ -31,9 +32,10 @@ pub struct Ready {
 }
 
 /// A set of files to wait for (`epoll`). A file that stays ready is told each time.
+#[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
-    events: Vec<epoll::Event>,
+    ready: Vec<Ready>,
 }
 
 impl Poller {
@@ -42,8 +44,8 @@ impl Poller {
 
     /// An empty set.
     pub fn new() -> io::Result<Poller> {
-        let events = Vec::with_capacity(Poller::BATCH);
-        Ok(Poller { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, events })
+        let ready = Vec::with_capacity(Poller::BATCH);
+        Ok(Poller { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, ready })
     }
 
     /// Adds a file. It must be removed before it is closed if other handles of it stay open.
@@ -64,29 +66,29 @@ impl Poller {
     /// Waits until a file is ready or the time is over (`None`: for ever), and tells which are. A signal ends the
     /// wait with none.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<impl Iterator<Item = Ready> + '_> {
-        self.events.clear();
+        self.ready.clear();
         let timeout = timeout.map(timespec);
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        let mut events = [MaybeUninit::uninit(); Poller::BATCH];
+        match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
+            Ok((events, _)) => self.ready.extend(events.iter().map(Ready::from_event)),
+            Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(self.events.iter().map(|event| {
-            // The fields of a packed structure are copied before they are looked at.
-            let (found, data) = (event.flags, event.data);
-            let has = |flags| found.intersects(flags);
-            Ready {
-                token: data.u64(),
-                readable: has(epoll::EventFlags::IN),
-                writable: has(epoll::EventFlags::OUT),
-                ended: has(epoll::EventFlags::HUP | epoll::EventFlags::ERR | epoll::EventFlags::RDHUP),
-            }
-        }))
+        Ok(self.ready.iter().copied())
     }
 }
 
-impl fmt::Debug for Poller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Poller").field("epoll", &self.epoll).finish_non_exhaustive()
+impl Ready {
+    fn from_event(event: &epoll::Event) -> Ready {
+        // The fields of a packed structure are copied before they are looked at.
+        let (found, data) = (event.flags, event.data);
+        let has = |flags| found.intersects(flags);
+        Ready {
+            token: data.u64(),
+            readable: has(epoll::EventFlags::IN),
+            writable: has(epoll::EventFlags::OUT),
+            ended: has(epoll::EventFlags::HUP | epoll::EventFlags::ERR | epoll::EventFlags::RDHUP),
+        }
     }
 }
 

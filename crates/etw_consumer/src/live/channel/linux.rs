@@ -1,0 +1,218 @@
+//! A session of this machine: shared memory, and counters that wake.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use etw_buffer::ring::{Entry, RingError, RingReader};
+use etw_protocol::{FromConsumer, Instance, PacketBuffer, ProtocolError, Role, ToConsumer};
+use etw_sys::poll::{Interest, Poller};
+use etw_sys::{EventFd, SharedWords};
+
+use super::super::SessionError;
+use super::super::session::Session;
+
+/// How long a host may take to open a session.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+
+/// The connection to one session.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    ring: RingReader<SharedWords, SharedWords>,
+    data_ready: EventFd,
+    space_free: EventFd,
+    /// Tells of the session's end.
+    connection: etw_protocol::Channel,
+    /// The session's first buffer, with its log file header.
+    header: Vec<u8>,
+    has_ended: bool,
+}
+
+/// What a host sends for a session that is opened.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    /// The ring's data.
+    pub(crate) data: SharedWords,
+    /// The reader's position.
+    pub(crate) position: SharedWords,
+    /// Raised by the host when there is something to read.
+    pub(crate) data_ready: EventFd,
+    /// Raised by the consumer when there is room again.
+    pub(crate) space_free: EventFd,
+}
+
+impl Channel {
+    /// The channel of a session that the host has opened; `header` is the session's first buffer.
+    pub(crate) fn new(
+        connection: etw_protocol::Channel,
+        header: Vec<u8>,
+        parts: Parts,
+    ) -> Result<Channel, RingError> {
+        let Parts { data, position, data_ready, space_free } = parts;
+        let ring = RingReader::attach(data, position)?;
+        Ok(Channel { ring, data_ready, space_free, connection, header, has_ended: false })
+    }
+
+    /// Opens a session of this machine by its name: at the instance that is this user's, or at the system's if the
+    /// user's has no host.
+    pub(crate) fn open(session: &str) -> Result<Channel, SessionError> {
+        let mut instances = vec![Instance::default_of_user()];
+        if Instance::named().is_none() {
+            instances.extend([Instance::user(), Instance::system()]);
+        }
+        let mut refused = None;
+        for instance in instances {
+            match Channel::open_at(&instance, session) {
+                Ok(channel) => return Ok(channel),
+                // The first answer is the one to tell, but that of a host goes before that nobody is there.
+                Err(error @ SessionError::NoHost { .. }) => refused = refused.or(Some(error)),
+                Err(error) => match refused {
+                    Some(SessionError::NoHost { .. }) | None => refused = Some(error),
+                    Some(_) => {}
+                },
+            }
+        }
+        Err(refused.unwrap_or_else(|| SessionError::Unsupported { session: session.to_owned() }))
+    }
+
+    /// Opens a session of one instance.
+    fn open_at(instance: &Instance, session: &str) -> Result<Channel, SessionError> {
+        let protocol = |what: String| SessionError::Protocol { session: session.to_owned(), what };
+        let io = |what| move |source| SessionError::Io { session: session.to_owned(), what, source };
+        let failed = |error: ProtocolError| match error {
+            ProtocolError::Io(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
+            {
+                let directory = instance.directory().display().to_string();
+                SessionError::NoHost { session: session.to_owned(), directory }
+            }
+            ProtocolError::Io(error) => io("the connection to the host failed")(error),
+            error => protocol(error.to_string()),
+        };
+        let channel = etw_protocol::Channel::connect(instance, Role::Consumer).map_err(failed)?;
+        channel.set_receive_timeout(Some(ANSWER_TIME)).map_err(failed)?;
+        channel.send(&FromConsumer::Open { session: session.to_owned() }, &[]).map_err(failed)?;
+        let answer = channel.receive::<ToConsumer>(&mut PacketBuffer::default()).map_err(failed)?;
+        let (header, files) = match answer {
+            Some((ToConsumer::Opened { header, .. }, files)) => (header, files),
+            Some((ToConsumer::Refused(failure), _)) => {
+                return Err(SessionError::Refused { session: session.to_owned(), reason: failure.text });
+            }
+            Some((ToConsumer::Ended, _)) | None => return Err(protocol("no answer".to_owned())),
+        };
+        let Ok([data, position, data_ready, space_free]) = <[OwnedFd; 4]>::try_from(files) else {
+            return Err(protocol("another number of files than four".to_owned()));
+        };
+        let memory = io("the shared memory cannot be used");
+        let parts = Parts {
+            data: SharedWords::map_for_reading(&data).map_err(&memory)?,
+            position: SharedWords::map(&position).map_err(&memory)?,
+            data_ready: EventFd::from_file(data_ready).map_err(&memory)?,
+            space_free: EventFd::from_file(space_free).map_err(&memory)?,
+        };
+        Channel::new(channel, header, parts)
+            .map_err(|source| SessionError::Ring { session: session.to_owned(), source })
+    }
+
+    /// The session's first buffer.
+    pub(crate) fn header(&self) -> &[u8] {
+        &self.header
+    }
+
+    /// Whether the session has ended; what it sent before may still be in the ring.
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// The next entry of the ring.
+    #[inline]
+    pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, RingError> {
+        self.ring.next_entry()
+    }
+
+    /// The bytes of an entry, or a part of it.
+    #[inline]
+    pub(crate) fn bytes(&self, words: Range<usize>) -> &[u8] {
+        self.ring.data().bytes(words)
+    }
+
+    /// Gives entries back, up to one with this end.
+    #[inline]
+    pub(crate) fn release(&mut self, end: u64) {
+        if self.ring.release(end) {
+            self.space_free.signal();
+        }
+    }
+
+    /// Whether entries that have not been given back take half of the ring.
+    #[inline]
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.ring.held_bytes() > self.ring.capacity_bytes() / 2
+    }
+
+    /// Looks at what the host says of the session.
+    #[cold]
+    fn look_at_connection(&mut self) {
+        // The only thing that a host says is that the session has ended; if it says anything else, or goes away
+        // without a word, no more events come either.
+        let received = self.connection.connection().receive(&mut [0; 64]);
+        if !matches!(received, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            self.has_ended = true;
+        }
+    }
+}
+
+/// Waits for sessions.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    poller: Poller,
+}
+
+impl Waiter {
+    /// What waits for these sessions.
+    pub(crate) fn new(sessions: &[Session]) -> io::Result<Waiter> {
+        let poller = Poller::new()?;
+        for (session, number) in sessions.iter().zip(0..) {
+            let channel = &session.channel;
+            channel.connection.connection().set_nonblocking(true)?;
+            poller.add(&channel.data_ready, 2 * number, Interest::Read)?;
+            poller.add(&channel.connection, 2 * number + 1, Interest::Read)?;
+        }
+        Ok(Waiter { poller })
+    }
+
+    /// Waits until one of the sessions has sent something or has ended, or `longest` has passed.
+    pub(crate) fn wait(&mut self, sessions: &mut [Session], longest: Duration) {
+        let mut asleep = true;
+        for session in sessions.iter_mut() {
+            asleep &= session.is_at_end || session.channel.ring.sleeps();
+        }
+        let time = if asleep { longest } else { Duration::ZERO };
+        match self.poller.wait(Some(time)) {
+            Ok(ready) => {
+                for ready in ready {
+                    let number = usize::try_from(ready.token / 2).unwrap_or(usize::MAX);
+                    let Some(session) = sessions.get_mut(number) else { continue };
+                    match ready.token % 2 {
+                        0 => {
+                            session.channel.data_ready.drain();
+                        }
+                        _ => session.channel.look_at_connection(),
+                    }
+                }
+            }
+            // Without being told, looking now and then does as well.
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+        for session in sessions {
+            session.channel.ring.awake();
+            if session.channel.has_ended {
+                // What has ended stays ready for ever. What is not in the set any more cannot be taken out again.
+                let _ = self.poller.remove(&session.channel.connection);
+                let _ = self.poller.remove(&session.channel.data_ready);
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! One stream: the buffers of one processor of one session.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use etw_etl::{Place, RecordCursor, Records};
+use etw_event::{Fields, HeaderKind, Origin, Record, Ticks};
+
+use super::Sink;
+use super::session::{Pending, Session};
+use crate::merge::scale::Scale;
+
+/// A stream with its buffers, of which the first is open.
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// Number of the session.
+    pub(super) session: usize,
+    origin: Origin,
+    pub(super) pending: VecDeque<Pending>,
+    cursor: RecordCursor,
+    /// Key of the next record of the open buffer; `None` at its end.
+    pub(super) first_key: Option<i64>,
+}
+
+impl Stream {
+    /// A stream without buffers.
+    pub(super) fn new(session: usize, origin: Origin) -> Stream {
+        let cursor = RecordCursor::start(origin.clock.anchor);
+        Stream { session, origin, pending: VecDeque::new(), cursor, first_key: None }
+    }
+
+    /// Begins with the buffer at the front.
+    pub(super) fn open(&mut self, session: &Session) {
+        self.cursor = RecordCursor::start(self.cursor.previous);
+        let data = self.pending.front().map(|pending| pending.data.bytes(&session.channel));
+        self.first_key = next_key(data.unwrap_or_default(), &self.cursor, session.scale);
+    }
+
+    /// Visits the records of the open buffer as long as their keys are at most `last`, those before `from` excepted.
+    #[inline]
+    pub(super) fn take_turn(
+        &mut self,
+        session: &Session,
+        from: i64,
+        last: i64,
+        (last_key, inversions): (&mut i64, &mut u64),
+        sink: &mut impl Sink,
+    ) -> ControlFlow<()> {
+        let Some(pending) = self.pending.front() else {
+            self.first_key = None;
+            return ControlFlow::Continue(());
+        };
+        let data = pending.data.bytes(&session.channel);
+        let (origin, scale) = (self.origin, session.scale);
+        let mut cursor = self.cursor;
+        loop {
+            let rest = data.get(cursor.at..).unwrap_or_default();
+            let record = match Record::parse(rest, &origin, cursor.previous) {
+                Ok(record) if is_plain(&record) => {
+                    cursor.last = cursor.at;
+                    cursor.at += record.stride_bytes();
+                    cursor.previous = record.raw_time();
+                    Some(record)
+                }
+                _ => passed(data, &origin, pending, &mut cursor, sink),
+            };
+            let mut flow = ControlFlow::Continue(());
+            if let Some(record) = record {
+                let key = scale.key(record.raw_time());
+                *inversions += u64::from(key < *last_key);
+                *last_key = key;
+                if key >= from {
+                    flow = sink.record(&record);
+                }
+            }
+            match next_key(data, &cursor, scale) {
+                Some(key) if key <= last && flow.is_continue() => {}
+                next => {
+                    (self.cursor, self.first_key) = (cursor, next);
+                    return flow;
+                }
+            }
+        }
+    }
+}
+
+/// Whether a record is intact and of a kind whose headers tell it from bytes of other meaning.
+#[inline(always)]
+fn is_plain(record: &Record<'_>) -> bool {
+    record.is_intact()
+        && !matches!(record.kind(), HeaderKind::Wnode | HeaderKind::Timed | HeaderKind::Message)
+}
+
+/// The key of the record at a cursor; `None` at the end of the data. What is no record has the time of the record
+/// before it, so that it is looked at next.
+#[inline(always)]
+fn next_key(data: &[u8], cursor: &RecordCursor, scale: Scale) -> Option<i64> {
+    let rest = data.get(cursor.at..).filter(|rest| !rest.is_empty())?;
+    // The time's place in the headers that are frequent.
+    let time = match rest.u32_at(0)? >> 16 {
+        0xC012..=0xC013 | 0xC001..=0xC002 | 0xC014 | 0xC00A => rest.i64_at(0x10),
+        0xC010..=0xC011 => rest.i64_at(0x08),
+        _ => time_of_rare(rest, cursor.previous),
+    };
+    Some(scale.key(time.map_or(cursor.previous, Ticks)))
+}
+
+#[cold]
+fn time_of_rare(rest: &[u8], previous: Ticks) -> Option<i64> {
+    Record::parse(rest, &Origin::default(), previous).ok().map(|record| record.raw_time().0)
+}
+
+/// What stands in place of an intact record of the usual kinds: a record after a closer look, or damage.
+#[cold]
+fn passed<'d>(
+    data: &'d [u8],
+    origin: &'d Origin,
+    pending: &Pending,
+    cursor: &mut RecordCursor,
+    sink: &mut impl Sink,
+) -> Option<Record<'d>> {
+    let place = Place { buffer_offset: pending.offset, ..Place::default() };
+    let mut records = Records::resume(data, origin, place, *cursor);
+    let item = records.next();
+    *cursor = records.cursor();
+    match item {
+        Some(Ok(record)) => return Some(record),
+        Some(Err(damage)) => sink.damage(origin.source, damage),
+        // The end, which was not seen as such before.
+        None => cursor.at = data.len(),
+    }
+    None
+}

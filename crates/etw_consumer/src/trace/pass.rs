@@ -1,0 +1,223 @@
+//! One pass over a trace: files and sessions merged, filtered and counted.
+
+use std::ops::ControlFlow;
+
+use etw_etl::{Damage, EtlFile, Loss, loss_of, lost_count};
+use etw_event::{FileTime, Record};
+use etw_schema::Located;
+
+use super::{Idle, Trace, TraceError, open, source_statistics};
+use crate::decoder::Decoder;
+use crate::live::Sink;
+use crate::merge::Merge;
+use crate::merge::plan::FilePlan;
+use crate::predicate::Scope;
+use crate::{CallbackResult, Event, Predicate, SourceStatistics, Statistics, StopHandle};
+
+impl Trace {
+    /// Reads all files and sessions together in the order of time.
+    pub(super) fn pass(
+        &mut self,
+        visit: impl FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict,
+    ) -> Result<(), TraceError> {
+        let start = self.start_time();
+        let mut statistics = Statistics::default();
+        let files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let mut planned = Vec::with_capacity(files.len());
+        for (file, input) in files.iter().zip(&self.inputs) {
+            let plan = FilePlan::new(file);
+            statistics.buffers += plan.buffers;
+            statistics.sources.push(source_statistics(input, file.header(), &plan));
+            planned.push((file.clone(), plan));
+        }
+        let live_names = self.names.get(files.len()..).unwrap_or_default();
+        let live_sources =
+            live_names.iter().map(|name| SourceStatistics { name: name.clone(), ..Default::default() });
+        statistics.sources.extend(live_sources);
+        let needs_processes = |predicate: &Predicate| predicate.needs_processes();
+        let process_names = self.process_names || self.predicate.as_ref().is_some_and(needs_processes);
+        if process_names {
+            self.decoder.scan(&files);
+        }
+        let mut reading = Reading {
+            pass: Pass {
+                decoder: &mut self.decoder,
+                located: &mut self.located,
+                files: &files,
+                predicate: self.predicate.as_ref(),
+                process_names,
+                start,
+            },
+            visit,
+            statistics,
+            limit: self.limit.unwrap_or(u64::MAX),
+            stop: &self.stop,
+            first_live: files.len() as u32,
+            idle: &self.idle,
+        };
+        let mut merge = Merge::new(planned, self.from, self.to);
+        let mut damaged = Statistics::default();
+        let report = |source, damage| damaged.add_damage(source, damage);
+        let mut error = None;
+        match &mut self.live {
+            None => merge.for_each(|record| reading.record(record), report),
+            Some(live) => {
+                let mut flow = ControlFlow::Continue(());
+                let ordered = |record: &Record<'_>| {
+                    flow = live.run_before(record, &self.stop, &mut reading);
+                    flow?;
+                    flow = reading.record(record);
+                    flow
+                };
+                merge.for_each(ordered, report);
+                if flow.is_continue() {
+                    error = live.run(&self.stop, &mut reading).err();
+                }
+                live.count(reading.statistics.sources.iter_mut().skip(files.len()));
+            }
+        }
+        let mut statistics = reading.statistics;
+        statistics.damage.extend(damaged.damage);
+        statistics.damage_count += damaged.damage_count;
+        statistics.inversions = merge.inversions;
+        if let Some(live) = &self.live {
+            statistics.inversions += live.inversions;
+            statistics.buffers +=
+                statistics.sources.iter().skip(files.len()).map(|source| source.buffers).sum::<u64>();
+        }
+        statistics.unkept_schema_records = self.decoder.unkept;
+        self.statistics = statistics;
+        error.map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// A pass under way.
+struct Reading<'t, V> {
+    pass: Pass<'t>,
+    visit: V,
+    statistics: Statistics,
+    limit: u64,
+    stop: &'t StopHandle,
+    /// Number of the first source that is a session.
+    first_live: u32,
+    idle: &'t Idle,
+}
+
+impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
+    #[inline]
+    fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
+        let statistics = &mut self.statistics;
+        if statistics.delivered >= self.limit || self.stop.is_stopped() {
+            return ControlFlow::Break(());
+        }
+        statistics.records += 1;
+        let source = record.origin().source;
+        if let Some(loss) = loss_of(record) {
+            statistics.add_loss(loss);
+            if source >= self.first_live
+                && loss == Loss::Events
+                && let Some(source) = statistics.sources.get_mut(source as usize)
+            {
+                let lost = u32::try_from(lost_count(record)).unwrap_or(u32::MAX);
+                source.events_lost = source.events_lost.saturating_add(lost);
+            }
+        }
+        if source >= self.first_live {
+            self.pass.observe(record);
+        }
+        let verdict = (self.visit)(&mut self.pass, record);
+        statistics.delivered += u64::from(verdict != Verdict::Passed);
+        // A live session would otherwise be waited for once more.
+        match verdict == Verdict::End || statistics.delivered >= self.limit {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn damage(&mut self, source: u32, damage: Damage) {
+        self.statistics.add_damage(source, damage);
+    }
+
+    fn idle(&mut self) {
+        self.idle.call();
+    }
+}
+
+/// What became of a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The filter does not want it.
+    Passed,
+    Delivered,
+    /// Delivered, and the callback wants no more.
+    End,
+}
+
+impl Verdict {
+    #[inline]
+    pub(super) fn delivered(result: impl CallbackResult) -> Verdict {
+        if result.ends() { Verdict::End } else { Verdict::Delivered }
+    }
+}
+
+/// What the levels need while a trace is read.
+pub(super) struct Pass<'t> {
+    pub(super) decoder: &'t mut Decoder,
+    located: &'t mut Located,
+    pub(super) files: &'t [EtlFile<'t>],
+    pub(super) predicate: Option<&'t Predicate>,
+    process_names: bool,
+    start: FileTime,
+}
+
+impl Pass<'_> {
+    /// Learns from a live record what it tells of schemas and processes, since a session cannot be looked through.
+    #[inline]
+    fn observe(&mut self, record: &Record<'_>) {
+        self.decoder.observe(record, self.located);
+        if self.process_names
+            && let Some(id) = record.process_id()
+        {
+            self.decoder.processes.look_up(id);
+        }
+    }
+
+    /// Whether the filter wants a record; `None` if its header does not tell.
+    #[inline]
+    pub(super) fn header_decides(&self, record: &Record<'_>) -> Option<bool> {
+        let Some(predicate) = self.predicate else { return Some(true) };
+        let processes = self.process_names.then_some(&self.decoder.processes);
+        predicate.evaluate(&Scope::of_record(record, self.start, processes))
+    }
+
+    /// Whether the filter wants a record.
+    #[inline]
+    pub(super) fn wants(&mut self, record: &Record<'_>) -> bool {
+        match self.header_decides(record) {
+            Some(wanted) => wanted,
+            None => {
+                let predicate = self.predicate;
+                let event = self.event(record);
+                predicate.is_none_or(|predicate| predicate.matches(&event))
+            }
+        }
+    }
+
+    /// Decodes a record.
+    #[inline]
+    pub(super) fn event<'e>(&'e mut self, record: &'e Record<'e>) -> Event<'e> {
+        if self.process_names || self.decoder.needs_scan(record) {
+            self.decoder.scan(self.files);
+        }
+        let Decoder { resolver, processes, .. } = &mut *self.decoder;
+        let properties = match resolver.resolve(record) {
+            Ok(schema) => Ok(schema.locate(record, self.located)),
+            Err(reason) => Err(reason),
+        };
+        let process = match self.process_names {
+            true => record.process_id().and_then(|id| processes.name(id, record.time())),
+            false => None,
+        };
+        Event { record, properties, process, start: self.start }
+    }
+}
