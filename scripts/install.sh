@@ -78,6 +78,21 @@ need_rust_checkers() {
     fi
 }
 
+# The standard libraries of other systems, for which the checks compile; without them that check is left out.
+need_rust_targets() {
+    has rustup || return 0
+    installed=$(rustup target list --installed)
+    for target in "$@"; do
+        case $installed in
+            *"$target"*) ;;
+            *)
+                say "Installing the target $target with rustup"
+                rustup target add "$target" >&2 || say "$target cannot be installed; its check is left out"
+                ;;
+        esac
+    done
+}
+
 # A cargo subcommand from crates.io; $1 is its crate and $2 the subcommand.
 need_cargo_tool() {
     if ! cargo "$2" --version >/dev/null 2>&1; then

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{self, cargo};
-use crate::{bench, fuzz, layers, peers};
+use crate::{bench, fuzz, layers, peers, systems};
 
 /// A check: its name, and what runs it.
 type Check = (&'static str, fn() -> Result<()>);
@@ -15,6 +15,7 @@ const CHECKS: &[Check] = &[
     ("format", || shell::run(&mut cargo(["fmt", "--all", "--check"]))),
     ("layers", layers::check),
     ("clippy", || shell::run(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
+    ("other systems", systems::check),
     ("documentation", || {
         shell::run(cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
     }),

@@ -8,6 +8,7 @@ mod generate;
 mod layers;
 mod peers;
 mod shell;
+mod systems;
 #[cfg(target_os = "linux")]
 mod torture;
 

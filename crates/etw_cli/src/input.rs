@@ -41,7 +41,10 @@ impl Opened {
         let files = args.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
         let mut trace =
             files.filter(&filter).schemas(&schemas.sources()).limits(InputLimits::default()).open()?;
+        let bytes = args.files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len());
+        let progress = Progress::of_search("looking for schemas and names of processes", bytes.sum());
         let processes = Arc::new(trace.processes()?.clone());
+        progress.finish();
         let resolver = trace.resolver().clone();
         let computers = machine::computers(&args.files, &resolver);
         let sources = trace

@@ -46,6 +46,16 @@ pub(crate) fn is_terminal(path: Option<&Path>) -> bool {
     path.is_none() && io::stdout().is_terminal()
 }
 
+/// Whether standard output is a file.
+pub(crate) fn is_file() -> bool {
+    let stdout = io::stdout();
+    #[cfg(unix)]
+    let file = std::os::fd::AsFd::as_fd(&stdout).try_clone_to_owned().map(File::from);
+    #[cfg(windows)]
+    let file = std::os::windows::io::AsHandle::as_handle(&stdout).try_clone_to_owned().map(File::from);
+    file.and_then(|file| file.metadata()).is_ok_and(|metadata| metadata.is_file())
+}
+
 /// Whether an error says that nobody reads standard output any more.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {

@@ -31,6 +31,12 @@ impl Progress {
         Progress::new("", start.0, u64::try_from(length).unwrap_or(0), wanted, template)
     }
 
+    /// A sign of life while work of unknown length on `bytes` bytes is done.
+    pub(crate) fn of_search(what: &str, bytes: u64) -> Progress {
+        let wanted = std::io::stderr().is_terminal() && bytes > 16 << 20;
+        Progress::new(what, 0, 0, wanted, "{spinner} {msg} ({elapsed})")
+    }
+
     fn new(name: &str, start: i64, length: u64, wanted: bool, template: &str) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
         if wanted {

@@ -53,7 +53,8 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
         .collect();
     // A person at a terminal sees each batch when it is done.
     let live = args.output.is_none() && std::io::stdout().is_terminal();
-    let progress = opened.progress(!live);
+    // What reads a pipe may write to the terminal as well.
+    let progress = opened.progress(args.output.is_some() || output::is_file());
     batch::run(&mut opened.trace, &mut workers, &progress, |mut text: Vec<u8>| {
         out.write_all(&text)?;
         text.clear();

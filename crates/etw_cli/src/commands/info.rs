@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -24,44 +23,53 @@ const TOP: usize = 10;
 /// Runs the command.
 pub(crate) fn run(args: &InfoArgs) -> Result<()> {
     let schemas = Schemas::load(&args.input.schemas)?;
-    let mut failed = 0;
     let mut out = output::open(None)?;
+    let (mut files, mut failures) = (0, Vec::new());
     for path in &args.input.files {
-        match show(path, args, &schemas) {
-            Ok(text) => out.write_all(&text)?,
-            // The other files may be good.
-            Err(error) if args.input.files.len() > 1 => {
-                output::report(&error);
-                failed += 1;
+        let inputs = match Input::open(path, &InputLimits::default()) {
+            Ok(inputs) => inputs,
+            Err(error) => {
+                files += 1;
+                failures.push(error.into());
+                continue;
             }
-            Err(error) => return Err(error),
+        };
+        // The other files, and the other members of an archive, may be good.
+        for input in inputs {
+            files += 1;
+            match show(&input, args, &schemas) {
+                Ok(text) => out.write_all(&text)?,
+                Err(error) => failures.push(error),
+            }
         }
     }
     out.flush()?;
-    if failed > 0 {
-        return Err(anyhow!("{failed} of {} files could not be read", args.input.files.len()));
+    match failures.as_slice() {
+        [] => Ok(()),
+        [_] if files == 1 => Err(failures.remove(0)),
+        _ => {
+            failures.iter().for_each(output::report);
+            Err(anyhow!("{} of {files} files could not be read", failures.len()))
+        }
     }
-    Ok(())
 }
 
-fn show(path: &Path, args: &InfoArgs, schemas: &Schemas) -> Result<Vec<u8>> {
+fn show(input: &Input, args: &InfoArgs, schemas: &Schemas) -> Result<Vec<u8>> {
+    let file =
+        EtlFile::open(input.bytes()).with_context(|| format!("'{}' is no trace file", input.name()))?;
+    let progress = Progress::of_bytes(input.name(), input.bytes().len() as u64);
+    let mut resolver = schemas.sources().resolver();
+    let mut problems = Vec::new();
+    survey::learn(&file, &mut resolver, &mut problems);
+    let threads = output::threads(args.input.threads);
+    let mut survey = survey::survey(&file, &resolver, threads, &|bytes| progress.add(bytes));
+    progress.finish();
+    survey.machine = Machine::of(&file, &mut resolver);
+    survey.schema_problems = problems;
     let mut out = Vec::new();
-    for input in Input::open(path, &InputLimits::default())? {
-        let file =
-            EtlFile::open(input.bytes()).with_context(|| format!("'{}' is no trace file", input.name()))?;
-        let mut resolver = schemas.sources().resolver();
-        let mut problems = Vec::new();
-        survey::learn(&file, &mut resolver, &mut problems);
-        let progress = Progress::of_bytes(input.name(), input.bytes().len() as u64);
-        let threads = output::threads(args.input.threads);
-        let mut survey = survey::survey(&file, &resolver, threads, &|bytes| progress.add(bytes));
-        progress.finish();
-        survey.machine = Machine::of(&file, &mut resolver);
-        survey.schema_problems = problems;
-        match args.format {
-            Format::Text => put_text(&mut out, &input, &file, &survey, args.all)?,
-            Format::Json => writeln!(out, "{}", to_json(&input, &file, &survey))?,
-        }
+    match args.format {
+        Format::Text => put_text(&mut out, input, &file, &survey, args.all)?,
+        Format::Json => writeln!(out, "{}", to_json(input, &file, &survey))?,
     }
     Ok(out)
 }

@@ -130,6 +130,9 @@ fn filters() {
     check(&["--from", &from, "--to", &to], &[49, 50]);
     check(&["--where", "Number >= 5 and Number < 8 and Name contains '6'"], &[6]);
     check(&["--where", "pid == 100", "--where", "Number in (3, 4, 6)"], &[3, 6]);
+    let nothing = etw.run(&["stats", &trace, "--tid", "8"]);
+    let warning = String::from_utf8(nothing.stderr).unwrap();
+    assert!(nothing.status.success() && warning.contains("no event meets the filters"), "{warning}");
     let some = etw.ok(&["dump", &trace, "--format", "json", "--fields", "Number", "--where", "Number == 7"]);
     assert!(some.starts_with("{\"EventData\":{\"Number\":7},\"System\""), "{some}");
     let raw = etw.ok(&["dump", &trace, "--raw-time", "--where", "Number == 7"]);
@@ -234,4 +237,27 @@ fn a_closed_pipe_ends_quietly() {
     assert!(child.wait().unwrap().success());
     assert_eq!(errors, "");
     assert!(line.starts_with("{\"EventData\":"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_shortened_while_it_is_read_ends_the_command_with_words() {
+    let etw = Etw::new();
+    let trace = etw.path("a.etl");
+    write_trace(&trace, 60_000, 0);
+    let mut child = etw
+        .command(&["dump", &trace, "--format", "json", "--threads", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // After the first line the command waits for the pipe to have room.
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut String::new()).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&trace).unwrap().set_len(0x10000).unwrap();
+    stdout.read_to_end(&mut Vec::new()).unwrap();
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{errors}");
+    assert!(errors.contains("became shorter while it was read"), "{errors}");
 }

@@ -173,6 +173,7 @@ fn errors_are_one_line_and_tell_by_the_exit_status() {
     check(&["dump", "text.etl"], 1, "text.etl");
     check(&["dump", "."], 1, "is a directory");
     check(&["dump"], 2, "Usage");
+    check(&["dump", "long.etl", "--from", "5", "--to", "2"], 2, "--from");
     check(&["dump", "long.etl", "--format", "yaml"], 2, "yaml");
     check(&["dump", "long.etl", "--where", "id =="], 2, "column");
     check(&["dump", "long.etl", "--from", "soon"], 2, "soon");

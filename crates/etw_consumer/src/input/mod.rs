@@ -95,10 +95,14 @@ impl Input {
 fn split_member(path: &Path) -> (PathBuf, Option<String>) {
     if let Some(text) = path.to_str()
         && !path.exists()
-        && let Some((archive, member)) = text.rsplit_once('!')
-        && Path::new(archive).is_file()
     {
-        return (PathBuf::from(archive), Some(member.to_owned()));
+        // Both the archive's path and the member's name may contain the sign.
+        for (place, _) in text.match_indices('!') {
+            let (archive, member) = text.split_at(place);
+            if Path::new(archive).is_file() {
+                return (PathBuf::from(archive), Some(member[1..].to_owned()));
+            }
+        }
     }
     (path.to_owned(), None)
 }
@@ -113,5 +117,25 @@ mod tests {
         assert!(error.to_string().starts_with("cannot open '/nowhere/x.zip!y.etl'"), "{error}");
         let error = Input::open(&std::env::temp_dir(), &InputLimits::default()).unwrap_err();
         assert!(error.to_string().contains("is a directory"), "{error}");
+        if cfg!(unix) {
+            let error = Input::open(Path::new("/dev/null"), &InputLimits::default()).unwrap_err();
+            assert!(error.to_string().contains("is a pipe or a device"), "{error}");
+        }
+    }
+
+    #[test]
+    fn members_are_split_from_archives() {
+        let directory = std::env::temp_dir().join(format!("openetw-members-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("a!.zip"), "").unwrap();
+        let check = |path: &str, archive: &str, member: Option<&str>| {
+            let expected = (directory.join(archive), member.map(str::to_owned));
+            assert_eq!(split_member(&directory.join(path)), expected);
+        };
+        check("a!.zip", "a!.zip", None);
+        check("a!.zip!b.etl", "a!.zip", Some("b.etl"));
+        check("a!.zip!d/b!.etl", "a!.zip", Some("d/b!.etl"));
+        check("none.zip!b.etl", "none.zip!b.etl", None);
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }
