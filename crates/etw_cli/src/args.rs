@@ -47,8 +47,10 @@ the verdict line (JSON: \"complete\") says so.")]
   etw dump kernel.etl user.etl --from 2026-01-02T03:04:05Z --to 2026-01-02T03:04:06Z
   etw dump trace.etl --process notepad.exe --from 1.5 --to 3 --format csv
   etw dump trace.etl --where 'ImageName contains \"svchost\" and ProcessID > 100'
+  etw dump -s MySession                    live, until Ctrl-C or the session's end
 
-Several files are read together in time order.")]
+Several files and sessions are read together in time order.")]
+    #[command(mut_arg("files", |arg| arg.required(false).required_unless_present("session")))]
     Dump(DumpArgs),
     /// Count events, bytes and rates by provider, event, process or another key
     #[command(after_help = "Examples:
@@ -99,6 +101,9 @@ pub(crate) struct InfoArgs {
 pub(crate) struct DumpArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    /// Show the events of a live session as they come.
+    #[arg(long, short, value_name = "SESSION")]
+    pub(crate) session: Vec<String>,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
     /// How events are written.

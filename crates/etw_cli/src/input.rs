@@ -109,7 +109,7 @@ impl Opened {
 }
 
 /// The filters of the command line; what is wrong with them is wrong usage.
-fn compile(args: &FilterArgs, schemas: &Schemas) -> Result<EventFilter> {
+pub(crate) fn compile(args: &FilterArgs, schemas: &Schemas) -> Result<EventFilter> {
     fn usage(error: impl std::fmt::Display) -> Error {
         Error::new(UsageError(error.to_string()))
     }

@@ -10,6 +10,12 @@ use openetw::{Input, InputLimits, Record, classes};
 /// begins or ends.
 const BUFFERS: usize = 32;
 
+/// The name of this machine, where the system says it in a file.
+pub(crate) fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
 /// What the kernel's SystemConfig/CPU event tells.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Machine {

@@ -4,6 +4,7 @@ mod args;
 mod batch;
 mod commands;
 mod input;
+mod interrupt;
 mod machine;
 mod output;
 mod progress;

@@ -1,5 +1,7 @@
 //! `etw dump`: the events of traces, decoded, in time order.
 
+mod live;
+
 use std::fmt;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -7,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use openetw::ProcessTable;
-use openetw::export::{CsvWriter, Event, FieldSelection, JsonWriter, Options, TextWriter, XmlWriter, xml};
+use openetw::export::{
+    CsvWriter, Event, FieldSelection, JsonWriter, Options, Source, TextWriter, XmlWriter, xml,
+};
 use openetw::schema::{Located, Resolver};
 
 use crate::args::{Color, DumpArgs, DumpFormat};
@@ -19,27 +23,13 @@ use crate::schemas::Schemas;
 /// Runs the command.
 pub(crate) fn run(args: &DumpArgs) -> Result<()> {
     let schemas = Schemas::load(&args.input.schemas)?;
-    let mut opened = Opened::open(&args.input, &args.filter, args.limit, &schemas)?;
-    let options = Options {
-        sources: opened.sources.clone(),
-        raw_time: args.raw_time,
-        fields: FieldSelection::of(args.fields.iter().cloned()),
-        color: match args.color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => {
-                output::is_terminal(args.output.as_deref()) && std::env::var_os("NO_COLOR").is_none()
-            }
-        },
-    };
-    let mut out = BufWriter::with_capacity(1 << 16, output::open(args.output.as_deref())?);
-    let mut frame = Vec::new();
-    match args.format {
-        DumpFormat::Csv => CsvWriter::new(&options).put_header(&mut frame),
-        DumpFormat::Xml => frame.extend_from_slice(xml::XML_HEADER.as_bytes()),
-        DumpFormat::Text | DumpFormat::Json => {}
+    if !args.session.is_empty() {
+        return live::run(args, &schemas);
     }
-    out.write_all(&frame)?;
+    let mut opened = Opened::open(&args.input, &args.filter, args.limit, &schemas)?;
+    let options = options(args, opened.sources.clone());
+    let mut out = BufWriter::with_capacity(1 << 16, output::open(args.output.as_deref())?);
+    out.write_all(&head(args.format, &options))?;
     // Texts that have been written, for their room.
     let spare = Arc::new(Mutex::new(Vec::new()));
     let mut workers: Vec<_> = (0..output::threads(args.input.threads))
@@ -65,12 +55,42 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
         Ok(ControlFlow::Continue(()))
     })?;
     progress.finish();
-    if args.format == DumpFormat::Xml {
-        out.write_all(xml::XML_FOOTER.as_bytes())?;
-    }
+    out.write_all(foot(args.format))?;
     out.flush()?;
     opened.warn();
     Ok(())
+}
+
+/// How events are written.
+fn options(args: &DumpArgs, sources: Vec<Source>) -> Options {
+    Options {
+        sources,
+        raw_time: args.raw_time,
+        fields: FieldSelection::of(args.fields.iter().cloned()),
+        color: match args.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                output::is_terminal(args.output.as_deref()) && std::env::var_os("NO_COLOR").is_none()
+            }
+        },
+    }
+}
+
+/// What stands before the first event.
+fn head(format: DumpFormat, options: &Options) -> Vec<u8> {
+    let mut head = Vec::new();
+    match format {
+        DumpFormat::Csv => CsvWriter::new(options).put_header(&mut head),
+        DumpFormat::Xml => head.extend_from_slice(xml::XML_HEADER.as_bytes()),
+        DumpFormat::Text | DumpFormat::Json => {}
+    }
+    head
+}
+
+/// What stands behind the last event.
+fn foot(format: DumpFormat) -> &'static [u8] {
+    if format == DumpFormat::Xml { xml::XML_FOOTER.as_bytes() } else { b"" }
 }
 
 /// Formats batches of events.

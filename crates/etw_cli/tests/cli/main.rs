@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod generated;
+#[cfg(target_os = "linux")]
+mod live;
 mod real;
 mod schemas;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use etw_schema::Located;
 
-use super::{Idle, Trace, TraceError, open};
+use super::{Hooks, LossReport, Trace, TraceError, open};
 use crate::decoder::Decoder;
 use crate::input::{Input, InputError, InputLimits};
 use crate::live::{Channel, Live};
@@ -23,7 +23,7 @@ pub struct TraceBuilder {
     only: Option<Predicate>,
     limit: Option<u64>,
     process_names: bool,
-    idle: Idle,
+    hooks: Hooks,
     schemas: Schemas,
 }
 
@@ -57,7 +57,14 @@ impl TraceBuilder {
     /// Calls `idle` whenever everything that live sessions have sent so far has been delivered and more is waited for:
     /// the moment to flush output.
     pub fn on_idle(mut self, idle: impl Fn() + Send + Sync + 'static) -> TraceBuilder {
-        self.idle = Idle(Some(Arc::new(idle)));
+        self.hooks.idle = Some(Arc::new(idle));
+        self
+    }
+
+    /// Calls `loss` with the session's name whenever a live session tells that it lost something, also if a filter keeps
+    /// the record that tells it from being delivered.
+    pub fn on_loss(mut self, loss: impl Fn(&str, &LossReport) + Send + Sync + 'static) -> TraceBuilder {
+        self.hooks.loss = Some(Arc::new(loss));
         self
     }
 
@@ -153,7 +160,7 @@ impl TraceBuilder {
         let mut trace = Trace {
             inputs,
             live,
-            idle: self.idle,
+            hooks: self.hooks,
             names,
             headers,
             from: None,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use etw_etl::{EtlFile, LogFileHeader};
+use etw_etl::{EtlFile, LogFileHeader, Loss};
 use etw_event::{FileTime, Record};
 use etw_schema::{Located, Resolver};
 
@@ -48,7 +48,7 @@ use pass::Verdict;
 pub struct Trace {
     inputs: Vec<Input>,
     live: Option<Live>,
-    idle: Idle,
+    hooks: Hooks,
     names: Vec<String>,
     headers: Vec<LogFileHeader>,
     from: Option<FileTime>,
@@ -77,22 +77,31 @@ pub enum TraceError {
     Session(#[from] SessionError),
 }
 
-/// What is called whenever everything that live sessions have sent so far has been delivered.
+/// What is called while live sessions are read.
 #[derive(Clone, Default)]
-struct Idle(Option<Arc<dyn Fn() + Send + Sync>>);
+struct Hooks {
+    /// Everything that has been sent so far has been delivered.
+    idle: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// Something was lost.
+    loss: Option<Arc<dyn Fn(&str, &LossReport) + Send + Sync>>,
+}
 
-impl Idle {
-    fn call(&self) {
-        if let Some(idle) = &self.0 {
-            idle();
-        }
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (idle, loss) = (self.idle.is_some(), self.loss.is_some());
+        f.debug_struct("Hooks").field("idle", &idle).field("loss", &loss).finish()
     }
 }
 
-impl fmt::Debug for Idle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Idle(Some)" } else { "Idle(None)" })
-    }
+/// What a live session lost, as [`TraceBuilder::on_loss`] is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LossReport {
+    /// Of what.
+    pub loss: Loss,
+    /// How many.
+    pub count: u64,
+    /// Up to when.
+    pub time: FileTime,
 }
 
 impl Trace {

@@ -6,7 +6,7 @@ use etw_etl::{Damage, EtlFile, Loss, loss_of, lost_count};
 use etw_event::{FileTime, Record};
 use etw_schema::Located;
 
-use super::{Idle, Trace, TraceError, open, source_statistics};
+use super::{Hooks, LossReport, Trace, TraceError, open, source_statistics};
 use crate::decoder::Decoder;
 use crate::live::Sink;
 use crate::merge::Merge;
@@ -53,7 +53,7 @@ impl Trace {
             limit: self.limit.unwrap_or(u64::MAX),
             stop: &self.stop,
             first_live: files.len() as u32,
-            idle: &self.idle,
+            hooks: &self.hooks,
         };
         let mut merge = Merge::new(planned, self.from, self.to);
         let mut damaged = Statistics::default();
@@ -100,7 +100,28 @@ struct Reading<'t, V> {
     stop: &'t StopHandle,
     /// Number of the first source that is a session.
     first_live: u32,
-    idle: &'t Idle,
+    hooks: &'t Hooks,
+}
+
+impl<V> Reading<'_, V> {
+    /// Counts what a live session lost, and tells of it.
+    #[cold]
+    fn add_live_loss(&mut self, loss: Loss, record: &Record<'_>) {
+        let source = self.statistics.sources.get_mut(record.origin().source as usize);
+        let Some(source) = source else { return };
+        let count = lost_count(record);
+        let lost = match loss {
+            Loss::Events => Some(&mut source.events_lost),
+            Loss::Buffers => Some(&mut source.buffers_lost),
+            _ => None,
+        };
+        if let Some(lost) = lost {
+            *lost = lost.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        }
+        if let Some(hook) = &self.hooks.loss {
+            hook(&source.name, &LossReport { loss, count, time: record.time() });
+        }
+    }
 }
 
 impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
@@ -114,18 +135,15 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
         let source = record.origin().source;
         if let Some(loss) = loss_of(record) {
             statistics.add_loss(loss);
-            if source >= self.first_live
-                && loss == Loss::Events
-                && let Some(source) = statistics.sources.get_mut(source as usize)
-            {
-                let lost = u32::try_from(lost_count(record)).unwrap_or(u32::MAX);
-                source.events_lost = source.events_lost.saturating_add(lost);
+            if source >= self.first_live {
+                self.add_live_loss(loss, record);
             }
         }
         if source >= self.first_live {
             self.pass.observe(record);
         }
         let verdict = (self.visit)(&mut self.pass, record);
+        let statistics = &mut self.statistics;
         statistics.delivered += u64::from(verdict != Verdict::Passed);
         // A live session would otherwise be waited for once more.
         match verdict == Verdict::End || statistics.delivered >= self.limit {
@@ -139,7 +157,9 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
     }
 
     fn idle(&mut self) {
-        self.idle.call();
+        if let Some(idle) = &self.hooks.idle {
+            idle();
+        }
     }
 }
 

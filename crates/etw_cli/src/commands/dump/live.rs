@@ -1,0 +1,88 @@
+//! `etw dump -s`: the events of live sessions, decoded as they come.
+
+use std::fmt;
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use openetw::etl::Loss;
+use openetw::export::{Event, Source};
+use openetw::{LossReport, Trace};
+
+use super::{Writer, foot, head, options};
+use crate::args::DumpArgs;
+use crate::schemas::Schemas;
+use crate::{input, interrupt, machine, output};
+
+/// Text is handed on when it has this many bytes, and whenever there is nothing more to read.
+const OUTPUT_BYTES: usize = 1 << 16;
+
+/// Runs the command.
+pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
+    let mut filter = input::compile(&args.filter, schemas)?;
+    filter.limit = args.limit;
+    let out = BufWriter::with_capacity(OUTPUT_BYTES, output::open(args.output.as_deref())?);
+    let out = Arc::new(Mutex::new(out));
+    let files = args.input.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
+    let builder = args.session.iter().fold(files, |builder, name| builder.session(name));
+    let idle = out.clone();
+    // A closed pipe is found out when the next event is written.
+    let flush = move || drop(idle.lock().unwrap_or_else(PoisonError::into_inner).flush());
+    let tell = |session: &str, report: &LossReport| {
+        let what = match report.loss {
+            Loss::Events => "events",
+            Loss::Buffers => "buffers",
+            _ => "backup files",
+        };
+        output::warn(&format_args!("{session}: {} {what} lost up to {}", report.count, report.time));
+    };
+    let schemas = schemas.sources();
+    let builder = builder.filter(&filter).schemas(&schemas).process_names(true).on_idle(flush).on_loss(tell);
+    let mut trace = builder.open()?;
+    let stop = trace.stop_handle();
+    interrupt::on_interrupt(move || stop.stop()).context("cannot wait for Ctrl-C")?;
+
+    let computer = machine::host_name();
+    let source = |timer_resolution| Source { computer: computer.clone(), timer_resolution };
+    let sources = trace.headers().iter().map(|header| source(header.timer_resolution)).collect();
+    let names: Vec<String> = trace.source_names().map(str::to_owned).collect();
+    let first_session = names.len().saturating_sub(args.session.len());
+    let options = options(args, sources);
+    let mut writer = Writer::new(args.format, &options);
+    let write = |text: &[u8]| out.lock().unwrap_or_else(PoisonError::into_inner).write_all(text);
+    write(&head(args.format, &options))?;
+    let (mut text, mut failed) = (Vec::new(), None);
+    let read = trace.for_each_layout(|event| {
+        let record = event.record;
+        let properties = event.properties.map_err(|reason| reason as &dyn fmt::Display);
+        text.clear();
+        writer.put(&mut text, &Event { record, properties, provider: None, process: event.process });
+        match write(&text) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    write(foot(args.format))?;
+    out.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
+    let statistics = trace.statistics();
+    for source in statistics.sources.iter().skip(first_session) {
+        if source.events_lost > 0 {
+            output::warn(&format_args!(
+                "{}: {} events lost in all; {} were shown",
+                source.name, source.events_lost, statistics.delivered
+            ));
+        }
+    }
+    for (source, damage) in statistics.damage.iter().take(10) {
+        let name = names.get(*source as usize).map_or("", String::as_str);
+        output::warn(&format_args!("{name}: {damage}"));
+    }
+    Ok(read?)
+}
