@@ -14,6 +14,15 @@ macro_rules! bits {
         impl $type {
             $($(#[$item_doc])* pub const $constant: $type = $type($value);)*
 
+            /// All bits with their names.
+            pub const NAMES: &[(&str, $type)] = &[$((stringify!($constant), $type($value)),)*];
+
+            /// The bit of a name, whatever the case and with `-` or `_` between words.
+            pub fn from_name(name: &str) -> Option<$type> {
+                let name = name.replace('-', "_");
+                Self::NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map(|(_, bit)| *bit)
+            }
+
             /// Whether all bits of `other` are set.
             #[inline]
             pub const fn has(self, other: $type) -> bool {

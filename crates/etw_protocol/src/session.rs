@@ -88,8 +88,12 @@ pub struct SessionStatus {
     pub buffers_written: u64,
     /// Buffers that could not be written to the file.
     pub log_buffers_lost: u64,
-    /// Buffers that consumers missed.
+    /// Events in those.
+    pub log_events_lost: u64,
+    /// Buffers and parts of buffers that consumers missed, summed over the consumers.
     pub real_time_buffers_lost: u64,
+    /// Events in those.
+    pub real_time_events_lost: u64,
     /// Bytes that were written to the file.
     pub bytes_written: u64,
     /// Thread of the host that empties the buffers (`LoggerThreadId`).

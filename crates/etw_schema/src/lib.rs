@@ -14,6 +14,7 @@ pub mod message;
 pub mod model;
 pub mod mof;
 mod properties;
+mod provider_spec;
 mod resolver;
 mod source_text;
 pub mod store;
@@ -34,6 +35,9 @@ pub use model::{
 };
 pub use properties::{
     Array, Members, PayloadError, Properties, PropertyError, PropertyIndex, PropertyValue, Struct,
+};
+pub use provider_spec::{
+    IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError, level_by_name, parse_number,
 };
 pub use resolver::{Observed, Providers, Resolver, SchemaSource, Undecoded};
 pub use value::{FromValue, SystemTime, Value};

@@ -3,4 +3,5 @@
 //! Live sessions exist on Linux only; elsewhere this crate is empty.
 #![cfg(target_os = "linux")]
 
+pub mod host;
 pub mod logger;

@@ -5,7 +5,7 @@ use etw_event::Level;
 use super::FilterError;
 use super::lexer::Token;
 use crate::predicate::{Field, HeaderField, Literal, Operator};
-use crate::provider_spec::level_by_name;
+use etw_schema::level_by_name;
 
 /// Header fields by name; the first name of a field is the one that errors use.
 const HEADER_FIELDS: [(&str, HeaderField); 24] = [

@@ -5,7 +5,7 @@ use etw_event::Guid;
 use super::lexer::{Token, TokenKind, tokens};
 use super::{FilterError, field};
 use crate::predicate::{Comparison, Field, Literal, Operator, Predicate};
-use crate::provider_spec::parse_number;
+use etw_schema::parse_number;
 
 /// Parentheses and `not` may stand this deep within each other.
 const MAX_DEPTH: usize = 64;

@@ -6,6 +6,7 @@ pub mod credentials;
 mod doorbell;
 mod event_fd;
 pub mod ids;
+mod limits;
 pub mod poll;
 mod shared;
 pub mod signals;
@@ -15,4 +16,5 @@ pub mod watch;
 
 pub use doorbell::Doorbell;
 pub use event_fd::EventFd;
+pub use limits::{is_writable_file, raise_handle_limit};
 pub use shared::SharedWords;

@@ -14,6 +14,8 @@ pub enum Interest {
     Read,
     /// Until something can be read, or written.
     ReadWrite,
+    /// Until something can be written.
+    Write,
     /// Only for the end.
     End,
 }
@@ -129,6 +131,7 @@ fn flags(interest: Interest) -> epoll::EventFlags {
     match interest {
         Interest::Read => epoll::EventFlags::IN,
         Interest::ReadWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
+        Interest::Write => epoll::EventFlags::OUT,
         Interest::End => epoll::EventFlags::empty(),
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::builtin;
 use etw_event::{Guid, Keyword, Level, Record, passes};
-use etw_schema::builtin;
 
 /// Which events of which provider: what a session's enable of a provider says, applied by the same rules.
 ///
@@ -21,13 +21,13 @@ use etw_schema::builtin;
 /// Numbers may be written in hexadecimal (`0x`), octal (`0o`), binary (`0b`) and decimal.
 ///
 /// ```
-/// use etw_consumer::ProviderSpec;
+/// use etw_schema::ProviderSpec;
 ///
 /// let spec: ProviderSpec = "Microsoft-Windows-Kernel-Process:Information:1,2:0x10".parse()?;
 /// assert_eq!(spec.level.0, 4);
 /// assert!(spec.ids.contains(2) && !spec.ids.contains(3));
 /// assert_eq!(spec.any.mask, 0x10);
-/// # Ok::<(), etw_consumer::ProviderSpecError>(())
+/// # Ok::<(), etw_schema::ProviderSpecError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderSpec {
@@ -158,9 +158,18 @@ impl ProviderKey {
         }
     }
 
+    /// The GUID that a session is to enable: for a name a built-in provider's, else the one that EventSource and
+    /// TraceLogging derive from it.
+    pub fn guid(&self) -> Guid {
+        match self {
+            ProviderKey::Guid(guid) => *guid,
+            ProviderKey::Name(name) => builtin::find(name).unwrap_or_else(|| Guid::from_provider_name(name)),
+        }
+    }
+
     /// The GUIDs that the key stands for: for a name a built-in provider's, and the one that EventSource and
     /// TraceLogging derive from it.
-    pub(crate) fn guids(&self) -> Vec<Guid> {
+    pub fn guids(&self) -> Vec<Guid> {
         match self {
             ProviderKey::Guid(guid) => vec![*guid],
             ProviderKey::Name(name) => {
@@ -199,6 +208,12 @@ impl IdSet {
     #[inline]
     pub fn contains(&self, id: u16) -> bool {
         self.0.is_empty() || self.0.iter().any(|(first, last)| (*first..=*last).contains(&id))
+    }
+
+    /// All ids of the set, in the order in which they were given; `None` if every id is in it.
+    pub fn list(&self) -> Option<Vec<u16>> {
+        let ids = self.0.iter().flat_map(|(first, last)| *first..=*last);
+        if self.0.is_empty() { None } else { Some(ids.collect()) }
     }
 
     /// Whether every id is in the set.
@@ -261,7 +276,7 @@ fn parse_level(text: &str) -> Result<Level, ProviderSpecError> {
 }
 
 /// The standard level of a name: `Warning`, `win:Warning`, `warn`, and `Informational` for `Information`.
-pub(crate) fn level_by_name(name: &str) -> Option<Level> {
+pub fn level_by_name(name: &str) -> Option<Level> {
     let name = name.to_ascii_lowercase();
     let name = name.strip_prefix("win:").unwrap_or(&name);
     Some(match name {
@@ -276,7 +291,7 @@ pub(crate) fn level_by_name(name: &str) -> Option<Level> {
 }
 
 /// An unsigned number: `0x` hexadecimal, `0o` octal, `0b` binary, otherwise decimal; `_` may separate digits.
-pub(crate) fn parse_number(text: &str) -> Option<u64> {
+pub fn parse_number(text: &str) -> Option<u64> {
     let text = text.replace('_', "").to_ascii_lowercase();
     let (digits, radix) = match text.get(..2) {
         Some("0x") => (&text[2..], 16),

@@ -1,0 +1,199 @@
+//! Who may do what at a host.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use etw_event::Guid;
+use etw_protocol::session_name_eq;
+use etw_sys::credentials::{Peer, effective_uid};
+
+use super::HostError;
+
+/// Who may do what. Root and the host's own user may do everything; everybody else what the rules allow, and nothing
+/// by default.
+///
+/// Users control and read the sessions that they were allowed to start, and their sessions get events of their own
+/// processes; all else is a [`Right`] of a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Access {
+    rules: Vec<Rule>,
+    /// Whether others than root and the host's own user may connect.
+    is_open: bool,
+}
+
+/// Something that a rule can allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Right {
+    /// Start sessions, and control the ones that one has started.
+    Start,
+    /// Stop, update and flush others' sessions.
+    Control,
+    /// Ask how others' sessions are, and for the list of providers.
+    Query,
+    /// Enable providers in one's own sessions, and with `control` in others'.
+    Enable,
+    /// Read others' sessions in real time.
+    Read,
+    /// Write to sessions of mode SECURE.
+    Write,
+    /// Get the events of other users' processes in one's own sessions.
+    Collect,
+}
+
+/// What some users may do.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    /// User ids; with `gids` the rule is for users of either.
+    #[serde(default)]
+    uids: Vec<u32>,
+    /// Group ids.
+    #[serde(default)]
+    gids: Vec<u32>,
+    may: Vec<Right>,
+    /// Names of sessions, where `*` at the end stands for anything; all if there is none.
+    #[serde(default)]
+    sessions: Vec<String>,
+    /// Providers, by GUID, or by a name from which the GUID is derived; all if there is none.
+    #[serde(default)]
+    providers: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    allow: Vec<Rule>,
+}
+
+impl Access {
+    /// Others than root and the host's own user may connect, and register providers; more only what `list`'s rules
+    /// say, in TOML.
+    ///
+    /// Fails with the place of what is wrong.
+    pub fn from_list(list: &str) -> Result<Access, String> {
+        let file: File = toml::from_str(list).map_err(|error| error.to_string().trim().replace('\n', " "))?;
+        for provider in file.allow.iter().flat_map(|rule| &rule.providers) {
+            if provider.starts_with('{') && provider.parse::<Guid>().is_err() {
+                return Err(format!("'{provider}' is not a GUID"));
+            }
+        }
+        Ok(Access { rules: file.allow, is_open: true })
+    }
+
+    /// As [`Access::from_list`], from a file; one that is not there has no rules.
+    pub fn from_file(path: &Path) -> Result<Access, HostError> {
+        let text = match std::fs::read_to_string(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(|error| HostError::file(path, error))?,
+        };
+        Access::from_list(&text).map_err(|what| HostError::Configuration { path: path.to_owned(), what })
+    }
+
+    /// Whether users other than root and the host's own may connect.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Whether a process may connect at all.
+    pub(crate) fn admits(&self, peer: &Peer) -> bool {
+        self.is_open || is_privileged(peer.uid)
+    }
+
+    /// Whether a rule, or who the process is, gives it a right over a session and a provider, where these matter.
+    pub(crate) fn allows(
+        &self,
+        peer: &Peer,
+        right: Right,
+        session: Option<&str>,
+        provider: Option<Guid>,
+    ) -> bool {
+        is_privileged(peer.uid) || self.rules.iter().any(|rule| rule.allows(peer, right, session, provider))
+    }
+}
+
+/// Whether a user may do everything.
+pub(crate) fn is_privileged(uid: u32) -> bool {
+    uid == 0 || uid == effective_uid()
+}
+
+impl Rule {
+    fn allows(&self, peer: &Peer, right: Right, session: Option<&str>, provider: Option<Guid>) -> bool {
+        let is_one = self.uids.contains(&peer.uid) || self.gids.contains(&peer.gid);
+        let of_session = session.is_none_or(|name| {
+            self.sessions.is_empty() || self.sessions.iter().any(|pattern| matches(pattern, name))
+        });
+        let of_provider = provider.is_none_or(|guid| {
+            self.providers.is_empty() || self.providers.iter().any(|text| guid_of(text) == guid)
+        });
+        is_one && self.may.contains(&right) && of_session && of_provider
+    }
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some(start) = pattern.strip_suffix('*') else { return session_name_eq(pattern, name) };
+    let mut rest = name.chars().flat_map(char::to_lowercase);
+    start.chars().flat_map(char::to_lowercase).all(|expected| rest.next() == Some(expected))
+}
+
+fn guid_of(text: &str) -> Guid {
+    text.parse().unwrap_or_else(|_| Guid::from_provider_name(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = r#"
+        [[allow]]
+        uids = [65001]
+        may = ["start", "enable"]
+        sessions = ["web-*"]
+        providers = ["Shop", "{9e814aad-3204-11d2-9a82-006008a86939}"]
+
+        [[allow]]
+        gids = [65100]
+        may = ["read"]
+        sessions = ["Metrics"]
+    "#;
+
+    #[test]
+    fn rules_allow_what_they_say_and_nothing_else() {
+        let access = Access::from_list(LIST).unwrap();
+        let shop = Some(Guid::from_provider_name("Shop"));
+        let check =
+            |uid: u32, gid: u32, right: Right, session: &str, provider: Option<Guid>, expected: bool| {
+                let peer = Peer { pid: 1, uid, gid };
+                assert_eq!(
+                    access.allows(&peer, right, Some(session), provider),
+                    expected,
+                    "{uid} {gid} {right:?} {session}"
+                );
+            };
+        check(65001, 1, Right::Start, "WEB-1", None, true);
+        check(65001, 1, Right::Start, "db-1", None, false);
+        check(65001, 1, Right::Enable, "web-1", shop, true);
+        check(65001, 1, Right::Enable, "web-1", Some(Guid::from_provider_name("Other")), false);
+        check(65001, 1, Right::Read, "web-1", None, false);
+        check(65002, 65100, Right::Read, "metrics", None, true);
+        check(65002, 65100, Right::Read, "metrics2", None, false);
+        check(65002, 65101, Right::Read, "metrics", None, false);
+        check(0, 0, Right::Control, "anything", shop, true);
+        assert!(access.admits(&Peer { pid: 1, uid: 65003, gid: 1 }));
+        assert!(!Access::default().admits(&Peer { pid: 1, uid: 65003, gid: 1 }));
+    }
+
+    #[test]
+    fn wrong_lists_are_refused() {
+        for (list, expected) in [
+            ("[[allow]]\nuids = [1]\nmay = [\"everything\"]", "everything"),
+            ("[[allow]]\nuid = [1]\nmay = []", "uid"),
+            ("[[allow]]\nmay = [\"start\"]\nproviders = [\"{1}\"]", "'{1}' is not a GUID"),
+        ] {
+            let error = Access::from_list(list).unwrap_err();
+            assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Sessions that start with the host: one TOML file each.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use etw_etl::LogFileMode;
+use etw_event::{Guid, Keyword};
+use etw_protocol::{Enable, EnableProperties, Filter, SessionClock, SessionProperties};
+use etw_schema::ProviderSpec;
+
+use super::HostError;
+
+/// A session that starts with the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Autologger {
+    /// What it is to be.
+    pub properties: SessionProperties,
+    /// What it enables.
+    pub enables: Vec<(Guid, Enable)>,
+}
+
+/// The file. Names are those of `etw session start`'s options.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    name: Option<String>,
+    #[serde(default = "yes")]
+    enabled: bool,
+    #[serde(default)]
+    file: String,
+    #[serde(default)]
+    mode: Vec<String>,
+    buffer_size_kib: Option<u32>,
+    minimum_buffers: Option<u32>,
+    maximum_buffers: Option<u32>,
+    maximum_file_size_mib: Option<u32>,
+    flush_timer_millis: Option<u32>,
+    clock: Option<Clock>,
+    #[serde(default)]
+    provider: Vec<AutologgerProvider>,
+}
+
+/// A provider in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct AutologgerProvider {
+    /// `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`.
+    spec: String,
+    /// Whether stacks are added.
+    #[serde(default)]
+    stacks: bool,
+    /// Process ids.
+    #[serde(default)]
+    pids: Vec<u32>,
+    /// File names of programs.
+    #[serde(default)]
+    executables: Vec<String>,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "kebab-case")]
+enum Clock {
+    Qpc,
+    System,
+    Cycle,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Reads the files `*.toml` of a directory in the order of their names; one that is not enabled, and a directory that
+/// does not exist, give nothing.
+pub fn read_autologgers(directory: &Path) -> Result<Vec<(PathBuf, Autologger)>, HostError> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|error| HostError::file(directory, error))?,
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths {
+        let text = fs::read_to_string(&path).map_err(|error| HostError::file(&path, error))?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        match parse(&text, &stem) {
+            Ok(Some(autologger)) => found.push((path, autologger)),
+            Ok(None) => {}
+            Err(what) => return Err(HostError::Configuration { path, what }),
+        }
+    }
+    Ok(found)
+}
+
+fn parse(text: &str, stem: &str) -> Result<Option<Autologger>, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string().trim().replace('\n', " "))?;
+    if !file.enabled {
+        return Ok(None);
+    }
+    let mut mode = LogFileMode(0);
+    for name in &file.mode {
+        mode = mode.with(LogFileMode::from_name(name).ok_or_else(|| unknown_mode(name))?);
+    }
+    let default = SessionProperties::default();
+    let properties = SessionProperties {
+        logger_name: file.name.unwrap_or_else(|| stem.to_owned()),
+        buffer_size: file.buffer_size_kib.unwrap_or(default.buffer_size),
+        minimum_buffers: file.minimum_buffers.unwrap_or(0),
+        maximum_buffers: file.maximum_buffers.unwrap_or(0),
+        maximum_file_size: file.maximum_file_size_mib.unwrap_or(0),
+        flush_timer_millis: file.flush_timer_millis.unwrap_or(0),
+        log_file_mode: mode,
+        log_file_name: file.file,
+        clock: match file.clock {
+            None | Some(Clock::Qpc) => SessionClock::Qpc,
+            Some(Clock::System) => SessionClock::SystemTime,
+            Some(Clock::Cycle) => SessionClock::CpuCycle,
+        },
+        ..default
+    };
+    let enables = file.provider.into_iter().map(enable_of).collect::<Result<_, _>>()?;
+    Ok(Some(Autologger { properties, enables }))
+}
+
+fn enable_of(provider: AutologgerProvider) -> Result<(Guid, Enable), String> {
+    let spec: ProviderSpec = provider.spec.parse().map_err(|error| format!("{error}"))?;
+    let guid = spec.provider.guid();
+    if let Some(name) = spec.any.names.iter().chain(&spec.all.names).next() {
+        return Err(format!("keyword '{name}' of {}: only numbers are known here", provider.spec));
+    }
+    let mut filters = Vec::new();
+    if let Some(ids) = spec.ids.list() {
+        filters.push(Filter::EventIds { include: true, ids });
+    }
+    if !provider.pids.is_empty() {
+        filters.push(Filter::Pids(provider.pids));
+    }
+    if !provider.executables.is_empty() {
+        filters.push(Filter::ExecutableNames(provider.executables));
+    }
+    let properties = EnableProperties(if provider.stacks { EnableProperties::STACK_TRACE } else { 0 });
+    let (any, all) = (Keyword(spec.any.mask), Keyword(spec.all.mask));
+    Ok((guid, Enable { level: spec.level, any, all, properties, filters, source: Guid::ZERO }))
+}
+
+fn unknown_mode(name: &str) -> String {
+    let known: Vec<String> =
+        LogFileMode::NAMES.iter().map(|(name, _)| name.to_ascii_lowercase().replace('_', "-")).collect();
+    format!("mode '{name}' is none of {}", known.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_a_session() {
+        let text = r#"
+            file = "/var/log/openetw/boot.etl"
+            mode = ["circular"]
+            maximum-file-size-mib = 64
+            flush-timer-millis = 500
+            clock = "system"
+
+            [[provider]]
+            spec = "Shop:Warning:1,2:0x10"
+            stacks = true
+            executables = ["shop"]
+        "#;
+        let found = parse(text, "boot").unwrap().unwrap();
+        let p = &found.properties;
+        assert_eq!((p.logger_name.as_str(), p.maximum_file_size, p.buffer_size), ("boot", 64, 64));
+        assert_eq!((p.log_file_mode, p.clock), (LogFileMode::CIRCULAR, SessionClock::SystemTime));
+        let (guid, enable) = &found.enables[0];
+        assert_eq!(*guid, Guid::from_provider_name("Shop"));
+        assert_eq!((enable.level.0, enable.any.0, enable.properties.0), (3, 0x10, 4));
+        assert_eq!(enable.filters.len(), 2);
+        assert_eq!(parse("enabled = false", "x"), Ok(None));
+    }
+
+    #[test]
+    fn wrong_files_are_refused() {
+        for (text, expected) in [
+            ("colour = 1", "colour"),
+            ("mode = [\"round\"]", "mode 'round' is none of sequential, circular"),
+            ("[[provider]]\nspec = \":1\"", "names no provider"),
+            ("[[provider]]\nspec = \"A:::Image\"", "keyword 'Image'"),
+        ] {
+            let error = parse(text, "x").unwrap_err();
+            assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+        }
+        assert_eq!(read_autologgers(Path::new("/nowhere")).unwrap(), []);
+    }
+}

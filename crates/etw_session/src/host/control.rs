@@ -1,0 +1,629 @@
+//! What controllers and consumers ask for.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use etw_etl::LogFileMode;
+use etw_event::{FileTime, Guid};
+use etw_protocol::{
+    Enable, EnableStatus, ErrorKind, Failure, FromConsumer, Message, ProviderStatus, Request, Response,
+    SessionProperties, SessionUpdate, ToConsumer, encode, limits, session_name_eq,
+};
+use etw_sys::credentials::Peer;
+
+use crate::logger::{self, Logger, LoggerError};
+
+use super::access::{Right, is_privileged};
+use super::connection::ClientRole;
+use super::properties::{check_path, complete, invalid};
+use super::run::Host;
+use super::sessions::{Done, Outcome, Session, config_of, failure_of};
+
+/// Bytes of a consumer's ring.
+const RING_BYTES: usize = 32 << 20;
+
+/// Bytes that one packet of a list is filled to.
+const LIST_BYTES: usize = 32 * 1024;
+
+/// What becomes of a request.
+enum Answer {
+    Now(Response),
+    List(Vec<Response>),
+    /// A thread is at it; the answer comes with what it has done.
+    Later,
+}
+
+impl Host {
+    /// Takes a request and answers it, or will.
+    pub(crate) fn from_controller(&mut self, token: u64, request: Request, files: Vec<OwnedFd>) {
+        let Some(peer) = self.connections.get(&token).map(|connection| connection.peer) else { return };
+        let answer = self.answer(token, &peer, request, files);
+        match answer.unwrap_or_else(|failure| Answer::Now(Response::Failed(failure))) {
+            Answer::Now(response) => self.send(token, &response, Vec::new()),
+            Answer::List(responses) => {
+                for response in responses {
+                    self.send(token, &response, Vec::new());
+                }
+            }
+            Answer::Later => self.set_waiting(token, true),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        token: u64,
+        peer: &Peer,
+        request: Request,
+        files: Vec<OwnedFd>,
+    ) -> Result<Answer, Failure> {
+        let file = files.into_iter().next().map(writable).transpose()?;
+        match request {
+            Request::Start { properties, lease } => {
+                let slot = self.start(peer, properties, lease.then_some(token), file)?;
+                let status = self.session(slot)?.status();
+                Ok(Answer::Now(Response::Session(Box::new(status))))
+            }
+            Request::Stop { session } => {
+                let slot = self.find(peer, &session, Right::Control)?;
+                self.stop_session(slot, Some(token));
+                Ok(Answer::Later)
+            }
+            Request::Query { session } => {
+                let slot = self.find(peer, &session, Right::Query)?;
+                Ok(Answer::Now(Response::Session(Box::new(self.session(slot)?.status()))))
+            }
+            Request::List => {
+                let visible = |session: &&Session| self.may(peer, Right::Query, session);
+                let all = self.sessions.iter().flatten().filter(visible).map(Session::status).collect();
+                let wrap = |sessions, more| Response::Sessions { sessions, more };
+                Ok(Answer::List(in_packets(all, wrap)))
+            }
+            Request::Update { session, update } => {
+                let slot = self.find(peer, &session, Right::Control)?;
+                self.update(token, peer, slot, update, file)
+            }
+            Request::Flush { session } => {
+                let slot = self.find(peer, &session, Right::Control)?;
+                self.ask(slot, token, |logger| logger.flush())
+            }
+            Request::IncrementFile { session } => {
+                let slot = self.find(peer, &session, Right::Control)?;
+                self.ask(slot, token, |logger| logger.increment_file())
+            }
+            Request::ConvertToRealTime { session } => {
+                let slot = self.find(peer, &session, Right::Control)?;
+                let mut properties = self.session(slot)?.properties.clone();
+                let file_modes =
+                    LogFileMode::SEQUENTIAL.0 | LogFileMode::CIRCULAR.0 | LogFileMode::NEW_FILE.0;
+                properties.log_file_name.clear();
+                properties.log_file_mode.0 &= !file_modes;
+                properties.log_file_mode.0 |= LogFileMode::REAL_TIME.0;
+                self.change(slot, token, properties, |logger| logger.convert_to_real_time())
+            }
+            Request::Dump { session, path } => {
+                let slot = self.find(peer, &session, Right::Control)?;
+                check_path("path", &path, file.is_some())?;
+                let (place, file) = self.place(peer, &path, file)?;
+                self.ask(slot, token, move |logger| {
+                    let _file = file;
+                    logger.dump(&place).map(|_| ())
+                })
+            }
+            Request::Enable { session, provider, enable } => {
+                let slot = self.find(peer, &session, Right::Control)?;
+                self.enable(peer, slot, provider, enable)?;
+                Ok(Answer::Now(Response::Done))
+            }
+            Request::Disable { session, provider } => {
+                let slot = self.find(peer, &session, Right::Control)?;
+                if !self.session_mut(slot)?.disable(provider) {
+                    let text = format!("session '{session}' has not enabled provider {provider}");
+                    return Err(Failure::new(ErrorKind::NotFound, text));
+                }
+                self.tell_all(slot, provider);
+                Ok(Answer::Now(Response::Done))
+            }
+            Request::CaptureState { session, provider, level, any } => {
+                let slot = self.find(peer, &session, Right::Control)?;
+                if !self.session(slot)?.has_enabled(provider) {
+                    let text = format!("session '{session}' has not enabled provider {provider}");
+                    return Err(Failure::new(ErrorKind::NotFound, text));
+                }
+                self.capture_state(slot, provider, level, any);
+                Ok(Answer::Now(Response::Done))
+            }
+            Request::Providers => {
+                let wrap = |providers, more| Response::Providers { providers, more };
+                Ok(Answer::List(in_packets(self.providers(peer), wrap)))
+            }
+            Request::Enables { session } => {
+                let slot = self.find(peer, &session, Right::Query)?;
+                let wrap = |enables, more| Response::Enables { enables, more };
+                Ok(Answer::List(in_packets(self.enables(slot)?, wrap)))
+            }
+            _ => Err(Failure::new(ErrorKind::NotSupported, "this host does not know the request")),
+        }
+    }
+
+    /// Starts a session; answers its slot.
+    pub(crate) fn start(
+        &mut self,
+        peer: &Peer,
+        properties: SessionProperties,
+        lease: Option<u64>,
+        file: Option<OwnedFd>,
+    ) -> Result<u8, Failure> {
+        let properties = complete(properties, file.is_some(), etw_sys::cpu::possible())?;
+        let name = properties.logger_name.clone();
+        if !self.access.allows(peer, Right::Start, Some(&name), None) {
+            return Err(denied(peer, &format!("start session '{name}'")));
+        }
+        if self.is_stopping {
+            return Err(Failure::new(ErrorKind::Ending, "the host is ending"));
+        }
+        if self.slot_of(&name).is_some() {
+            return Err(Failure::new(ErrorKind::AlreadyExists, format!("session '{name}' already exists")));
+        }
+        self.check_file_is_free(&properties.log_file_name)?;
+        let of_user = self.sessions.iter().flatten().filter(|session| session.owner.uid == peer.uid).count();
+        if !is_privileged(peer.uid) && of_user >= self.limits.sessions_per_user {
+            let text = format!("user {} has {of_user} sessions already", peer.uid);
+            return Err(Failure::new(ErrorKind::NoSystemResources, text));
+        }
+        let Some(slot) = self.sessions.iter().position(Option::is_none) else {
+            let text = format!("all {} sessions of the host are in use", self.sessions.len());
+            return Err(Failure::new(ErrorKind::NoSystemResources, text));
+        };
+        let slot = slot as u8;
+        let (place, file) = match properties.log_file_name.is_empty() && file.is_none() {
+            true => (None, None),
+            false => {
+                let (place, file) = self.place(peer, &properties.log_file_name, file)?;
+                (Some(place), file)
+            }
+        };
+        let logger = Logger::start(config_of(&properties, u16::from(slot) + 1, peer, place))
+            .map_err(|error| failure_of(&name, error))?;
+        self.next_serial += 1;
+        let session = Session::new(slot, self.next_serial, properties, logger, *peer, lease, file);
+        self.watch_session(&session)
+            .map_err(|error| Failure::new(ErrorKind::NoSystemResources, error.to_string()))?;
+        if let Some(place) = self.sessions.get_mut(usize::from(slot)) {
+            *place = Some(session);
+        }
+        Ok(slot)
+    }
+
+    /// Has a session stop; who asks is answered when it is over.
+    pub(crate) fn stop_session(&mut self, slot: u8, asker: Option<u64>) {
+        let Some(Some(session)) = self.sessions.get_mut(usize::from(slot)) else { return };
+        let is_new = session.stop_askers.is_none();
+        session.stop_askers.get_or_insert_default().extend(asker);
+        if is_new {
+            let logger = session.logger.clone();
+            let work = move || {
+                // Its failures stand in the statistics, which are asked for when it is over.
+                let _ = logger.stop();
+                Outcome::Stopped
+            };
+            if !self.work(slot, None, work) {
+                // With no thread to be had the host itself waits, rather than losing what the session has.
+                self.finish_session(slot);
+            }
+        }
+    }
+
+    fn update(
+        &mut self,
+        token: u64,
+        peer: &Peer,
+        slot: u8,
+        update: SessionUpdate,
+        file: Option<OwnedFd>,
+    ) -> Result<Answer, Failure> {
+        let mut properties = self.session(slot)?.properties.clone();
+        if update.enable_flags.is_some() {
+            return Err(Failure::new(
+                ErrorKind::NotSupported,
+                "enable_flags: this host has no kernel provider",
+            ));
+        }
+        if update.maximum_buffers.is_some_and(|buffers| buffers < 2) {
+            return Err(invalid("maximum_buffers", "a session needs at least 2 buffers"));
+        }
+        let mut place = None;
+        if let Some(name) = &update.log_file_name {
+            check_path("log_file_name", name, file.is_some())?;
+            self.check_file_is_free(name)?;
+            let (found, file) = self.place(peer, name, file)?;
+            self.session_mut(slot)?.files.extend(file);
+            place = Some(found);
+            properties.log_file_name.clone_from(name);
+        }
+        properties.maximum_buffers = update.maximum_buffers.unwrap_or(properties.maximum_buffers);
+        properties.flush_timer_millis = update.flush_timer_millis.unwrap_or(properties.flush_timer_millis);
+        match update.real_time {
+            Some(true) => properties.log_file_mode.0 |= LogFileMode::REAL_TIME.0,
+            Some(false) => properties.log_file_mode.0 &= !LogFileMode::REAL_TIME.0,
+            None => {}
+        }
+        let update = logger::SessionUpdate {
+            maximum_buffers: update.maximum_buffers,
+            flush_timer: update.flush_timer_millis.map(|millis| Duration::from_millis(millis.into())),
+            flush_threshold: None,
+            log_file_name: place,
+            real_time: update.real_time,
+        };
+        self.change(slot, token, properties, move |logger| logger.update(update))
+    }
+
+    /// Enables a provider, or changes what is wanted of it.
+    pub(crate) fn enable(
+        &mut self,
+        peer: &Peer,
+        slot: u8,
+        provider: Guid,
+        enable: Enable,
+    ) -> Result<(), Failure> {
+        let limits = self.limits;
+        let name = self.session(slot)?.name().to_owned();
+        if !self.access.allows(peer, Right::Enable, Some(&name), Some(provider)) {
+            return Err(denied(peer, &format!("enable provider {provider}")));
+        }
+        if !self.session(slot)?.has_enabled(provider) {
+            if self.session(slot)?.enables_len() >= limits.enables_per_session {
+                let text = format!("session '{name}' has {} providers already", limits.enables_per_session);
+                return Err(Failure::new(ErrorKind::NoSystemResources, text));
+            }
+            let count =
+                self.sessions.iter().flatten().filter(|session| session.has_enabled(provider)).count();
+            if count >= limits.sessions_per_provider {
+                let text = format!("provider {provider} is enabled by {count} sessions already");
+                return Err(Failure::new(ErrorKind::NoSystemResources, text));
+            }
+        }
+        self.session_mut(slot)?.enable(provider, enable);
+        self.tell_all(slot, provider);
+        Ok(())
+    }
+
+    fn enables(&self, slot: u8) -> Result<Vec<EnableStatus>, Failure> {
+        let bit = 1u64 << slot;
+        let one = |(provider, enable): (Guid, &Enable)| {
+            let all = self.registrations().filter(|(_, r)| r.guid == provider || r.group == provider);
+            let (mut name, mut processes) = (String::new(), Vec::new());
+            for (peer, registration) in all {
+                if name.is_empty() && registration.guid == provider {
+                    name.clone_from(&registration.name);
+                }
+                if registration.slots & bit != 0 {
+                    processes.push(peer.pid);
+                }
+            }
+            processes.sort_unstable();
+            processes.dedup();
+            let processes = u32::try_from(processes.len()).unwrap_or(u32::MAX);
+            EnableStatus { provider, name, enable: enable.clone(), processes }
+        };
+        Ok(self.session(slot)?.enables().map(one).collect())
+    }
+
+    /// The providers that a user may see: all, or those of its own processes.
+    fn providers(&self, peer: &Peer) -> Vec<ProviderStatus> {
+        let sees_all = self.access.allows(peer, Right::Query, None, None);
+        let mut all: std::collections::BTreeMap<Guid, (ProviderStatus, u64)> = Default::default();
+        for (owner, registration) in self.registrations() {
+            if !sees_all && owner.uid != peer.uid {
+                continue;
+            }
+            let empty = || ProviderStatus {
+                guid: registration.guid,
+                name: String::new(),
+                group: registration.group,
+                pids: Vec::new(),
+                sessions: Vec::new(),
+            };
+            let (status, slots) = all.entry(registration.guid).or_insert_with(|| (empty(), 0));
+            if status.name.is_empty() {
+                status.name.clone_from(&registration.name);
+            }
+            status.pids.push(owner.pid);
+            *slots |= registration.slots;
+        }
+        let mut found = Vec::new();
+        for (mut status, slots) in all.into_values() {
+            status.sessions = (0..64u16).filter(|slot| slots >> slot & 1 != 0).map(|slot| slot + 1).collect();
+            status.pids.sort_unstable();
+            status.pids.dedup();
+            for pids in status.pids.chunks(limits::MAX_PIDS_LISTED) {
+                found.push(ProviderStatus { pids: pids.to_vec(), ..status.clone() });
+            }
+        }
+        found
+    }
+
+    /// Has a thread ask a logger for something, and the asker answered with how the session is then.
+    fn ask(
+        &mut self,
+        slot: u8,
+        token: u64,
+        work: impl FnOnce(&Logger) -> Result<(), LoggerError> + Send + 'static,
+    ) -> Result<Answer, Failure> {
+        let session = self.session(slot)?;
+        let (logger, name) = (session.logger.clone(), session.name().to_owned());
+        let work = move || Outcome::Asked(work(&logger).map_err(|error| failure_of(&name, error)));
+        if self.work(slot, Some(token), work) { Ok(Answer::Later) } else { Err(no_thread()) }
+    }
+
+    /// As [`Host::ask`], for something that changes the properties.
+    fn change(
+        &mut self,
+        slot: u8,
+        token: u64,
+        properties: SessionProperties,
+        work: impl FnOnce(&Logger) -> Result<(), LoggerError> + Send + 'static,
+    ) -> Result<Answer, Failure> {
+        let session = self.session(slot)?;
+        let (logger, name) = (session.logger.clone(), session.name().to_owned());
+        let work = move || {
+            let result = work(&logger).map_err(|error| failure_of(&name, error));
+            Outcome::Updated(Box::new(properties), result)
+        };
+        if self.work(slot, Some(token), work) { Ok(Answer::Later) } else { Err(no_thread()) }
+    }
+
+    /// Takes a message of a consumer. `Err` ends the connection.
+    pub(crate) fn from_consumer(&mut self, token: u64, message: FromConsumer) -> Result<(), ()> {
+        let FromConsumer::Open { session } = message;
+        let connection = self.connections.get_mut(&token).ok_or(())?;
+        let ClientRole::Consumer { slot: None } = connection.role else { return Err(()) };
+        let peer = connection.peer;
+        match self.open(token, &peer, &session) {
+            Ok(slot) => {
+                if let Some(connection) = self.connections.get_mut(&token) {
+                    connection.role = ClientRole::Consumer { slot: Some(slot) };
+                }
+            }
+            Err(failure) => self.send(token, &ToConsumer::Refused(failure), Vec::new()),
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, token: u64, peer: &Peer, name: &str) -> Result<u8, Failure> {
+        let slot = self.find(peer, name, Right::Read)?;
+        let limit = self.limits.consumers_per_session;
+        let session = self.session_mut(slot)?;
+        if !session.properties.log_file_mode.has(LogFileMode::REAL_TIME) {
+            let text = format!("session '{name}' does not deliver in real time; its mode has no REAL_TIME");
+            return Err(Failure::new(ErrorKind::NotSupported, text));
+        }
+        if session.consumers.len() >= limit as usize {
+            let text = format!("session '{name}' has {limit} consumers already");
+            return Err(Failure::new(ErrorKind::NoSystemResources, text));
+        }
+        session.consumers.insert(token, None);
+        let (logger, name) = (session.logger.clone(), name.to_owned());
+        let work = move || {
+            Outcome::Consumer(logger.add_consumer(RING_BYTES).map_err(|error| failure_of(&name, error)))
+        };
+        if self.work(slot, Some(token), work) { Ok(slot) } else { Err(no_thread()) }
+    }
+
+    /// Takes what a thread has done.
+    pub(crate) fn done(&mut self, done: Done) {
+        let session = self.sessions.get_mut(usize::from(done.slot)).and_then(Option::as_mut);
+        let session = session.filter(|session| session.serial == done.serial);
+        let Some(session) = session else {
+            if let Some(token) = done.token {
+                let failure = Failure::new(ErrorKind::NotFound, "the session has ended meanwhile");
+                self.respond(token, Response::Failed(failure));
+            }
+            return;
+        };
+        let status = |session: &Session| Response::Session(Box::new(session.status()));
+        match (done.outcome, done.token) {
+            (Outcome::Stopped, _) => self.finish_session(done.slot),
+            (Outcome::Asked(Ok(())), Some(token)) => {
+                let response = status(session);
+                self.respond(token, response);
+            }
+            (Outcome::Updated(properties, Ok(())), Some(token)) => {
+                session.properties = *properties;
+                let response = status(session);
+                self.respond(token, response);
+            }
+            (Outcome::Asked(Err(failure)) | Outcome::Updated(_, Err(failure)), Some(token)) => {
+                self.respond(token, Response::Failed(failure));
+            }
+            (Outcome::Consumer(Ok(files)), Some(token)) => {
+                let Some(consumer) = session.consumers.get_mut(&token) else {
+                    session.logger.remove_consumer(files.id);
+                    return;
+                };
+                *consumer = Some(files.id);
+                let ring_bytes = RING_BYTES as u32;
+                let message = ToConsumer::Opened { header: files.header, ring_bytes };
+                let handles =
+                    vec![files.ring, files.position, files.data_ready.into(), files.space_free.into()];
+                self.send(token, &message, handles);
+            }
+            (Outcome::Consumer(Err(failure)), Some(token)) => {
+                session.consumers.remove(&token);
+                self.send(token, &ToConsumer::Refused(failure), Vec::new());
+            }
+            (_, None) => {}
+        }
+    }
+
+    /// Takes out a session whose logger has ended, and tells everybody.
+    fn finish_session(&mut self, slot: u8) {
+        let Some(session) = self.sessions.get_mut(usize::from(slot)).and_then(Option::take) else { return };
+        self.forget_session(&session);
+        // The logger has stopped, unless there was no thread to wait for it.
+        let _ = session.logger.stop();
+        self.close_regions(slot);
+        let status = session.status();
+        let n = status.events_lost + status.log_events_lost;
+        if status.events_written + n > 0 {
+            let loss = if n == 0 { "none lost".to_owned() } else { format!("{n} lost") };
+            self.report(&format!(
+                "session '{}' ended: {} events, {loss}",
+                session.name(),
+                status.events_written
+            ));
+        }
+        for token in session.stop_askers.into_iter().flatten() {
+            self.respond(token, Response::Session(Box::new(status.clone())));
+        }
+        for (token, _) in session.consumers {
+            self.send(token, &ToConsumer::Ended, Vec::new());
+        }
+    }
+
+    fn respond(&mut self, token: u64, response: Response) {
+        self.set_waiting(token, false);
+        self.send(token, &response, Vec::new());
+    }
+
+    fn set_waiting(&mut self, token: u64, waits: bool) {
+        if let Some(connection) = self.connections.get_mut(&token)
+            && let ClientRole::Controller { is_waiting } = &mut connection.role
+        {
+            *is_waiting = waits;
+        }
+    }
+
+    /// The slot of a session that a user has a right over: the owner has all.
+    fn find(&self, peer: &Peer, name: &str, right: Right) -> Result<u8, Failure> {
+        let missing = || Failure::new(ErrorKind::NotFound, format!("session '{name}' not found"));
+        let slot = self.slot_of(name).ok_or_else(missing)?;
+        match self.may(peer, right, self.session(slot)?) {
+            true => Ok(slot),
+            false => Err(denied(peer, &format!("{} session '{name}'", verb(right)))),
+        }
+    }
+
+    fn may(&self, peer: &Peer, right: Right, session: &Session) -> bool {
+        session.owner.uid == peer.uid || self.access.allows(peer, right, Some(session.name()), None)
+    }
+
+    fn slot_of(&self, name: &str) -> Option<u8> {
+        let all = self.sessions.iter().flatten();
+        all.into_iter().find(|session| session_name_eq(session.name(), name)).map(|session| session.slot)
+    }
+
+    pub(crate) fn session(&self, slot: u8) -> Result<&Session, Failure> {
+        let gone = || Failure::new(ErrorKind::NotFound, "the session has ended");
+        self.sessions.get(usize::from(slot)).and_then(Option::as_ref).ok_or_else(gone)
+    }
+
+    fn session_mut(&mut self, slot: u8) -> Result<&mut Session, Failure> {
+        let gone = || Failure::new(ErrorKind::NotFound, "the session has ended");
+        self.sessions.get_mut(usize::from(slot)).and_then(Option::as_mut).ok_or_else(gone)
+    }
+
+    /// Where a file is to be opened: by its name for those whom the host opens files for, else by the handle that they
+    /// have opened themselves.
+    fn place(
+        &self,
+        peer: &Peer,
+        name: &str,
+        file: Option<OwnedFd>,
+    ) -> Result<(PathBuf, Option<OwnedFd>), Failure> {
+        match file {
+            Some(file) => Ok((format!("/proc/self/fd/{}", file.as_raw_fd()).into(), Some(file))),
+            None if is_privileged(peer.uid) => Ok((name.into(), None)),
+            None => {
+                let text = "this host opens files for its own user and root only; open the file yourself and pass it";
+                Err(Failure::new(ErrorKind::AccessDenied, text))
+            }
+        }
+    }
+
+    fn check_file_is_free(&self, name: &str) -> Result<(), Failure> {
+        let same = |session: &&Session| !name.is_empty() && session.properties.log_file_name == name;
+        match self.sessions.iter().flatten().find(same) {
+            Some(session) => {
+                let text = format!("session '{}' writes to {name} already", session.name());
+                Err(Failure::new(ErrorKind::AlreadyExists, text))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Session {
+    fn new(
+        slot: u8,
+        serial: u64,
+        properties: SessionProperties,
+        logger: Logger,
+        owner: Peer,
+        lease: Option<u64>,
+        file: Option<OwnedFd>,
+    ) -> Session {
+        Session {
+            properties,
+            serial,
+            slot,
+            logger: Arc::new(logger),
+            owner,
+            lease,
+            start_time: FileTime(i64::try_from(etw_sys::clock::filetime()).unwrap_or(i64::MAX)),
+            enables: Default::default(),
+            regions: Default::default(),
+            consumers: Default::default(),
+            stop_askers: None,
+            files: file.into_iter().collect(),
+        }
+    }
+}
+
+/// A file that its opener could write to, since the host opens it again with its own rights.
+fn writable(file: OwnedFd) -> Result<OwnedFd, Failure> {
+    match etw_sys::is_writable_file(&file) {
+        Ok(true) => Ok(file),
+        _ => Err(invalid("file", "the file beside the request is no regular file that is open for writing")),
+    }
+}
+
+fn no_thread() -> Failure {
+    Failure::new(ErrorKind::NoSystemResources, "the host can start no more threads")
+}
+
+fn denied(peer: &Peer, what: &str) -> Failure {
+    Failure::new(ErrorKind::AccessDenied, format!("access denied: user {} may not {what}", peer.uid))
+}
+
+fn verb(right: Right) -> &'static str {
+    match right {
+        Right::Read => "read",
+        Right::Query => "query",
+        _ => "control",
+    }
+}
+
+/// A list as packets, each well below the limit.
+fn in_packets<T: Clone>(items: Vec<T>, wrap: impl Fn(Vec<T>, bool) -> Response) -> Vec<Response>
+where
+    Response: Message,
+{
+    let mut packets: Vec<Vec<T>> = vec![Vec::new()];
+    let mut bytes = 0;
+    for item in items {
+        // What cannot be told at all is left out rather than ending the answer.
+        let Ok(alone) = encode(&wrap(vec![item.clone()], false)) else { continue };
+        bytes += alone.len();
+        if bytes > LIST_BYTES {
+            packets.push(Vec::new());
+            bytes = alone.len();
+        }
+        if let Some(last) = packets.last_mut() {
+            last.push(item);
+        }
+    }
+    let count = packets.len();
+    packets.into_iter().zip(1..).map(|(items, number)| wrap(items, number < count)).collect()
+}

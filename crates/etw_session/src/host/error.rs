@@ -1,0 +1,43 @@
+//! Why a host cannot start.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use etw_protocol::ProtocolError;
+
+/// Why a host cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// Another host has the instance.
+    #[error("another host runs in {}; stop it first, or name another directory by OPENETW_RUNTIME_DIR", .0.display())]
+    AlreadyRunning(PathBuf),
+    /// A file or directory cannot be used.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A configuration file that makes no sense.
+    #[error("{}: {what}", path.display())]
+    Configuration {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        what: String,
+    },
+    /// The directory cannot be trusted.
+    #[error(transparent)]
+    Instance(#[from] ProtocolError),
+    /// The system refuses what a host needs.
+    #[error("the system refuses what a host needs: {0}")]
+    System(#[from] io::Error),
+}
+
+impl HostError {
+    pub(crate) fn file(path: &Path, error: io::Error) -> HostError {
+        HostError::File { path: path.to_owned(), error }
+    }
+}

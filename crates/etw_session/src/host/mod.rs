@@ -1,0 +1,22 @@
+//! The host: the process that owns sessions, and that providers, controllers and consumers connect to.
+//!
+//! One thread does everything; what would keep it waiting goes to threads of its own. Clients are taken for hostile:
+//! whatever one of them sends, does not read, or opens, it harms only itself ([`HostLimits`]).
+
+mod access;
+mod autologger;
+mod connection;
+mod control;
+mod error;
+mod options;
+mod properties;
+mod providers;
+mod registry;
+mod run;
+mod sessions;
+
+pub use access::{Access, Right};
+pub use autologger::{Autologger, AutologgerProvider, read_autologgers};
+pub use error::HostError;
+pub use options::{HostLimits, HostOptions};
+pub use run::{Host, HostThread};

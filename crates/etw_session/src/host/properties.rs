@@ -1,0 +1,190 @@
+//! What a session's properties must be, and what the host fills in.
+
+use std::path::Path;
+
+use etw_etl::LogFileMode;
+use etw_event::Guid;
+use etw_protocol::limits::BUFFER_SIZE_KIB;
+use etw_protocol::{ErrorKind, Failure, SessionProperties};
+
+/// Most buffers of a session, where its starter leaves it to the host.
+const DEFAULT_MAXIMUM_BUFFERS: u32 = 512;
+/// Milliseconds after which buffers are written, where the starter leaves it to the host.
+const DEFAULT_FLUSH_TIMER_MILLIS: u32 = 1000;
+/// Most memory of a session's buffers.
+const MAX_BUFFER_BYTES: u64 = 16 << 30;
+
+/// Checks the properties of a session to be started and fills in what is left to the host. `has_file` says that the
+/// starter has opened the file itself.
+///
+/// Fails with `InvalidParameter` and the property's name, or `NotSupported`.
+pub fn complete(
+    mut properties: SessionProperties,
+    has_file: bool,
+    processors: u32,
+) -> Result<SessionProperties, Failure> {
+    let p = &mut properties;
+    let mode = p.log_file_mode;
+    if p.logger_name.trim().is_empty() {
+        return Err(invalid("logger_name", "a session needs a name"));
+    }
+    if !BUFFER_SIZE_KIB.contains(&p.buffer_size) {
+        return Err(invalid("buffer_size", format!("{} KiB is not between 4 and 16384", p.buffer_size)));
+    }
+    fill(&mut p.minimum_buffers, (2 * processors).max(2));
+    let default_maximum = DEFAULT_MAXIMUM_BUFFERS.max(p.minimum_buffers.saturating_add(20));
+    fill(&mut p.maximum_buffers, default_maximum);
+    if p.maximum_buffers < 2 {
+        return Err(invalid("maximum_buffers", "a session needs at least 2 buffers"));
+    }
+    // ETW too takes the smaller number where the minimum is left to it.
+    if p.minimum_buffers > p.maximum_buffers {
+        if p.minimum_buffers > 2 * processors {
+            let text = format!("{} is more than maximum_buffers {}", p.minimum_buffers, p.maximum_buffers);
+            return Err(invalid("minimum_buffers", text));
+        }
+        p.minimum_buffers = p.maximum_buffers;
+    }
+    if u64::from(p.maximum_buffers) * u64::from(p.buffer_size) * 1024 > MAX_BUFFER_BYTES {
+        return Err(invalid("maximum_buffers", "the buffers would have more than 16 GiB"));
+    }
+    fill(&mut p.flush_timer_millis, DEFAULT_FLUSH_TIMER_MILLIS);
+    if p.guid.is_zero() {
+        p.guid = new_guid();
+    }
+    check_mode(mode)?;
+    check_file(p, has_file)?;
+    Ok(properties)
+}
+
+/// Whether modes can be together.
+fn check_mode(mode: LogFileMode) -> Result<(), Failure> {
+    for (bit, name) in [
+        (LogFileMode::PRIVATE_LOGGER, "PRIVATE_LOGGER: private sessions live in the program itself"),
+        (LogFileMode::PRIVATE_IN_PROC, "PRIVATE_IN_PROC: private sessions live in the program itself"),
+        (LogFileMode::SYSTEM_LOGGER, "SYSTEM_LOGGER: this host has no kernel provider"),
+        (LogFileMode::NON_STOPPABLE, "NON_STOPPABLE"),
+        (LogFileMode::ADD_TO_TRIAGE_DUMP, "ADD_TO_TRIAGE_DUMP"),
+    ] {
+        if mode.has(bit) {
+            return Err(Failure::new(ErrorKind::NotSupported, format!("log_file_mode has {name}")));
+        }
+    }
+    const PAIRS: [(LogFileMode, LogFileMode, &str); 9] = [
+        (LogFileMode::SEQUENTIAL, LogFileMode::CIRCULAR, "SEQUENTIAL and CIRCULAR"),
+        (LogFileMode::SEQUENTIAL, LogFileMode::NEW_FILE, "SEQUENTIAL and NEW_FILE"),
+        (LogFileMode::CIRCULAR, LogFileMode::NEW_FILE, "CIRCULAR and NEW_FILE"),
+        (LogFileMode::APPEND, LogFileMode::CIRCULAR, "APPEND and CIRCULAR"),
+        (LogFileMode::APPEND, LogFileMode::NEW_FILE, "APPEND and NEW_FILE"),
+        (LogFileMode::APPEND, LogFileMode::REAL_TIME, "APPEND and REAL_TIME"),
+        (LogFileMode::APPEND, LogFileMode::PREALLOCATE, "APPEND and PREALLOCATE"),
+        (LogFileMode::BUFFERING, LogFileMode::REAL_TIME, "BUFFERING and REAL_TIME"),
+        (LogFileMode::BUFFERING, LogFileMode::CIRCULAR, "BUFFERING and CIRCULAR"),
+    ];
+    match PAIRS.iter().find(|(one, other, _)| mode.has(*one) && mode.has(*other)) {
+        Some((_, _, names)) => Err(invalid("log_file_mode", format!("{names} exclude each other"))),
+        None => Ok(()),
+    }
+}
+
+/// Whether the file's name and size go with the mode.
+fn check_file(p: &SessionProperties, has_file: bool) -> Result<(), Failure> {
+    let mode = p.log_file_mode;
+    if p.log_file_name.is_empty() && !has_file {
+        if mode.has(LogFileMode::REAL_TIME) || mode.has(LogFileMode::BUFFERING) {
+            return Ok(());
+        }
+        return Err(invalid("log_file_name", "a session needs a file, or the mode REAL_TIME or BUFFERING"));
+    }
+    check_path("log_file_name", &p.log_file_name, has_file)?;
+    let needs_size = [LogFileMode::CIRCULAR, LogFileMode::NEW_FILE, LogFileMode::PREALLOCATE];
+    if p.maximum_file_size == 0 && needs_size.iter().any(|bit| mode.has(*bit)) {
+        let text = "CIRCULAR, NEW_FILE and PREALLOCATE need a size";
+        return Err(invalid("maximum_file_size", text));
+    }
+    if mode.has(LogFileMode::NEW_FILE) {
+        if has_file {
+            let text = "NEW_FILE makes files by itself, which this host does for its own user only";
+            return Err(Failure::new(ErrorKind::NotSupported, text));
+        }
+        if !p.log_file_name.contains("%d") {
+            return Err(invalid(
+                "log_file_name",
+                "NEW_FILE needs %d in the name, for the number of the file",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a path can be opened by the host: it does not know the asker's working directory.
+pub(crate) fn check_path(field: &str, path: &str, has_file: bool) -> Result<(), Failure> {
+    if has_file || Path::new(path).is_absolute() {
+        return Ok(());
+    }
+    Err(invalid(field, format!("'{path}' is not absolute")))
+}
+
+pub(crate) fn invalid(field: &str, text: impl Into<String>) -> Failure {
+    Failure::new(ErrorKind::InvalidParameter, format!("invalid parameter {field}: {}", text.into()))
+}
+
+fn fill(value: &mut u32, default: u32) {
+    if *value == 0 {
+        *value = default;
+    }
+}
+
+/// A random GUID (version 4), from the kernel's own random numbers.
+fn new_guid() -> Guid {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
+    text.trim().parse().unwrap_or(Guid::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_to_the_host_is_filled_in() {
+        let given = SessionProperties {
+            logger_name: "S".into(),
+            log_file_name: "/tmp/s.etl".into(),
+            ..SessionProperties::default()
+        };
+        let done = complete(given.clone(), false, 4).unwrap();
+        assert_eq!((done.minimum_buffers, done.maximum_buffers, done.flush_timer_millis), (8, 512, 1000));
+        assert!(!done.guid.is_zero());
+        let few = SessionProperties { maximum_buffers: 4, ..given };
+        assert_eq!(complete(few, false, 4).unwrap().minimum_buffers, 4);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        let check = |change: &dyn Fn(&mut SessionProperties), expected: &str| {
+            let mut properties = SessionProperties {
+                logger_name: "S".into(),
+                log_file_name: "/tmp/s.etl".into(),
+                ..SessionProperties::default()
+            };
+            change(&mut properties);
+            let failure = complete(properties, false, 2).unwrap_err();
+            assert!(failure.text.contains(expected), "{failure} / {expected}");
+        };
+        check(&|p| p.logger_name = " ".into(), "logger_name");
+        check(&|p| p.buffer_size = 3, "buffer_size: 3 KiB is not between 4 and 16384");
+        check(&|p| p.buffer_size = 16385, "buffer_size");
+        check(&|p| (p.minimum_buffers, p.maximum_buffers) = (20, 10), "minimum_buffers: 20 is more than");
+        check(&|p| p.maximum_buffers = 1, "maximum_buffers");
+        check(&|p| p.maximum_buffers = u32::MAX, "more than 16 GiB");
+        check(&|p| p.log_file_name = "s.etl".into(), "log_file_name: 's.etl' is not absolute");
+        check(&|p| p.log_file_name = String::new(), "log_file_name: a session needs a file");
+        check(&|p| p.log_file_mode = LogFileMode::CIRCULAR, "maximum_file_size");
+        check(&|p| p.log_file_mode = LogFileMode(0x3), "SEQUENTIAL and CIRCULAR exclude each other");
+        check(&|p| p.log_file_mode = LogFileMode::SYSTEM_LOGGER, "SYSTEM_LOGGER");
+        let new_file = |p: &mut SessionProperties| {
+            (p.log_file_mode, p.maximum_file_size) = (LogFileMode::NEW_FILE, 1);
+        };
+        check(&new_file, "NEW_FILE needs %d");
+    }
+}

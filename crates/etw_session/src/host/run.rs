@@ -1,0 +1,576 @@
+//! The host's one thread: it waits for clients, threads that have done something, sessions that ended, and the wish to
+//! stop.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use etw_protocol::{
+    Channel, ErrorKind, Failure, FromConsumer, FromProvider, Hello, Instance, Message, PacketBuffer,
+    ProtocolError, Request, Response, Role, ToConsumer, ToProvider, VERSION,
+};
+use etw_sys::EventFd;
+use etw_sys::credentials::{Peer, ProcessHandle, effective_gid, effective_uid};
+use etw_sys::poll::{Interest, Poller, Ready};
+use etw_sys::socket::Listener;
+use etw_sys::watch::FileLock;
+
+use crate::logger::RegionId;
+
+use super::access::{Access, is_privileged};
+use super::autologger::read_autologgers;
+use super::connection::{ClientRole, Connection, ProviderClient};
+use super::error::HostError;
+use super::options::{HostLimits, HostOptions};
+use super::registry::{Registration, executable_of};
+use super::sessions::{Done, Outcome, Session};
+
+const LISTENER: u64 = 0;
+const STOP: u64 = 1;
+const DONE: u64 = 2;
+/// Tokens from here on are connections.
+const FIRST_CONNECTION: u64 = 16;
+/// Added to a connection's token: the process behind it.
+const PROCESS: u64 = 1 << 62;
+/// Added to a slot: the end of its session.
+const SESSION: u64 = 1 << 61;
+
+/// Packets that are taken from one client before others have their turn.
+const PACKETS_A_TURN: usize = 64;
+/// Connections that are accepted before others have their turn.
+const ACCEPTS_A_TURN: usize = 64;
+/// Processes that have disconnected and are still alive, whose regions may have something uncommitted.
+const MAX_DEPARTING: usize = 1024;
+/// Handles that the process keeps for itself: files of sessions, memory, and the like.
+const RESERVED_HANDLES: u64 = 512;
+
+/// A host that listens.
+pub struct Host {
+    instance: Instance,
+    pub(super) access: Access,
+    pub(super) limits: HostLimits,
+    listener: Listener,
+    _lock: FileLock,
+    poller: Poller,
+    pub(super) connections: HashMap<u64, Connection>,
+    by_uid: HashMap<u32, usize>,
+    by_pid: HashMap<u32, usize>,
+    next_token: u64,
+    pub(super) registrations: usize,
+    pub(super) sessions: Vec<Option<Session>>,
+    pub(super) next_serial: u64,
+    /// Processes that have disconnected, with their regions as serial numbers of sessions and regions.
+    departing: HashMap<u64, (ProcessHandle, Vec<(u64, RegionId)>)>,
+    buffer: PacketBuffer,
+    done_sender: Sender<Done>,
+    done_receiver: Receiver<Done>,
+    done_event: Arc<EventFd>,
+    pub(super) is_stopping: bool,
+    /// Connections whose state may have changed in this turn, and those that are to end.
+    touched: BTreeSet<u64>,
+    gone: BTreeSet<u64>,
+    /// Given up for a moment when the process has no handles left, so that a client can be turned away.
+    spare: Option<EventFd>,
+    report: Box<dyn FnMut(&str) + Send>,
+}
+
+/// A host in a thread of this process.
+#[derive(Debug)]
+pub struct HostThread {
+    stop: EventFd,
+    thread: Option<JoinHandle<()>>,
+    instance: Instance,
+}
+
+impl Host {
+    /// Takes an instance over and listens, and starts the sessions that start with the host. `report` gets lines for
+    /// people about what happens.
+    ///
+    /// Fails with [`HostError::AlreadyRunning`] if there is a host already; a socket that a dead one left behind is
+    /// replaced.
+    pub fn bind(options: HostOptions, report: impl FnMut(&str) + Send + 'static) -> Result<Host, HostError> {
+        let instance = options.instance;
+        instance.create_directory()?;
+        let lock = FileLock::try_new(&instance.lock())
+            .map_err(|error| HostError::file(&instance.lock(), error))?
+            .ok_or_else(|| HostError::AlreadyRunning(instance.directory().to_owned()))?;
+        let socket = instance.socket();
+        match fs::remove_file(&socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(HostError::file(&socket, error));
+            }
+            _ => {}
+        }
+        let listener = Listener::bind(&socket).map_err(|error| HostError::file(&socket, error))?;
+        let mode = if options.access.is_open() { 0o666 } else { 0o600 };
+        let permissions = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(mode);
+        fs::set_permissions(&socket, permissions).map_err(|error| HostError::file(&socket, error))?;
+        let mut limits = options.limits;
+        // A process with providers takes two handles more than its connection.
+        let handles = etw_sys::raise_handle_limit()?.saturating_sub(RESERVED_HANDLES) / 3;
+        limits.connections = limits.connections.min(usize::try_from(handles).unwrap_or(usize::MAX)).max(16);
+        limits.sessions = limits.sessions.clamp(1, etw_protocol::limits::MAX_SLOTS);
+        let (done_sender, done_receiver) = channel();
+        let mut host = Host {
+            instance,
+            access: options.access,
+            limits,
+            listener,
+            _lock: lock,
+            poller: Poller::new()?,
+            connections: HashMap::new(),
+            by_uid: HashMap::new(),
+            by_pid: HashMap::new(),
+            next_token: FIRST_CONNECTION,
+            registrations: 0,
+            sessions: (0..limits.sessions).map(|_| None).collect(),
+            next_serial: 0,
+            departing: HashMap::new(),
+            buffer: PacketBuffer::default(),
+            done_sender,
+            done_receiver,
+            done_event: Arc::new(EventFd::new()?),
+            is_stopping: false,
+            touched: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            spare: Some(EventFd::new()?),
+            report: Box::new(report),
+        };
+        host.poller.add(&host.listener, LISTENER, Interest::Read)?;
+        host.poller.add(&*host.done_event, DONE, Interest::Read)?;
+        if let Some(directory) = options.autologgers {
+            host.start_autologgers(&directory)?;
+        }
+        Ok(host)
+    }
+
+    /// Where it listens.
+    pub fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    /// Serves until `stop` is raised, then stops all sessions and returns when everything they have is written.
+    pub fn run(mut self, stop: &EventFd) -> io::Result<()> {
+        self.poller.add(stop, STOP, Interest::Read)?;
+        while !(self.is_stopping && self.sessions.iter().all(Option::is_none)) {
+            let ready: Vec<Ready> = self.poller.wait(None)?.collect();
+            for ready in ready {
+                match ready.token {
+                    LISTENER => self.accept(),
+                    STOP => self.begin_stop(stop),
+                    DONE => {}
+                    token if token & PROCESS != 0 => self.process_ended(token & !PROCESS),
+                    token if token & SESSION != 0 => self.session_ended(token & !SESSION),
+                    token => self.serve(token, ready),
+                }
+            }
+            self.done_event.drain();
+            while let Ok(done) = self.done_receiver.try_recv() {
+                self.done(done);
+            }
+            self.end_turn();
+        }
+        let _ = fs::remove_file(self.instance.socket());
+        Ok(())
+    }
+
+    /// Serves in a thread of its own.
+    pub fn spawn(self) -> io::Result<HostThread> {
+        let stop = EventFd::new()?;
+        let (ours, instance) = (stop.try_clone()?, self.instance.clone());
+        let run = move || {
+            // It fails only if the poller does, and then there is nobody to tell.
+            let _ = self.run(&ours);
+        };
+        let thread = thread::Builder::new().name("etw-host".into()).spawn(run)?;
+        Ok(HostThread { stop, thread: Some(thread), instance })
+    }
+
+    /// Tells people something.
+    pub(super) fn report(&mut self, line: &str) {
+        (self.report)(line);
+    }
+
+    /// All providers with the processes that have them.
+    pub(super) fn registrations(&self) -> impl Iterator<Item = (Peer, &Registration)> {
+        self.connections.values().flat_map(|connection| {
+            let found = match &connection.role {
+                ClientRole::Provider(provider) => Some(provider.registrations.values()),
+                _ => None,
+            };
+            found.into_iter().flatten().map(|registration| (connection.peer, registration))
+        })
+    }
+
+    /// Sends a message to a client; one that does not read is disconnected at the end of the turn.
+    pub(super) fn send<M: Message>(&mut self, token: u64, message: &M, files: Vec<OwnedFd>) {
+        let Some(connection) = self.connections.get_mut(&token) else { return };
+        if connection.send(message, files, self.limits.queued_bytes).is_err() {
+            self.gone.insert(token);
+        }
+        self.touched.insert(token);
+    }
+
+    /// Has a thread do something for a session that takes time; [`Host::done`] gets what came of it. Answers whether
+    /// there is a thread.
+    pub(super) fn work(
+        &mut self,
+        slot: u8,
+        token: Option<u64>,
+        work: impl FnOnce() -> Outcome + Send + 'static,
+    ) -> bool {
+        let serial = self.session(slot).map_or(0, |session| session.serial);
+        let (sender, event) = (self.done_sender.clone(), self.done_event.clone());
+        let run = move || {
+            let outcome = work();
+            // A host that is gone needs no answer.
+            let _ = sender.send(Done { slot, serial, token, outcome });
+            event.signal();
+        };
+        thread::Builder::new().name("etw-host-work".into()).spawn(run).is_ok()
+    }
+
+    pub(super) fn watch_session(&self, session: &Session) -> io::Result<()> {
+        self.poller.add(session.logger.ended(), SESSION | u64::from(session.slot), Interest::Read)
+    }
+
+    pub(super) fn forget_session(&self, session: &Session) {
+        let _ = self.poller.remove(session.logger.ended());
+    }
+
+    fn start_autologgers(&mut self, directory: &std::path::Path) -> Result<(), HostError> {
+        let us = Peer { pid: std::process::id(), uid: effective_uid(), gid: effective_gid() };
+        for (path, autologger) in read_autologgers(directory)? {
+            let name = autologger.properties.logger_name.clone();
+            let started = self.start(&us, autologger.properties, None, None).and_then(|slot| {
+                let mut enables = autologger.enables.into_iter();
+                enables.try_for_each(|(guid, enable)| self.enable(&us, slot, guid, enable))
+            });
+            match started {
+                Ok(()) => self.report(&format!("session '{name}' started by {}", path.display())),
+                // The others start all the same.
+                Err(failure) => self.report(&format!("{}: {failure}", path.display())),
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_stop(&mut self, stop: &EventFd) {
+        let _ = self.poller.remove(stop);
+        let _ = self.poller.remove(&self.listener);
+        self.is_stopping = true;
+        for slot in 0..self.sessions.len() {
+            self.stop_session(slot as u8, None);
+        }
+    }
+
+    fn session_ended(&mut self, slot: u64) {
+        // The event stays raised, and is told once.
+        if let Some(Some(session)) = self.sessions.get(slot as usize) {
+            self.forget_session(session);
+            self.stop_session(slot as u8, None);
+        }
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS_A_TURN {
+            match self.listener.accept() {
+                Ok(Some(connection)) => {
+                    let Ok(peer) = connection.peer() else { continue };
+                    if self.has_room(&peer) {
+                        self.add(Connection::new(Channel::new(connection), peer));
+                    }
+                }
+                Ok(None) => return,
+                Err(_) => {
+                    // No handles are left: the client is turned away with the spare one, or it would be told of again
+                    // and again.
+                    self.spare = None;
+                    drop(self.listener.accept());
+                    self.spare = EventFd::new().ok();
+                }
+            }
+        }
+    }
+
+    fn has_room(&self, peer: &Peer) -> bool {
+        let count = |map: &HashMap<u32, usize>, key: u32| map.get(&key).copied().unwrap_or(0);
+        // Root and the host's own user can always connect once more, to look after it.
+        let most = self.limits.connections.saturating_sub(if peer.uid == 0 { 0 } else { 8 });
+        self.access.admits(peer)
+            && self.connections.len() < most
+            && (is_privileged(peer.uid) || count(&self.by_uid, peer.uid) < self.limits.connections_per_user)
+            && (peer.pid == 0 || count(&self.by_pid, peer.pid) < self.limits.connections_per_process)
+    }
+
+    fn add(&mut self, connection: Connection) {
+        let token = self.next_token;
+        if self.poller.add(&connection, token, Interest::Read).is_ok() {
+            self.next_token += 1;
+            *self.by_uid.entry(connection.peer.uid).or_default() += 1;
+            *self.by_pid.entry(connection.peer.pid).or_default() += 1;
+            self.connections.insert(token, connection);
+        }
+    }
+
+    /// Reads and writes what a client is ready for.
+    fn serve(&mut self, token: u64, ready: Ready) {
+        self.touched.insert(token);
+        let Some(connection) = self.connections.get_mut(&token) else { return };
+        if ready.writable && connection.flush().is_err() {
+            self.gone.insert(token);
+        }
+        if ready.readable || ready.ended {
+            for _ in 0..PACKETS_A_TURN {
+                match self.take_packet(token) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(()) => {
+                        self.gone.insert(token);
+                        break;
+                    }
+                }
+            }
+        }
+        // A client that is gone, and is not listened to now.
+        let listens = self.connections.get(&token).map(Connection::wanted_interest) == Some(Interest::Read);
+        if ready.ended && !listens {
+            self.gone.insert(token);
+        }
+    }
+
+    /// Takes the next packet; `Ok(false)` if there is none now, `Err` if the connection is over.
+    fn take_packet(&mut self, token: u64) -> Result<bool, ()> {
+        if self.gone.contains(&token) {
+            return Ok(false);
+        }
+        let connection = self.connections.get_mut(&token).ok_or(())?;
+        if connection.wanted_interest() != Interest::Read {
+            return Ok(false);
+        }
+        let buffer = &mut self.buffer;
+        match connection.role {
+            ClientRole::Unknown => match connection.receive::<Hello>(buffer) {
+                Ok(Some((hello, _))) => self.greet(token, hello),
+                other => finish(other),
+            },
+            ClientRole::Provider(_) => match connection.receive::<FromProvider>(buffer) {
+                Ok(Some((message, _))) => self.from_provider(token, message).map(|()| true),
+                other => finish(other),
+            },
+            ClientRole::Consumer { .. } => match connection.receive::<FromConsumer>(buffer) {
+                Ok(Some((message, _))) => self.from_consumer(token, message).map(|()| true),
+                other => finish(other),
+            },
+            ClientRole::Controller { .. } => match connection.receive::<Request>(buffer) {
+                Ok(Some((request, files))) => {
+                    self.from_controller(token, request, files);
+                    Ok(true)
+                }
+                Err(ProtocolError::Io(_)) => Err(()),
+                Err(error) => {
+                    let failure = Failure::new(ErrorKind::Malformed, error.to_string());
+                    self.send(token, &Response::Failed(failure), Vec::new());
+                    self.end_after_queue(token);
+                    Ok(false)
+                }
+                Ok(None) => Ok(false),
+            },
+        }
+    }
+
+    /// Takes the first packet of a connection.
+    fn greet(&mut self, token: u64, hello: Hello) -> Result<bool, ()> {
+        let connection = self.connections.get_mut(&token).ok_or(())?;
+        let peer = connection.peer;
+        let version = VERSION;
+        match hello.role {
+            Role::Controller => {
+                connection.role = ClientRole::Controller { is_waiting: false };
+                self.send(token, &Response::Welcome { version, pid: std::process::id() }, Vec::new());
+            }
+            Role::Consumer => {
+                connection.role = ClientRole::Consumer { slot: None };
+                if hello.version != VERSION {
+                    self.send(token, &ToConsumer::Refused(wrong_version(hello.version)), Vec::new());
+                }
+            }
+            Role::Provider => {
+                let doorbell = EventFd::new().map_err(drop)?;
+                let process = ProcessHandle::of_peer(&*connection).ok();
+                if let Some(process) = &process {
+                    self.poller.add(process, PROCESS | token, Interest::Read).map_err(drop)?;
+                }
+                let theirs = doorbell.try_clone().map_err(drop)?;
+                connection.role = ClientRole::Provider(Box::new(ProviderClient {
+                    doorbell,
+                    process,
+                    executable: executable_of(peer.pid),
+                    registrations: Default::default(),
+                    regions: Default::default(),
+                }));
+                self.send(token, &ToProvider::Welcome { version }, vec![theirs.into()]);
+            }
+        }
+        if hello.version != VERSION {
+            self.end_after_queue(token);
+        }
+        Ok(true)
+    }
+
+    fn end_after_queue(&mut self, token: u64) {
+        if let Some(connection) = self.connections.get_mut(&token) {
+            connection.is_ending = true;
+        }
+        self.touched.insert(token);
+    }
+
+    /// Ends what is to end, and tells the poller what the others wait for now.
+    fn end_turn(&mut self) {
+        // Ending one connection may end sessions, and with them touch others.
+        while !self.touched.is_empty() || !self.gone.is_empty() {
+            for token in std::mem::take(&mut self.touched) {
+                let Some(connection) = self.connections.get_mut(&token) else { continue };
+                let wanted = connection.wanted_interest();
+                if connection.is_ending && !connection.has_queue() {
+                    self.gone.insert(token);
+                } else if wanted != connection.interest {
+                    connection.interest = wanted;
+                    if self.poller.modify(&*connection, token, wanted).is_err() {
+                        self.gone.insert(token);
+                    }
+                }
+            }
+            for token in std::mem::take(&mut self.gone) {
+                self.drop_connection(token);
+            }
+        }
+    }
+
+    fn drop_connection(&mut self, token: u64) {
+        let Some(connection) = self.connections.remove(&token) else { return };
+        let _ = self.poller.remove(&connection);
+        for (map, key) in [(&mut self.by_uid, connection.peer.uid), (&mut self.by_pid, connection.peer.pid)] {
+            if let Some(count) = map.get_mut(&key) {
+                *count -= 1;
+                if *count == 0 {
+                    map.remove(&key);
+                }
+            }
+        }
+        match connection.role {
+            ClientRole::Provider(provider) => self.depart(token, *provider),
+            ClientRole::Controller { .. } => {
+                let leased = self.sessions.iter().flatten().filter(|session| session.lease == Some(token));
+                for slot in leased.map(|session| session.slot).collect::<Vec<u8>>() {
+                    self.stop_session(slot, None);
+                }
+            }
+            ClientRole::Consumer { slot: Some(slot) } => {
+                if let Some(Some(session)) = self.sessions.get_mut(usize::from(slot))
+                    && let Some(Some(id)) = session.consumers.remove(&token)
+                {
+                    session.logger.remove_consumer(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A process has disconnected: what it has committed is read, and what it is in the middle of as well, unless it
+    /// has ended.
+    fn depart(&mut self, token: u64, provider: ProviderClient) {
+        self.registrations -= provider.registrations.len();
+        let mut regions = Vec::new();
+        let waits = provider.process.is_some() && self.departing.len() < MAX_DEPARTING;
+        for slot in provider.regions.keys() {
+            let Some(Some(session)) = self.sessions.get_mut(usize::from(*slot)) else { continue };
+            let Some(id) = session.regions.remove(&token) else { continue };
+            match waits {
+                true => session.logger.close_region(id),
+                false => session.logger.process_ended(id),
+            }
+            regions.push((session.serial, id));
+        }
+        if let Some(process) = provider.process {
+            if waits && !regions.is_empty() {
+                // Told at once if it has ended already.
+                self.departing.insert(token, (process, regions));
+            } else {
+                let _ = self.poller.remove(&process);
+            }
+        }
+    }
+
+    /// The process of a connection has ended, whoever may still have the connection.
+    fn process_ended(&mut self, token: u64) {
+        if let Some((process, regions)) = self.departing.remove(&token) {
+            let _ = self.poller.remove(&process);
+            for (serial, id) in regions {
+                let mut sessions = self.sessions.iter().flatten();
+                if let Some(session) = sessions.find(|session| session.serial == serial) {
+                    session.logger.process_ended(id);
+                }
+            }
+        } else {
+            // What it has sent before its end may still be there, and be followed by nothing.
+            self.drop_connection_of_ended(token);
+        }
+    }
+
+    fn drop_connection_of_ended(&mut self, token: u64) {
+        let Some(provider) = self.connections.get_mut(&token).and_then(Connection::provider) else { return };
+        if let Some(process) = provider.process.take() {
+            let _ = self.poller.remove(&process);
+        }
+        self.gone.insert(token);
+    }
+}
+
+impl HostThread {
+    /// Where it listens.
+    pub fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    /// Stops all sessions, and returns when everything they have is written.
+    pub fn stop(mut self) {
+        self.join();
+    }
+
+    fn join(&mut self) {
+        self.stop.signal();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for HostThread {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").field("instance", &self.instance).finish_non_exhaustive()
+    }
+}
+
+/// A packet that is not there, or should not be.
+fn finish<M>(received: Result<Option<(M, Vec<OwnedFd>)>, ProtocolError>) -> Result<bool, ()> {
+    match received {
+        Ok(_) => Ok(false),
+        Err(_) => Err(()),
+    }
+}
+
+fn wrong_version(found: u16) -> Failure {
+    let text = format!("the host speaks version {VERSION} of the protocol, this program speaks {found}");
+    Failure::new(ErrorKind::NotSupported, text)
+}

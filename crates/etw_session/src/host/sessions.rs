@@ -1,0 +1,197 @@
+//! The sessions of a host.
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use etw_event::{FileTime, Guid};
+use etw_protocol::{
+    Enable, EnableProperties, ErrorKind, Failure, SessionProperties, SessionState, SessionStatus,
+};
+use etw_sys::credentials::Peer;
+
+use crate::logger::{
+    self, ConsumerFiles, ConsumerId, Logger, LoggerError, LoggerState, RegionId, SessionConfig, Statistics,
+};
+
+use super::registry::Registration;
+
+/// A session that runs.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) properties: SessionProperties,
+    /// Tells sessions apart that have the same slot one after the other.
+    pub(crate) serial: u64,
+    pub(crate) slot: u8,
+    pub(crate) logger: Arc<Logger>,
+    pub(crate) owner: Peer,
+    /// The connection that the session ends with.
+    pub(crate) lease: Option<u64>,
+    pub(crate) start_time: FileTime,
+    pub(super) enables: BTreeMap<EnableKey, Enable>,
+    /// By connection.
+    pub(crate) regions: HashMap<u64, RegionId>,
+    /// By connection; `None` until the logger has made the ring.
+    pub(crate) consumers: HashMap<u64, Option<ConsumerId>>,
+    /// The connections that wait for the session's end; `None` while nobody has asked for it.
+    pub(crate) stop_askers: Option<Vec<u64>>,
+    /// The file that the starter opened; the logger reaches it by its number as long as it is open.
+    pub(crate) files: Vec<OwnedFd>,
+}
+
+/// What is enabled: a provider, or a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct EnableKey {
+    guid: Guid,
+    is_group: bool,
+}
+
+/// What a thread has done for the host.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) slot: u8,
+    pub(crate) serial: u64,
+    /// Who asked.
+    pub(crate) token: Option<u64>,
+    pub(crate) outcome: Outcome,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Stopped,
+    Asked(Result<(), Failure>),
+    /// Changes of the properties that are to be remembered, if it went well.
+    Updated(Box<SessionProperties>, Result<(), Failure>),
+    Consumer(Result<ConsumerFiles, Failure>),
+}
+
+impl Session {
+    pub(crate) fn name(&self) -> &str {
+        &self.properties.logger_name
+    }
+
+    /// Number of the session.
+    pub(crate) fn logger_id(&self) -> u16 {
+        u16::from(self.slot) + 1
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop_askers.is_some()
+    }
+
+    pub(crate) fn enables(&self) -> impl Iterator<Item = (Guid, &Enable)> {
+        self.enables.iter().map(|(key, enable)| (key.guid, enable))
+    }
+
+    pub(crate) fn enables_len(&self) -> usize {
+        self.enables.len()
+    }
+
+    pub(crate) fn has_enabled(&self, guid: Guid) -> bool {
+        [false, true]
+            .iter()
+            .any(|is_group| self.enables.contains_key(&EnableKey { guid, is_group: *is_group }))
+    }
+
+    pub(crate) fn enable(&mut self, guid: Guid, enable: Enable) {
+        let is_group = enable.properties.has(EnableProperties::PROVIDER_GROUP);
+        self.enables.insert(EnableKey { guid, is_group }, enable);
+    }
+
+    /// Whether there was something to disable.
+    pub(crate) fn disable(&mut self, guid: Guid) -> bool {
+        let mut remove = |is_group| self.enables.remove(&EnableKey { guid, is_group }).is_some();
+        remove(false) | remove(true)
+    }
+
+    /// What the session wants of a provider: by its GUID, else by its group.
+    pub(crate) fn wants(&self, registration: &Registration) -> Option<&Enable> {
+        if self.is_stopping() {
+            return None;
+        }
+        let of = |guid, is_group| self.enables.get(&EnableKey { guid, is_group });
+        of(registration.guid, false)
+            .or_else(|| if registration.group.is_zero() { None } else { of(registration.group, true) })
+    }
+
+    pub(crate) fn status(&self) -> SessionStatus {
+        self.status_of(self.logger.statistics())
+    }
+
+    fn status_of(&self, found: Statistics) -> SessionStatus {
+        let state = match found.state {
+            LoggerState::Running => SessionState::Running,
+            LoggerState::Failing => SessionState::Failing,
+            LoggerState::Ended(_) => SessionState::Stopped,
+        };
+        let last_error = found.last_error.chars().filter(|c| !c.is_control()).take(1000).collect();
+        SessionStatus {
+            properties: self.properties.clone(),
+            logger_id: self.logger_id(),
+            state,
+            number_of_buffers: found.number_of_buffers,
+            free_buffers: found.free_buffers,
+            events_lost: found.events_lost,
+            events_written: found.events_written,
+            buffers_written: found.buffers_written,
+            log_buffers_lost: found.log_buffers_lost,
+            log_events_lost: found.log_events_lost,
+            real_time_buffers_lost: found.real_time_buffers_lost,
+            real_time_events_lost: found.real_time_events_lost,
+            bytes_written: found.bytes_written,
+            logger_thread_id: found.logger_thread_id,
+            start_time: self.start_time,
+            owner_uid: self.owner.uid,
+            owner_pid: self.owner.pid,
+            leased: self.lease.is_some(),
+            consumers: u32::try_from(self.consumers.len()).unwrap_or(u32::MAX),
+            processes: u32::try_from(self.regions.len()).unwrap_or(u32::MAX),
+            enabled_providers: u32::try_from(self.enables.len()).unwrap_or(u32::MAX),
+            last_error,
+        }
+    }
+}
+
+/// What the logger is to be. `file` is where `log_file_name` is to be opened.
+pub(crate) fn config_of(
+    p: &SessionProperties,
+    logger_id: u16,
+    owner: &Peer,
+    file: Option<PathBuf>,
+) -> SessionConfig {
+    SessionConfig {
+        logger_id,
+        buffer_bytes: p.buffer_size.saturating_mul(1024),
+        minimum_buffers: p.minimum_buffers,
+        maximum_buffers: p.maximum_buffers,
+        maximum_file_size: p.maximum_file_size,
+        log_file_mode: p.log_file_mode,
+        flush_timer: Duration::from_millis(p.flush_timer_millis.into()),
+        flush_threshold: p.flush_threshold,
+        clock: match p.clock {
+            etw_protocol::SessionClock::Qpc => logger::SessionClock::Qpc,
+            etw_protocol::SessionClock::SystemTime => logger::SessionClock::SystemTime,
+            etw_protocol::SessionClock::CpuCycle => logger::SessionClock::CpuCycle,
+        },
+        log_file_name: file,
+        process_id: owner.pid,
+        ..SessionConfig::new(&p.logger_name)
+    }
+}
+
+/// A logger's failure as controllers know it.
+pub(crate) fn failure_of(session: &str, error: LoggerError) -> Failure {
+    let kind = match &error {
+        LoggerError::BufferSize { .. } | LoggerError::MaximumBuffers { .. } | LoggerError::NewFile => {
+            ErrorKind::InvalidParameter
+        }
+        LoggerError::NoFile | LoggerError::NotBuffering => ErrorKind::NotSupported,
+        LoggerError::File { .. } => ErrorKind::File,
+        LoggerError::Ended => ErrorKind::NotFound,
+        _ => ErrorKind::NoSystemResources,
+    };
+    Failure::new(kind, format!("session '{session}': {error}"))
+}

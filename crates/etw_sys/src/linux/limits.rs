@@ -1,0 +1,44 @@
+//! Handles of files: what they can do, and how many there may be.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Whether a handle is of a regular file, and was opened for writing anywhere in it.
+pub fn is_writable_file(file: impl AsFd) -> io::Result<bool> {
+    let flags = fcntl_getfl(&file)?;
+    let mode = flags & OFlags::RWMODE;
+    let is_regular = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile;
+    let writes = mode == OFlags::RDWR || mode == OFlags::WRONLY;
+    Ok(is_regular && writes && !flags.intersects(OFlags::APPEND | OFlags::PATH))
+}
+
+/// Lets this process have as many handles as it is allowed to; answers how many.
+pub fn raise_handle_limit() -> io::Result<u64> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current == maximum {
+        return Ok(current.unwrap_or(u64::MAX));
+    }
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
+    Ok(maximum.unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn only_files_that_can_be_written_to() {
+        let path = std::env::temp_dir().join(format!("etw_sys-writable-{}", std::process::id()));
+        let check = |file: File, expected: bool| assert_eq!(is_writable_file(&file).unwrap(), expected);
+        check(File::create(&path).unwrap(), true);
+        check(File::open(&path).unwrap(), false);
+        check(File::options().append(true).open(&path).unwrap(), false);
+        check(File::options().write(true).open("/dev/null").unwrap(), false);
+        std::fs::remove_file(&path).unwrap();
+        assert!(raise_handle_limit().unwrap() >= 64);
+    }
+}
