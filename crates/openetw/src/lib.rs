@@ -6,7 +6,11 @@
 //! | [`schema`] | what payloads mean: schemas of every source, values, text |
 //! | [`etl`] | the bytes of trace files, reading and writing |
 //! | [`export`] | events as JSON, CSV, XML and text |
+//! | `session` | on Linux: hosts, sessions, and enabling providers in them |
 //! | [`testing`] | events made by hand, for tests of filters and callbacks |
+
+#[cfg(target_os = "linux")]
+pub mod session;
 
 pub use etw_consumer::*;
 pub use etw_event::{

@@ -1,0 +1,185 @@
+//! Properties of sessions and of enables, one call each.
+
+use std::path::{Path, PathBuf};
+
+use etw_etl::LogFileMode;
+use etw_event::{Guid, Keyword};
+use etw_protocol::{Enable, EnableProperties, Filter, SessionClock, SessionProperties, SessionStatus};
+use etw_schema::ProviderSpec;
+
+use crate::{Controller, ControllerError};
+
+/// A session to be started. What is not said is left to the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a session begins with `start`"]
+pub struct SessionBuilder {
+    properties: SessionProperties,
+    is_leased: bool,
+}
+
+impl SessionBuilder {
+    /// A session of this name.
+    pub fn new(name: &str) -> SessionBuilder {
+        let properties = SessionProperties { logger_name: name.to_owned(), ..SessionProperties::default() };
+        SessionBuilder { properties, is_leased: false }
+    }
+
+    /// Writes to this file; a relative path is taken from this program's working directory.
+    pub fn file(mut self, path: impl AsRef<Path>) -> SessionBuilder {
+        let path = std::path::absolute(&path).unwrap_or_else(|_| path.as_ref().to_owned());
+        self.properties.log_file_name = path.to_string_lossy().into_owned();
+        self
+    }
+
+    /// Adds bits to the mode, such as [`LogFileMode::CIRCULAR`].
+    pub fn mode(mut self, mode: LogFileMode) -> SessionBuilder {
+        self.properties.log_file_mode = self.properties.log_file_mode.with(mode);
+        self
+    }
+
+    /// Delivers to consumers in real time; with a file, both.
+    pub fn real_time(self) -> SessionBuilder {
+        self.mode(LogFileMode::REAL_TIME)
+    }
+
+    /// Keeps the newest events in memory, at most `kib` KiB, until they are asked for ([`Controller::dump`]).
+    pub fn ring(mut self, kib: u32) -> SessionBuilder {
+        self.properties.maximum_buffers = (kib / self.properties.buffer_size.max(1)).max(4);
+        self.mode(LogFileMode::BUFFERING)
+    }
+
+    /// KiB of a buffer, from 4 to 16384; 64 by default.
+    pub fn buffer_size_kib(mut self, kib: u32) -> SessionBuilder {
+        self.properties.buffer_size = kib;
+        self
+    }
+
+    /// Fewest and most buffers; 0 leaves one to the host.
+    pub fn buffers(mut self, minimum: u32, maximum: u32) -> SessionBuilder {
+        self.properties.minimum_buffers = minimum;
+        self.properties.maximum_buffers = maximum;
+        self
+    }
+
+    /// MiB of the file at which the mode does what it does.
+    pub fn maximum_file_size_mib(mut self, mib: u32) -> SessionBuilder {
+        self.properties.maximum_file_size = mib;
+        self
+    }
+
+    /// Milliseconds after which buffers that are not full are written all the same.
+    pub fn flush_timer_millis(mut self, millis: u32) -> SessionBuilder {
+        self.properties.flush_timer_millis = millis;
+        self
+    }
+
+    /// Full buffers that are written at once.
+    pub fn flush_threshold(mut self, buffers: u32) -> SessionBuilder {
+        self.properties.flush_threshold = buffers;
+        self
+    }
+
+    /// What times are read from.
+    pub fn clock(mut self, clock: SessionClock) -> SessionBuilder {
+        self.properties.clock = clock;
+        self
+    }
+
+    /// The session ends with the controller's connection, however that ends.
+    pub fn leased(mut self) -> SessionBuilder {
+        self.is_leased = true;
+        self
+    }
+
+    /// What the session is to be.
+    pub fn properties(&self) -> &SessionProperties {
+        &self.properties
+    }
+
+    /// Starts the session.
+    pub fn start(self, controller: &mut Controller) -> Result<SessionStatus, ControllerError> {
+        controller.start(self.properties, self.is_leased)
+    }
+}
+
+/// What a session is to want of a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct EnableBuilder {
+    spec: ProviderSpec,
+    properties: u32,
+    filters: Vec<Filter>,
+}
+
+impl EnableBuilder {
+    /// What a provider string says.
+    pub fn new(spec: ProviderSpec) -> EnableBuilder {
+        EnableBuilder { spec, properties: 0, filters: Vec::new() }
+    }
+
+    /// Adds bits of [`EnableProperties`].
+    pub fn properties(mut self, bits: u32) -> EnableBuilder {
+        self.properties |= bits;
+        self
+    }
+
+    /// Adds the call stack to each event.
+    pub fn stacks(self) -> EnableBuilder {
+        self.properties(EnableProperties::STACK_TRACE)
+    }
+
+    /// Adds a filter.
+    pub fn filter(mut self, filter: Filter) -> EnableBuilder {
+        self.filters.push(filter);
+        self
+    }
+
+    /// The provider, and what is wanted of it.
+    ///
+    /// Fails if the provider string has keywords by name.
+    pub fn build(&self) -> Result<(Guid, Enable), ControllerError> {
+        let spec = &self.spec;
+        if let Some(name) = spec.any.names.iter().chain(&spec.all.names).next() {
+            let (provider, keyword) = (spec.provider.to_string(), name.to_string());
+            return Err(ControllerError::KeywordName { provider, keyword });
+        }
+        let mut filters = self.filters.clone();
+        filters.extend(spec.ids.list().map(|ids| Filter::EventIds { include: true, ids }));
+        let enable = Enable {
+            level: spec.level,
+            any: Keyword(spec.any.mask),
+            all: Keyword(spec.all.mask),
+            properties: EnableProperties(self.properties),
+            filters,
+            source: Guid::ZERO,
+        };
+        Ok((spec.provider.guid(), enable))
+    }
+}
+
+/// An absolute path as text, for a host that has another working directory.
+pub(crate) fn absolute(path: &Path) -> Result<String, ControllerError> {
+    let absolute = std::path::absolute(path)
+        .map_err(|error| ControllerError::File { path: PathBuf::from(path), error })?;
+    Ok(absolute.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builders_say_what_is_wanted() {
+        let session = SessionBuilder::new("S").file("/tmp/s.etl").buffer_size_kib(128).ring(1024).real_time();
+        let p = session.properties();
+        assert_eq!((p.log_file_name.as_str(), p.buffer_size, p.maximum_buffers), ("/tmp/s.etl", 128, 8));
+        assert!(p.log_file_mode.has(LogFileMode::BUFFERING.with(LogFileMode::REAL_TIME)));
+        let enable = EnableBuilder::new("Shop:Warning:1-3:0x10".parse().unwrap()).stacks();
+        let (guid, enable) = enable.build().unwrap();
+        assert_eq!(guid, Guid::from_provider_name("Shop"));
+        assert_eq!((enable.level.0, enable.any.0, enable.properties.0), (3, 0x10, 4));
+        assert_eq!(enable.filters, [Filter::EventIds { include: true, ids: vec![1, 2, 3] }]);
+        let named = EnableBuilder::new("Shop:::Orders".parse().unwrap());
+        assert!(named.build().unwrap_err().to_string().contains("keyword 'Orders'"));
+    }
+}

@@ -1,0 +1,260 @@
+//! The connection to a host.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use etw_event::{Guid, Keyword, Level};
+use etw_protocol::{
+    Channel, EnableStatus, Instance, PacketBuffer, ProtocolError, ProviderStatus, Request, Response, Role,
+    SessionProperties, SessionStatus, SessionUpdate, VERSION,
+};
+use etw_sys::credentials::effective_uid;
+
+use crate::builder::absolute;
+use crate::{ControllerError, EnableBuilder};
+
+/// A connection to a host. Calls wait for its answers.
+#[derive(Debug)]
+pub struct Controller {
+    channel: Channel,
+    buffer: PacketBuffer,
+    instance: Instance,
+    host_pid: u32,
+    /// Whether the host opens files for this user.
+    host_opens_files: bool,
+}
+
+impl Controller {
+    /// Connects to the host of the instance that this user's programs use unless told otherwise.
+    ///
+    /// Fails with [`ControllerError::NoHost`] if none runs.
+    pub fn connect() -> Result<Controller, ControllerError> {
+        Controller::connect_to(&Instance::default_of_user())
+    }
+
+    /// Connects to the host of an instance.
+    pub fn connect_to(instance: &Instance) -> Result<Controller, ControllerError> {
+        let directory = || instance.directory().to_owned();
+        let channel = match Channel::connect(instance, Role::Controller) {
+            Err(ProtocolError::Io(error))
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
+            {
+                return Err(ControllerError::NoHost { directory: directory() });
+            }
+            Err(ProtocolError::Io(error))
+                if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
+            {
+                return Err(ControllerError::Disconnected { directory: directory() });
+            }
+            channel => channel?,
+        };
+        let uid = effective_uid();
+        let host_uid = channel.connection().peer().map_err(ProtocolError::Io)?.uid;
+        let mut controller = Controller {
+            channel,
+            buffer: PacketBuffer::default(),
+            instance: instance.clone(),
+            host_pid: 0,
+            host_opens_files: uid == 0 || uid == host_uid,
+        };
+        match controller.receive()? {
+            Response::Welcome { version: VERSION, pid } => controller.host_pid = pid,
+            Response::Welcome { version: found, .. } => {
+                return Err(ProtocolError::Version { expected: VERSION, found }.into());
+            }
+            other => return unexpected("hello", other),
+        }
+        Ok(controller)
+    }
+
+    /// The host's process.
+    pub fn host_pid(&self) -> u32 {
+        self.host_pid
+    }
+
+    /// Starts a session (`StartTrace`); `lease` has it end with this connection.
+    ///
+    /// A host of another user does not open files for this one, so the file is opened here then.
+    pub fn start(
+        &mut self,
+        properties: SessionProperties,
+        lease: bool,
+    ) -> Result<SessionStatus, ControllerError> {
+        let file = match properties.log_file_name.as_str() {
+            "" => None,
+            name => self.own_file(Path::new(name))?,
+        };
+        self.ask_status(&Request::Start { properties, lease }, file.as_ref())
+    }
+
+    /// Stops a session, and answers its last numbers when everything is written.
+    pub fn stop(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
+        self.ask_status(&Request::Stop { session: session.to_owned() }, None)
+    }
+
+    /// How a session is.
+    pub fn query(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
+        self.ask_status(&Request::Query { session: session.to_owned() }, None)
+    }
+
+    /// All sessions that this user may see.
+    pub fn list(&mut self) -> Result<Vec<SessionStatus>, ControllerError> {
+        self.ask_list(&Request::List, |response| match response {
+            Response::Sessions { sessions, more } => Ok((sessions, more)),
+            other => unexpected("list", other),
+        })
+    }
+
+    /// Changes a session that runs.
+    pub fn update(&mut self, session: &str, update: SessionUpdate) -> Result<SessionStatus, ControllerError> {
+        let file = match &update.log_file_name {
+            Some(name) => self.own_file(Path::new(name))?,
+            None => None,
+        };
+        self.ask_status(&Request::Update { session: session.to_owned(), update }, file.as_ref())
+    }
+
+    /// Has everything that was written so far delivered.
+    pub fn flush(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
+        self.ask_status(&Request::Flush { session: session.to_owned() }, None)
+    }
+
+    /// Enables a provider in a session, also one that registers later. All processes that have it have been told when
+    /// this returns.
+    pub fn enable(&mut self, session: &str, enable: &EnableBuilder) -> Result<(), ControllerError> {
+        let (provider, enable) = enable.build()?;
+        self.ask_done(&Request::Enable { session: session.to_owned(), provider, enable })
+    }
+
+    /// Disables a provider in a session.
+    pub fn disable(&mut self, session: &str, provider: Guid) -> Result<(), ControllerError> {
+        self.ask_done(&Request::Disable { session: session.to_owned(), provider })
+    }
+
+    /// Asks a provider to write its state to this session only.
+    pub fn capture_state(
+        &mut self,
+        session: &str,
+        provider: Guid,
+        level: Level,
+        any: Keyword,
+    ) -> Result<(), ControllerError> {
+        self.ask_done(&Request::CaptureState { session: session.to_owned(), provider, level, any })
+    }
+
+    /// Has a session of mode `NEW_FILE` go on in the next file.
+    pub fn increment_file(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
+        self.ask_status(&Request::IncrementFile { session: session.to_owned() }, None)
+    }
+
+    /// Ends the file of a session, which goes on in real time.
+    pub fn convert_to_real_time(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
+        self.ask_status(&Request::ConvertToRealTime { session: session.to_owned() }, None)
+    }
+
+    /// Writes what a session of mode `BUFFERING` has in memory to a file; the session goes on.
+    pub fn dump(&mut self, session: &str, path: &Path) -> Result<SessionStatus, ControllerError> {
+        let file = self.own_file(path)?;
+        let request = Request::Dump { session: session.to_owned(), path: absolute(path)? };
+        self.ask_status(&request, file.as_ref())
+    }
+
+    /// All providers that processes have registered, each once.
+    pub fn providers(&mut self) -> Result<Vec<ProviderStatus>, ControllerError> {
+        let parts = self.ask_list(&Request::Providers, |response| match response {
+            Response::Providers { providers, more } => Ok((providers, more)),
+            other => unexpected("providers", other),
+        })?;
+        let mut all: Vec<ProviderStatus> = Vec::new();
+        for part in parts {
+            match all.last_mut().filter(|last| last.guid == part.guid) {
+                Some(last) => last.pids.extend(part.pids),
+                None => all.push(part),
+            }
+        }
+        Ok(all)
+    }
+
+    /// What a session has enabled.
+    pub fn enables(&mut self, session: &str) -> Result<Vec<EnableStatus>, ControllerError> {
+        self.ask_list(&Request::Enables { session: session.to_owned() }, |response| match response {
+            Response::Enables { enables, more } => Ok((enables, more)),
+            other => unexpected("enables", other),
+        })
+    }
+
+    /// The file for a host that does not open it for this user.
+    fn own_file(&self, path: &Path) -> Result<Option<File>, ControllerError> {
+        if self.host_opens_files {
+            return Ok(None);
+        }
+        let opened = File::options().read(true).write(true).create(true).truncate(false).open(path);
+        opened.map(Some).map_err(|error| ControllerError::File { path: path.to_owned(), error })
+    }
+
+    fn ask_status(
+        &mut self,
+        request: &Request,
+        file: Option<&File>,
+    ) -> Result<SessionStatus, ControllerError> {
+        match self.ask(request, file)? {
+            Response::Session(status) => Ok(*status),
+            other => unexpected("session", other),
+        }
+    }
+
+    fn ask_done(&mut self, request: &Request) -> Result<(), ControllerError> {
+        match self.ask(request, None)? {
+            Response::Done => Ok(()),
+            other => unexpected("enable", other),
+        }
+    }
+
+    fn ask_list<T>(
+        &mut self,
+        request: &Request,
+        part: impl Fn(Response) -> Result<(Vec<T>, bool), ControllerError>,
+    ) -> Result<Vec<T>, ControllerError> {
+        let (mut all, mut more) = part(self.ask(request, None)?)?;
+        while more {
+            let next = part(self.receive()?)?;
+            all.extend(next.0);
+            more = next.1;
+        }
+        Ok(all)
+    }
+
+    fn ask(&mut self, request: &Request, file: Option<&File>) -> Result<Response, ControllerError> {
+        let files: Vec<BorrowedFd<'_>> = file.iter().map(|file| file.as_fd()).collect();
+        match self.channel.send(request, &files) {
+            Err(ProtocolError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return Err(self.disconnected());
+            }
+            sent => sent?,
+        }
+        match self.receive()? {
+            Response::Failed(failure) => Err(ControllerError::Refused(failure)),
+            response => Ok(response),
+        }
+    }
+
+    fn receive(&mut self) -> Result<Response, ControllerError> {
+        match self.channel.receive::<Response>(&mut self.buffer)? {
+            Some((response, _)) => Ok(response),
+            None => Err(self.disconnected()),
+        }
+    }
+
+    fn disconnected(&self) -> ControllerError {
+        ControllerError::Disconnected { directory: self.instance.directory().to_owned() }
+    }
+}
+
+fn unexpected<T>(request: &'static str, response: Response) -> Result<T, ControllerError> {
+    match response {
+        Response::Failed(failure) => Err(ControllerError::Refused(failure)),
+        _ => Err(ControllerError::Answer { request }),
+    }
+}

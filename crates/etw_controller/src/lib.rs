@@ -1,0 +1,32 @@
+//! Starts, stops, changes and queries sessions of a host, and enables providers in them (the role of `StartTrace`,
+//! `ControlTrace` and `EnableTraceEx2`).
+//!
+//! ```no_run
+//! use etw_controller::{Controller, EnableBuilder, SessionBuilder};
+//!
+//! let mut controller = Controller::connect()?;
+//! SessionBuilder::new("MySession").file("/tmp/trace.etl").start(&mut controller)?;
+//! controller.enable("MySession", &EnableBuilder::new("MyCompany-MyProvider:Verbose".parse()?))?;
+//! // ...
+//! let status = controller.stop("MySession")?;
+//! println!("{} events, {} lost", status.events_written, status.events_lost);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Not the crate's job: to be the host (`etw_session`), or to read events (`etw_consumer`).
+
+#![cfg(target_os = "linux")]
+
+mod builder;
+mod controller;
+mod error;
+
+pub use builder::{EnableBuilder, SessionBuilder};
+pub use controller::Controller;
+pub use error::ControllerError;
+pub use etw_etl::LogFileMode;
+pub use etw_protocol::{
+    Enable, EnableProperties, EnableStatus, ErrorKind, Failure, Filter, Instance, ProviderStatus,
+    SessionClock, SessionProperties, SessionState, SessionStatus, SessionUpdate,
+};
+pub use etw_schema::{ProviderKey, ProviderSpec, ProviderSpecError};

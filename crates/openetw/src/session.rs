@@ -1,0 +1,76 @@
+//! Hosts, sessions, and enabling providers in them.
+//!
+//! ```no_run
+//! use openetw::session::{EnableBuilder, Runtime, SessionBuilder};
+//!
+//! // The host that runs, or one in this process.
+//! let mut runtime = Runtime::connect_or_host()?;
+//! SessionBuilder::new("MySession").file("trace.etl").start(runtime.controller())?;
+//! runtime.controller().enable("MySession", &EnableBuilder::new("MyCompany-MyProvider".parse()?))?;
+//! // ...
+//! let status = runtime.controller().stop("MySession")?;
+//! assert_eq!(status.events_lost, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub use etw_controller::*;
+pub use etw_session::host::{Access, Host, HostError, HostLimits, HostOptions, HostThread, Right};
+
+/// A connection to a host: one that ran already, or one in a thread of this process.
+#[derive(Debug)]
+pub struct Runtime {
+    // The connection ends before the host does.
+    controller: Controller,
+    host: Option<HostThread>,
+}
+
+/// Why there is no host.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// The connection.
+    #[error(transparent)]
+    Controller(#[from] ControllerError),
+    /// A host in this process.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+impl Runtime {
+    /// Connects to the host of this user's instance. If none runs, this process hosts the instance, for its own user,
+    /// until the value is dropped: other processes' providers find it as they find a daemon.
+    pub fn connect_or_host() -> Result<Runtime, RuntimeError> {
+        Runtime::connect_or_host_at(&Instance::default_of_user())
+    }
+
+    /// As [`Runtime::connect_or_host`], for an instance.
+    pub fn connect_or_host_at(instance: &Instance) -> Result<Runtime, RuntimeError> {
+        // Another process may begin or end to host it between the two attempts.
+        for _ in 0..3 {
+            match Controller::connect_to(instance) {
+                Err(ControllerError::NoHost { .. }) => {}
+                controller => return Ok(Runtime { controller: controller?, host: None }),
+            }
+            match Host::bind(HostOptions::new(instance.clone()), |_| {}) {
+                Ok(host) => {
+                    let host = host.spawn().map_err(HostError::System)?;
+                    let controller = Controller::connect_to(instance)?;
+                    return Ok(Runtime { controller, host: Some(host) });
+                }
+                Err(HostError::AlreadyRunning(_)) => std::thread::sleep(std::time::Duration::from_millis(50)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Runtime { controller: Controller::connect_to(instance)?, host: None })
+    }
+
+    /// The connection.
+    pub fn controller(&mut self) -> &mut Controller {
+        &mut self.controller
+    }
+
+    /// Whether this process is the host.
+    pub fn is_host(&self) -> bool {
+        self.host.is_some()
+    }
+}
