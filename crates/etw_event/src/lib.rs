@@ -13,6 +13,7 @@ mod descriptor;
 mod extended;
 mod guid;
 mod header;
+mod outline;
 mod record;
 mod sid;
 
@@ -22,5 +23,6 @@ pub use descriptor::{EventDescriptor, Keyword, Level, Opcode, passes};
 pub use extended::{ExtendedItem, ExtendedItems, ExtendedType, StackTrace};
 pub use guid::{Guid, GuidParseError};
 pub use header::{HeaderKind, HookId, PointerSize, classes};
+pub use outline::Outline;
 pub use record::{Instance, MessageFlags, Origin, Record, RecordError};
 pub use sid::Sid;

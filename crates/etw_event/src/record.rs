@@ -3,7 +3,7 @@
 use crate::header::classes;
 use crate::{
     Clock, EventDescriptor, ExtendedItem, ExtendedItems, ExtendedType, Fields, FileTime, Guid, HeaderKind,
-    HookId, Keyword, Level, Opcode, PointerSize, Sid, StackTrace, Ticks,
+    HookId, Keyword, Level, Opcode, Outline, PointerSize, Sid, StackTrace, Ticks,
 };
 
 /// What a record's buffer and file say of it.
@@ -98,7 +98,7 @@ impl MessageFlags {
     }
 
     /// Offset in the record of the field that `flag` announces.
-    const fn offset_of(self, flag: u16) -> Option<usize> {
+    pub(crate) const fn offset_of(self, flag: u16) -> Option<usize> {
         if !self.has(flag) || (flag == Self::COMPONENT_ID && self.has(Self::GUID)) {
             return None;
         }
@@ -124,78 +124,32 @@ pub struct Instance {
 pub struct Record<'a> {
     bytes: &'a [u8],
     origin: &'a Origin,
-    raw_time: Ticks,
-    payload_offset: u32,
-    kind: HeaderKind,
-    intact: bool,
+    outline: Outline,
 }
 
 impl<'a> Record<'a> {
     /// The record at the start of `bytes`, which reach to the end of the buffer's data.
     ///
     /// `previous` is the time of the record before it, which a WPP message without a time of its own takes over.
-    #[inline(always)]
+    #[inline]
     pub fn parse(bytes: &'a [u8], origin: &'a Origin, previous: Ticks) -> Result<Record<'a>, RecordError> {
-        let Some(first) = bytes.u32_at(0) else {
-            return Err(RecordError::HeaderCut { needed: 8, available: bytes.len() });
-        };
-        let (kind, size_offset) = match first >> 24 {
-            0xC0 => match HeaderKind::from_code((first >> 16) as u8) {
-                Some(kind) if kind.has_hook_id() => (kind, 4),
-                Some(kind) if !matches!(kind, HeaderKind::Message) => (kind, 0),
-                _ => return Err(RecordError::UnknownHeader(first)),
-            },
-            0x90..=0x9F => (HeaderKind::Message, 0),
-            0xB0..=0xBF => (HeaderKind::Timed, 0),
-            0x00..=0x7F => return Record::parse_wnode(bytes, origin, first),
-            _ => return Err(RecordError::UnknownHeader(first)),
-        };
-        let header = kind.len_bytes();
-        let size = usize::from(bytes.u16_at(size_offset).unwrap_or(0));
-        if bytes.len() < header {
-            return Err(RecordError::HeaderCut { needed: header, available: bytes.len() });
-        }
-        if size < header || size > bytes.len() {
-            return Err(RecordError::Size { size, header, available: bytes.len() });
-        }
-        let bytes = &bytes[..size];
-        // All parts are found before the record is made, so that it need not lie in memory meanwhile.
-        let time_at = |offset| Ticks(bytes.i64_at(offset).unwrap_or(0));
-        let (raw_time, (payload_offset, intact)) = match kind {
-            HeaderKind::Event32 | HeaderKind::Event64 | HeaderKind::Error => {
-                (time_at(0x10), if bytes[4] & 1 == 0 { (header, true) } else { behind_items(bytes) })
-            }
-            HeaderKind::PerfInfo32 | HeaderKind::PerfInfo64 => {
-                (time_at(0x08), behind_counters(bytes, header))
-            }
-            HeaderKind::System32 | HeaderKind::System64 | HeaderKind::Compact32 | HeaderKind::Compact64 => {
-                (time_at(0x10), behind_counters(bytes, header))
-            }
-            HeaderKind::Timed => (time_at(0x08), (header, true)),
-            HeaderKind::Message => {
-                let flags = MessageFlags(bytes.u16_at(6).unwrap_or(0));
-                let payload_offset = header + flags.optional_len_bytes();
-                if payload_offset > size {
-                    return Err(RecordError::Size { size, header: payload_offset, available: bytes.len() });
-                }
-                (flags.offset_of(MessageFlags::TIMESTAMP).map_or(previous, time_at), (payload_offset, true))
-            }
-            _ => (time_at(0x10), (header, true)),
-        };
-        Ok(Record { bytes, origin, raw_time, payload_offset: payload_offset as u32, kind, intact })
+        let outline = Outline::parse(bytes, previous)?;
+        let available = bytes.len();
+        outline
+            .record(bytes, origin)
+            .ok_or(RecordError::HeaderCut { needed: outline.stride_bytes(), available })
     }
 
-    /// A `WNODE_HEADER` block, whose first field is its size.
-    #[cold]
-    fn parse_wnode(bytes: &'a [u8], origin: &'a Origin, size: u32) -> Result<Record<'a>, RecordError> {
-        let kind = HeaderKind::Wnode;
-        let (size, header, available) = (size as usize, kind.len_bytes(), bytes.len());
-        if size < header || size > available {
-            return Err(RecordError::Size { size, header, available });
-        }
-        let raw_time = Ticks(bytes.i64_at(0x10).unwrap_or(0));
-        let bytes = &bytes[..size];
-        Ok(Record { bytes, origin, raw_time, payload_offset: header as u32, kind, intact: true })
+    /// The record whose bytes are `bytes`, as its outline says.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a [u8], origin: &'a Origin, outline: Outline) -> Record<'a> {
+        Record { bytes, origin, outline }
+    }
+
+    /// What parsing found out.
+    #[inline]
+    pub fn outline(&self) -> Outline {
+        self.outline
     }
 
     /// The whole record: header, extended items, payload; without the padding to the next one.
@@ -207,20 +161,20 @@ impl<'a> Record<'a> {
     /// Bytes from this record's start to the next one's: the size rounded up to 8.
     #[inline]
     pub fn stride_bytes(&self) -> usize {
-        self.bytes.len().next_multiple_of(8)
+        self.outline.stride_bytes()
     }
 
     /// The kind of the header.
     #[inline]
     pub fn kind(&self) -> HeaderKind {
-        self.kind
+        self.outline.kind()
     }
 
     /// Whether the parts between header and payload (extended items, counters) fit. If not, the payload may hold
     /// remains of them.
     #[inline]
     pub fn is_intact(&self) -> bool {
-        self.intact
+        self.outline.is_intact()
     }
 
     /// What the record's buffer and file say of it.
@@ -238,19 +192,19 @@ impl<'a> Record<'a> {
     /// Time on the session's raw clock.
     #[inline]
     pub fn raw_time(&self) -> Ticks {
-        self.raw_time
+        self.outline.raw_time()
     }
 
     /// Time in UTC.
     #[inline]
     pub fn time(&self) -> FileTime {
-        self.origin.clock.to_filetime(self.raw_time)
+        self.origin.clock.to_filetime(self.outline.raw_time())
     }
 
     /// Pointer size of the payload.
     #[inline]
     pub fn pointer_size(&self) -> PointerSize {
-        match self.kind {
+        match self.kind() {
             HeaderKind::Message if self.message_flags().has(MessageFlags::POINTER32) => PointerSize::Four,
             kind => kind.pointer_size(),
         }
@@ -259,14 +213,14 @@ impl<'a> Record<'a> {
     /// The hook id of a kernel event.
     #[inline]
     pub fn hook_id(&self) -> Option<HookId> {
-        if self.kind.has_hook_id() { self.bytes.u16_at(6).map(HookId) } else { None }
+        if self.kind().has_hook_id() { self.bytes.u16_at(6).map(HookId) } else { None }
     }
 
     /// The GUID that names the event's meaning: provider (`EVENT_HEADER`), class (classic events), message (WPP);
     /// zero where the record carries none.
     #[inline]
     pub fn provider_id(&self) -> Guid {
-        match self.kind {
+        match self.kind() {
             HeaderKind::Timed => Guid::ZERO,
             HeaderKind::Message => {
                 let offset = self.message_flags().offset_of(MessageFlags::GUID);
@@ -281,7 +235,7 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn descriptor(&self) -> EventDescriptor {
         let bytes = self.bytes;
-        match self.kind {
+        match self.kind() {
             kind if kind.is_event_header() => {
                 let first = bytes.u64_at(0x28).unwrap_or(0);
                 EventDescriptor {
@@ -329,7 +283,7 @@ impl<'a> Record<'a> {
 
     #[inline]
     fn id_at(&self, offset: usize) -> Option<u32> {
-        let base = match self.kind {
+        let base = match self.kind() {
             HeaderKind::PerfInfo32 | HeaderKind::PerfInfo64 | HeaderKind::Timed | HeaderKind::Wnode => {
                 return None;
             }
@@ -342,7 +296,7 @@ impl<'a> Record<'a> {
     /// Kernel and user CPU time of the thread, in ticks of the header's `TimerResolution`.
     #[inline]
     pub fn cpu_times(&self) -> Option<(u32, u32)> {
-        let base = match self.kind {
+        let base = match self.kind() {
             HeaderKind::System32 | HeaderKind::System64 => 0x18,
             HeaderKind::Full32 | HeaderKind::Full64 | HeaderKind::Instance32 | HeaderKind::Instance64 => 0x28,
             kind if kind.is_event_header() => 0x38,
@@ -354,7 +308,7 @@ impl<'a> Record<'a> {
     /// `EVENT_HEADER.Flags` as stored; 0 for other kinds.
     #[inline]
     pub fn flags(&self) -> u16 {
-        if self.kind.is_event_header() { self.bytes.u16_at(4).unwrap_or(0) } else { 0 }
+        if self.kind().is_event_header() { self.bytes.u16_at(4).unwrap_or(0) } else { 0 }
     }
 
     /// Whether the payload is one null-terminated UTF-16 string (`EventWriteString`).
@@ -366,13 +320,13 @@ impl<'a> Record<'a> {
     /// `EVENT_HEADER.EventProperty` as stored: 1 XML, 2 forwarded XML, 4 legacy event log, 8 reloggable.
     #[inline]
     pub fn event_property(&self) -> u16 {
-        if self.kind.is_event_header() { self.bytes.u16_at(6).unwrap_or(0) } else { 0 }
+        if self.kind().is_event_header() { self.bytes.u16_at(6).unwrap_or(0) } else { 0 }
     }
 
     /// The activity that the event belongs to; `None` if the header holds none or zero.
     #[inline]
     pub fn activity_id(&self) -> Option<Guid> {
-        if !self.kind.is_event_header() {
+        if !self.kind().is_event_header() {
             return None;
         }
         self.bytes.guid_at(0x40).filter(|guid| !guid.is_zero())
@@ -410,7 +364,7 @@ impl<'a> Record<'a> {
 
     /// The instance that a classic event belongs to.
     pub fn instance(&self) -> Option<Instance> {
-        if !matches!(self.kind, HeaderKind::Instance32 | HeaderKind::Instance64) {
+        if !matches!(self.kind(), HeaderKind::Instance32 | HeaderKind::Instance64) {
             return None;
         }
         Some(Instance {
@@ -423,15 +377,15 @@ impl<'a> Record<'a> {
     /// Performance counters before a kernel event's payload, the PEBS index first if there is one.
     pub fn counters(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let start =
-            if self.kind.has_hook_id() { self.kind.len_bytes() } else { self.payload_offset as usize };
-        let bytes = self.bytes.get(start..self.payload_offset as usize).unwrap_or_default();
+            if self.kind().has_hook_id() { self.kind().len_bytes() } else { self.outline.payload_offset() };
+        let bytes = self.bytes.get(start..self.outline.payload_offset()).unwrap_or_default();
         bytes.chunks_exact(8).map(|chunk| chunk.u64_at(0).unwrap_or(0))
     }
 
     /// `OptionFlags` of a WPP message; zero for other kinds.
     #[inline]
     pub fn message_flags(&self) -> MessageFlags {
-        match self.kind {
+        match self.kind() {
             HeaderKind::Message => MessageFlags(self.bytes.u16_at(6).unwrap_or(0)),
             _ => MessageFlags(0),
         }
@@ -450,7 +404,7 @@ impl<'a> Record<'a> {
     /// The provider's data.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
-        self.bytes.get(self.payload_offset as usize..).unwrap_or_default()
+        self.bytes.get(self.outline.payload_offset()..).unwrap_or_default()
     }
 
     /// Whether this is a log file header's own record.
@@ -463,32 +417,16 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn has_class_guid_in_header(&self) -> bool {
         matches!(
-            self.kind,
+            self.kind(),
             HeaderKind::Full32 | HeaderKind::Full64 | HeaderKind::Instance32 | HeaderKind::Instance64
         )
     }
 
     /// Whether the event is one of the kernel's classic classes.
     pub fn is_kernel_classic(&self) -> bool {
-        self.kind.has_hook_id() || (self.kind.is_classic() && classes::BY_GROUP.contains(&self.provider_id()))
+        self.kind().has_hook_id()
+            || (self.kind().is_classic() && classes::BY_GROUP.contains(&self.provider_id()))
     }
-}
-
-/// Where the payload of an event with extended items begins, and whether the items fit.
-#[inline]
-fn behind_items(bytes: &[u8]) -> (usize, bool) {
-    let mut items = ExtendedItems::new(bytes.get(0x50..).unwrap_or_default());
-    while items.next().is_some() {}
-    (bytes.len() - items.rest().len(), items.ended())
-}
-
-/// Where the payload of a kernel event begins, and whether its counters fit: a PEBS index (bit 15 of the version)
-/// and up to seven counters (bits 8 to 10) lie before it.
-#[inline]
-fn behind_counters(bytes: &[u8], header: usize) -> (usize, bool) {
-    let high = usize::from(bytes[1]);
-    let offset = header + 8 * ((high >> 7) + (high & 7));
-    if offset <= bytes.len() { (offset, true) } else { (header, false) }
 }
 
 #[cfg(test)]

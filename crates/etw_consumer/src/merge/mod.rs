@@ -1,43 +1,43 @@
 //! Records of one or many files in the order of time.
 //!
-//! Each file is a set of streams (`plan`): the buffers of one processor, whose records follow each other. A tournament
-//! picks the stream with the earliest next record. One file alone is ordered by its raw clock, several by UTC. Equal
-//! times keep the order of files and, in a file, of the streams' first buffers.
+//! Each file is a set of streams (`plan`): the buffers of one processor, whose records follow each other. Of every
+//! stream some records are parsed ahead (`batch`). Those before the first moment that is not parsed yet make a window,
+//! which is put in order and delivered. One file alone is ordered by its raw clock, several by UTC. Equal times keep
+//! the order of files and, in a file, of the streams' first buffers.
 //!
-//! Memory: one or two bytes a buffer for the offsets, and the decompressed buffer of each stream, bounded in sum.
+//! Memory: one or two bytes a buffer for the offsets, three megabytes at most for what is parsed ahead of up to 4096
+//! streams, and the decompressed buffer of each stream, bounded in sum.
 
+mod batch;
 mod offsets;
 pub(crate) mod one_clock;
 pub(crate) mod plan;
 pub(crate) mod scale;
 mod stream;
-mod tournament;
+mod window;
 
 use std::ops::ControlFlow;
 
-use etw_etl::{Damage, DamageKind, EtlFile, Place, RecordCursor, Records};
-use etw_event::{FileTime, HeaderKind, Origin, Record};
-use etw_sys::prefetch;
+use etw_etl::{Damage, EtlFile};
+use etw_event::{FileTime, Record};
 
+use batch::{Batch, Item};
 use plan::FilePlan;
 use scale::Scale;
-use stream::{Shared, Stream};
-use tournament::Tournament;
-
-/// How far ahead of the record a stream's bytes are asked for. The processor's own prediction loses a stream whenever
-/// another takes its turn (example `levels`).
-const PREFETCH_BYTES: usize = 2048;
+use stream::{Keys, Shared, Stream};
+use window::Window;
 
 /// Goes through the records of files in the order of time.
 #[derive(Debug)]
 pub(crate) struct Merge<'a> {
     files: Vec<EtlFile<'a>>,
     streams: Vec<Stream<'a>>,
-    tournament: Tournament,
+    /// The streams that are not at their end, by rank.
+    live: Vec<usize>,
+    window: Window,
     shared: Shared,
-    /// Damage that is to be reported before the next record.
-    pending: Vec<(u32, Damage)>,
-    last_key: i64,
+    /// Damage of and between buffers, to be reported first.
+    damage: Vec<(u32, Damage)>,
     pub(crate) inversions: u64,
 }
 
@@ -54,28 +54,28 @@ impl<'a> Merge<'a> {
         let mut merge = Merge {
             files: Vec::new(),
             streams: Vec::new(),
-            tournament: Tournament::new(0),
+            live: Vec::new(),
+            window: Window::default(),
             shared: Shared::default(),
-            pending: Vec::new(),
-            last_key: i64::MIN,
+            damage: Vec::new(),
             inversions: 0,
         };
+        let streams = files.iter().map(|(_, plan)| plan.streams.len()).sum();
         for (number, (file, plan)) in files.into_iter().enumerate() {
             let clock = file.clock();
             let scale = if alone { Scale::Raw } else { Scale::utc(&clock, base) };
             let key = |time| scale.key(clock.to_ticks(time));
-            let (from, to) = (from.map(key), to.map_or(i64::MAX, key));
-            merge.pending.extend(plan.damage.iter().map(|damage| (number as u32, *damage)));
+            let (from, to) = (from.map_or(i64::MIN, key), to.map_or(i64::MAX, key));
+            merge.damage.extend(plan.damage.iter().map(|damage| (number as u32, *damage)));
             for stream in plan.streams {
-                let rank = merge.streams.len() as u32;
-                merge.streams.push(Stream::new(stream, number, scale, rank, from, to));
+                merge.live.push(merge.streams.len());
+                let (batch, keys) = (Batch::new(streams), Keys::new(scale, from, to));
+                merge.streams.push(Stream::new(stream, number, merge.streams.len(), batch, keys));
             }
             merge.files.push(file);
         }
-        merge.tournament = Tournament::new(merge.streams.len());
-        for stream in 0..merge.streams.len() as u32 {
-            merge.open_next(stream);
-        }
+        merge.window =
+            Window::with_capacity(streams, merge.streams.iter().map(|stream| stream.batch.room()).sum());
         merge
     }
 
@@ -87,105 +87,192 @@ impl<'a> Merge<'a> {
         mut visit: impl FnMut(&Record<'_>) -> ControlFlow<()>,
         mut report: impl FnMut(u32, Damage),
     ) {
-        self.pending.drain(..).for_each(|(source, damage)| report(source, damage));
-        while let Some(turn) = self.tournament.turn() {
-            let Some(stream) = self.streams.get_mut(turn.stream as usize) else { return };
-            let (last_key, inversions) = (&mut self.last_key, &mut self.inversions);
-            match take_turn(stream, turn.last, last_key, inversions, &mut visit, &mut report) {
-                ControlFlow::Continue(Some(key)) if key < stream.to => {
-                    self.tournament.set(turn.stream, key, stream.rank);
+        self.damage.drain(..).for_each(|(source, damage)| report(source, damage));
+        while self.next_window() {
+            for spot in self.window.spots() {
+                let Some(stream) =
+                    self.live.get(spot.stream).and_then(|stream| self.streams.get_mut(*stream))
+                else {
+                    return;
+                };
+                let Some(item) = stream.batch.item(spot.number) else { return };
+                let Some(outline) = item.outline else {
+                    let (source, count) = (stream.origin.source, item.at);
+                    stream.batch.take_damage(count).for_each(|damage| report(source, damage));
+                    continue;
+                };
+                self.inversions += u64::from(item.steps_back);
+                let bytes = stream.data.bytes().get(item.at as usize..).unwrap_or_default();
+                let Some(record) = outline.record(bytes, &stream.origin) else { return };
+                if visit(&record).is_break() {
+                    return;
                 }
-                ControlFlow::Continue(Some(_)) => self.tournament.remove(turn.stream),
-                ControlFlow::Continue(None) => {
-                    self.open_next(turn.stream);
-                    self.pending.drain(..).for_each(|(source, damage)| report(source, damage));
-                }
-                ControlFlow::Break(()) => return,
             }
         }
     }
 
-    /// Opens a stream's next buffer and enters its first record.
-    #[cold]
-    fn open_next(&mut self, number: u32) {
-        let Some(stream) = self.streams.get_mut(number as usize) else { return };
-        let Some(file) = self.files.get(stream.file) else { return };
-        match stream.open_next(file, &mut self.shared) {
-            Some(key) if key < stream.to => self.tournament.set(number, key, stream.rank),
-            _ => self.tournament.remove(number),
+    /// Parses ahead and puts in order what nothing can come before any more. Answers whether there is anything.
+    fn next_window(&mut self) -> bool {
+        let Merge { files, streams, live, window, shared, .. } = self;
+        live.retain(|stream| {
+            let Some(stream) = streams.get_mut(*stream) else { return false };
+            let Some(file) = files.get(stream.file) else { return false };
+            stream.fill(file, shared);
+            !stream.batch.waiting().is_empty()
+        });
+        let rank = |stream: &usize| streams[*stream].rank;
+        if !live.is_sorted_by_key(rank) {
+            live.sort_unstable_by_key(rank);
         }
-        let source = stream.file as u32;
-        self.pending.extend(self.shared.damage.drain(..).map(|damage| (source, damage)));
+        let batches = || live.iter().map(|stream| streams[*stream].batch.waiting());
+        let base = batches().filter_map(|items| Some(items.first()?.key)).min();
+        let end = batches().enumerate().filter_map(|(slot, items)| Some((items.last()?.key, slot))).min();
+        let (Some(base), Some(end)) = (base, end) else { return false };
+        let most = base.saturating_add(window::SPAN);
+        window.clear();
+        for (slot, stream) in live.iter().enumerate() {
+            let batch = &mut streams[*stream].batch;
+            // Of what has the end's key, the stream that ends there may have more, which comes before later streams'.
+            let is_in = |item: &Item| item.key <= most && (item.key, slot) <= end;
+            let count = batch.waiting().partition_point(is_in);
+            let (first, items) = batch.take(count);
+            window.add(slot, first, items, base);
+        }
+        window.sort();
+        true
     }
 }
 
-/// Visits a stream's records as long as they come no later than `last`: the first in any case. Answers the key of the
-/// record behind them, or `None` at the end of the open buffer.
-#[inline(always)]
-fn take_turn(
-    stream: &mut Stream<'_>,
-    last: i64,
-    last_key: &mut i64,
-    inversions: &mut u64,
-    visit: &mut impl FnMut(&Record<'_>) -> ControlFlow<()>,
-    report: &mut impl FnMut(u32, Damage),
-) -> ControlFlow<(), Option<i64>> {
-    let Stream { data, cursor, origin, scale, place, to, .. } = stream;
-    let (data, scale, place) = (data.bytes(), *scale, *place);
-    let last = last.min(to.saturating_sub(1));
-    loop {
-        let rest = data.get(cursor.at..).unwrap_or_default();
-        prefetch(rest, PREFETCH_BYTES);
-        let record = match Record::parse(rest, origin, cursor.previous) {
-            // What few bits mark as a record is looked at more closely, as damage.
-            Ok(record) if record.is_intact() && !is_rare(record.kind()) => {
-                cursor.last = cursor.at;
-                cursor.at += record.stride_bytes();
-                cursor.previous = record.raw_time();
-                Some(record)
-            }
-            _ => match damaged(data, origin, place, cursor) {
-                Ok(record) => Some(record),
-                Err(damage) => {
-                    report(origin.source, damage);
-                    None
-                }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    use etw_etl::encode::RecordBuilder;
+    use etw_etl::{EtlWriter, RecordCursor, Records, WriterOptions};
+    use etw_event::{Clock, ClockType, EventDescriptor, Guid, HookId, PointerSize, Ticks};
+    use proptest::prelude::*;
+
+    const START: FileTime = FileTime(133_000_000_000_000_000);
+
+    /// A record, by its bytes and time, or damage.
+    #[derive(Debug, PartialEq)]
+    enum Seen {
+        Record(Vec<u8>, Ticks),
+        Damage(Damage),
+    }
+
+    /// A file of records: processor, ticks since the record before it, and kind.
+    fn file(records: &[(u16, i64, u8)]) -> Vec<u8> {
+        let clock = Clock::new(ClockType::Qpc, Ticks(0), START, 10_000_000);
+        let mut writer = EtlWriter::new(Cursor::new(Vec::new()), WriterOptions::new(clock, 1024, 4)).unwrap();
+        let mut time = 1;
+        for (number, (processor, ticks, kind)) in records.iter().enumerate() {
+            time += ticks;
+            let size = PointerSize::Eight;
+            let record = match kind {
+                0 => RecordBuilder::event(size, Guid::from_u128(1), &EventDescriptor::default())
+                    .time(Ticks(time)),
+                // A WPP message without a time of its own.
+                1 => RecordBuilder::message(10, size).message_sequence(1),
+                _ => RecordBuilder::perf_info(size, HookId(0x0524), 4).time(Ticks(time)),
+            };
+            let payload = vec![number as u8; 4 + usize::from(*kind) * 3];
+            writer.write(*processor, &record.payload(&payload).build().unwrap()).unwrap();
+        }
+        writer.finish(clock.to_filetime(Ticks(time))).unwrap().out.into_inner()
+    }
+
+    fn merged(files: &[&EtlFile<'_>], from: Option<FileTime>, to: Option<FileTime>) -> Vec<Seen> {
+        let planned = files.iter().map(|file| ((*file).clone(), FilePlan::new(file))).collect();
+        let mut seen = Vec::new();
+        let also = std::cell::RefCell::new(&mut seen);
+        Merge::new(planned, from, to).for_each(
+            |record| {
+                also.borrow_mut().push(Seen::Record(record.as_bytes().to_vec(), record.raw_time()));
+                ControlFlow::Continue(())
             },
-        };
-        if let Some(record) = record {
-            let key = scale.key(record.raw_time());
-            *inversions += u64::from(key < *last_key);
-            *last_key = key;
-            visit(&record)?;
+            |_, damage| also.borrow_mut().push(Seen::Damage(damage)),
+        );
+        seen
+    }
+
+    /// The same by sorting all of the file at once.
+    fn sorted(file: &EtlFile<'_>) -> Vec<Seen> {
+        let plan = FilePlan::new(file);
+        let mut all: Vec<(i64, Seen)> = Vec::new();
+        for mut stream in plan.streams {
+            let (mut greatest, mut previous) = (i64::MIN, Ticks(0));
+            while let Some(offset) = stream.offsets.next() {
+                let buffer = file.buffer_at(offset).unwrap();
+                let mut scratch = Vec::new();
+                let data = buffer.data(&mut scratch);
+                all.extend(data.damage.map(|damage| (greatest, Seen::Damage(damage))));
+                let origin = buffer.origin(file.clock(), 0);
+                let start = RecordCursor::start(if previous.0 == 0 { file.clock().anchor } else { previous });
+                let mut records = Records::resume(data.bytes, &origin, buffer.place(), start);
+                for item in records.by_ref() {
+                    let seen = match item {
+                        Ok(record) => {
+                            greatest = greatest.max(record.raw_time().0);
+                            Seen::Record(record.as_bytes().to_vec(), record.raw_time())
+                        }
+                        Err(damage) => Seen::Damage(damage),
+                    };
+                    all.push((greatest, seen));
+                }
+                previous = records.cursor().previous;
+            }
         }
-        match stream::next_key(data, origin, place, cursor, scale) {
-            Some(key) if key <= last => {}
-            next => return ControlFlow::Continue(next),
+        all.sort_by_key(|(key, _)| *key);
+        let first = plan.damage.into_iter().map(Seen::Damage);
+        first.chain(all.into_iter().map(|(_, seen)| seen)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_sorting(
+            records in prop::collection::vec((0..4u16, 0..3i64, 0..6u8), 0..800),
+            turn in 1..40usize,
+            damaged in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20),
+        ) {
+            // The processor changes with every record, or takes turns.
+            let mut records = records;
+            for index in 0..records.len() {
+                records[index].0 = records[index / turn * turn].0;
+            }
+            let mut bytes = file(&records);
+            // The first buffer has the file's header, without which there is no file.
+            for (at, byte) in damaged {
+                let room = bytes.len().saturating_sub(1024);
+                if room > 0 {
+                    bytes[1024 + at.index(room)] = byte;
+                }
+            }
+            let Ok(file) = EtlFile::open(&bytes) else { return Ok(()) };
+            prop_assert_eq!(merged(&[&file], None, None), sorted(&file));
+        }
+
+        #[test]
+        fn files_times_and_ties(records in prop::collection::vec((0..4u16, 0..3i64, Just(0u8)), 0..600), cut in 0..600i64, len in 0..300i64) {
+            let bytes = file(&records);
+            let file = EtlFile::open(&bytes).unwrap();
+            let times = |seen: &[Seen]| -> Vec<i64> {
+                let time = |seen: &Seen| match seen {
+                    Seen::Record(_, time) => time.0,
+                    Seen::Damage(damage) => panic!("{damage}"),
+                };
+                seen.iter().map(time).collect()
+            };
+            let all = times(&merged(&[&file], None, None));
+            prop_assert!(all.is_sorted());
+            // The same file twice: each time comes twice.
+            let twice = merged(&[&file, &file], None, None);
+            prop_assert_eq!(times(&twice), all.iter().flat_map(|time| [*time, *time]).collect::<Vec<_>>());
+            let range = cut..cut + len;
+            let part = merged(&[&file], Some(FileTime(START.0 + range.start)), Some(FileTime(START.0 + range.end)));
+            let expected: Vec<i64> = all.into_iter().filter(|time| range.contains(time)).collect();
+            prop_assert_eq!(times(&part), expected);
         }
     }
-}
-
-/// Kinds whose headers have little that bytes of other meaning would not have; [`Records`] tells them apart.
-#[inline]
-fn is_rare(kind: HeaderKind) -> bool {
-    matches!(kind, HeaderKind::Wnode | HeaderKind::Timed | HeaderKind::Message)
-}
-
-/// What stands in place of an intact record of the usual kinds: damage, or a record whose extended data is broken.
-#[cold]
-fn damaged<'s>(
-    data: &'s [u8],
-    origin: &'s Origin,
-    place: Place,
-    cursor: &mut RecordCursor,
-) -> Result<Record<'s>, Damage> {
-    let mut records = Records::resume(data, origin, place, *cursor);
-    let item = records.next();
-    *cursor = records.cursor();
-    item.unwrap_or_else(|| {
-        // The end, which was not seen as such before; nothing is left of the buffer.
-        let missing = data.len().saturating_sub(cursor.at) as u32;
-        cursor.at = data.len();
-        Err(Damage { offset: place.buffer_offset, within: None, kind: DamageKind::EndMark { missing } })
-    })
 }

@@ -41,6 +41,11 @@ impl Offsets {
         Some(offset)
     }
 
+    /// Takes all offsets.
+    pub(super) fn end(&mut self) {
+        self.read = self.packed.len();
+    }
+
     /// The next offset, which stays.
     pub(super) fn peek(&self) -> Option<u64> {
         Some(self.ahead()?.0)

@@ -3,15 +3,24 @@
 use std::io::Write;
 
 use etw_etl::{BufferRef, Damage, EtlFile, Place, RecordCursor, Records};
-use etw_event::{Fields, Origin, Record, Ticks};
-use etw_sys::{FileMap, temporary_file};
+use etw_event::{HeaderKind, Origin, Outline, Record, Ticks};
+use etw_sys::{FileMap, prefetch, temporary_file};
 
+use super::batch::{Batch, Item};
 use super::plan::StreamPlan;
 use super::scale::Scale;
 
 /// Memory for decompressed buffers of all streams together. Buffers beyond it go through temporary files, which are
 /// mapped; only files with many processors and buffers of many megabytes come that far.
 const MEMORY_BYTES: usize = 32 << 20;
+
+/// How far ahead of the record a stream's bytes are asked for. The processor's own prediction stops at the end of a page
+/// and loses a stream whenever another takes its turn (example `levels`).
+const PREFETCH_BYTES: usize = 4096;
+/// How many lines of a record are asked for: the headers, and most payloads.
+const PREFETCH_LINES: usize = 4;
+/// Bytes of a line of the caches.
+const LINE_BYTES: usize = 64;
 
 /// What all streams share.
 #[derive(Debug, Default)]
@@ -20,8 +29,6 @@ pub(super) struct Shared {
     in_memory: usize,
     /// Where a buffer is decompressed on its way to a temporary file.
     scratch: Vec<u8>,
-    /// Damage found while opening buffers, to be delivered next.
-    pub(super) damage: Vec<Damage>,
 }
 
 /// A stream with its open buffer.
@@ -30,17 +37,60 @@ pub(super) struct Stream<'a> {
     plan: StreamPlan,
     /// Number of the file.
     pub(super) file: usize,
-    pub(super) scale: Scale,
-    /// Decides ties: the stream's number, or in shared streams the order of buffers.
-    pub(super) rank: u32,
-    /// Key of the first record that is wanted.
-    from: Option<i64>,
-    /// Key behind the last record that is wanted.
-    pub(super) to: i64,
+    /// Decides ties: the file's number, then the stream's, or in shared streams the offset of the open buffer.
+    pub(super) rank: (usize, u64),
     pub(super) origin: Origin,
-    pub(super) place: Place,
+    place: Place,
     pub(super) data: Data<'a>,
-    pub(super) cursor: RecordCursor,
+    cursor: RecordCursor,
+    pub(super) batch: Batch,
+    keys: Keys,
+}
+
+/// The keys of a stream: which records are wanted, and when it is their turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keys {
+    scale: Scale,
+    /// Key of the first record that is wanted.
+    from: i64,
+    /// Key behind the last record that is wanted.
+    to: i64,
+    /// Key of the record that was parsed last.
+    last: i64,
+    /// The greatest key so far, which later records share: a stream keeps its order.
+    greatest: i64,
+}
+
+/// When it is a record's turn.
+enum Turn {
+    Has(Item),
+    /// It is before those that are wanted.
+    Never,
+    /// It is behind those that are wanted, and ends the stream.
+    End,
+}
+
+impl Keys {
+    /// The keys on a scale from `from` on, and before `to`.
+    pub(super) fn new(scale: Scale, from: i64, to: i64) -> Keys {
+        Keys { scale, from, to, last: i64::MIN, greatest: i64::MIN }
+    }
+
+    /// The next record's turn; the record lies at offset `at`.
+    #[inline(always)]
+    fn item(&mut self, outline: Outline, at: usize) -> Turn {
+        let key = self.scale.key(outline.raw_time());
+        if key < self.from {
+            return Turn::Never;
+        }
+        if key >= self.to {
+            return Turn::End;
+        }
+        let steps_back = key < self.last;
+        self.last = key;
+        self.greatest = self.greatest.max(key);
+        Turn::Has(Item { key: self.greatest, outline: Some(outline), at: at as u32, steps_back })
+    }
 }
 
 /// The events of the open buffer.
@@ -66,72 +116,135 @@ impl Data<'_> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(
-        plan: StreamPlan,
-        file: usize,
-        scale: Scale,
-        rank: u32,
-        from: Option<i64>,
-        to: i64,
-    ) -> Stream<'a> {
-        let (origin, place) = (Origin::default(), Place::default());
-        let cursor = RecordCursor::start(Ticks(0));
-        Stream { plan, file, scale, rank, from, to, origin, place, data: Data::Mapped(&[]), cursor }
+    pub(super) fn new(plan: StreamPlan, file: usize, number: usize, batch: Batch, keys: Keys) -> Stream<'a> {
+        Stream {
+            plan,
+            file,
+            rank: (file, number as u64),
+            origin: Origin::default(),
+            place: Place::default(),
+            data: Data::Mapped(&[]),
+            cursor: RecordCursor::start(Ticks(0)),
+            batch,
+            keys,
+        }
     }
 
-    /// The key of the next record; `None` at the end of the open buffer.
-    fn next_key(&self) -> Option<i64> {
-        next_key(self.data.bytes(), &self.origin, self.place, &self.cursor, self.scale)
+    /// Parses ahead, if much of what was parsed has had its turn. Opens the next buffer when all of the open one has.
+    /// Afterwards nothing waits only at the end of the stream.
+    #[inline]
+    pub(super) fn fill(&mut self, file: &EtlFile<'a>, shared: &mut Shared) {
+        let waiting = self.batch.waiting().len();
+        if waiting == 0 || waiting < self.batch.room() / 2 && self.cursor.at < self.data.bytes().len() {
+            self.batch.make_room();
+            self.parse_ahead();
+            while self.batch.waiting().is_empty() && self.open_next(file, shared) {
+                self.parse_ahead();
+            }
+        }
     }
 
-    /// The key of the next record that is wanted; those before are passed over.
-    fn first_wanted_key(&mut self) -> Option<i64> {
-        while let (Some(key), Some(from)) = (self.next_key(), self.from)
-            && key < from
+    /// Parses records of the open buffer as long as the batch has room.
+    fn parse_ahead(&mut self) {
+        while self.batch.has_room() {
+            self.parse_intact();
+            if !self.batch.has_room() || !self.parse_with_care() {
+                break;
+            }
+        }
+    }
+
+    /// Parses records as long as nothing is unusual about them. What the next one waits for is where this one ends, so
+    /// that stays in registers.
+    fn parse_intact(&mut self) {
+        let data = self.data.bytes();
+        let RecordCursor { mut at, mut last, mut previous, .. } = self.cursor;
+        let mut keys = self.keys;
+        while self.batch.has_room()
+            && let Some(rest) = data.get(at..)
+            && let Ok(outline) = Outline::parse(rest, previous)
+            && outline.is_intact()
+            // What few bits mark as a record is looked at more closely, as damage.
+            && !is_rare(outline.kind())
         {
-            let mut records = Records::resume(self.data.bytes(), &self.origin, self.place, self.cursor);
-            let _ = records.next()?;
-            self.cursor = records.cursor();
+            for line in (0..outline.stride_bytes()).step_by(LINE_BYTES).take(PREFETCH_LINES) {
+                prefetch(rest, PREFETCH_BYTES + line);
+            }
+            match keys.item(outline, at) {
+                Turn::Has(item) => self.batch.push(item),
+                Turn::Never => {}
+                Turn::End => {
+                    self.plan.offsets.end();
+                    at = data.len();
+                    break;
+                }
+            }
+            (last, previous) = (at, outline.raw_time());
+            at += outline.stride_bytes();
         }
-        self.next_key()
+        (self.cursor.at, self.cursor.last, self.cursor.previous) = (at, last, previous);
+        self.keys = keys;
     }
 
-    /// Opens the next buffer that may have records from key `from` on. Answers the key of its first record, or `None`
-    /// at the end of the stream.
-    pub(super) fn open_next(&mut self, file: &EtlFile<'a>, shared: &mut Shared) -> Option<i64> {
-        loop {
-            let buffer = self.next_buffer(file, shared)?;
-            let previous = self.cursor.previous;
-            self.origin = buffer.origin(file.clock(), self.file as u32);
-            self.place = buffer.place();
-            self.cursor = RecordCursor::start(if previous.0 == 0 { file.clock().anchor } else { previous });
-            let damage = match buffer.data_in_file() {
-                Some(data) => {
-                    self.release(shared);
-                    self.data = Data::Mapped(data.bytes);
-                    data.damage
+    /// Reads what stands in place of an intact record of the usual kinds: damage, a record whose extended data is
+    /// broken, or nothing; then answers `false`.
+    #[cold]
+    fn parse_with_care(&mut self) -> bool {
+        let mut records = Records::resume(self.data.bytes(), &self.origin, self.place, self.cursor);
+        let item = records.next().map(|item| item.map(|record| record.outline()));
+        self.cursor = records.cursor();
+        match item {
+            Some(Ok(outline)) => match self.keys.item(outline, self.cursor.last) {
+                Turn::Has(item) => self.batch.push(item),
+                Turn::Never => {}
+                Turn::End => {
+                    self.plan.offsets.end();
+                    self.cursor.at = self.data.bytes().len();
                 }
-                None => self.decompress(&buffer, shared),
-            };
-            shared.damage.extend(damage);
-            if self.plan.shared {
-                self.rank = u32::try_from(buffer.offset >> 6).unwrap_or(u32::MAX);
-                self.sort(shared);
+            },
+            Some(Err(damage)) if self.keys.greatest >= self.keys.from => {
+                self.batch.push_damage(self.keys.greatest, [damage]);
             }
-            if let Some(key) = self.first_wanted_key() {
-                return Some(key);
-            }
+            Some(Err(_)) => {}
+            None => return false,
         }
+        true
+    }
+
+    /// Opens the next buffer that may have records from key `from` on. Answers whether there was one.
+    #[cold]
+    fn open_next(&mut self, file: &EtlFile<'a>, shared: &mut Shared) -> bool {
+        let Some(buffer) = self.next_buffer(file, shared) else { return false };
+        let previous = self.cursor.previous;
+        self.origin = buffer.origin(file.clock(), self.file as u32);
+        self.place = buffer.place();
+        self.cursor = RecordCursor::start(if previous.0 == 0 { file.clock().anchor } else { previous });
+        let damage = match buffer.data_in_file() {
+            Some(data) => {
+                self.release(shared);
+                self.data = Data::Mapped(data.bytes);
+                data.damage
+            }
+            None => self.decompress(&buffer, shared),
+        };
+        self.batch.push_damage(self.keys.greatest, damage);
+        if self.plan.shared {
+            self.rank.1 = buffer.offset;
+            self.sort(shared);
+        }
+        true
     }
 
     /// The next buffer; one is passed over if the buffer behind it begins before `from`, since all its records do.
     fn next_buffer(&mut self, file: &EtlFile<'a>, shared: &mut Shared) -> Option<BufferRef<'a>> {
         loop {
             let buffer = file.buffer_at(self.plan.offsets.next()?)?;
-            let Some(from) = self.from.filter(|_| !self.plan.shared) else { return Some(buffer) };
+            if self.plan.shared || self.keys.from == i64::MIN {
+                return Some(buffer);
+            }
             let behind = self.plan.offsets.peek().and_then(|offset| file.buffer_at(offset));
             let first = behind.and_then(|behind| behind.first_time(&mut shared.scratch));
-            if first.is_none_or(|first| self.scale.key(first) >= from) {
+            if first.is_none_or(|first| self.keys.scale.key(first) >= self.keys.from) {
                 return Some(buffer);
             }
         }
@@ -188,7 +301,7 @@ impl<'a> Stream<'a> {
             sorted.extend_from_slice(record.as_bytes());
             sorted.resize(sorted.len().next_multiple_of(8), 0);
         }
-        shared.damage.extend(damage);
+        self.batch.push_damage(self.keys.greatest, damage);
         self.release(shared);
         shared.in_memory += sorted.capacity();
         self.place.is_derived = true;
@@ -196,32 +309,10 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// The key of the record at a cursor; `None` at the end of the data.
-///
-/// What is no record has the time of the record before it, so that it is looked at next.
-#[inline(always)]
-pub(super) fn next_key(
-    data: &[u8],
-    origin: &Origin,
-    place: Place,
-    cursor: &RecordCursor,
-    scale: Scale,
-) -> Option<i64> {
-    let rest = data.get(cursor.at..)?;
-    let first = rest.u32_at(0)?;
-    // The time's place in the headers that are frequent.
-    let time = match first >> 16 {
-        0xC012..=0xC013 | 0xC001..=0xC002 | 0xC014 | 0xC00A => rest.i64_at(0x10),
-        0xC010..=0xC011 => rest.i64_at(0x08),
-        _ if first == u32::MAX && place.ends_at_mark => return None,
-        _ => time_of_rare(rest, origin, cursor.previous),
-    };
-    Some(scale.key(time.map_or(cursor.previous, Ticks)))
-}
-
-#[cold]
-fn time_of_rare(rest: &[u8], origin: &Origin, previous: Ticks) -> Option<i64> {
-    Record::parse(rest, origin, previous).ok().map(|record| record.raw_time().0)
+/// Kinds whose headers have little that bytes of other meaning would not have; [`Records`] tells them apart.
+#[inline]
+fn is_rare(kind: HeaderKind) -> bool {
+    matches!(kind, HeaderKind::Wnode | HeaderKind::Timed | HeaderKind::Message)
 }
 
 fn to_temporary(bytes: &[u8]) -> std::io::Result<FileMap> {

@@ -1,0 +1,108 @@
+//! The records of a stream that are parsed ahead of their turn.
+
+use std::collections::VecDeque;
+
+use etw_etl::Damage;
+use etw_event::Outline;
+
+/// Items that are parsed ahead of a stream at most. Their bytes are looked at one behind the other, which caches are good
+/// at, and are still in a cache when their turn comes.
+pub(super) const MOST_ITEMS: usize = 256;
+
+/// Items of all streams together at most, as long as each has [`LEAST_ITEMS`].
+const ITEMS_OF_ALL: usize = 1 << 16;
+const LEAST_ITEMS: usize = 16;
+
+/// What is delivered in a turn: a record of the open buffer, or damage.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    /// Its time, or that of an earlier record of the stream if that is later: a stream keeps its order.
+    pub(super) key: i64,
+    /// Parts of the record; `None` for damage.
+    pub(super) outline: Option<Outline>,
+    /// Offset of the record in the buffer's events, or how many of the batch's damage this stands for.
+    pub(super) at: u32,
+    /// Whether the record's time is before that of the record before it.
+    pub(super) steps_back: bool,
+}
+
+/// Items of a stream that are parsed, in their order.
+#[derive(Debug)]
+pub(super) struct Batch {
+    items: Vec<Item>,
+    /// Items it may have.
+    room: usize,
+    damage: VecDeque<Damage>,
+    /// How many items have had their turn.
+    taken: usize,
+}
+
+impl Batch {
+    /// An empty batch of one of `streams` streams, which share the memory.
+    pub(super) fn new(streams: usize) -> Batch {
+        let room = (ITEMS_OF_ALL / streams.max(1)).clamp(LEAST_ITEMS, MOST_ITEMS);
+        Batch { items: Vec::with_capacity(room), room, damage: VecDeque::new(), taken: 0 }
+    }
+
+    /// Items it may have.
+    #[inline]
+    pub(super) fn room(&self) -> usize {
+        self.room
+    }
+
+    /// Whether items may be added.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.items.len() < self.room
+    }
+
+    /// Adds an item.
+    #[inline]
+    pub(super) fn push(&mut self, item: Item) {
+        self.items.push(item);
+    }
+
+    /// Adds damage.
+    #[cold]
+    pub(super) fn push_damage(&mut self, key: i64, damage: impl IntoIterator<Item = Damage>) {
+        let before = self.damage.len();
+        self.damage.extend(damage);
+        if self.damage.len() > before {
+            let count = (self.damage.len() - before) as u32;
+            self.push(Item { key, outline: None, at: count, steps_back: false });
+        }
+    }
+
+    /// The items that wait for their turn.
+    #[inline]
+    pub(super) fn waiting(&self) -> &[Item] {
+        self.items.get(self.taken..).unwrap_or_default()
+    }
+
+    /// Gives `count` items their turn. Answers the number of the first of them, and them.
+    #[inline]
+    pub(super) fn take(&mut self, count: usize) -> (usize, &[Item]) {
+        let first = self.taken;
+        self.taken += count;
+        (first, self.items.get(first..self.taken).unwrap_or_default())
+    }
+
+    /// The item with a number.
+    #[inline]
+    pub(super) fn item(&self, number: usize) -> Option<&Item> {
+        self.items.get(number)
+    }
+
+    /// Takes the next `count` of the damage.
+    #[cold]
+    pub(super) fn take_damage(&mut self, count: u32) -> impl Iterator<Item = Damage> {
+        let count = self.damage.len().min(count as usize);
+        self.damage.drain(..count)
+    }
+
+    /// Makes room where items were that have had their turn. The numbers of the others change.
+    pub(super) fn make_room(&mut self) {
+        self.items.drain(..self.taken);
+        self.taken = 0;
+    }
+}
