@@ -1,11 +1,12 @@
 //! The schemas that commands work with: built in, from the store, from files named on the command line.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use openetw::schema::store::Store;
-use openetw::schema::{Provider, Providers, SchemaSource, builtin};
+use openetw::schema::{EventSchema, Provider, Providers, SchemaSource, builtin};
 use openetw::{Guid, SchemaFiles};
 
 use crate::args::{SchemaArgs, StoreArgs};
@@ -91,9 +92,9 @@ impl Schemas {
         let mut guids: Vec<Guid> = listed.iter().filter(is_it).map(|listed| listed.guid).collect();
         guids.sort_unstable();
         guids.dedup();
-        let mut found: Vec<Arc<Provider>> = guids.iter().filter_map(|guid| self.provider(guid)).collect();
+        let mut found: Vec<Arc<Provider>> = guids.iter().flat_map(|guid| self.of_guid(guid)).collect();
         if found.iter().all(|provider| provider.events.is_empty()) {
-            let classes = listed.iter().filter_map(|listed| self.provider(&listed.guid));
+            let classes = listed.iter().flat_map(|listed| self.of_guid(&listed.guid));
             found.extend(classes.filter(|class| {
                 class.info.class_of.as_ref().is_some_and(|(owner, owner_name)| {
                     Some(*owner) == guid || owner_name.eq_ignore_ascii_case(name)
@@ -103,9 +104,33 @@ impl Schemas {
         Ok(found)
     }
 
-    fn provider(&self, guid: &Guid) -> Option<Arc<Provider>> {
-        let of_store = || SchemaSource::provider(&**self.store.as_ref()?, guid);
-        self.files.provider(guid).or_else(of_store).or_else(|| builtin::BuiltIn.provider(guid))
+    /// What each source says of a provider, in the order in which events are decoded by them; versions of events that
+    /// an earlier source has are left out of the later ones.
+    fn of_guid(&self, guid: &Guid) -> Vec<Arc<Provider>> {
+        let of_store = self.store.as_ref().and_then(|store| SchemaSource::provider(&**store, guid));
+        let mut sources = vec![self.files.provider(guid), of_store, builtin::BuiltIn.provider(guid)];
+        // The kernel's classes are decoded by what is built in first.
+        if sources.iter().flatten().any(|provider| provider.info.class_of.is_some()) {
+            sources.rotate_right(1);
+        }
+        let key = |event: &Arc<EventSchema>| {
+            let d = &event.descriptor;
+            // What an id is for others, the opcode is for classes.
+            let opcode = event.provider.class_of.as_ref().map(|_| d.opcode.0);
+            (d.id, opcode, d.version)
+        };
+        let mut known = HashSet::new();
+        let mut found = Vec::new();
+        for provider in sources.into_iter().flatten() {
+            let mut events: Vec<_> =
+                provider.events.iter().filter(|event| !known.contains(&key(event))).cloned().collect();
+            events.sort_by_key(key);
+            known.extend(events.iter().map(key));
+            if !events.is_empty() || found.is_empty() {
+                found.push(Arc::new(Provider { info: provider.info.clone(), events }));
+            }
+        }
+        found
     }
 }
 

@@ -59,6 +59,26 @@ fn what_holds_no_schema_is_an_error() {
 }
 
 #[test]
+fn a_provider_is_shown_with_the_versions_of_all_sources() {
+    let etw = Etw::new();
+    let kernel_process = MANIFEST
+        .replace("Contoso-Service", "Microsoft-Windows-Kernel-Process")
+        .replace("11111111-2222-3333-4444-555555555555", "22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716")
+        .replace("value=\"7\" version=\"2\"", "value=\"1\" version=\"3\"");
+    std::fs::write(etw.path("p.man"), kernel_process).unwrap();
+    etw.ok(&["schema", "add", "p.man"]);
+    let show = ["provider", "show", "Microsoft-Windows-Kernel-Process", "--event", "1", "--format", "json"];
+    let versions: Vec<Vec<u64>> = json_lines(&etw.ok(&show))
+        .iter()
+        .map(|source| {
+            let events = source["Events"].as_array().unwrap();
+            events.iter().map(|event| event["Version"].as_u64().unwrap()).collect()
+        })
+        .collect();
+    assert_eq!(versions, [vec![3], vec![0, 1, 2, 4, 5]]);
+}
+
+#[test]
 fn built_in_providers_are_listed_and_shown() {
     let etw = Etw::new();
     let list = etw.ok(&["provider", "list"]);
