@@ -1,6 +1,7 @@
 //! Which sessions want which events of a provider: what a writer looks at before anything else.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use etw_event::{Keyword, Level};
 use etw_sys::AtomicRef;
@@ -33,7 +34,7 @@ pub(crate) struct Enable {
     pub(crate) filters: Option<&'static Filters>,
 }
 
-/// The sessions of one provider. Writers read it without locks; it is changed by one thread at a time.
+/// The sessions of one provider. Writers read it without locks.
 ///
 /// An event passes a session by a conjunction of tests, each on one word. So when the words of an entry are changed
 /// one after the other, an event that both the old and the new settings want passes at every moment.
@@ -43,6 +44,8 @@ pub(crate) struct Enables {
     gate: AtomicU32,
     /// A bit for each entry that is in use.
     live: AtomicU32,
+    /// Whether a thread is changing the entries.
+    is_changing: AtomicBool,
     entries: [Entry; MAX_SESSIONS],
 }
 
@@ -113,15 +116,12 @@ impl Enables {
     const FORKED: u32 = u32::MAX;
 
     pub(crate) const fn new() -> Enables {
-        const FREE: Entry = Entry {
-            sink: AtomicRef::none(),
-            settings: AtomicU64::new(0),
-            any: AtomicU64::new(0),
-            all: AtomicU64::new(0),
-            filters: AtomicRef::none(),
-            owner: AtomicU32::new(0),
-        };
-        Enables { gate: AtomicU32::new(0), live: AtomicU32::new(0), entries: [FREE; MAX_SESSIONS] }
+        Enables {
+            gate: AtomicU32::new(0),
+            live: AtomicU32::new(0),
+            is_changing: AtomicBool::new(false),
+            entries: [const { Entry::free() }; MAX_SESSIONS],
+        }
     }
 
     /// Whether a session may want an event of this level: one load and one branch if none does.
@@ -154,6 +154,7 @@ impl Enables {
 
     /// Enables a session, or changes what it wants. `false` if eight others have the provider already.
     pub(crate) fn enable(&self, key: SessionKey, sink: &'static Sink, enable: &Enable) -> bool {
+        let _change = self.change();
         let owner = key.owner();
         let of = |wanted: u32| self.entries.iter().position(|e| e.owner.load(Ordering::Relaxed) == wanted);
         let Some(index) = of(owner).or_else(|| of(0)) else { return false };
@@ -174,6 +175,7 @@ impl Enables {
 
     /// Disables the sessions that `matches`; tells how many there were.
     pub(crate) fn disable(&self, matches: impl Fn(SessionKey) -> bool) -> usize {
+        let _change = self.change();
         let mut count = 0;
         for (index, entry) in self.entries.iter().enumerate() {
             let owner = entry.owner.load(Ordering::Relaxed);
@@ -199,13 +201,15 @@ impl Enables {
         Some((Level(level), Keyword(any), Keyword(all)))
     }
 
-    /// Has the next event of any level noticed as the first one in a child of a fork.
-    pub(crate) fn fork(&self) {
+    /// Disables everything. If the provider is registered, its next event, of any level, is noticed as the first one in
+    /// the child of a fork.
+    pub(crate) fn fork(&self, is_registered: bool) {
+        self.is_changing.store(false, Ordering::Relaxed);
         self.live.store(0, Ordering::Relaxed);
         for entry in &self.entries {
             entry.owner.store(0, Ordering::Relaxed);
         }
-        self.gate.store(Enables::FORKED, Ordering::Relaxed);
+        self.gate.store(if is_registered { Enables::FORKED } else { 0 }, Ordering::Relaxed);
     }
 
     pub(crate) fn is_forked(&self) -> bool {
@@ -216,6 +220,34 @@ impl Enables {
         self.gate.store(0, Ordering::Relaxed);
     }
 
+    /// Keeps other threads from changing the entries. No mutex, since a fork must be able to undo it.
+    fn change(&self) -> Change<'_> {
+        while self.is_changing.swap(true, Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        Change(&self.is_changing)
+    }
+
+    /// Restricts what this thread writes to one session, as long as the guard lives; to none if it does not have the
+    /// provider enabled.
+    pub(crate) fn only(&self, key: SessionKey) -> Only {
+        let owner = key.owner();
+        let index = self.entries.iter().position(|entry| entry.owner.load(Ordering::Relaxed) == owner);
+        Only(ONLY.replace((self.address(), index.map_or(0, |index| 1 << index))))
+    }
+
+    /// The sessions that this thread may write to at present.
+    #[inline(always)]
+    pub(crate) fn scope(&self) -> u32 {
+        let (address, mask) = ONLY.get();
+        if address == self.address() { mask } else { u32::MAX }
+    }
+
+    #[inline(always)]
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     fn set_gate(&self) {
         let in_use = self.entries.iter().filter(|entry| entry.owner.load(Ordering::Relaxed) != 0);
         let limit = in_use.map(|entry| (entry.settings.load(Ordering::Relaxed) >> 8) as u32 & 0xFFFF).max();
@@ -223,7 +255,43 @@ impl Enables {
     }
 }
 
+/// The right to change entries.
+struct Change<'a>(&'a AtomicBool);
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+thread_local! {
+    /// The provider that this thread writes to some sessions of only, by the address of its `Enables`, and a bit for
+    /// each of these.
+    static ONLY: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
+}
+
+/// Restricts a thread to one session.
+#[derive(Debug)]
+pub(crate) struct Only((usize, u32));
+
+impl Drop for Only {
+    fn drop(&mut self) {
+        ONLY.set(self.0);
+    }
+}
+
 impl Entry {
+    const fn free() -> Entry {
+        Entry {
+            sink: AtomicRef::none(),
+            settings: AtomicU64::new(0),
+            any: AtomicU64::new(0),
+            all: AtomicU64::new(0),
+            filters: AtomicRef::none(),
+            owner: AtomicU32::new(0),
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn settings(&self) -> Settings {
         Settings(self.settings.load(Ordering::Relaxed))

@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 
 pub mod activity;
+mod connection;
+mod control;
 mod enables;
 mod extras;
 pub mod fields;
@@ -14,10 +16,12 @@ pub mod payload;
 mod provider;
 mod registry;
 mod sink;
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use control::{Control, ControlCode};
 pub use enables::MAX_SESSIONS;
 pub use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
 pub use name_guid::guid_from_name;

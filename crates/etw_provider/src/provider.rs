@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use etw_event::{EventDescriptor, ExtendedType, Guid, Keyword, Level, Opcode};
 use etw_sys::AtomicRef;
 
+use crate::control::{Callback, Control};
 use crate::enables::Enables;
 use crate::metadata;
 use crate::payload::{Nul16, Payload, guid_words};
-use crate::write::{CLASSIC_HEADER, EVENT_HEADER, Outcome, STRING_ONLY, Subject, Template, descriptor_words};
+use crate::write::{
+    Classic, Context, Described, EVENT_HEADER, Outcome, Plain, STRING_ONLY, descriptor_words,
+};
 
 /// A source of events. Made by [`provider!`](crate::provider!) as a static, or by [`Provider::create`] at run time.
 ///
@@ -18,6 +21,8 @@ use crate::write::{CLASSIC_HEADER, EVENT_HEADER, Outcome, STRING_ONLY, Subject, 
 pub struct Provider {
     name: &'static str,
     guid: Guid,
+    /// The GUID as it stands in records.
+    guid_words: [u64; 2],
     group: Option<Guid>,
     /// The extended item with name and group.
     traits: &'static [u64],
@@ -33,6 +38,7 @@ pub(crate) struct Place {
     pub(crate) is_listed: AtomicBool,
     /// How often it is registered.
     pub(crate) registrations: AtomicU32,
+    pub(crate) callback: AtomicRef<Callback>,
 }
 
 impl Provider {
@@ -47,6 +53,7 @@ impl Provider {
         Provider {
             name,
             guid,
+            guid_words: guid_words(&guid),
             group,
             traits,
             enables: Enables::new(),
@@ -54,6 +61,7 @@ impl Provider {
                 next: AtomicRef::none(),
                 is_listed: AtomicBool::new(false),
                 registrations: AtomicU32::new(0),
+                callback: AtomicRef::none(),
             },
         }
     }
@@ -64,6 +72,44 @@ impl Provider {
     /// kilobyte for as long as the program runs. Names are cut behind 1000 bytes, and in front of a zero.
     pub fn create(name: &str, guid: Option<Guid>, group: Option<Guid>) -> &'static Provider {
         crate::registry::intern(name, guid.unwrap_or_else(|| Guid::from_provider_name(name)), group)
+    }
+
+    /// Registers the provider (`EventRegister`): from now on sessions can enable it, those that have asked for it
+    /// before and those that will.
+    ///
+    /// When it returns, the sessions of the hosts that are there have it enabled, so that no event is missed. That takes
+    /// some hundreds of microseconds, and at most a second if a host does not answer. With no host it costs a thread
+    /// (`etw-provider`, one a process), which sleeps until one appears. There is no error: a program works the same
+    /// with nobody to trace it. Registering twice counts; it takes as many calls of [`Provider::unregister`].
+    pub fn register(&'static self) {
+        crate::registry::register(self);
+    }
+
+    /// Registers the provider with a callback for what sessions want of it.
+    ///
+    /// The callback is called on this thread for sessions that have asked for the provider already, and later on the
+    /// thread `etw-provider`. It stays for as long as the program runs; a later one takes its place.
+    ///
+    /// ```
+    /// use etw_provider::{ControlCode, event, provider};
+    ///
+    /// provider!(static APP: "MyCompany.MyApp");
+    /// APP.register_with(|control| match control.code {
+    ///     ControlCode::CaptureState => {
+    ///         event!(APP, "State", u32("connections", 3));
+    ///     }
+    ///     _ => println!("enabled: {}", control.is_enabled),
+    /// });
+    /// APP.unregister();
+    /// ```
+    pub fn register_with(&'static self, callback: impl Fn(&Control) + Send + Sync + 'static) {
+        self.place.callback.store(Some(Box::leak(Box::new(Callback(Box::new(callback))))));
+        crate::registry::register(self);
+    }
+
+    /// Takes a registration back (`EventUnregister`); with the last one nothing is enabled any more.
+    pub fn unregister(&'static self) {
+        crate::registry::unregister(self);
     }
 
     /// Leaks a new provider.
@@ -131,7 +177,7 @@ impl Provider {
         if wanted == 0 {
             return Outcome::NotEnabled;
         }
-        self.write_wanted(wanted, descriptor, 0, None, None, payload)
+        self.write_wanted(wanted, descriptor_words(descriptor), 0, &Context::default(), payload)
     }
 
     /// Writes an event of a given activity, or of the thread's, that `related` has caused (`EventWriteTransfer`).
@@ -147,7 +193,8 @@ impl Provider {
         if wanted == 0 {
             return Outcome::NotEnabled;
         }
-        self.write_wanted(wanted, descriptor, 0, activity, related, payload)
+        let context = Context { activity, related, name: None };
+        self.write_wanted(wanted, descriptor_words(descriptor), 0, &context, payload)
     }
 
     /// Writes a text as an event (`EventWriteString`).
@@ -158,7 +205,8 @@ impl Provider {
             return Outcome::NotEnabled;
         }
         let descriptor = EventDescriptor { level, keyword, ..EventDescriptor::ZERO };
-        self.write_wanted(wanted, &descriptor, STRING_ONLY, None, None, &Nul16(text))
+        let words = descriptor_words(&descriptor);
+        self.write_wanted(wanted, words, STRING_ONLY, &Context::default(), &Nul16(text))
     }
 
     /// Writes a classic event of a class (`TraceEvent`): the class's GUID, version and type say what it is.
@@ -190,7 +238,7 @@ impl Provider {
         }
         match self.enables.wanted(level, keyword) {
             0 => self.noticed(level, keyword),
-            wanted => wanted,
+            wanted => wanted & self.enables.scope(),
         }
     }
 
@@ -205,35 +253,42 @@ impl Provider {
         related: Option<&Guid>,
         payload: &P,
     ) -> Outcome {
-        let template = Template {
-            first: EVENT_HEADER,
-            guid: guid_words(&self.guid),
-            descriptor: Some(descriptor_words(&event.descriptor)),
-            items: [self.traits, event.schema],
+        let front = Described {
+            plain: Plain { first: EVENT_HEADER, provider: self.guid_words, descriptor: event.words },
+            traits: self.traits,
+            schema: event.schema,
         };
-        let subject = Subject { descriptor: &event.descriptor, name: Some(event.name) };
-        self.enables.write(wanted, &template, activity, related, &subject, payload)
+        let context = Context { activity, related, name: Some(event.name) };
+        self.enables.write(wanted, &front, &context, payload)
     }
 
     #[inline(never)]
     fn write_wanted<P: Payload + ?Sized>(
         &self,
         wanted: u32,
-        descriptor: &EventDescriptor,
+        descriptor: [u64; 2],
         flags: u64,
-        activity: Option<&Guid>,
-        related: Option<&Guid>,
+        context: &Context<'_>,
         payload: &P,
     ) -> Outcome {
-        let template = Template {
-            first: EVENT_HEADER | flags,
-            guid: guid_words(&self.guid),
-            descriptor: Some(descriptor_words(descriptor)),
-            // As on Windows, traits go with every event of a provider that has set them.
-            items: [if self.group.is_some() { self.traits } else { &[] }, &[]],
-        };
-        let subject = Subject { descriptor, name: None };
-        self.enables.write(wanted, &template, activity, related, &subject, payload)
+        let plain = Plain { first: EVENT_HEADER | flags, provider: self.guid_words, descriptor };
+        if self.group.is_some() {
+            return self.write_with_traits(wanted, plain, context, payload);
+        }
+        self.enables.write(wanted, &plain, context, payload)
+    }
+
+    /// As on Windows, traits go with every event of a provider that has set them.
+    #[inline(never)]
+    fn write_with_traits<P: Payload + ?Sized>(
+        &self,
+        wanted: u32,
+        plain: Plain,
+        context: &Context<'_>,
+        payload: &P,
+    ) -> Outcome {
+        let front = Described { plain, traits: self.traits, schema: &[] };
+        self.enables.write(wanted, &front, context, payload)
     }
 
     #[inline(never)]
@@ -244,13 +299,8 @@ impl Provider {
         descriptor: &EventDescriptor,
         payload: &P,
     ) -> Outcome {
-        let first = CLASSIC_HEADER
-            | u64::from(descriptor.opcode.0) << 32
-            | u64::from(descriptor.level.0) << 40
-            | u64::from(descriptor.version) << 48;
-        let template = Template { first, guid: guid_words(class), descriptor: None, items: [&[], &[]] };
-        let subject = Subject { descriptor, name: None };
-        self.enables.write(wanted, &template, None, None, &subject, payload)
+        let front = Classic { class: guid_words(class), descriptor: *descriptor };
+        self.enables.write(wanted, &front, &Context::default(), payload)
     }
 
     /// What lets an event through the gate that no session wants: keywords; or this is the child of a fork.
@@ -268,7 +318,8 @@ impl Provider {
 /// tells its name and fields.
 #[derive(Debug)]
 pub struct EventMetadata<'a> {
-    descriptor: EventDescriptor,
+    /// The descriptor as it stands in records.
+    words: [u64; 2],
     name: &'a str,
     schema: &'a [u64],
 }
@@ -281,6 +332,6 @@ impl<'a> EventMetadata<'a> {
         name: &'a str,
         schema: &'a [u64],
     ) -> EventMetadata<'a> {
-        EventMetadata { descriptor, name, schema }
+        EventMetadata { words: descriptor_words(&descriptor), name, schema }
     }
 }

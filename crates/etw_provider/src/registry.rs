@@ -1,35 +1,43 @@
-//! The providers of this process.
+//! The providers of this process, and what becomes of them in the child of a fork.
 
-use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use etw_event::Guid;
-use etw_sys::AtomicRef;
+use etw_sys::{AtomicRef, ids};
 
+use crate::connection::Connection;
 use crate::provider::Provider;
+use crate::sink::Sink;
 
-/// The providers that were made at run time.
-static CREATED: Mutex<Vec<&'static Provider>> = Mutex::new(Vec::new());
+/// Longest name of a provider.
+const MAX_NAME_BYTES: usize = 1000;
 
-/// The provider that was listed last; the others follow by their `next`. None is ever taken out.
+/// The provider that was listed last; the others follow by their `next`. None is ever taken out, and there is no lock
+/// that a fork could leave locked.
 static LISTED: AtomicRef<Provider> = AtomicRef::none();
 
-/// The provider of a name, GUID and group, made if there is none.
+/// The connection to the hosts, from the first registration on.
+static CONNECTION: AtomicRef<Connection> = AtomicRef::none();
+
+/// Whether this is the child of a fork that has not started anew yet.
+static IS_FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The provider of a name, GUID and group, made if there is none. If two threads ask at once, each may get its own.
 pub(crate) fn intern(name: &str, guid: Guid, group: Option<Guid>) -> &'static Provider {
     let name = name.split('\0').next().unwrap_or_default();
-    let name = name.get(..name.floor_char_boundary(1000)).unwrap_or(name);
-    let mut created = CREATED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let same = |other: &&&Provider| other.name() == name && other.guid() == guid && other.group() == group;
-    if let Some(known) = created.iter().find(same) {
+    let end = (0..=MAX_NAME_BYTES).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+    let name = if name.len() > MAX_NAME_BYTES { name.get(..end).unwrap_or_default() } else { name };
+    let same = |other: &&Provider| other.name() == name && other.guid() == guid && other.group() == group;
+    if let Some(known) = listed().find(same) {
         return known;
     }
     let provider = Provider::leak(name, guid, group);
-    created.push(provider);
+    list(provider);
     provider
 }
 
 /// Puts a provider into the list, where the child of a fork finds it.
-pub(crate) fn list(provider: &'static Provider) {
+fn list(provider: &'static Provider) {
     if provider.place.is_listed.swap(true, Ordering::AcqRel) {
         return;
     }
@@ -42,9 +50,69 @@ pub(crate) fn list(provider: &'static Provider) {
     }
 }
 
-/// All providers that were ever registered.
-pub(crate) fn listed() -> impl Iterator<Item = &'static Provider> {
+/// All providers that were made at run time or registered.
+fn listed() -> impl Iterator<Item = &'static Provider> {
     std::iter::successors(LISTED.load(), |provider| provider.place.next.load())
 }
 
-pub(crate) fn start_in_child() {}
+/// Registers a provider, unless it is registered already.
+pub(crate) fn register(provider: &'static Provider) {
+    list(provider);
+    if provider.place.registrations.fetch_add(1, Ordering::AcqRel) == 0 {
+        start_in_child();
+        connection().register(&[provider]);
+    }
+}
+
+/// Takes one registration back; with the last one the provider is gone.
+pub(crate) fn unregister(provider: &'static Provider) {
+    let count = &provider.place.registrations;
+    let taken = count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1));
+    if taken == Ok(1) {
+        connection().unregister(provider);
+    }
+}
+
+/// The connection, which is opened by the first registration.
+fn connection() -> &'static Connection {
+    static IS_PREPARED: AtomicBool = AtomicBool::new(false);
+    if !IS_PREPARED.swap(true, Ordering::AcqRel) {
+        // Without it a child would write to its parent's sessions, where the host counts it as the parent.
+        let _ = ids::on_fork(in_child);
+    }
+    loop {
+        if let Some(connection) = CONNECTION.load() {
+            return connection;
+        }
+        // One of several threads wins; opening begins with the first registration only.
+        let new = Box::leak(Box::new(Connection::new()));
+        if CONNECTION.replace(None, Some(new)) {
+            return new;
+        }
+    }
+}
+
+/// Leaves the parent's sessions. Called on the only thread of the child; other threads of the parent may have held any
+/// lock, and so none is taken, nothing is freed, and no memory is asked for.
+fn in_child() {
+    CONNECTION.store(None);
+    Sink::close_all();
+    for provider in listed() {
+        provider.enables.fork(provider.place.registrations.load(Ordering::Acquire) > 0);
+    }
+    IS_FORKED.store(true, Ordering::Release);
+}
+
+/// Connects the child of a fork, when it first does something with a provider. A child that only calls `exec` never
+/// comes here.
+pub(crate) fn start_in_child() {
+    if !IS_FORKED.swap(false, Ordering::AcqRel) {
+        return;
+    }
+    let registered = |provider: &&Provider| provider.place.registrations.load(Ordering::Acquire) > 0;
+    let providers: Vec<&'static Provider> = listed().filter(registered).collect();
+    for provider in &providers {
+        provider.enables.clear();
+    }
+    connection().register(&providers);
+}

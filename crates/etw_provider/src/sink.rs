@@ -1,7 +1,7 @@
 //! Where events go: the regions of sessions, as this process sees them.
 
 use etw_buffer::{Region, Reserve, Slot, Wanted};
-use etw_sys::clock::ClockSource;
+use etw_sys::clock::{self, ClockSource};
 use etw_sys::{AtomicRef, Doorbell, SharedWords};
 
 /// A session's region in this process.
@@ -52,7 +52,13 @@ impl Sink {
     /// Reserves room for a record on the present processor.
     #[inline(always)]
     pub(crate) fn reserve(&self, epoch: u8, len_bytes: u16) -> Reserve<'_> {
-        self.region.reserve(epoch, etw_sys::cpu::current(), len_bytes, || self.clock.now())
+        self.region.reserve(epoch, etw_sys::cpu::current(), len_bytes, || self.now())
+    }
+
+    /// The time on the session's clock.
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        if self.clock == ClockSource::Counter { clock::counter() } else { other_clock(self.clock) }
     }
 
     /// Counts an event that no region takes, since it is too large for any.
@@ -72,4 +78,11 @@ impl Sink {
             _ => self.doorbell.ring(),
         }
     }
+}
+
+/// Out of the way of the counter, which most sessions have.
+#[cold]
+#[inline(never)]
+fn other_clock(clock: ClockSource) -> u64 {
+    clock.now()
 }

@@ -5,82 +5,29 @@
 use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use etw_buffer::{Geometry, Region, RegionReader};
 use etw_event::{ExtendedType, Origin, Record, Ticks};
 use etw_schema::tracelogging::{ProviderTraits, parse_event};
 use etw_schema::{CompiledSchema, Decoding, Located, ProviderInfo};
-use etw_sys::{Doorbell, SharedWords, clock};
 
-use crate::enables::{Enable, SessionKey};
-use crate::sink::Sink;
+use etw_protocol::{Filter, PayloadFilter, PayloadOperator, PayloadPredicate};
+
+use crate::filters::Filters;
+use crate::testing::Capture;
 use crate::*;
 
-/// A session of one process: the region's other side.
-pub(crate) struct Session {
-    pub(crate) sink: &'static Sink,
-    reader: RegionReader<SharedWords>,
-    geometry: Geometry,
+/// Enables a provider in a session for everything.
+fn enable(session: &mut Capture, provider: &'static Provider) {
+    session.enable(provider, Level(0), Keyword(0), 0);
 }
 
-impl Session {
-    pub(crate) fn new() -> Session {
-        static DOORBELL: Doorbell = Doorbell::new();
-        let geometry = Geometry { processors: 64, buffers: 8, buffer_bytes: 65536 };
-        let (words, file) = SharedWords::create("test", geometry.len_words()).unwrap();
-        let clock = clock::ClockSource::Monotonic;
-        let mut reader =
-            RegionReader::format(words, geometry, clock as u8, 1, 77, clock.now(), u64::MAX / 2).unwrap();
-        reader.grant(8);
-        let region = Region::attach(SharedWords::map(&file).unwrap()).unwrap();
-        Session { sink: Sink::open(region, &DOORBELL).unwrap(), reader, geometry }
-    }
-
-    /// Enables a provider in a slot for everything.
-    pub(crate) fn enable(&self, provider: &Provider, slot: u8) {
-        self.enable_as(provider, slot, Level(0), Keyword(0), 0);
-    }
-
-    pub(crate) fn enable_as(
-        &self,
-        provider: &Provider,
-        slot: u8,
-        level: Level,
-        any: Keyword,
-        properties: u32,
-    ) {
-        let enable = Enable { epoch: 1, level, any, all: Keyword(0), properties, filters: None };
-        assert!(provider.enables.enable(SessionKey { host: 0, slot }, self.sink, &enable));
-    }
-
-    /// The records that were written, each without the padding behind it.
-    pub(crate) fn records(&mut self) -> Vec<Vec<u8>> {
-        let mut records = Vec::new();
-        for processor in 0..usize::from(self.geometry.processors) {
-            let mut out = Vec::new();
-            self.reader.read(processor, u64::MAX / 2, u64::MAX, usize::MAX, &mut out);
-            let bytes: Vec<u8> = out.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
-            let mut rest = bytes.as_slice();
-            while rest.len() >= 8 {
-                let size = usize::from(u16::from_le_bytes([rest[0], rest[1]]));
-                records.push(rest[..size].to_vec());
-                rest = &rest[size.next_multiple_of(8)..];
-            }
-        }
-        records
-    }
-
-    pub(crate) fn lost(&mut self) -> u64 {
-        self.reader.lost()
-    }
-
-    /// The only record.
-    pub(crate) fn record(&mut self) -> Vec<u8> {
-        let records = self.records();
-        assert_eq!(records.len(), 1);
-        records.into_iter().next().unwrap()
-    }
+/// The only record of a session.
+fn only(session: &mut Capture) -> Vec<u8> {
+    let records = session.records();
+    assert_eq!(records.len(), 1);
+    records.into_iter().next().unwrap()
 }
 
 /// Runs `body` with a record.
@@ -110,11 +57,11 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 macro_rules! check_fields {
     ($($kind:ident($value:expr $(, $format:ident)?) = $text:expr;)*) => {{
         provider!(static TYPES: "OpenETW.Test.Types");
-        let mut session = Session::new();
-        session.enable(&TYPES, 0);
+        let mut session = Capture::new().unwrap();
+        enable(&mut session, &TYPES);
         $(
             assert_eq!(event!(TYPES, "E", u8("before", 1), $kind("a", $value $(, format: $format)?)), Outcome::Written);
-            assert_eq!(text(&session.record()), concat!("E before=1 a=", $text), "{}", stringify!($kind $value));
+            assert_eq!(text(&only(&mut session)), concat!("E before=1 a=", $text), "{}", stringify!($kind $value));
         )*
     }};
 }
@@ -180,18 +127,18 @@ fn every_type_of_field_is_decoded() {
 #[test]
 fn error_codes_are_numbers_at_least() {
     provider!(static ERRORS: "OpenETW.Test.Errors");
-    let mut session = Session::new();
-    session.enable(&ERRORS, 0);
+    let mut session = Capture::new().unwrap();
+    enable(&mut session, &ERRORS);
     event!(ERRORS, "E", win32_error("a", 5), ntstatus("b", 0xC000_0005), hresult("c", -2_147_467_259));
-    let text = text(&session.record());
+    let text = text(&only(&mut session));
     assert!(text.starts_with("E a=") && text.contains(" b=") && text.contains(" c="), "{text}");
 }
 
 #[test]
 fn structures_arrays_and_options() {
     provider!(static SHAPES: "OpenETW.Test.Shapes", group: Guid::from_bytes([3; 16]));
-    let mut session = Session::new();
-    session.enable(&SHAPES, 0);
+    let mut session = Capture::new().unwrap();
+    enable(&mut session, &SHAPES);
     let related = Guid::from_bytes([5; 16]);
     let outcome = event!(
         SHAPES,
@@ -210,7 +157,7 @@ fn structures_arrays_and_options() {
         str8("last", "z"),
     );
     assert_eq!(outcome, Outcome::Written);
-    let bytes = session.record();
+    let bytes = only(&mut session);
     assert_eq!(text(&bytes), "Shape outer={x=1, inner={s=in}} fixed=[0x7, 0x8, 0x9] last=z");
     parsed(&bytes, |record| {
         let descriptor = record.descriptor();
@@ -224,7 +171,7 @@ fn structures_arrays_and_options() {
         assert_eq!(record.extended(ExtendedType::RELATED_ACTIVITY_ID).unwrap().data, [5; 16]);
         assert_eq!(
             (record.process_id(), record.thread_id()),
-            (Some(77), Some(etw_sys::ids::thread_and_process() as u32))
+            (Some(std::process::id()), Some(etw_sys::ids::thread_and_process() as u32))
         );
     });
 }
@@ -242,13 +189,13 @@ fn events_by_descriptor_strings_and_classic_events() {
         keyword: Keyword(0x8000_0000_0000_0001),
     };
     assert_eq!(PLAIN.write(&EVENT, &()), Outcome::NotEnabled);
-    let mut session = Session::new();
-    session.enable(&PLAIN, 0);
+    let mut session = Capture::new().unwrap();
+    enable(&mut session, &PLAIN);
     let activity = Guid::from_bytes([4; 16]);
     let scope = activity::Scope::of(activity);
     assert_eq!(PLAIN.write(&EVENT, &(1u32, 2u64, 3u32)), Outcome::Written);
     drop(scope);
-    let bytes = session.record();
+    let bytes = only(&mut session);
     assert_eq!(bytes.len(), 0x60);
     parsed(&bytes, |record| {
         assert_eq!(record.descriptor(), EVENT);
@@ -256,13 +203,13 @@ fn events_by_descriptor_strings_and_classic_events() {
         assert_eq!(record.payload(), [1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
     });
     assert_eq!(PLAIN.write_string(Level::ERROR, Keyword(3), "text"), Outcome::Written);
-    parsed(&session.record(), |record| {
+    parsed(&only(&mut session), |record| {
         assert_eq!(record.payload(), b"t\0e\0x\0t\0\0\0");
         assert_eq!((record.descriptor().level, record.descriptor().keyword), (Level::ERROR, Keyword(3)));
     });
     let class = Guid::from_bytes([6; 16]);
     assert_eq!(PLAIN.trace_event(&class, Opcode(10), 3, Level::ERROR, &(5u16, 7u8)), Outcome::Written);
-    parsed(&session.record(), |record| {
+    parsed(&only(&mut session), |record| {
         assert_eq!((record.provider_id(), record.descriptor().opcode), (class, Opcode(10)));
         assert_eq!((record.descriptor().version, record.descriptor().level), (3, Level::ERROR));
         assert_eq!(record.payload(), [5, 0, 7]);
@@ -272,7 +219,7 @@ fn events_by_descriptor_strings_and_classic_events() {
 #[test]
 fn levels_and_keywords_decide_and_nothing_is_computed_in_vain() {
     provider!(static RULES: "OpenETW.Test.Rules");
-    let mut session = Session::new();
+    let mut session = Capture::new().unwrap();
     let mut computed = 0;
     let mut write = || {
         let before = computed;
@@ -286,11 +233,11 @@ fn levels_and_keywords_decide_and_nothing_is_computed_in_vain() {
         computed - before
     };
     assert_eq!(write(), 0);
-    session.enable_as(&RULES, 0, Level::ERROR, Keyword(1), 0);
+    session.enable(&RULES, Level::ERROR, Keyword(1), 0);
     assert_eq!((write(), session.records().len()), (2, 2));
-    session.enable_as(&RULES, 0, Level::ERROR, Keyword(1), 0x10);
+    session.enable(&RULES, Level::ERROR, Keyword(1), 0x10);
     assert_eq!((write(), session.records().len()), (1, 1));
-    session.enable_as(&RULES, 0, Level(0), Keyword(2), 0);
+    session.enable(&RULES, Level(0), Keyword(2), 0);
     assert_eq!((write(), session.records().len()), (2, 2));
     assert!(RULES.provider_enabled(Level::VERBOSE, Keyword(6)));
     assert!(!RULES.provider_enabled(Level::VERBOSE, Keyword(4)));
@@ -302,16 +249,13 @@ fn levels_and_keywords_decide_and_nothing_is_computed_in_vain() {
 #[test]
 fn eight_sessions_have_every_event_and_the_ninth_is_refused() {
     provider!(static MANY: "OpenETW.Test.Many");
-    let mut sessions: Vec<Session> = (0..9).map(|_| Session::new()).collect();
-    for (slot, session) in sessions[..8].iter().enumerate() {
-        session.enable(&MANY, slot as u8);
+    let mut sessions: Vec<Capture> = (0..9).map(|_| Capture::new().unwrap()).collect();
+    for (index, session) in sessions.iter_mut().enumerate() {
+        assert_eq!(session.enable(&MANY, Level(0), Keyword(0), 0), index < 8);
     }
-    let ninth =
-        Enable { epoch: 1, level: Level(0), any: Keyword(0), all: Keyword(0), properties: 0, filters: None };
-    assert!(!MANY.enables.enable(SessionKey { host: 0, slot: 8 }, sessions[8].sink, &ninth));
     assert_eq!(event!(MANY, "E", u32("a", 5)), Outcome::Written);
     for session in &mut sessions[..8] {
-        assert_eq!(text(&session.record()), "E a=5");
+        assert_eq!(text(&only(session)), "E a=5");
     }
     assert!(sessions[8].records().is_empty());
 }
@@ -319,8 +263,8 @@ fn eight_sessions_have_every_event_and_the_ninth_is_refused() {
 #[test]
 fn losses_are_told_and_counted() {
     provider!(static LOSS: "OpenETW.Test.Loss");
-    let mut session = Session::new();
-    session.enable(&LOSS, 0);
+    let mut session = Capture::new().unwrap();
+    enable(&mut session, &LOSS);
     let large = vec![7u8; 70_000];
     assert_eq!(event!(LOSS, "E", binary("a", &large)), Outcome::TooLarge);
     assert_eq!(LOSS.write(&EventDescriptor::ZERO, &large[..65_536 - 81]), Outcome::TooLarge);
@@ -328,7 +272,7 @@ fn losses_are_told_and_counted() {
     let written =
         (0..100).filter(|_| LOSS.write(&EventDescriptor::ZERO, &large[..30_000]) == Outcome::Written);
     let written = written.count();
-    assert!((8..=16).contains(&written), "{written} records of 30000 bytes in 8 buffers of 65536");
+    assert!((16..=32).contains(&written), "{written} records of 30000 bytes in 16 buffers of 65536");
     assert_eq!(session.records().len(), written);
     assert_eq!(session.lost(), 3 + (100 - written as u64));
 }
@@ -337,19 +281,164 @@ fn losses_are_told_and_counted() {
 fn sessions_get_the_items_they_ask_for() {
     provider!(static ITEMS: "OpenETW.Test.Items");
     extras::learn_identity();
-    let (mut plain, mut full) = (Session::new(), Session::new());
-    plain.enable(&ITEMS, 0);
-    full.enable_as(&ITEMS, 1, Level(0), Keyword(0), 0x1 | 0x2 | 0x4 | 0x80 | 0x100);
+    let (mut plain, mut full) = (Capture::new().unwrap(), Capture::new().unwrap());
+    enable(&mut plain, &ITEMS);
+    full.enable(&ITEMS, Level(0), Keyword(0), 0x1 | 0x2 | 0x4 | 0x80 | 0x100);
     event!(ITEMS, "E", u32("a", 5));
-    let bytes = plain.record();
+    let bytes = only(&mut plain);
     assert_eq!(text(&bytes), "E a=5");
     assert!(parsed(&bytes, |record| record.extended(ExtendedType::STACK_TRACE64).is_none()));
-    let bytes = full.record();
+    let bytes = only(&mut full);
     assert_eq!(text(&bytes), "E a=5");
     parsed(&bytes, |record| {
         let types: Vec<u16> = record.extended_items().map(|item| item.ext_type.0).collect();
         assert_eq!(types, [2, 3, 0x0D, 0x0A, 6, 0x0C, 0x0B]);
         let stack = record.extended(ExtendedType::STACK_TRACE64).unwrap().stack_trace().unwrap();
         assert!(stack.addresses().len() > 3);
+    });
+}
+
+/// A field of a filter test.
+fn payload_filter(field: &str, operator: PayloadOperator, value: &str) -> Filter {
+    let predicate = PayloadPredicate { field: field.into(), operator, value: value.into() };
+    Filter::Payload(PayloadFilter { event: None, any: false, predicates: vec![predicate] })
+}
+
+#[test]
+fn filters_leave_out_what_the_session_does_not_want() {
+    provider!(static FILTERED: "OpenETW.Test.Filtered");
+    let events = |filters: Vec<Filter>| {
+        let mut session = Capture::new().unwrap();
+        let filters = Filters::intern(&filters);
+        assert!(session.enable_filtered(&FILTERED, Level(0), Keyword(0), 0, filters));
+        for id in 1..=3 {
+            FILTERED.write(&EventDescriptor { id, ..EventDescriptor::ZERO }, &());
+        }
+        event!(FILTERED, "A", str8("text", "Some Text"), i32("n", -5), f64("f", 1.5), cstr16("w", "wide"));
+        event!(FILTERED, "B", level: Level::ERROR, binary("skipped", &[1, 2]), u64("n", 7), guid("g", Guid::ZERO));
+        let name = |bytes: &Vec<u8>| {
+            parsed(bytes, |record| match record.extended(ExtendedType::EVENT_SCHEMA_TL) {
+                Some(_) => text(bytes).chars().next().unwrap(),
+                None => char::from(b'0' + record.descriptor().id as u8),
+            })
+        };
+        session.records().iter().map(name).collect::<String>()
+    };
+    assert_eq!(events(vec![]), "123AB");
+    assert_eq!(events(vec![Filter::EventIds { include: true, ids: vec![3, 1] }]), "13AB");
+    assert_eq!(events(vec![Filter::EventIds { include: false, ids: vec![3, 1] }]), "2AB");
+    let names = |include, level| Filter::EventNames {
+        include,
+        level,
+        any: Keyword(0),
+        all: Keyword(0),
+        names: vec!["A".into()],
+    };
+    assert_eq!(events(vec![names(true, Level(0))]), "123A");
+    assert_eq!(events(vec![names(false, Level(0))]), "123B");
+    assert_eq!(events(vec![names(true, Level::ERROR)]), "123A", "B is an error, A is not looked at");
+    let check = |field: &str, operator, value: &str, expected: &str| {
+        let passed = events(vec![payload_filter(field, operator, value)]);
+        assert_eq!(passed, format!("123{expected}"), "{field} {operator:?} {value}");
+    };
+    use PayloadOperator::*;
+    check("n", Equal, "-5", "A");
+    check("n", NotEqual, "-5", "B");
+    check("n", Greater, "0", "B");
+    check("n", Between, "-5,6", "A");
+    check("n", NotBetween, "-5,6", "B");
+    check("n", Modulo, "7", "B");
+    check("n", LessOrEqual, "0x7", "AB");
+    check("f", Greater, "1.25", "A");
+    check("text", Contains, "TEXT", "A");
+    check("text", Equal, "some text", "");
+    check("text", Is, "some text", "A");
+    check("w", Equal, "wide", "A");
+    check("g", Equal, "{00000000-0000-0000-0000-000000000000}", "B");
+    check("none", Equal, "1", "");
+}
+
+#[test]
+fn stacks_are_taken_where_filters_say() {
+    provider!(static STACKS: "OpenETW.Test.Stacks");
+    let stacks = |filter: Filter| {
+        let mut session = Capture::new().unwrap();
+        let filters = Filters::intern(&[filter]);
+        assert!(session.enable_filtered(&STACKS, Level(0), Keyword(0), 0, filters));
+        STACKS.write(&EventDescriptor { id: 1, level: Level::ERROR, ..EventDescriptor::ZERO }, &());
+        STACKS.write(&EventDescriptor { id: 2, level: Level::VERBOSE, ..EventDescriptor::ZERO }, &());
+        event!(STACKS, "A");
+        let has = |bytes: &Vec<u8>| parsed(bytes, |r| r.extended(ExtendedType::STACK_TRACE64).is_some());
+        session.records().iter().map(has).collect::<Vec<bool>>()
+    };
+    assert_eq!(stacks(Filter::StackWalkIds { include: true, ids: vec![2] }), [false, true, false]);
+    let names = vec!["A".to_owned()];
+    assert_eq!(stacks(Filter::StackWalkNames { include: true, names }), [false, false, true]);
+    let (level, any, all) = (Level::ERROR, Keyword(0), Keyword(0));
+    let filter = Filter::StackWalkLevelKeyword { include: true, level, any, all };
+    assert_eq!(stacks(filter), [true, false, false]);
+}
+
+#[test]
+fn sessions_come_and_go_while_threads_write() {
+    provider!(static RACE: "OpenETW.Test.Race");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..3)
+            .map(|thread| {
+                let done = &done;
+                scope.spawn(move || {
+                    let mut count = 0u64;
+                    while !done.load(Ordering::Relaxed) {
+                        event!(RACE, "E", level: Level::ERROR, keyword: Keyword(1), u32("t", thread), u64("n", count));
+                        count += 1;
+                    }
+                })
+            })
+            .collect();
+        for round in 0..40u64 {
+            let mut session = Capture::with_buffers(4).unwrap();
+            session.enable(&RACE, Level(0), Keyword(0), 0);
+            session.enable(&RACE, Level::ERROR, Keyword(1 | round), 0);
+            let mut decoded = 0;
+            while decoded < 20 {
+                for record in session.records() {
+                    assert!(text(&record).starts_with("E t="));
+                    decoded += 1;
+                }
+                std::thread::yield_now();
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+    });
+    assert!(!RACE.is_enabled());
+}
+
+#[test]
+fn a_change_of_settings_never_drops_what_both_want() {
+    provider!(static CHANGE: "OpenETW.Test.Change");
+    let done = AtomicBool::new(false);
+    let mut session = Capture::with_buffers(64).unwrap();
+    session.enable(&CHANGE, Level::ERROR, Keyword(1), 0);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut refused = 0u64;
+            while !done.load(Ordering::Relaxed) {
+                let outcome = event!(CHANGE, "E", level: Level::ERROR, keyword: Keyword(3));
+                refused += u64::from(outcome == Outcome::NotEnabled);
+            }
+            refused
+        });
+        let mut out = Vec::new();
+        for round in 0..5_000 {
+            let (level, any) =
+                if round % 2 == 0 { (Level(0), Keyword(2)) } else { (Level::ERROR, Keyword(1)) };
+            session.enable(&CHANGE, level, any, 0);
+            session.read(&mut out);
+            out.clear();
+        }
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(writer.join().unwrap(), 0);
     });
 }

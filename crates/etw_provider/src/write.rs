@@ -1,7 +1,9 @@
 //! From an event to its record in the sessions' regions.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use etw_buffer::Reserve;
-use etw_event::{EventDescriptor, Guid};
+use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
 
 use crate::activity;
 use crate::enables::{Enables, Entry, Settings};
@@ -25,18 +27,148 @@ pub enum Outcome {
     TooLarge,
 }
 
-/// The words of a record that are known before it is written.
-#[derive(Debug)]
-pub(crate) struct Template<'a> {
-    /// Header type, and for classic events type, level and version; the size is added.
+/// What stands in front of a record's payload, as far as it is known before it is written.
+pub(crate) trait Front: Copy {
+    /// Words of the header.
+    const HEADER_WORDS: usize;
+
+    /// Words of header and items.
+    fn len_words(&self) -> usize;
+
+    /// Stores all but the words that the writer knows: the first, the ids, the time. Extras go behind the header. Tells
+    /// what the first word is but for the size.
+    fn put(&self, words: &[AtomicU64], activity: [u64; 2], extras: &[u64]) -> u64;
+
+    /// The extended item with a TraceLogging event's metadata; empty for others.
+    fn schema(&self) -> &[u64] {
+        &[]
+    }
+
+    /// The event's descriptor, for filters.
+    fn descriptor(&self) -> EventDescriptor;
+}
+
+/// An event with nothing but its header.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plain {
+    /// Header type and flags.
     pub(crate) first: u64,
-    /// Provider, or class of a classic event.
-    pub(crate) guid: [u64; 2],
-    /// `None` for a classic event, whose header ends with its CPU times.
-    pub(crate) descriptor: Option<[u64; 2]>,
-    /// Extended items that every record has, of which the last one announces no further one. The first, the
-    /// provider's traits, announces the second.
-    pub(crate) items: [&'a [u64]; 2],
+    pub(crate) provider: [u64; 2],
+    pub(crate) descriptor: [u64; 2],
+}
+
+/// An event with extended items that are known: the provider's traits, and TraceLogging metadata or nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Described<'a> {
+    pub(crate) plain: Plain,
+    pub(crate) traits: &'a [u64],
+    pub(crate) schema: &'a [u64],
+}
+
+/// A classic event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Classic {
+    pub(crate) class: [u64; 2],
+    pub(crate) descriptor: EventDescriptor,
+}
+
+impl Front for Plain {
+    const HEADER_WORDS: usize = 10;
+
+    #[inline(always)]
+    fn len_words(&self) -> usize {
+        10
+    }
+
+    #[inline(always)]
+    fn put(&self, words: &[AtomicU64], activity: [u64; 2], extras: &[u64]) -> u64 {
+        // One check of the length serves all of the header.
+        let Some((header, behind)) = words.split_first_chunk::<10>() else { return self.first };
+        let store = |word: &AtomicU64, value: u64| word.store(value, Relaxed);
+        store(&header[3], self.provider[0]);
+        store(&header[4], self.provider[1]);
+        store(&header[5], self.descriptor[0]);
+        store(&header[6], self.descriptor[1]);
+        // Word 7, the CPU times, stays 0: to ask for them would be a system call.
+        store(&header[8], activity[0]);
+        store(&header[9], activity[1]);
+        copy(behind, extras);
+        self.first | if extras.is_empty() { 0 } else { EXTENDED }
+    }
+
+    fn descriptor(&self) -> EventDescriptor {
+        let [word, keyword] = self.descriptor;
+        EventDescriptor {
+            id: word as u16,
+            version: (word >> 16) as u8,
+            channel: (word >> 24) as u8,
+            level: Level((word >> 32) as u8),
+            opcode: Opcode((word >> 40) as u8),
+            task: (word >> 48) as u16,
+            keyword: Keyword(keyword),
+        }
+    }
+}
+
+impl Front for Described<'_> {
+    const HEADER_WORDS: usize = 10;
+
+    #[inline(always)]
+    fn len_words(&self) -> usize {
+        10 + self.traits.len() + self.schema.len()
+    }
+
+    #[inline(always)]
+    fn put(&self, words: &[AtomicU64], activity: [u64; 2], extras: &[u64]) -> u64 {
+        let first = self.plain.put(words, activity, extras);
+        let items = words.get(10 + extras.len()..).unwrap_or_default();
+        copy(items, self.traits);
+        if !self.schema.is_empty() {
+            if let (Some(place), Some(header)) = (items.first(), self.traits.first()) {
+                place.store(*header | LINKAGE, Relaxed);
+            }
+            copy(items.get(self.traits.len()..).unwrap_or_default(), self.schema);
+        }
+        first | EXTENDED
+    }
+
+    fn schema(&self) -> &[u64] {
+        self.schema
+    }
+
+    fn descriptor(&self) -> EventDescriptor {
+        self.plain.descriptor()
+    }
+}
+
+impl Front for Classic {
+    const HEADER_WORDS: usize = 6;
+
+    #[inline(always)]
+    fn len_words(&self) -> usize {
+        6
+    }
+
+    #[inline(always)]
+    fn put(&self, words: &[AtomicU64], _: [u64; 2], _: &[u64]) -> u64 {
+        if let Some(header) = words.first_chunk::<6>() {
+            header[3].store(self.class[0], Relaxed);
+            header[4].store(self.class[1], Relaxed);
+        }
+        let EventDescriptor { opcode, level, version, .. } = self.descriptor;
+        CLASSIC_HEADER | u64::from(opcode.0) << 32 | u64::from(level.0) << 40 | u64::from(version) << 48
+    }
+
+    fn descriptor(&self) -> EventDescriptor {
+        self.descriptor
+    }
+}
+
+#[inline(always)]
+fn copy(to: &[AtomicU64], from: &[u64]) {
+    for (place, word) in to.iter().zip(from) {
+        place.store(*word, Relaxed);
+    }
 }
 
 /// `EVENT_HEADER` with 64-bit pointers.
@@ -59,46 +191,82 @@ pub(crate) const fn descriptor_words(descriptor: &EventDescriptor) -> [u64; 2] {
     [word, descriptor.keyword.0]
 }
 
-/// What filters look at beside the record's words.
+/// What an event belongs to beside its provider.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Context<'a> {
+    /// Its activity, if not the thread's.
+    pub(crate) activity: Option<&'a Guid>,
+    /// The activity that caused its own.
+    pub(crate) related: Option<&'a Guid>,
+    /// Name of a TraceLogging event, for filters.
+    pub(crate) name: Option<&'a str>,
+}
+
+/// What filters look at beside the payload.
 pub(crate) struct Subject<'a> {
     pub(crate) descriptor: &'a EventDescriptor,
-    /// Name of a TraceLogging event.
     pub(crate) name: Option<&'a str>,
 }
 
 impl Enables {
     /// Writes an event to the sessions of the bits of `wanted`. No lock, no system call, no allocation.
     #[inline(always)]
-    pub(crate) fn write<P: Payload + ?Sized>(
+    pub(crate) fn write<F: Front, P: Payload + ?Sized>(
         &self,
         wanted: u32,
-        template: &Template<'_>,
-        activity: Option<&Guid>,
-        related: Option<&Guid>,
-        subject: &Subject<'_>,
+        front: &F,
+        context: &Context<'_>,
         payload: &P,
     ) -> Outcome {
-        let mut rest = wanted;
+        // Nearly always it is one session, and it wants nothing but the event.
+        if wanted.is_power_of_two()
+            && context.related.is_none()
+            && let Some(entry) = self.entry(wanted.trailing_zeros())
+            && let settings = entry.settings()
+            && settings.is_plain()
+            && let Some(sink) = entry.sink.load()
+        {
+            return put(sink, settings.epoch(), front, context.activity_words(), &[], payload);
+        }
+        self.write_all(wanted, front, context, payload)
+    }
+
+    /// As `write`, for any number of sessions and whatever they ask for.
+    #[inline(never)]
+    fn write_all<F: Front, P: Payload + ?Sized>(
+        &self,
+        wanted: u32,
+        front: &F,
+        context: &Context<'_>,
+        payload: &P,
+    ) -> Outcome {
+        let activity = context.activity_words();
         let mut outcome = Outcome::NotEnabled;
-        let activity = match activity {
-            Some(activity) => guid_words(activity),
-            None => activity::current_words(),
-        };
-        let len_bytes = payload.len_bytes();
+        let mut rest = wanted;
         while rest != 0 {
             let index = rest.trailing_zeros();
             rest &= rest - 1;
             let Some(entry) = self.entry(index) else { break };
             let settings = entry.settings();
-            let one = if settings.is_plain() && related.is_none() {
-                let Some(sink) = entry.sink.load() else { continue };
-                put(sink, settings.epoch(), template, activity, &[], payload, len_bytes)
+            let Some(sink) = entry.sink.load() else { continue };
+            let one = if settings.is_plain() && context.related.is_none() {
+                put(sink, settings.epoch(), front, activity, &[], payload)
             } else {
-                with_extras(entry, settings, template, activity, related, subject, payload, len_bytes)
+                with_extras(entry, sink, settings, front, context, payload)
             };
             outcome = outcome.and(one);
         }
         outcome
+    }
+}
+
+impl Context<'_> {
+    #[inline(always)]
+    fn activity_words(&self) -> [u64; 2] {
+        match self.activity {
+            Some(activity) => guid_words(activity),
+            None => activity::current_words(),
+        }
     }
 }
 
@@ -113,50 +281,44 @@ impl Outcome {
 /// Writes to a session that has filters, or asks for extended items.
 #[cold]
 #[inline(never)]
-#[expect(clippy::too_many_arguments, reason = "the parts of one event")]
-fn with_extras<P: Payload + ?Sized>(
+fn with_extras<F: Front, P: Payload + ?Sized>(
     entry: &Entry,
+    sink: &Sink,
     settings: Settings,
-    template: &Template<'_>,
-    activity: [u64; 2],
-    related: Option<&Guid>,
-    subject: &Subject<'_>,
+    front: &F,
+    context: &Context<'_>,
     payload: &P,
-    len_bytes: usize,
 ) -> Outcome {
-    let Some(sink) = entry.sink.load() else { return Outcome::NotEnabled };
     let mut properties = settings.properties();
     if let Some(filters) = entry.filters.load() {
-        match filters.look(subject, template.items[1], properties, payload, len_bytes) {
+        let subject = Subject { descriptor: &front.descriptor(), name: context.name };
+        match filters.look(&subject, front.schema(), properties, payload) {
             Some(remaining) => properties = remaining,
             None => return Outcome::NotEnabled,
         }
     }
-    if template.descriptor.is_none() {
+    let activity = context.activity_words();
+    if F::HEADER_WORDS == Classic::HEADER_WORDS {
         // Classic records have no extended items.
-        return put(sink, settings.epoch(), template, activity, &[], payload, len_bytes);
+        return put(sink, settings.epoch(), front, activity, &[], payload);
     }
-    let mut extras = Extras::new(properties, related);
-    let is_followed = template.items.iter().any(|item| !item.is_empty());
-    put(sink, settings.epoch(), template, activity, extras.words(is_followed), payload, len_bytes)
+    let mut extras = Extras::new(properties, context.related);
+    let is_followed = front.len_words() > F::HEADER_WORDS;
+    put(sink, settings.epoch(), front, activity, extras.words(is_followed), payload)
 }
 
 /// Writes one record.
 #[inline(always)]
-fn put<P: Payload + ?Sized>(
+fn put<F: Front, P: Payload + ?Sized>(
     sink: &Sink,
     epoch: u8,
-    template: &Template<'_>,
+    front: &F,
     activity: [u64; 2],
     extras: &[u64],
     payload: &P,
-    payload_len_bytes: usize,
 ) -> Outcome {
-    let [traits, schema] = template.items;
-    let header_words = if template.descriptor.is_some() { 10 } else { 6 };
-    let front_words = header_words + extras.len() + traits.len() + schema.len();
-    let len_bytes = front_words * 8 + payload_len_bytes;
-    let Ok(len) = u16::try_from(len_bytes) else {
+    let front_words = front.len_words() + extras.len();
+    let Ok(len) = u16::try_from(front_words * 8 + payload.len_bytes()) else {
         sink.lose(epoch);
         return Outcome::TooLarge;
     };
@@ -167,51 +329,11 @@ fn put<P: Payload + ?Sized>(
         Reserve::Closed => return Outcome::NotEnabled,
     };
     let words = slot.words();
-    let store = |index: usize, word: u64| {
-        if let Some(place) = words.get(index) {
-            place.store(word, std::sync::atomic::Ordering::Relaxed);
-        }
-    };
-    let mut first = template.first | u64::from(len);
-    // One check of the length serves all of the header.
-    if let Some(descriptor) = template.descriptor
-        && words.len() >= 10
-    {
-        store(1, etw_sys::ids::thread_and_process());
-        store(2, slot.time);
-        store(3, template.guid[0]);
-        store(4, template.guid[1]);
-        store(5, descriptor[0]);
-        store(6, descriptor[1]);
-        // Word 7, the CPU times, stays 0: to ask for them would be a system call.
-        store(8, activity[0]);
-        store(9, activity[1]);
-        let mut at = 10;
-        for word in extras {
-            store(at, *word);
-            at += 1;
-        }
-        if let Some((header, data)) = traits.split_first() {
-            store(at, if schema.is_empty() { *header } else { *header | LINKAGE });
-            at += 1;
-            for word in data {
-                store(at, *word);
-                at += 1;
-            }
-        }
-        for word in schema {
-            store(at, *word);
-            at += 1;
-        }
-        if at > 10 {
-            first |= EXTENDED;
-        }
-    } else {
-        store(1, etw_sys::ids::thread_and_process());
-        store(2, slot.time);
-        store(3, template.guid[0]);
-        store(4, template.guid[1]);
+    if let [_, ids, time, ..] = words {
+        ids.store(etw_sys::ids::thread_and_process(), Relaxed);
+        time.store(slot.time, Relaxed);
     }
+    let first = front.put(words, activity, extras) | u64::from(len);
     let mut writer = PayloadWriter::new(words.get(front_words..).unwrap_or_default());
     payload.put(&mut writer);
     writer.finish();

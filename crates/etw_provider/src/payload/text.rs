@@ -1,5 +1,7 @@
 //! Text and binary data in the forms that schemas have for them.
 
+use std::convert::identity;
+
 use super::{Payload, PayloadWriter};
 
 /// The most bytes that a `u16` in front of them can count.
@@ -67,26 +69,29 @@ fn until_nul(text: &str) -> &str {
 }
 
 #[inline]
-fn units_until_nul(units: &[u16]) -> &[u16] {
+fn units(units: Units16<'_>) -> &[u16] {
+    units.0
+}
+
+#[inline]
+fn units_until_nul(Units16(units): Units16<'_>) -> &[u16] {
     let end = units.iter().position(|unit| *unit == 0).unwrap_or(units.len());
     units.get(..end).unwrap_or(units)
 }
 
 macro_rules! forms {
-    ($($form:ident($type:ty) |$text:ident| $body:expr, $len:expr, $put:expr, count: $counted:literal, nul: $nul:literal;)*) => {
+    ($($form:ident($type:ty) |$text:ident| $part:expr, $len:expr, $put:expr, count: $counted:literal, nul: $nul:literal;)*) => {
         $(impl Payload for $form<$type> {
             #[inline]
             fn len_bytes(&self) -> usize {
-                let $text = self.0;
-                let $text = $body;
+                let $text = $part(self.0);
                 let len: usize = $len;
                 if $counted { 2 + len.min(MAX_COUNT) } else { len + $nul }
             }
 
             #[inline]
             fn put(&self, out: &mut PayloadWriter<'_>) {
-                let $text = self.0;
-                let $text = $body;
+                let $text = $part(self.0);
                 if $counted {
                     let len: usize = $len;
                     // A longer text does not fit into an event, which is refused before anything is put.
@@ -106,12 +111,12 @@ fn put8(text: &str, out: &mut PayloadWriter<'_>) {
 }
 
 forms! {
-    Nul8(&str) |text| until_nul(text), text.len(), put8, count: false, nul: 1;
-    Nul16(&str) |text| until_nul(text), text.len16(), Text::put16, count: false, nul: 2;
-    Nul16(Units16<'_>) |text| units_until_nul(text.0), text.len16(), Text::put16, count: false, nul: 2;
-    Counted8(&str) |text| text, text.len(), put8, count: true, nul: 0;
-    Counted16(&str) |text| text, text.len16(), Text::put16, count: true, nul: 0;
-    Counted16(Units16<'_>) |text| text.0, text.len16(), Text::put16, count: true, nul: 0;
+    Nul8(&str) |text| until_nul, text.len(), put8, count: false, nul: 1;
+    Nul16(&str) |text| until_nul, text.len16(), Text::put16, count: false, nul: 2;
+    Nul16(Units16<'_>) |text| units_until_nul, text.len16(), Text::put16, count: false, nul: 2;
+    Counted8(&str) |text| identity, text.len(), put8, count: true, nul: 0;
+    Counted16(&str) |text| identity, text.len16(), Text::put16, count: true, nul: 0;
+    Counted16(Units16<'_>) |text| units, text.len16(), Text::put16, count: true, nul: 0;
 }
 
 impl Payload for CountedBytes<'_> {

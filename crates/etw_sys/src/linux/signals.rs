@@ -58,6 +58,37 @@ pub fn watch(signals: &[Signal]) -> io::Result<EventFd> {
     Ok(event)
 }
 
+/// Keeps all signals from this thread as long as it lives, and from threads that are started meanwhile for good.
+///
+/// For threads that a library starts: the program's handlers are not to run there.
+pub struct Blocked {
+    before: libc::sigset_t,
+    /// A thread's mask is its own.
+    _not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl Blocked {
+    /// Blocks what can be blocked.
+    pub fn all() -> Blocked {
+        let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
+        let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: both places are sets; a set of all zeros is an empty one, should the call fail.
+        let before = unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+            before.assume_init()
+        };
+        Blocked { before, _not_send: std::marker::PhantomData }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: the set is one that the system gave.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut()) };
+    }
+}
+
 extern "C" fn raise(number: libc::c_int) {
     let file = FILES.get(number as usize).map_or(-1, |slot| slot.load(Ordering::Acquire));
     let one = 1u64;

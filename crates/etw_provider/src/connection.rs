@@ -1,0 +1,193 @@
+//! The process's connection to the hosts of its instances: one thread, which sleeps until a host says something or
+//! appears.
+
+mod host;
+mod notify;
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use etw_protocol::{Channel, FromProvider, Instance, PacketBuffer};
+use etw_sys::ids::ClosedInChild;
+use etw_sys::watch::Watch;
+use etw_sys::{EventFd, poll, signals};
+
+use crate::provider::Provider;
+use host::Host;
+use notify::Notifications;
+
+/// How long a host may take to answer before it is left alone.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often hosts are looked for where directories cannot be watched.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The connection to all hosts. Lives as long as the process.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    state: Mutex<State>,
+    notifications: Notifications,
+}
+
+#[derive(Debug)]
+struct State {
+    registrations: Vec<Registration>,
+    next_id: u32,
+    hosts: Vec<Host>,
+    buffer: PacketBuffer,
+    /// What the thread needs; `None` before it was started.
+    thread: Option<Thread>,
+}
+
+/// A provider that is registered, under the number that hosts know it by.
+#[derive(Debug, Clone, Copy)]
+struct Registration {
+    id: u32,
+    provider: &'static Provider,
+}
+
+#[derive(Debug)]
+struct Thread {
+    /// Raised when the thread has another connection to look at.
+    wake: Arc<(EventFd, ClosedInChild)>,
+    /// `None` where the system has no more of them.
+    watch: Option<Arc<(Watch, ClosedInChild)>>,
+}
+
+impl Connection {
+    /// A connection to nobody yet.
+    pub(crate) fn new() -> Connection {
+        let state = State {
+            registrations: Vec::new(),
+            next_id: 1,
+            hosts: Vec::new(),
+            buffer: PacketBuffer::default(),
+            thread: None,
+        };
+        Connection { state: Mutex::new(state), notifications: Notifications::default() }
+    }
+
+    /// Registers providers with every host there is, and waits until all they want of them is known.
+    pub(crate) fn register(&'static self, providers: &[&'static Provider]) {
+        let mut state = self.lock();
+        self.start(&mut state);
+        let State { registrations, next_id, hosts, buffer, .. } = &mut *state;
+        let first_new = registrations.len();
+        for provider in providers {
+            registrations.push(Registration { id: *next_id, provider });
+            *next_id += 1;
+        }
+        let until = Instant::now() + PATIENCE;
+        for host in hosts.iter_mut() {
+            for registration in registrations.get(first_new..).unwrap_or_default() {
+                host.send(&registration.message(), registrations, &self.notifications);
+            }
+            host.wait_for_answers(until, registrations, buffer, &self.notifications);
+        }
+        drop(state);
+        self.notifications.deliver();
+    }
+
+    /// Takes a provider back.
+    pub(crate) fn unregister(&'static self, provider: &'static Provider) {
+        let mut state = self.lock();
+        let State { registrations, hosts, .. } = &mut *state;
+        let same = |registration: &Registration| std::ptr::eq(registration.provider, provider);
+        let Some(index) = registrations.iter().position(same) else { return };
+        let id = registrations.swap_remove(index).id;
+        provider.enables.disable(|_| true);
+        for host in hosts.iter_mut() {
+            host.send(&FromProvider::Unregister { id }, registrations, &self.notifications);
+        }
+    }
+
+    /// Looks for hosts, and starts the thread, once.
+    fn start(&'static self, state: &mut State) {
+        if state.thread.is_some() {
+            return;
+        }
+        // Only what cannot be had at all keeps the thread from running: then hosts that are there now are all.
+        let Ok(wake) = EventFd::new() else { return };
+        let mark = ClosedInChild::new(wake.as_fd());
+        let watch = Watch::new().ok().map(|watch| {
+            let mark = ClosedInChild::new(watch.as_fd());
+            Arc::new((watch, mark))
+        });
+        state.thread = Some(Thread { wake: Arc::new((wake, mark)), watch });
+        for (index, instance) in Instance::all_for_providers().into_iter().enumerate() {
+            if let Ok(index) = u8::try_from(index)
+                && let Some(host) = Host::new(index, instance)
+            {
+                state.hosts.push(host);
+            }
+        }
+        self.look(state);
+        // The program's signal handlers are not to run on a thread it knows nothing of.
+        let _blocked = signals::Blocked::all();
+        let name = "etw-provider".to_owned();
+        // Without the thread, providers have the sessions that are there when they register.
+        let _ = std::thread::Builder::new().name(name).spawn(move || self.run());
+    }
+
+    /// Watches the directories, and connects to hosts that are there and were not.
+    fn look(&self, state: &mut State) {
+        let State { registrations, hosts, buffer, thread, .. } = state;
+        let watch = thread.as_ref().and_then(|thread| thread.watch.as_deref());
+        for host in hosts.iter_mut().filter(|host| !host.is_connected()) {
+            // Watched before it is looked for, so that none is missed.
+            if let Some((watch, _)) = watch {
+                host.watch(watch);
+            }
+            host.connect(registrations, buffer, &self.notifications);
+        }
+    }
+
+    /// The thread: waits for words of hosts, and for hosts.
+    fn run(&self) {
+        let Some((wake, watch)) =
+            self.lock().thread.as_ref().map(|thread| (thread.wake.clone(), thread.watch.clone()))
+        else {
+            return;
+        };
+        loop {
+            let (channels, timeout) = {
+                let state = self.lock();
+                let channels: Vec<Arc<Channel>> = state.hosts.iter().filter_map(Host::channel).collect();
+                let is_complete = channels.len() == state.hosts.len();
+                let retry = state.hosts.iter().filter_map(Host::retry_in).min();
+                (channels, if watch.is_none() && !is_complete { Some(LOOK) } else { retry })
+            };
+            let mut files: Vec<BorrowedFd<'_>> = channels.iter().map(|channel| channel.as_fd()).collect();
+            files.push(wake.0.as_fd());
+            files.extend(watch.iter().map(|watch| watch.0.as_fd()));
+            if poll::wait_any(&files, timeout).is_err() {
+                std::thread::sleep(LOOK);
+            }
+            wake.0.drain();
+            let appeared = watch.as_ref().is_none_or(|watch| watch.0.drain());
+            let mut state = self.lock();
+            let State { registrations, hosts, buffer, .. } = &mut *state;
+            for host in hosts.iter_mut() {
+                host.read(registrations, buffer, &self.notifications);
+            }
+            if appeared || hosts.iter().any(Host::is_due) {
+                self.look(&mut state);
+            }
+            drop(state);
+            self.notifications.deliver();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Registration {
+    fn message(&self) -> FromProvider {
+        let provider = self.provider;
+        // Names are free in programs; messages have no control characters.
+        let name = provider.name().replace(char::is_control, "?");
+        FromProvider::Register { id: self.id, guid: provider.guid(), name, traits: provider.traits() }
+    }
+}
