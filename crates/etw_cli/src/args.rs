@@ -1,5 +1,8 @@
 //! The command line: every command, its arguments, and an example of each.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod session;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -59,6 +62,19 @@ Several files and sessions are read together in time order.")]
   etw stats trace.etl --by provider,level --format json
   etw stats trace.etl --provider Microsoft-Windows-DxgKrnl --from 2 --to 5")]
     Stats(StatsArgs),
+    /// Start, stop, change and query sessions, and enable providers in them
+    #[cfg(target_os = "linux")]
+    #[command(subcommand)]
+    Session(session::SessionCommand),
+    /// Host sessions until Ctrl-C or SIGTERM
+    #[cfg(target_os = "linux")]
+    #[command(after_help = "Examples:
+  etw daemon                               this user's instance (root: the system's)
+  sudo etw daemon --system --access /etc/openetw/access.toml --autologgers /etc/openetw/autologgers
+  OPENETW_RUNTIME_DIR=/tmp/test etw daemon
+
+All sessions are stopped, and everything they have is written, before it ends.")]
+    Daemon(session::DaemonArgs),
     /// Known providers and their events
     #[command(subcommand)]
     Provider(ProviderCommand),
@@ -150,8 +166,16 @@ pub(crate) enum ProviderCommand {
     /// List the providers that are built in or in the schema store
     #[command(after_help = "Examples:
   etw provider list
+  etw provider list --registered           those that processes have registered with the host that runs
   etw provider list --format json | jq .Name")]
     List {
+        /// Those that processes have registered with the host that runs, with their processes and sessions.
+        #[cfg(target_os = "linux")]
+        #[arg(long)]
+        registered: bool,
+        #[cfg(target_os = "linux")]
+        #[command(flatten)]
+        instance: session::InstanceArgs,
         /// Only providers whose name or GUID contains this text.
         pattern: Option<String>,
         /// Output format.

@@ -130,23 +130,7 @@ pub(crate) fn compile(args: &FilterArgs, schemas: &Schemas) -> Result<EventFilte
         return Err(usage("no time is between --from and --to: events before --to are taken"));
     }
     for text in &args.provider {
-        let mut spec: ProviderSpec = text.parse().map_err(usage)?;
-        if !spec.any.names.is_empty() || !spec.all.names.is_empty() {
-            let name = match &spec.provider {
-                ProviderKey::Guid(guid) => guid.to_string(),
-                ProviderKey::Name(name) => name.to_string(),
-            };
-            let known = schemas.find(&name)?;
-            let keywords = || known.iter().flat_map(|provider| &provider.info.keywords);
-            let lookup = |wanted: &str| {
-                keywords()
-                    .find(|keyword| keyword.name.eq_ignore_ascii_case(wanted))
-                    .map(|keyword| keyword.mask)
-            };
-            let names = || keywords().map(|keyword| keyword.name.to_string()).collect();
-            spec.resolve_keywords(lookup, names).map_err(usage)?;
-        }
-        filter.providers.push(spec);
+        filter.providers.push(provider_spec(text, schemas)?);
     }
     if !args.event.is_empty() {
         filter = filter.ids(&args.event.join(",")).map_err(usage)?;
@@ -155,4 +139,23 @@ pub(crate) fn compile(args: &FilterArgs, schemas: &Schemas) -> Result<EventFilte
         filter = filter.expression(text).map_err(usage)?;
     }
     Ok(filter)
+}
+
+/// What a provider string says, with the bits of its keywords' names.
+pub(crate) fn provider_spec(text: &str, schemas: &Schemas) -> Result<ProviderSpec> {
+    let mut spec: ProviderSpec = text.parse().map_err(usage)?;
+    if !spec.any.names.is_empty() || !spec.all.names.is_empty() {
+        let name = match &spec.provider {
+            ProviderKey::Guid(guid) => guid.to_string(),
+            ProviderKey::Name(name) => name.to_string(),
+        };
+        let known = schemas.find(&name)?;
+        let keywords = || known.iter().flat_map(|provider| &provider.info.keywords);
+        let lookup = |wanted: &str| {
+            keywords().find(|keyword| keyword.name.eq_ignore_ascii_case(wanted)).map(|keyword| keyword.mask)
+        };
+        let names = || keywords().map(|keyword| keyword.name.to_string()).collect();
+        spec.resolve_keywords(lookup, names).map_err(usage)?;
+    }
+    Ok(spec)
 }

@@ -26,6 +26,10 @@ fn main() -> ExitCode {
         Command::Info(args) => commands::info::run(&args),
         Command::Dump(args) => commands::dump::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Session(command) => commands::session::run(&command),
+        #[cfg(target_os = "linux")]
+        Command::Daemon(args) => commands::daemon::run(&args),
         Command::Provider(command) => commands::provider::run(&command),
         Command::Schema(command) => commands::schema::run(&command),
         Command::Completions { shell } => commands::generate::completions(shell),

@@ -1,8 +1,12 @@
 //! The commands.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod daemon;
 pub(crate) mod dump;
 pub(crate) mod generate;
 pub(crate) mod info;
 pub(crate) mod provider;
 pub(crate) mod schema;
+#[cfg(target_os = "linux")]
+pub(crate) mod session;
 pub(crate) mod stats;

@@ -15,7 +15,11 @@ use crate::schemas::Schemas;
 pub(crate) fn run(command: &ProviderCommand) -> Result<()> {
     let mut out = Vec::new();
     match command {
-        ProviderCommand::List { pattern, format, schemas } => {
+        #[cfg(target_os = "linux")]
+        ProviderCommand::List { pattern, format, registered: true, instance, .. } => {
+            super::session::put_registered(&mut out, pattern.as_deref(), *format, instance)?;
+        }
+        ProviderCommand::List { pattern, format, schemas, .. } => {
             let schemas = Schemas::load(schemas)?;
             let wanted = pattern.as_deref().unwrap_or_default().to_lowercase();
             for listed in schemas.list()? {

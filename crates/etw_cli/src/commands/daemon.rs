@@ -1,0 +1,43 @@
+//! `etw daemon`: hosts sessions until it is told to end.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use etw_sys::signals::{Signal, watch};
+use openetw::session::{Access, Host, HostLimits, HostOptions};
+
+use crate::args::session::DaemonArgs;
+use crate::commands::session::instance;
+
+/// Where the system's instance is configured.
+const ACCESS: &str = "/etc/openetw/access.toml";
+const AUTOLOGGERS: &str = "/etc/openetw/autologgers";
+
+/// Runs the command.
+pub(crate) fn run(args: &DaemonArgs) -> Result<()> {
+    let instance = instance(&args.instance);
+    let of_system = |path: &str| instance.is_system().then(|| PathBuf::from(path));
+    let mut options = HostOptions::new(instance.clone());
+    if let Some(list) = args.access.clone().or_else(|| of_system(ACCESS)) {
+        options.access = Access::from_file(&list)?;
+    }
+    options.autologgers = args.autologgers.clone().or_else(|| of_system(AUTOLOGGERS));
+    options.limits = HostLimits { sessions: args.max_sessions, ..HostLimits::default() };
+    let stop = watch(&[Signal::Interrupt, Signal::Terminate])?;
+    let host = Host::bind(options, |line| eprintln!("etw daemon: {line}"))?;
+    let socket = instance.socket();
+    say_ready(&socket);
+    host.run(&stop)?;
+    eprintln!("etw daemon: ended");
+    Ok(())
+}
+
+/// Says, also to systemd, that clients can connect.
+fn say_ready(socket: &Path) {
+    eprintln!("etw daemon: listens at {}", socket.display());
+    if let Some(address) = std::env::var_os("NOTIFY_SOCKET")
+        && let Ok(notify) = std::os::unix::net::UnixDatagram::unbound()
+    {
+        let _ = notify.send_to(b"READY=1", &address);
+    }
+}
