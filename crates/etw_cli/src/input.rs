@@ -110,9 +110,6 @@ impl Opened {
 
 /// The filters of the command line; what is wrong with them is wrong usage.
 pub(crate) fn compile(args: &FilterArgs, schemas: &Schemas) -> Result<EventFilter> {
-    fn usage(error: impl std::fmt::Display) -> Error {
-        Error::new(UsageError(error.to_string()))
-    }
     let mut filter = EventFilter {
         process_ids: args.pid.clone(),
         thread_ids: args.tid.clone(),
@@ -158,4 +155,8 @@ pub(crate) fn provider_spec(text: &str, schemas: &Schemas) -> Result<ProviderSpe
         spec.resolve_keywords(lookup, names).map_err(usage)?;
     }
     Ok(spec)
+}
+
+fn usage(error: impl std::fmt::Display) -> Error {
+    Error::new(UsageError(error.to_string()))
 }
