@@ -186,6 +186,15 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         usize::from(self.geometry.buffers) - self.withheld.len()
     }
 
+    /// Where the buffers lie that the process may not use, in words of the memory. Their pages can be given back to the
+    /// system; they must read as zero when they are granted again.
+    pub fn withheld(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+        self.withheld.iter().map(|buffer| {
+            let start = self.geometry.buffer_start(usize::from(*buffer));
+            start..start + self.geometry.buffer_words()
+        })
+    }
+
     /// Buffers that are free for the process to use; a hostile process may make it any number up to all.
     pub fn free(&self) -> usize {
         let words = usize::from(self.geometry.buffers).div_ceil(64);
@@ -258,6 +267,37 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         let buffer = read.or_else(|| self.find_next(processor));
         let end = buffer.map(|buffer| self.geometry.buffer_start(usize::from(buffer)) + END);
         end.is_some_and(|end| self.words[end].load(Ordering::Relaxed) != 0)
+    }
+
+    /// Lets no record of a processor have a time before this one, since later ones have been passed on already.
+    #[inline]
+    pub fn not_before(&mut self, processor: usize, time: u64) {
+        if let Some(stream) = self.streams.get_mut(processor) {
+            stream.last_time = stream.last_time.max(time);
+        }
+    }
+
+    /// The time of the last record that was read of a processor, or what no later one may be before.
+    #[inline]
+    pub fn last_time(&self, processor: usize) -> u64 {
+        self.streams.get(processor).map_or(0, |stream| stream.last_time)
+    }
+
+    /// Words that are left to read of a processor's buffer if that buffer is full; 0 if it is not. See
+    /// [`RegionReader::has_full`].
+    pub fn full_words(&self, processor: usize) -> usize {
+        let Some(stream) = self.streams.get(processor) else { return 0 };
+        let (buffer, offset) = match stream.buffer {
+            Some(buffer) => (Some(buffer), stream.offset),
+            None => (self.find_next(processor), BUFFER_HEADER),
+        };
+        let Some(buffer) = buffer else { return 0 };
+        let end = self.words[self.geometry.buffer_start(usize::from(buffer)) + END].load(Ordering::Acquire);
+        match End(end).offset().min(self.geometry.buffer_words()) {
+            0 => 0,
+            // Also where all of it was read there is something to do: to go on to the next one.
+            end => end.saturating_sub(offset).max(1),
+        }
     }
 
     /// The next record of a processor. `now` is the present: times far behind it are not believed, and taken for it.

@@ -207,7 +207,44 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// `events` are records one behind the other, each padded to 8; they are taken as they are.
     pub fn write_buffer(&mut self, header: &BufferHeader, events: &[u8]) -> Result<(), WriteError> {
-        let size = events.len() + BufferHeader::LEN_BYTES;
+        let mut header = self.prepare(header, events.len())?;
+        let stored = self.packing.pack(&mut header, events);
+        put_buffer(&mut self.out, self.at, &header, stored)?;
+        self.has_written(&header);
+        Ok(())
+    }
+
+    /// As [`EtlWriter::write_buffer`], for a buffer in memory of the session's buffer size, which is written as a whole:
+    /// room for the header, `events_len` bytes of events, and a rest that this fills up. An uncompressed file costs one
+    /// call of the output for it.
+    pub fn write_whole_buffer(
+        &mut self,
+        header: &BufferHeader,
+        buffer: &mut [u8],
+        events_len: usize,
+    ) -> Result<(), WriteError> {
+        let end = BufferHeader::LEN_BYTES.saturating_add(events_len);
+        let is_whole = buffer.len() == self.header.buffer_size as usize;
+        if !is_whole || self.header.log_file_mode.has(LogFileMode::COMPRESSED) {
+            let events = buffer.get(BufferHeader::LEN_BYTES..end);
+            let too_large = WriteError::BufferTooLarge { size: end, buffer_size: self.header.buffer_size };
+            return self.write_buffer(header, events.ok_or(too_large)?);
+        }
+        let mut header = self.prepare(header, events_len)?;
+        header.buffer_size = self.header.buffer_size;
+        if let Some((first, rest)) = buffer.split_first_chunk_mut() {
+            *first = header.to_bytes();
+            rest.get_mut(events_len..).unwrap_or_default().fill(0xFF);
+        }
+        self.out.seek(SeekFrom::Start(self.at))?;
+        self.out.write_all(buffer)?;
+        self.has_written(&header);
+        Ok(())
+    }
+
+    /// Where a buffer goes, and the header it gets there.
+    fn prepare(&mut self, header: &BufferHeader, events_len: usize) -> Result<BufferHeader, WriteError> {
+        let size = events_len.saturating_add(BufferHeader::LEN_BYTES);
         if size > self.header.buffer_size as usize {
             return Err(WriteError::BufferTooLarge { size, buffer_size: self.header.buffer_size });
         }
@@ -224,7 +261,7 @@ impl<W: Write + Seek> EtlWriter<W> {
             true => Ticks(self.header.clock().to_filetime(self.latest).0),
             false => self.latest,
         };
-        let mut header = BufferHeader {
+        Ok(BufferHeader {
             time_stamp,
             offset: size as u32,
             saved_offset: size as u32,
@@ -238,16 +275,51 @@ impl<W: Write + Seek> EtlWriter<W> {
             logger_id: self.logger_id,
             state: BufferState::FLUSH,
             ..*header
-        };
-        let stored = self.packing.pack(&mut header, events);
-        put_buffer(&mut self.out, self.at, &header, stored)?;
+        })
+    }
+
+    fn has_written(&mut self, header: &BufferHeader) {
         self.last_buffer = Some((self.at, header.buffer_flag));
         self.at += u64::from(header.buffer_size);
         if self.at > self.end {
             self.end = self.at;
             self.buffers = self.buffers.saturating_add(1);
         }
-        Ok(())
+    }
+
+    /// Sets what the log file header says of losses to what somebody else has counted.
+    pub fn set_losses(&mut self, events: u32, buffers: u32) {
+        (self.header.events_lost, self.header.buffers_lost) = (events, buffers);
+    }
+
+    /// Sets the frequency of the performance counter, once it is known better than at the start.
+    pub fn set_frequency(&mut self, perf_freq: i64) {
+        self.header.perf_freq = perf_freq;
+    }
+
+    /// Bytes of the file so far.
+    pub fn len_bytes(&self) -> u64 {
+        self.end
+    }
+
+    /// The output.
+    pub fn output(&self) -> &W {
+        &self.out
+    }
+
+    /// Brings the log file header in the file up to date, so that it is right should nobody complete the file.
+    pub fn update_header(&mut self, end_time: FileTime) -> Result<(), WriteError> {
+        self.header.end_time = end_time.max(self.header.clock().to_filetime(self.latest));
+        self.header.buffers_written = self.buffers;
+        let payload = (BufferHeader::LEN_BYTES + HeaderKind::System64.len_bytes()) as u64;
+        let fixed = LogFileHeader::fixed_len_bytes(self.header.layout) as u64;
+        let header = self.header.clone();
+        self.patch(payload + 0x10, &header.end_time.0.to_le_bytes())?;
+        self.patch(payload + 0x20, &header.log_file_mode.0.to_le_bytes())?;
+        self.patch(payload + 0x24, &header.buffers_written.to_le_bytes())?;
+        self.patch(payload + 0x30, &header.events_lost.to_le_bytes())?;
+        self.patch(payload + fixed - 0x18, &header.perf_freq.to_le_bytes())?;
+        self.patch(payload + fixed - 4, &header.buffers_lost.to_le_bytes())
     }
 
     /// Writes what is left, and completes the log file header: `end_time` (or the last record's, if that is later),
@@ -258,16 +330,7 @@ impl<W: Write + Seek> EtlWriter<W> {
             let flags = flags.with(BufferFlags::FLUSH_MARKER);
             self.patch(offset + 0x34, &flags.0.to_le_bytes())?;
         }
-        self.header.end_time = end_time.max(self.header.clock().to_filetime(self.latest));
-        self.header.buffers_written = self.buffers;
-        let payload = (BufferHeader::LEN_BYTES + HeaderKind::System64.len_bytes()) as u64;
-        let fixed = LogFileHeader::fixed_len_bytes(self.header.layout) as u64;
-        let header = self.header.clone();
-        self.patch(payload + 0x10, &header.end_time.0.to_le_bytes())?;
-        self.patch(payload + 0x20, &header.log_file_mode.0.to_le_bytes())?;
-        self.patch(payload + 0x24, &header.buffers_written.to_le_bytes())?;
-        self.patch(payload + 0x30, &header.events_lost.to_le_bytes())?;
-        self.patch(payload + fixed - 4, &header.buffers_lost.to_le_bytes())?;
+        self.update_header(end_time)?;
         self.out.seek(SeekFrom::Start(self.end))?;
         self.out.flush()?;
         Ok(Written { out: self.out, len_bytes: self.end, buffers: self.buffers })

@@ -10,6 +10,7 @@ mod map;
 mod page_errors;
 mod prefetch;
 mod temporary;
+mod words;
 
 pub use atomic_ref::AtomicRef;
 #[cfg(target_os = "linux")]
@@ -18,3 +19,4 @@ pub use map::FileMap;
 pub use page_errors::exit_on_page_error;
 pub use prefetch::prefetch;
 pub use temporary::temporary_file;
+pub use words::{bytes_of, bytes_of_mut};

@@ -8,11 +8,18 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 pub(super) struct Budget {
     maximum: AtomicU32,
     used: AtomicU32,
+    /// Of those in use, the ones of processes.
+    of_regions: AtomicU32,
+    /// Of the maximum, what processes may have at most, in eighths.
+    eighths: u32,
 }
 
 impl Budget {
-    pub(super) fn new(maximum: u32) -> Budget {
-        Budget { maximum: AtomicU32::new(maximum), used: AtomicU32::new(0) }
+    /// A budget of `maximum` buffers. If the session `keeps` full buffers in memory, processes get half of them.
+    pub(super) fn new(maximum: u32, keeps: bool) -> Budget {
+        let zero = || AtomicU32::new(0);
+        let eighths = if keeps { 4 } else { 7 };
+        Budget { maximum: AtomicU32::new(maximum), used: zero(), of_regions: zero(), eighths }
     }
 
     /// Changes the maximum. What is in use beyond it stays in use until it is given back.
@@ -22,6 +29,12 @@ impl Budget {
 
     pub(super) fn maximum(&self) -> u32 {
         self.maximum.load(Relaxed)
+    }
+
+    /// Most buffers of all processes together.
+    pub(super) fn for_regions(&self) -> u32 {
+        let maximum = u64::from(self.maximum());
+        ((maximum * u64::from(self.eighths)).div_ceil(8) as u32).max(1)
     }
 
     /// Buffers in use.
@@ -34,32 +47,60 @@ impl Budget {
         self.maximum().saturating_sub(self.used())
     }
 
-    /// Takes up to `count` buffers; answers how many.
+    /// Takes up to `count` buffers for output or memory; answers how many.
     pub(super) fn take(&self, count: usize) -> usize {
-        self.take_of(|left| count.min(left))
+        raise(&self.used, self.maximum(), |left| count.min(left))
+    }
+
+    /// Takes one buffer, also if there is none: what a processor's events are put in order in.
+    pub(super) fn take_always(&self) {
+        self.used.fetch_add(1, Relaxed);
+    }
+
+    /// Takes up to `count` buffers for a process.
+    pub(super) fn take_for_regions(&self, count: usize) -> usize {
+        self.take_share(|left| count.min(left))
     }
 
     /// Takes what a new process gets before anyone knows what it needs: half of what is left, at most `most`.
     pub(super) fn take_first_share(&self, most: usize) -> usize {
-        self.take_of(|left| (left / 2).min(most))
+        self.take_share(|left| left.div_ceil(2).min(most))
     }
 
-    fn take_of(&self, share: impl Fn(usize) -> usize) -> usize {
-        let mut taken = 0;
-        let maximum = self.maximum();
-        // The update never refuses, so that its result says nothing.
-        let _ = self.used.fetch_update(Relaxed, Relaxed, |used| {
-            let left = maximum.saturating_sub(used);
-            taken = share(left as usize).min(left as usize);
-            Some(used + taken as u32)
-        });
+    fn take_share(&self, share: impl Fn(usize) -> usize) -> usize {
+        let for_regions = raise(&self.of_regions, self.for_regions(), share);
+        let taken = self.take(for_regions);
+        lower(&self.of_regions, for_regions - taken);
         taken
     }
 
+    /// Gives buffers of processes back.
     pub(super) fn give_back(&self, count: usize) {
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        let _ = self.used.fetch_update(Relaxed, Relaxed, |used| Some(used.saturating_sub(count)));
+        lower(&self.of_regions, count);
+        lower(&self.used, count);
     }
+
+    /// Gives buffers of output or memory back.
+    pub(super) fn release(&self, count: usize) {
+        lower(&self.used, count);
+    }
+}
+
+/// Raises a number by a share of what is left up to the maximum; answers by how much.
+fn raise(number: &AtomicU32, maximum: u32, share: impl Fn(usize) -> usize) -> usize {
+    let mut taken = 0;
+    // The update never refuses, so that its result says nothing.
+    let _ = number.fetch_update(Relaxed, Relaxed, |used| {
+        let left = maximum.saturating_sub(used) as usize;
+        taken = share(left).min(left);
+        Some(used + taken as u32)
+    });
+    taken
+}
+
+fn lower(number: &AtomicU32, count: usize) {
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    let _ = number.fetch_update(Relaxed, Relaxed, |used| Some(used.saturating_sub(count)));
 }
 
 #[cfg(test)]
@@ -68,11 +109,14 @@ mod tests {
 
     #[test]
     fn never_more_than_the_maximum() {
-        let budget = Budget::new(10);
-        assert_eq!((budget.take_first_share(100), budget.take_first_share(1)), (5, 1));
-        assert_eq!((budget.take(3), budget.take(3), budget.left()), (3, 1, 0));
+        let budget = Budget::new(16, false);
+        assert_eq!((budget.take_first_share(100), budget.take_first_share(2)), (7, 2));
+        assert_eq!((budget.take_for_regions(9), budget.take(3), budget.left()), (5, 2, 0));
         budget.set_maximum(4);
-        budget.give_back(7);
-        assert_eq!((budget.used(), budget.take(5), budget.take(5)), (3, 1, 0));
+        budget.give_back(14);
+        assert_eq!((budget.used(), budget.take(1), budget.take(5)), (2, 1, 1));
+        budget.release(4);
+        assert_eq!((budget.used(), budget.for_regions()), (0, 4));
+        assert_eq!(Budget::new(16, true).take_for_regions(100), 8);
     }
 }

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use etw_buffer::ring::{POSITION_WORDS, RingWriter};
 use etw_buffer::{Geometry, RegionReader};
+use etw_etl::LogFileMode;
 use etw_sys::clock::ClockSource;
 use etw_sys::{EventFd, SharedWords};
 
@@ -106,9 +107,10 @@ impl Logger {
         let clock = config.clock.source();
         let (start, start_filetime) = clock.anchor();
         let event = || EventFd::new().map_err(LoggerError::system("an event counter"));
+        let keeps = config.has(LogFileMode::BUFFERING);
         let shared = Arc::new(Shared {
             counters: Counters::default(),
-            budget: Budget::new(config.maximum_buffers),
+            budget: Budget::new(config.maximum_buffers, keeps),
             bell: event()?,
             ended: event()?,
             geometry,
@@ -117,12 +119,21 @@ impl Logger {
             start_filetime,
         });
         let (commands, receiver) = channel();
-        let name = format!("etw-{}", config.logger_name);
-        let worker = Worker::new(config, shared.clone(), receiver)?;
-        let thread = thread::Builder::new()
-            .name(name)
-            .spawn(move || worker.run())
-            .map_err(LoggerError::system("a thread"))?;
+        let name = format!("etw-{}", config.logger_name.replace('\0', " "));
+        let (begun, has_begun) = sync_channel(1);
+        let of_thread = shared.clone();
+        let run = move || match Worker::new(config, of_thread, receiver) {
+            Ok(worker) => {
+                // The starter waits for this, so that it is there.
+                let _ = begun.send(Ok(()));
+                worker.run();
+            }
+            Err(error) => {
+                let _ = begun.send(Err(error));
+            }
+        };
+        let thread = thread::Builder::new().name(name).spawn(run).map_err(LoggerError::system("a thread"))?;
+        has_begun.recv().map_err(|_| LoggerError::Ended)??;
         Ok(Logger { commands, shared, next_id: AtomicU64::new(1), thread: Mutex::new(Some(thread)) })
     }
 

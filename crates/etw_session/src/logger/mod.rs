@@ -19,8 +19,19 @@ mod budget;
 mod command;
 mod config;
 mod error;
+mod file;
 mod handle;
+mod machine;
+mod memory;
+mod merge;
+mod output;
+mod real_time;
+mod regions;
+mod sinks;
 mod statistics;
+#[cfg(test)]
+mod tests;
+mod time_zone;
 mod worker;
 
 pub use config::{SessionClock, SessionConfig, SessionUpdate};

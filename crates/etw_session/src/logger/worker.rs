@@ -1,34 +1,530 @@
-//! The logger's thread.
+//! The logger's thread: cycles of reading, and sleeps between them.
 
+use std::cell::Cell;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
 
-use super::command::Command;
+use etw_buffer::Wanted;
+use etw_etl::LogFileMode;
+use etw_sys::ids;
+use etw_sys::poll::{Interest, Poller};
+
+use super::command::{Command, NewConsumer, NewRegion};
+use super::file::{FileOptions, FileSink};
 use super::handle::Shared;
-use super::{EndReason, LoggerError, LoggerState, SessionConfig};
+use super::merge::{Heads, Merged, Pass, Source, merge};
+use super::output::Output;
+use super::regions::{GRACE, RegionEntry, rebalance, set_wanted};
+use super::sinks::Sinks;
+use super::{
+    ConsumerId, EndReason, LoggerError, LoggerState, RegionId, SessionConfig, SessionUpdate, machine,
+    real_time,
+};
+
+/// The poller's token of the bell; regions have their ids, which begin at 1.
+const BELL: u64 = 0;
+/// How long a busy logger sleeps between cycles.
+const NAP: Duration = Duration::from_millis(1);
+/// The same if somebody listens in real time.
+const SHORT_NAP: Duration = Duration::from_micros(500);
+/// How long nothing comes until the logger asks to be woken.
+const BUSY: Duration = Duration::from_millis(50);
+/// The longest sleep where an event may go unnoticed: just after the logger asked to be woken (writers have no fence),
+/// and where consumers wait for watermarks of a session without events.
+const DOZE: Duration = Duration::from_millis(10);
+/// How long records of other processes wait for one that was interrupted in the middle of writing.
+const HOLD: Duration = Duration::from_millis(20);
+/// The same if somebody listens in real time.
+const SHORT_HOLD: Duration = Duration::from_millis(5);
+/// Buffers that a cycle must have read so that the next one follows at once.
+const MANY_BUFFERS: u64 = 8;
 
 /// All that the logger's thread works on.
+#[derive(Debug)]
 pub(super) struct Worker {
     shared: Arc<Shared>,
     commands: Receiver<Command>,
+    poller: Poller,
+    regions: Vec<RegionEntry>,
+    outputs: Vec<Output>,
+    /// For each output, the regions and processors that it takes records from.
+    sources: Vec<Vec<Source>>,
+    heads: Heads,
+    sinks: Sinks,
+    flush_timer: Duration,
+    /// When what is there is to be written though it is not full; `None` if there is nothing.
+    flush_at: Option<Instant>,
+    last_records: Instant,
+    last_complete: Instant,
+    wanted: Wanted,
+    has_mute_region: bool,
+    is_stopped: bool,
 }
 
 impl Worker {
     pub(super) fn new(
-        _config: SessionConfig,
+        config: SessionConfig,
         shared: Arc<Shared>,
         commands: Receiver<Command>,
     ) -> Result<Worker, LoggerError> {
-        Ok(Worker { shared, commands })
+        let poller = Poller::new().map_err(LoggerError::system("a poller"))?;
+        poller.add(&shared.bell, BELL, Interest::Read).map_err(LoggerError::system("a poller"))?;
+        let options = FileOptions::new(&config, machine::header(&config, &shared));
+        let keeps = config.has(LogFileMode::BUFFERING);
+        let file = match &config.log_file_name {
+            Some(path) if !keeps => Some(FileSink::new(options.clone(), path, &shared.counters)?),
+            _ => None,
+        };
+        let single = config.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+        let count = if single { 1 } else { shared.geometry.processors };
+        let outputs: Vec<Output> = (0..count).map(|processor| Output::new(processor, shared.start)).collect();
+        let mode = config.log_file_mode;
+        let sinks = Sinks::new(shared.clone(), mode, options, file, config.flush_threshold);
+        let now = Instant::now();
+        Ok(Worker {
+            commands,
+            poller,
+            regions: Vec::new(),
+            sources: vec![Vec::new(); outputs.len()],
+            outputs,
+            heads: Heads::new(),
+            sinks,
+            flush_timer: config.flush_timer,
+            flush_at: None,
+            last_records: now,
+            last_complete: now,
+            wanted: Wanted::Nothing,
+            has_mute_region: false,
+            is_stopped: false,
+            shared,
+        })
     }
 
-    pub(super) fn run(self) {
-        while let Ok(command) = self.commands.recv() {
-            if matches!(command, Command::Stop) {
+    pub(super) fn run(mut self) {
+        self.shared.counters.logger_thread_id.store(ids::thread_and_process() as u32, Relaxed);
+        loop {
+            self.obey();
+            if self.sinks.is_file_full && self.sinks.mode.has(LogFileMode::REAL_TIME) {
+                // Consumers go on without the file.
+                self.sinks.is_file_full = false;
+                self.sinks.close_file();
+            }
+            if self.is_stopped || self.sinks.is_file_full {
                 break;
             }
+            let instant = Instant::now();
+            let is_flush = self.flush_at.is_some_and(|at| at <= instant);
+            let listens = !self.sinks.consumers.is_empty();
+            let is_complete = is_flush
+                || listens && instant.saturating_duration_since(self.last_complete) >= SHORT_NAP
+                || self.regions.iter().any(|region| region.closed_since.is_some());
+            let records = self.cycle(instant, is_complete);
+            if is_flush {
+                self.write_partial();
+                self.flush_at = None;
+            }
+            if records > 0 {
+                // A flush finds something now and then; that is no reason to look all the time.
+                if !is_flush || listens {
+                    self.last_records = instant;
+                }
+                self.arm(instant);
+            }
+            self.sleep(records, instant);
         }
-        self.shared.counters.set_state(LoggerState::Ended(EndReason::Stopped));
+        self.finish();
+    }
+
+    /// Reads what is there into the outputs, and sends consumers what is new. Answers the number of records.
+    fn cycle(&mut self, instant: Instant, is_complete: bool) -> u64 {
+        let now = self.shared.clock.now();
+        let hold = match self.sinks.consumers.is_empty() {
+            // Nobody loses events for the sake of another's.
+            _ if self.regions.iter().any(RegionEntry::is_short) => Duration::ZERO,
+            true => HOLD,
+            false => SHORT_HOLD,
+        };
+        let merged = self.read(&Pass { now, limit: now, instant, is_complete, hold });
+        self.collect_losses(is_complete);
+        if !self.sinks.consumers.is_empty() {
+            for output in &mut self.outputs {
+                self.sinks.send(output);
+            }
+            let mut watermark = 0;
+            if is_complete && !merged.is_held {
+                // The system time may have been set back; what has been sent counts.
+                watermark = self.outputs.iter().map(|output| output.floor).fold(now, u64::max);
+                for output in &mut self.outputs {
+                    // Whatever comes later is later.
+                    output.floor = watermark.saturating_add(1);
+                }
+            }
+            if self.sinks.consumers.publish(watermark) {
+                real_time::count(&self.sinks.consumers, &self.shared.counters);
+            }
+        }
+        if is_complete {
+            self.last_complete = instant;
+            self.remove_done(now, instant);
+        }
+        if merged.records > 0 {
+            rebalance(&mut self.regions, &self.shared.budget, &self.shared.counters);
+        }
+        merged.records
+    }
+
+    fn read(&mut self, pass: &Pass) -> Merged {
+        let mut total = Merged::default();
+        let geometry = self.shared.geometry;
+        for (output, sources) in self.outputs.iter_mut().zip(&self.sources) {
+            let sinks = &mut self.sinks;
+            let full = |output: &mut Output| sinks.turn(output);
+            let merged = merge(&mut self.regions, sources, output, pass, &geometry, &mut self.heads, full);
+            total.records += merged.records;
+            total.is_held |= merged.is_held;
+        }
+        super::statistics::add(&self.shared.counters.events_written, total.records);
+        total
+    }
+
+    fn collect_losses(&mut self, is_complete: bool) {
+        let mut lost = 0;
+        for region in &mut self.regions {
+            lost += region.reader.lost();
+            if is_complete {
+                region.reader.release_quarantine();
+            }
+        }
+        self.sinks.lose(lost);
+    }
+
+    /// Forgets regions that were closed and read to the end.
+    fn remove_done(&mut self, now: u64, instant: Instant) {
+        let shared = &self.shared;
+        let lost = Cell::new(0);
+        let before = self.regions.len();
+        let poller = &self.poller;
+        self.regions.retain_mut(|region| {
+            if !region.is_done(now, instant) {
+                return true;
+            }
+            lost.set(lost.get() + region.reader.lost());
+            shared.budget.give_back(region.reader.granted());
+            if let Some(doorbell) = &region.doorbell {
+                // It is closed right behind this; a failure says that it is gone already.
+                let _ = poller.remove(doorbell);
+            }
+            false
+        });
+        self.sinks.lose(lost.get());
+        if self.regions.len() < before {
+            self.list_sources();
+        }
+    }
+
+    fn list_sources(&mut self) {
+        let processors = self.shared.geometry.processors;
+        let is_single = self.outputs.len() == 1;
+        for (index, sources) in self.sources.iter_mut().enumerate() {
+            sources.clear();
+            for region in 0..self.regions.len() as u32 {
+                match is_single {
+                    true => sources.extend((0..processors).map(|processor| (region, processor))),
+                    false => sources.push((region, index as u16)),
+                }
+            }
+        }
+        self.has_mute_region = self.regions.iter().any(|region| region.doorbell.is_none());
+        self.shared.counters.regions.store(self.regions.len() as u32, Relaxed);
+    }
+
+    /// Sees to it that what has come is written in time.
+    fn arm(&mut self, instant: Instant) {
+        if self.flush_at.is_none() && self.flush_timer > Duration::ZERO {
+            self.flush_at = instant.checked_add(self.flush_timer);
+        }
+    }
+
+    /// Writes outputs that are not full, and brings the file up to date.
+    fn write_partial(&mut self) {
+        let writes = self.sinks.file.is_some() || self.sinks.mode.has(LogFileMode::BUFFERING);
+        if !writes {
+            return;
+        }
+        if self.sinks.file.is_some() {
+            for output in self.outputs.iter_mut().filter(|output| output.records > 0) {
+                self.sinks.send(output);
+                self.sinks.take_partial(output);
+            }
+        }
+        self.sinks.write_waiting(true);
+        self.sinks.flush_file();
+    }
+
+    /// Reads everything up to now, and writes it.
+    fn flush(&mut self) {
+        let instant = Instant::now();
+        self.cycle(instant, true);
+        self.write_partial();
+        self.flush_at = None;
+    }
+
+    /// Sleeps until there may be something to do.
+    fn sleep(&mut self, records: u64, instant: Instant) {
+        // Records of typical events, 96 bytes.
+        let many = MANY_BUFFERS * u64::from(self.shared.geometry.buffer_bytes) / 96;
+        if records >= many {
+            return;
+        }
+        let listens = !self.sinks.consumers.is_empty();
+        let is_busy = instant.saturating_duration_since(self.last_records) < BUSY;
+        let to_flush = self.flush_at.map(|at| at.saturating_duration_since(instant));
+        let shortest = |one: Duration, other: Option<Duration>| other.map_or(one, |other| one.min(other));
+        if is_busy || self.regions.iter().any(|region| region.closed_since.is_some()) {
+            self.want(Wanted::Nothing);
+            self.wait(Some(shortest(if listens { SHORT_NAP } else { NAP }, to_flush)));
+            return;
+        }
+        let wanted = match (listens, to_flush) {
+            (false, Some(_)) => Wanted::FullBuffer,
+            (false, None) if self.flush_timer == Duration::ZERO => Wanted::FullBuffer,
+            _ => Wanted::Event,
+        };
+        let is_new = self.wanted != wanted;
+        self.want(wanted);
+        let dozes = is_new || listens || self.has_mute_region && !self.regions.is_empty();
+        self.wait(if dozes { Some(shortest(DOZE, to_flush)) } else { to_flush });
+    }
+
+    fn want(&mut self, wanted: Wanted) {
+        if self.wanted != wanted {
+            self.wanted = wanted;
+            set_wanted(&self.regions, wanted);
+        }
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) {
+        let (mut commands, mut events) = (false, false);
+        match self.poller.wait(timeout) {
+            Ok(ready) => {
+                for ready in ready {
+                    commands |= ready.token == BELL;
+                    events |= ready.token != BELL;
+                }
+            }
+            // It cannot fail as long as its file is open; if it did, cycles go on at their slowest.
+            Err(_) => std::thread::sleep(DOZE),
+        }
+        if commands {
+            self.shared.bell.drain();
+        }
+        if events && self.wanted == Wanted::Event {
+            let now = Instant::now();
+            self.arm(now);
+            if !self.sinks.consumers.is_empty() {
+                self.last_records = now;
+            }
+        }
+    }
+
+    /// Does what handles have asked for.
+    fn obey(&mut self) {
+        loop {
+            match self.commands.try_recv() {
+                Ok(command) => self.obey_one(command),
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => {
+                    self.is_stopped = true;
+                    return;
+                }
+            }
+            if self.is_stopped {
+                return;
+            }
+        }
+    }
+
+    fn obey_one(&mut self, command: Command) {
+        // Whoever asked may have gone, so that nobody takes the answer.
+        match command {
+            Command::AddRegion(id, region) => self.add_region(id, region),
+            Command::CloseRegion(id) => {
+                if let Some(region) = self.regions.iter_mut().find(|region| region.id == id) {
+                    region.close(Instant::now());
+                }
+            }
+            Command::ProcessEnded(id) => {
+                if let Some(region) = self.regions.iter_mut().find(|region| region.id == id) {
+                    region.close(Instant::now());
+                    region.reader.process_ended();
+                }
+            }
+            Command::AddConsumer(id, consumer, reply) => {
+                let _ = reply.send(self.add_consumer(id, consumer));
+            }
+            Command::RemoveConsumer(id) => {
+                self.sinks.consumers.remove(id);
+                real_time::count(&self.sinks.consumers, &self.shared.counters);
+            }
+            Command::Flush(reply) => {
+                self.flush();
+                let _ = reply.send(Ok(()));
+            }
+            Command::Update(update, reply) => {
+                let _ = reply.send(self.update(&update));
+            }
+            Command::IncrementFile(reply) => {
+                let _ = reply.send(self.increment_file());
+            }
+            Command::CloseFile(reply) => {
+                self.flush();
+                self.sinks.close_file();
+                let _ = reply.send(Ok(()));
+            }
+            Command::Dump(path, reply) => {
+                let _ = reply.send(self.dump(&path));
+            }
+            Command::Stop => self.is_stopped = true,
+        }
+    }
+
+    fn add_region(&mut self, id: RegionId, region: NewRegion) {
+        let NewRegion { reader, doorbell } = region;
+        let doorbell = doorbell.filter(|doorbell| self.poller.add(doorbell, id.0, Interest::Arrival).is_ok());
+        reader.set_wanted(self.wanted);
+        self.regions.push(RegionEntry::new(id, reader, doorbell));
+        self.list_sources();
+        // It may have written before anybody listened.
+        let now = Instant::now();
+        self.last_records = now;
+        self.arm(now);
+        rebalance(&mut self.regions, &self.shared.budget, &self.shared.counters);
+    }
+
+    fn add_consumer(&mut self, id: ConsumerId, consumer: NewConsumer) -> Result<Vec<u8>, LoggerError> {
+        let header = self
+            .sinks
+            .options
+            .first_buffer()
+            .map_err(|error| LoggerError::File { path: Default::default(), error })?;
+        let is_first = self.sinks.consumers.is_empty();
+        if !is_first {
+            // What is there now belongs to those that listen already.
+            self.cycle(Instant::now(), true);
+        }
+        self.sinks.consumers.add(id, consumer.ring, consumer.data_ready);
+        real_time::count(&self.sinks.consumers, &self.shared.counters);
+        if is_first {
+            match self.sinks.file.is_some() || self.sinks.mode.has(LogFileMode::BUFFERING) {
+                // It has been recorded.
+                true => {
+                    for output in &mut self.outputs {
+                        (output.sent_words, output.sent_records) =
+                            (output.words.len().max(output.sent_words), output.records);
+                    }
+                }
+                // Nobody else has had it.
+                false => self.sinks.send_kept(),
+            }
+        }
+        self.last_records = Instant::now();
+        Ok(header)
+    }
+
+    fn update(&mut self, update: &SessionUpdate) -> Result<(), LoggerError> {
+        if let Some(path) = &update.log_file_name {
+            self.flush();
+            let file = FileSink::new(self.sinks.options.clone(), path, &self.shared.counters)?;
+            self.sinks.close_file();
+            self.sinks.file = Some(file);
+        }
+        if let Some(maximum) = update.maximum_buffers {
+            self.shared.budget.set_maximum(maximum.max(2));
+        }
+        if let Some(flush_timer) = update.flush_timer {
+            self.flush_timer = flush_timer;
+            self.flush_at = None;
+            self.arm(Instant::now());
+        }
+        if let Some(threshold) = update.flush_threshold {
+            self.sinks.flush_threshold = threshold;
+        }
+        match update.real_time {
+            Some(true) => self.sinks.mode = self.sinks.mode.with(LogFileMode::REAL_TIME),
+            Some(false) => {
+                self.sinks.mode = self.sinks.mode.without(LogFileMode::REAL_TIME);
+                self.sinks.consumers.end();
+                self.sinks.consumers.clear();
+                real_time::count(&self.sinks.consumers, &self.shared.counters);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn increment_file(&mut self) -> Result<(), LoggerError> {
+        self.flush();
+        let sinks = &mut self.sinks;
+        match &mut sinks.file {
+            Some(file) if file.is_pattern() => file.increment(&self.shared, &sinks.reference),
+            _ => Err(LoggerError::NoFile),
+        }
+    }
+
+    fn dump(&mut self, path: &Path) -> Result<u64, LoggerError> {
+        if !self.sinks.mode.has(LogFileMode::BUFFERING) {
+            return Err(LoggerError::NotBuffering);
+        }
+        self.cycle(Instant::now(), true);
+        for output in self.outputs.iter_mut().filter(|output| output.records > 0) {
+            self.sinks.turn(output);
+        }
+        let sinks = &self.sinks;
+        let frequency = sinks.reference.frequency(&self.shared);
+        sinks.options.write_copy(path, sinks.memory.iter(), sinks.losses(), frequency)
+    }
+
+    /// Reads what is left, completes the file, and tells the end.
+    fn finish(mut self) {
+        let begun = Instant::now();
+        for region in &mut self.regions {
+            region.close(begun);
+        }
+        loop {
+            let instant = Instant::now();
+            // Times that lie in the future do not come any more.
+            let now = self.shared.clock.now();
+            let hold = GRACE;
+            self.read(&Pass { now, limit: u64::MAX, instant, is_complete: true, hold });
+            self.collect_losses(true);
+            self.remove_done(now, instant);
+            if self.regions.is_empty() {
+                break;
+            }
+            std::thread::sleep(NAP);
+        }
+        for output in &mut self.outputs {
+            self.sinks.send(output);
+        }
+        if self.sinks.mode.has(LogFileMode::BUFFERING) {
+            for output in self.outputs.iter_mut().filter(|output| output.records > 0) {
+                self.sinks.turn(output);
+            }
+        }
+        self.write_partial();
+        let reason = match self.is_stopped {
+            true => EndReason::Stopped,
+            false => EndReason::FileFull,
+        };
+        let had_file = self.sinks.file.is_some();
+        self.sinks.close_file();
+        self.sinks.lose_kept(&self.outputs, had_file);
+        self.sinks.consumers.publish(i64::MAX as u64);
+        self.sinks.consumers.end();
+        self.shared.counters.set_state(LoggerState::Ended(reason));
         self.shared.ended.signal();
     }
 }

@@ -16,6 +16,9 @@ pub enum Interest {
     ReadWrite,
     /// Until something can be written.
     Write,
+    /// As `Read`, but told once each time that something comes, so that several sets may wait for one
+    /// [`EventFd`](super::EventFd) that nobody sets to zero.
+    Arrival,
     /// Only for the end.
     End,
 }
@@ -132,6 +135,7 @@ fn flags(interest: Interest) -> epoll::EventFlags {
         Interest::Read => epoll::EventFlags::IN,
         Interest::ReadWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
         Interest::Write => epoll::EventFlags::OUT,
+        Interest::Arrival => epoll::EventFlags::IN | epoll::EventFlags::ET,
         Interest::End => epoll::EventFlags::empty(),
     }
 }
@@ -159,6 +163,23 @@ mod tests {
         assert!(poller.wait(None).unwrap().all(|ready| ready.token == 7 && ready.ended));
         poller.remove(&ours).unwrap();
         assert_eq!(poller.wait(now).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn arrivals_are_told_to_all_that_wait() {
+        let event = EventFd::new().unwrap();
+        let mut pollers = [Poller::new().unwrap(), Poller::new().unwrap()];
+        for poller in &pollers {
+            poller.add(&event, 1, Interest::Arrival).unwrap();
+        }
+        let now = Some(Duration::ZERO);
+        for _ in 0..3 {
+            event.signal();
+            for poller in &mut pollers {
+                assert_eq!(poller.wait(now).unwrap().count(), 1);
+                assert_eq!(poller.wait(now).unwrap().count(), 0);
+            }
+        }
     }
 
     #[test]

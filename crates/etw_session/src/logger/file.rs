@@ -1,0 +1,341 @@
+//! The session's file.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+use etw_etl::{EtlWriter, HeaderRecords, LogFileHeader, LogFileMode, WriteError, WriterOptions};
+use etw_event::{ClockType, FileTime, Ticks};
+use etw_sys::{bytes_of_mut, clock};
+
+use super::handle::Shared;
+use super::machine::Reference;
+use super::output::FullBuffer;
+use super::statistics::{Counters, add};
+use super::{LoggerError, LoggerState, SessionConfig};
+
+/// What every file of a session begins with.
+#[derive(Debug, Clone)]
+pub(super) struct FileOptions {
+    pub(super) header: LogFileHeader,
+    pub(super) logger_id: u16,
+    pub(super) process_id: u32,
+    pub(super) thread_id: u32,
+}
+
+/// A file that buffers go to, and the ones that follow it.
+#[derive(Debug)]
+pub(super) struct FileSink {
+    options: FileOptions,
+    /// The path, with `%d` if files follow each other.
+    pattern: PathBuf,
+    path: PathBuf,
+    /// Number of the file in its pattern.
+    number: u32,
+    /// `None` after a failure to begin a file.
+    writer: Option<EtlWriter<File>>,
+    /// Losses of the session that files before this one have told.
+    told_events: u64,
+    told_buffers: u64,
+    /// What has been written since the file was last seen to be there.
+    unseen_buffers: u64,
+    unseen_events: u64,
+    /// Whether the header in the file is behind.
+    is_dirty: bool,
+    has_failed: bool,
+}
+
+/// What became of a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// It is in the file, or counted as lost.
+    Done,
+    /// The file has its maximum size; the buffer is counted as lost.
+    FileFull,
+}
+
+impl FileOptions {
+    pub(super) fn new(config: &SessionConfig, header: LogFileHeader) -> FileOptions {
+        let SessionConfig { logger_id, process_id, thread_id, .. } = *config;
+        FileOptions { header, logger_id, process_id, thread_id }
+    }
+
+    fn writer_options(&self, path: &Path) -> WriterOptions {
+        let mut header = self.header.clone();
+        header.log_file_name = path.to_string_lossy().into_owned();
+        WriterOptions {
+            header,
+            logger_id: self.logger_id,
+            process_id: self.process_id,
+            thread_id: self.thread_id,
+            records: HeaderRecords { partition_info: true, ..HeaderRecords::default() },
+        }
+    }
+
+    /// The first buffer of a file that has no path.
+    pub(super) fn first_buffer(&self) -> Result<Vec<u8>, WriteError> {
+        let mut options = self.writer_options(Path::new(""));
+        options.header.log_file_mode = LogFileMode::REAL_TIME;
+        let mut out = std::io::Cursor::new(Vec::new());
+        EtlWriter::new(&mut out, options)?;
+        Ok(out.into_inner())
+    }
+
+    /// Begins a file, or goes on with it if the mode says so.
+    fn begin(&self, path: &Path) -> Result<EtlWriter<File>, WriteError> {
+        let appends = self.header.log_file_mode.has(LogFileMode::APPEND);
+        let clock_type = self.header.clock_type();
+        if appends && clock_type != ClockType::SystemTime {
+            return Err(WriteError::AppendClock { clock_type });
+        }
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(!appends).open(path)?;
+        if appends && file.metadata()?.len() > 0 {
+            let writer = EtlWriter::append(file, self.logger_id)?;
+            let (size, buffer_size) = (self.header.buffer_size, writer.header().buffer_size);
+            if size > buffer_size {
+                return Err(WriteError::BufferTooLarge { size: size as usize, buffer_size });
+            }
+            return Ok(writer);
+        }
+        EtlWriter::new(file, self.writer_options(path))
+    }
+
+    /// Writes a file of its own with these buffers; answers how many events it has.
+    pub(super) fn write_copy<'b>(
+        &self,
+        path: &Path,
+        buffers: impl Iterator<Item = (&'b etw_etl::BufferHeader, &'b [u8], u64)>,
+        losses: (u64, u64),
+        frequency: Option<i64>,
+    ) -> Result<u64, LoggerError> {
+        let write = || {
+            let file = File::create(path)?;
+            let mut options = self.writer_options(path);
+            options.header.log_file_mode = LogFileMode::SEQUENTIAL.with(LogFileMode::BUFFERING);
+            options.header.maximum_file_size = 0;
+            let mut writer = EtlWriter::new(file, options)?;
+            let mut events = 0;
+            for (header, bytes, records) in buffers {
+                writer.write_buffer(header, bytes)?;
+                events += records;
+            }
+            writer.set_losses(clamp(losses.0), clamp(losses.1));
+            if let Some(frequency) = frequency {
+                writer.set_frequency(frequency);
+            }
+            writer.finish(FileTime(clock::filetime() as i64))?;
+            Ok(events)
+        };
+        write().map_err(|error| LoggerError::File { path: path.to_owned(), error })
+    }
+}
+
+impl FileSink {
+    /// Begins the first file of a pattern.
+    pub(super) fn new(
+        options: FileOptions,
+        pattern: &Path,
+        counters: &Counters,
+    ) -> Result<FileSink, LoggerError> {
+        let mut sink = FileSink {
+            options,
+            pattern: pattern.to_owned(),
+            path: PathBuf::new(),
+            number: 0,
+            writer: None,
+            told_events: lost_events(counters),
+            told_buffers: counters.log_buffers_lost.load(Relaxed),
+            unseen_buffers: 0,
+            unseen_events: 0,
+            is_dirty: false,
+            has_failed: false,
+        };
+        sink.begin_next(counters)?;
+        Ok(sink)
+    }
+
+    /// Whether the file's name has a number in it.
+    pub(super) fn is_pattern(&self) -> bool {
+        self.pattern.to_string_lossy().contains("%d")
+    }
+
+    /// Completes the file, and begins the next one of the pattern.
+    pub(super) fn increment(&mut self, shared: &Shared, reference: &Reference) -> Result<(), LoggerError> {
+        self.complete(shared, reference);
+        self.told_events = lost_events(&shared.counters);
+        self.told_buffers = shared.counters.log_buffers_lost.load(Relaxed);
+        // Each file has an anchor of its own, so that an error of the frequency does not grow from file to file.
+        let (ticks, filetime) = shared.clock.anchor();
+        self.options.header.anchor = Ticks(ticks as i64);
+        self.options.header.start_time = FileTime(filetime as i64);
+        if let Some(frequency) = reference.frequency(shared) {
+            self.set_frequency(frequency);
+        }
+        self.begin_next(&shared.counters)
+    }
+
+    fn begin_next(&mut self, counters: &Counters) -> Result<(), LoggerError> {
+        self.number += 1;
+        let pattern = self.pattern.to_string_lossy();
+        self.path = match self.is_pattern() {
+            true => PathBuf::from(pattern.replacen("%d", &self.number.to_string(), 1)),
+            false => self.pattern.clone(),
+        };
+        self.begin(counters)
+    }
+
+    fn begin(&mut self, counters: &Counters) -> Result<(), LoggerError> {
+        let writer = self.options.begin(&self.path);
+        let writer = writer.map_err(|error| LoggerError::File { path: self.path.clone(), error })?;
+        add(&counters.buffers_written, 1);
+        add(&counters.bytes_written, u64::from(self.options.header.buffer_size));
+        self.writer = Some(writer);
+        (self.unseen_buffers, self.unseen_events) = (0, 0);
+        Ok(())
+    }
+
+    /// Writes a buffer. What cannot be written is counted as lost, and told by the state.
+    pub(super) fn write(
+        &mut self,
+        buffer: &mut FullBuffer,
+        shared: &Shared,
+        reference: &Reference,
+    ) -> Written {
+        let counters = &shared.counters;
+        let mut result = self.try_write(buffer);
+        if let Err(WriteError::FileFull { .. }) = result {
+            if !self.options.header.log_file_mode.has(LogFileMode::NEW_FILE) {
+                self.lose(counters, 1, buffer.records);
+                return Written::FileFull;
+            }
+            result = match self.increment(shared, reference) {
+                Ok(()) => self.try_write(buffer),
+                Err(error) => {
+                    counters.set_error(error.to_string());
+                    Err(WriteError::Io(std::io::Error::other(error.to_string())))
+                }
+            };
+        }
+        match result {
+            Ok(()) => {
+                add(&counters.buffers_written, 1);
+                add(&counters.bytes_written, u64::from(self.options.header.buffer_size));
+                self.unseen_buffers += 1;
+                self.unseen_events += buffer.records;
+                self.is_dirty = true;
+                if self.has_failed {
+                    self.has_failed = false;
+                    counters.set_state(LoggerState::Running);
+                }
+            }
+            Err(error) => {
+                self.lose(counters, 1, buffer.records);
+                self.fail(counters, error.to_string());
+            }
+        }
+        Written::Done
+    }
+
+    fn try_write(&mut self, buffer: &mut FullBuffer) -> Result<(), WriteError> {
+        if self.writer.is_none() {
+            self.writer = Some(self.options.begin(&self.path)?);
+        }
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.write_whole_buffer(&buffer.header, bytes_of_mut(&mut buffer.words), buffer.events_len)
+    }
+
+    fn lose(&mut self, counters: &Counters, buffers: u64, events: u64) {
+        add(&counters.log_buffers_lost, buffers);
+        add(&counters.log_events_lost, events);
+        self.is_dirty = true;
+    }
+
+    fn fail(&mut self, counters: &Counters, error: String) {
+        counters.set_error(format!("{}: {error}", self.path.display()));
+        if !self.has_failed {
+            self.has_failed = true;
+            counters.set_state(LoggerState::Failing);
+        }
+    }
+
+    /// Brings the header up to date, and looks whether the file is still there. If somebody has deleted it, what was
+    /// written since the last look is counted as lost, and a new file is begun.
+    pub(super) fn flush(&mut self, counters: &Counters) {
+        let deleted = self
+            .writer
+            .as_ref()
+            .is_some_and(|writer| writer.output().metadata().is_ok_and(|metadata| metadata.nlink() == 0));
+        if deleted {
+            self.writer = None;
+            self.lose(counters, self.unseen_buffers, self.unseen_events);
+            self.fail(counters, "the file was deleted; it has been begun anew".to_owned());
+            if let Err(error) = self.begin(counters) {
+                counters.set_error(error.to_string());
+            }
+            return;
+        }
+        (self.unseen_buffers, self.unseen_events) = (0, 0);
+        if self.is_dirty {
+            self.update_header(counters);
+        }
+    }
+
+    fn update_header(&mut self, counters: &Counters) {
+        let events = clamp(lost_events(counters) - self.told_events);
+        let buffers = clamp(counters.log_buffers_lost.load(Relaxed) - self.told_buffers);
+        let Some(writer) = &mut self.writer else { return };
+        writer.set_losses(events, buffers);
+        match writer.update_header(FileTime(clock::filetime() as i64)) {
+            Ok(()) => self.is_dirty = false,
+            Err(error) => self.fail(counters, error.to_string()),
+        }
+    }
+
+    /// Completes the file: the last numbers, the clock's frequency as it is known now, and the length.
+    pub(super) fn complete(&mut self, shared: &Shared, reference: &Reference) {
+        let counters = &shared.counters;
+        if let (Some(frequency), false) = (reference.frequency(shared), self.is_appended()) {
+            self.set_frequency(frequency);
+        }
+        self.update_header(counters);
+        let Some(writer) = self.writer.take() else { return };
+        let path = self.path.clone();
+        let complete = || {
+            let written = writer.finish(FileTime(clock::filetime() as i64))?;
+            let mut file = written.out;
+            // Cuts what was preallocated, and what a failed write may have left.
+            file.set_len(written.len_bytes)?;
+            file.seek(SeekFrom::End(0))?;
+            file.flush()?;
+            Ok::<(), WriteError>(())
+        };
+        if let Err(error) = complete() {
+            counters.set_error(format!("{}: {error}", path.display()));
+        }
+    }
+
+    fn is_appended(&self) -> bool {
+        self.options.header.log_file_mode.has(LogFileMode::APPEND)
+    }
+
+    fn set_frequency(&mut self, frequency: i64) {
+        let header = &mut self.options.header;
+        if header.clock_type() == ClockType::Qpc {
+            header.perf_freq = frequency;
+            if let Some(writer) = &mut self.writer {
+                writer.set_frequency(frequency);
+            }
+        }
+    }
+}
+
+/// All events that are missing in files.
+fn lost_events(counters: &Counters) -> u64 {
+    counters.events_lost.load(Relaxed) + counters.log_events_lost.load(Relaxed)
+}
+
+pub(super) fn clamp(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,162 @@
+//! Records of all processes into one output, in the order of their times.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::{Duration, Instant};
+
+use etw_buffer::{Geometry, Peek, ReadEnd};
+
+use super::output::Output;
+use super::regions::RegionEntry;
+
+/// How far to read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pass {
+    /// The present on the session's clock.
+    pub(super) now: u64,
+    /// The latest time to read.
+    pub(super) limit: u64,
+    /// The present.
+    pub(super) instant: Instant,
+    /// Whether buffers that are not full are read as well.
+    pub(super) is_complete: bool,
+    /// How long the others wait for a record that is reserved and not committed. Its writer has most likely been
+    /// interrupted, and its record is older than those that the others go on with.
+    pub(super) hold: Duration,
+}
+
+/// Where one row of records comes from: the region and the processor.
+pub(super) type Source = (u32, u16);
+
+/// What a merge has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Merged {
+    /// Records that were taken.
+    pub(super) records: u64,
+    /// Whether older records may still come, because one is being waited for.
+    pub(super) is_held: bool,
+}
+
+/// Sources by the times of their next records.
+pub(super) type Heads = BinaryHeap<Reverse<(u64, u32)>>;
+
+/// Moves records of `sources` into `output`; whenever it is full, `full` makes room.
+///
+/// A record whose time lies before what was passed on already - its writer was interrupted between reading the clock
+/// and reserving - gets the time of what was passed on last.
+pub(super) fn merge(
+    regions: &mut [RegionEntry],
+    sources: &[Source],
+    output: &mut Output,
+    pass: &Pass,
+    geometry: &Geometry,
+    heads: &mut Heads,
+    mut full: impl FnMut(&mut Output),
+) -> Merged {
+    let mut merged = Merged::default();
+    heads.clear();
+    if !pass.is_complete && !sources.iter().any(|source| full_words(regions, *source) > 0) {
+        return merged;
+    }
+    let limit = pass.limit.max(output.floor);
+    let mut full_sources = 0;
+    for (index, &(region, processor)) in sources.iter().enumerate() {
+        let Some(region) = regions.get_mut(region as usize) else { continue };
+        let processor = usize::from(processor);
+        region.reader.not_before(processor, output.floor);
+        match region.peek(processor, pass.now, pass.instant) {
+            Peek::Time(time) => {
+                full_sources += usize::from(region.reader.full_words(processor) > 0);
+                heads.push(Reverse((time, index as u32)));
+            }
+            Peek::Pending => merged.is_held |= is_waited_for(region, processor, pass),
+            Peek::Empty => {}
+        }
+    }
+    if merged.is_held && sources.len() > 1 {
+        return merged;
+    }
+    while let Some(Reverse((time, index))) = heads.pop() {
+        if time > limit || !pass.is_complete && full_sources == 0 {
+            break;
+        }
+        let until = heads.peek().map_or(limit, |Reverse((next, _))| limit.min(*next));
+        let Some(&(region, processor)) = sources.get(index as usize) else { continue };
+        let Some(region) = regions.get_mut(region as usize) else { continue };
+        let processor = usize::from(processor);
+        let was_full = region.reader.full_words(processor) > 0;
+        let end = read(region, processor, until, output, pass, geometry, &mut merged, &mut full);
+        if was_full && (end == ReadEnd::Empty || region.reader.full_words(processor) == 0) {
+            full_sources -= 1;
+        }
+        match end {
+            ReadEnd::Later(time) => heads.push(Reverse((time, index))),
+            ReadEnd::Pending => {
+                merged.is_held = true;
+                // Nothing is older than what the others have, up to here.
+                if !heads.is_empty() && pass.hold > Duration::ZERO {
+                    break;
+                }
+            }
+            ReadEnd::Empty | ReadEnd::NoRoom => {}
+        }
+    }
+    merged
+}
+
+/// Whether the others wait for the pending record of a region: for a while, unless they are running out of buffers.
+fn is_waited_for(region: &RegionEntry, processor: usize, pass: &Pass) -> bool {
+    let since = region.pending_since.get(processor).copied().flatten();
+    since.is_some_and(|since| pass.instant.saturating_duration_since(since) < pass.hold)
+}
+
+fn full_words(regions: &[RegionEntry], (region, processor): Source) -> usize {
+    regions.get(region as usize).map_or(0, |region| region.reader.full_words(usize::from(processor)))
+}
+
+/// Reads one source up to a time. `NoRoom` says that it has no more full buffers, and only those were asked for.
+#[allow(clippy::too_many_arguments)]
+fn read(
+    region: &mut RegionEntry,
+    processor: usize,
+    until: u64,
+    output: &mut Output,
+    pass: &Pass,
+    geometry: &Geometry,
+    merged: &mut Merged,
+    full: &mut impl FnMut(&mut Output),
+) -> ReadEnd {
+    let (mut is_cautious, mut is_stuck) = (!pass.is_complete, false);
+    loop {
+        if output.words.is_empty() {
+            full(output);
+        }
+        let room = output.room(geometry);
+        let mut bound = room;
+        if is_cautious {
+            bound = region.reader.full_words(processor).min(room);
+            if bound == 0 {
+                return match region.peek(processor, pass.now, pass.instant) {
+                    Peek::Time(time) => ReadEnd::Later(time),
+                    Peek::Pending => ReadEnd::Pending,
+                    Peek::Empty => ReadEnd::Empty,
+                };
+            }
+        }
+        let taken = region.reader.read(processor, pass.now, until, bound, &mut output.words);
+        merged.records += taken.records;
+        output.records += taken.records;
+        if taken.records > 0 {
+            output.floor = region.reader.last_time(processor).max(output.floor);
+        }
+        match taken.end {
+            ReadEnd::NoRoom if bound == room => full(output),
+            // All of the full buffer has been read; unless its end is told wrongly, the next one comes now.
+            ReadEnd::NoRoom => {
+                is_cautious &= !(is_stuck && taken.records == 0);
+                is_stuck = taken.records == 0;
+            }
+            end => return end,
+        }
+    }
+}

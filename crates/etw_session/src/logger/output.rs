@@ -1,0 +1,86 @@
+//! The buffers that the logger fills: ETL buffers in private memory, one for each processor.
+
+use etw_buffer::Geometry;
+use etw_etl::{BufferFlags, BufferHeader};
+use etw_event::Ticks;
+
+/// Words of a buffer's header.
+pub(super) const HEADER_WORDS: usize = BufferHeader::LEN_BYTES / 8;
+
+/// What is being filled for one processor, or for all together.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) processor: u16,
+    /// Room for the header, and the records so far.
+    pub(super) words: Vec<u64>,
+    pub(super) records: u64,
+    /// Of the words, those that consumers have been sent.
+    pub(super) sent_words: usize,
+    /// Of the records, those that consumers have been sent.
+    pub(super) sent_records: u64,
+    /// No later record may have a time before this one.
+    pub(super) floor: u64,
+    /// Whether it counts as one of the session's buffers already.
+    pub(super) is_counted: bool,
+}
+
+/// A buffer that is full, or as full as it becomes.
+#[derive(Debug)]
+pub(super) struct FullBuffer {
+    /// The whole buffer; the header's words are not written yet.
+    pub(super) words: Vec<u64>,
+    /// Bytes of events behind the header.
+    pub(super) events_len: usize,
+    pub(super) records: u64,
+    pub(super) header: BufferHeader,
+    /// Whether it counts as one of the session's buffers by itself.
+    pub(super) is_counted: bool,
+}
+
+impl Output {
+    pub(super) fn new(processor: u16, floor: u64) -> Output {
+        let (words, sent_words) = (Vec::new(), HEADER_WORDS);
+        Output { processor, words, records: 0, sent_words, sent_records: 0, floor, is_counted: false }
+    }
+
+    /// Words that still fit.
+    pub(super) fn room(&self, geometry: &Geometry) -> usize {
+        (geometry.buffer_bytes as usize / 8).saturating_sub(self.words.len().max(HEADER_WORDS))
+    }
+
+    /// Words of records that consumers have not been sent.
+    pub(super) fn unsent(&self) -> &[u64] {
+        self.words.get(self.sent_words..).unwrap_or_default()
+    }
+
+    /// Makes it ready to be filled, in memory that a buffer had before.
+    pub(super) fn begin(&mut self, mut memory: Vec<u64>, geometry: &Geometry) {
+        memory.clear();
+        memory.reserve_exact(geometry.buffer_bytes as usize / 8);
+        memory.resize(HEADER_WORDS, 0);
+        self.words = memory;
+        (self.records, self.sent_words, self.sent_records) = (0, HEADER_WORDS, 0);
+    }
+
+    /// Takes the filled buffer out.
+    pub(super) fn take(
+        &mut self,
+        sequence_number: i64,
+        flags: BufferFlags,
+        geometry: &Geometry,
+    ) -> FullBuffer {
+        let mut words = std::mem::take(&mut self.words);
+        let events_len = words.len().saturating_sub(HEADER_WORDS) * 8;
+        words.resize(geometry.buffer_bytes as usize / 8, u64::MAX);
+        let header = BufferHeader {
+            time_stamp: Ticks(self.floor as i64),
+            sequence_number,
+            processor_index: self.processor,
+            buffer_flag: flags.with(BufferFlags::PROC_INDEX),
+            ..BufferHeader::default()
+        };
+        let records = std::mem::take(&mut self.records);
+        (self.sent_words, self.sent_records) = (HEADER_WORDS, 0);
+        FullBuffer { words, events_len, records, header, is_counted: false }
+    }
+}
