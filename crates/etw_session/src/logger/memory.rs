@@ -5,32 +5,21 @@ use std::collections::VecDeque;
 use etw_etl::BufferHeader;
 use etw_sys::bytes_of;
 
-use super::budget::Budget;
 use super::output::{FullBuffer, HEADER_WORDS};
 
-/// The newest buffers of a session. Each is one of the session's buffers; when there is none left, the oldest goes.
+/// The newest buffers of a session, each of which is one of the session's buffers.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     buffers: VecDeque<FullBuffer>,
 }
 
 impl Memory {
-    /// Keeps a buffer; answers the one that went for it.
-    pub(super) fn keep(&mut self, buffer: FullBuffer, budget: &Budget) -> Option<FullBuffer> {
-        let has_room = budget.take(1) == 1;
-        let gone = if has_room { None } else { self.buffers.pop_front() };
-        if !has_room && gone.is_none() {
-            return Some(buffer);
-        }
+    pub(super) fn keep(&mut self, buffer: FullBuffer) {
         self.buffers.push_back(buffer);
-        gone
     }
 
-    /// Takes the oldest buffer out.
-    pub(super) fn take_oldest(&mut self, budget: &Budget) -> Option<FullBuffer> {
-        let buffer = self.buffers.pop_front()?;
-        budget.release(1);
-        Some(buffer)
+    pub(super) fn take_oldest(&mut self) -> Option<FullBuffer> {
+        self.buffers.pop_front()
     }
 
     /// Headers, events and numbers of records, the oldest first.

@@ -85,7 +85,9 @@ pub(super) fn merge(
         let Some(region) = regions.get_mut(region as usize) else { continue };
         let processor = usize::from(processor);
         let was_full = region.reader.full_words(processor) > 0;
-        let end = read(region, processor, until, output, pass, geometry, &mut merged, &mut full);
+        // What is older than a full buffer of another source goes before it, full or not.
+        let is_cautious = was_full && !pass.is_complete;
+        let end = read(region, processor, until, output, pass, is_cautious, geometry, &mut merged, &mut full);
         if was_full && (end == ReadEnd::Empty || region.reader.full_words(processor) == 0) {
             full_sources -= 1;
         }
@@ -114,7 +116,7 @@ fn full_words(regions: &[RegionEntry], (region, processor): Source) -> usize {
     regions.get(region as usize).map_or(0, |region| region.reader.full_words(usize::from(processor)))
 }
 
-/// Reads one source up to a time. `NoRoom` says that it has no more full buffers, and only those were asked for.
+/// Reads one source up to a time; if it `is_cautious`, no further than its full buffers go.
 #[allow(clippy::too_many_arguments)]
 fn read(
     region: &mut RegionEntry,
@@ -122,11 +124,12 @@ fn read(
     until: u64,
     output: &mut Output,
     pass: &Pass,
+    mut is_cautious: bool,
     geometry: &Geometry,
     merged: &mut Merged,
     full: &mut impl FnMut(&mut Output),
 ) -> ReadEnd {
-    let (mut is_cautious, mut is_stuck) = (!pass.is_complete, false);
+    let mut is_stuck = false;
     loop {
         if output.words.is_empty() {
             full(output);

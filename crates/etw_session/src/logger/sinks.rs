@@ -70,7 +70,9 @@ impl Sinks {
         if output.words.is_empty() {
             if !output.is_counted {
                 output.is_counted = true;
-                self.shared.budget.take_always();
+                if self.shared.budget.take(1) == 0 && !self.replace_oldest() {
+                    self.shared.budget.take_always();
+                }
             }
             output.begin(self.spare.pop().unwrap_or_default(), &geometry);
             return;
@@ -123,9 +125,24 @@ impl Sinks {
         buffer
     }
 
-    /// Keeps a buffer in memory.
+    /// Keeps a buffer in memory; if the session has no other buffer left, in the place of the oldest one.
     fn keep(&mut self, buffer: FullBuffer) {
-        let Some(gone) = self.memory.keep(buffer, &self.shared.budget) else { return };
+        if self.shared.budget.take(1) == 1 || self.replace_oldest() {
+            self.memory.keep(buffer);
+        } else {
+            self.forget(buffer);
+        }
+    }
+
+    /// Lets the oldest buffer in memory go, for another one to take its place among the session's buffers.
+    fn replace_oldest(&mut self) -> bool {
+        let oldest = self.memory.take_oldest();
+        let has_place = oldest.is_some();
+        oldest.into_iter().for_each(|oldest| self.forget(oldest));
+        has_place
+    }
+
+    fn forget(&mut self, gone: FullBuffer) {
         if !self.mode.has(LogFileMode::BUFFERING) {
             // It waited for a consumer.
             add(&self.shared.counters.real_time_buffers_lost, 1);
@@ -174,7 +191,8 @@ impl Sinks {
         if self.mode.has(LogFileMode::BUFFERING) {
             return;
         }
-        while let Some(buffer) = self.memory.take_oldest(&self.shared.budget) {
+        while let Some(buffer) = self.memory.take_oldest() {
+            self.shared.budget.release(1);
             let end = super::output::HEADER_WORDS + buffer.events_len / 8;
             let words = buffer.words.get(super::output::HEADER_WORDS..end).unwrap_or_default();
             let processor = buffer.header.processor();
@@ -193,7 +211,8 @@ impl Sinks {
             add(&self.shared.counters.real_time_buffers_lost, 1);
             add(&self.shared.counters.real_time_events_lost, output.records - output.sent_records);
         }
-        while let Some(buffer) = self.memory.take_oldest(&self.shared.budget) {
+        while let Some(buffer) = self.memory.take_oldest() {
+            self.shared.budget.release(1);
             add(&self.shared.counters.real_time_buffers_lost, 1);
             add(&self.shared.counters.real_time_events_lost, buffer.records);
         }
