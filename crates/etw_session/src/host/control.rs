@@ -37,7 +37,7 @@ enum Answer {
 
 impl Host {
     /// Takes a request and answers it, or will.
-    pub(crate) fn from_controller(&mut self, token: u64, request: Request, files: Vec<OwnedFd>) {
+    pub(crate) fn take_request(&mut self, token: u64, request: Request, files: Vec<OwnedFd>) {
         let Some(peer) = self.connections.get(&token).map(|connection| connection.peer) else { return };
         let answer = self.answer(token, &peer, request, files);
         match answer.unwrap_or_else(|failure| Answer::Now(Response::Failed(failure))) {
@@ -375,7 +375,7 @@ impl Host {
     }
 
     /// Takes a message of a consumer. `Err` ends the connection.
-    pub(crate) fn from_consumer(&mut self, token: u64, message: FromConsumer) -> Result<(), ()> {
+    pub(crate) fn take_from_consumer(&mut self, token: u64, message: FromConsumer) -> Result<(), ()> {
         let FromConsumer::Open { session } = message;
         let connection = self.connections.get_mut(&token).ok_or(())?;
         let ClientRole::Consumer { slot: None } = connection.role else { return Err(()) };

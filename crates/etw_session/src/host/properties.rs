@@ -18,7 +18,7 @@ const MAX_BUFFER_BYTES: u64 = 16 << 30;
 /// starter has opened the file itself.
 ///
 /// Fails with `InvalidParameter` and the property's name, or `NotSupported`.
-pub fn complete(
+pub(super) fn complete(
     mut properties: SessionProperties,
     has_file: bool,
     processors: u32,

@@ -15,7 +15,7 @@ use super::sessions::Session;
 
 impl Host {
     /// Takes a message of a process with providers. `Err` ends the connection.
-    pub(crate) fn from_provider(&mut self, token: u64, message: FromProvider) -> Result<(), ()> {
+    pub(crate) fn take_from_provider(&mut self, token: u64, message: FromProvider) -> Result<(), ()> {
         match message {
             FromProvider::Register { id, guid, name, traits } => {
                 let registration = Registration::new(guid, name, &traits);

@@ -359,16 +359,16 @@ impl Host {
                 other => finish(other),
             },
             ClientRole::Provider(_) => match connection.receive::<FromProvider>(buffer) {
-                Ok(Some((message, _))) => self.from_provider(token, message).map(|()| true),
+                Ok(Some((message, _))) => self.take_from_provider(token, message).map(|()| true),
                 other => finish(other),
             },
             ClientRole::Consumer { .. } => match connection.receive::<FromConsumer>(buffer) {
-                Ok(Some((message, _))) => self.from_consumer(token, message).map(|()| true),
+                Ok(Some((message, _))) => self.take_from_consumer(token, message).map(|()| true),
                 other => finish(other),
             },
             ClientRole::Controller { .. } => match connection.receive::<Request>(buffer) {
                 Ok(Some((request, files))) => {
-                    self.from_controller(token, request, files);
+                    self.take_request(token, request, files);
                     Ok(true)
                 }
                 Err(ProtocolError::Io(_)) => Err(()),

@@ -11,7 +11,7 @@ pub(super) fn local() -> TimeZone {
     let bytes = fs::read("/etc/localtime").unwrap_or_default();
     let rule = bytes.strip_suffix(b"\n").and_then(|bytes| bytes.rsplit(|byte| *byte == b'\n').next());
     let rule = rule.and_then(|rule| std::str::from_utf8(rule).ok());
-    rule.and_then(|rule| parse(rule)).unwrap_or_default()
+    rule.and_then(parse).unwrap_or_default()
 }
 
 /// The time zone that a rule tells, such as `CET-1CEST,M3.5.0,M10.5.0/3`.

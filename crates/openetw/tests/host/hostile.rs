@@ -1,0 +1,107 @@
+//! Clients that do what they should not: they harm only themselves.
+
+use std::time::Duration;
+
+use etw_protocol::{FromProvider, Hello, Response, Role, encode};
+use etw_sys::socket::Connection;
+use openetw::session::{Access, EnableBuilder, HostLimits, SessionBuilder};
+
+use crate::{Client, TestHost};
+
+/// A number that looks random, the same in every run.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+#[test]
+fn packets_of_nonsense_end_the_connection() {
+    let host = TestHost::new();
+    let mut seed = 1;
+    for round in 0..300u32 {
+        let role =
+            [None, Some(Role::Provider), Some(Role::Controller), Some(Role::Consumer)][round as usize % 4];
+        let connection = Connection::connect(&host.host.instance().socket()).unwrap();
+        if let Some(role) = role {
+            connection.send(&encode(&Hello::new(role)).unwrap(), &[]).unwrap();
+        }
+        for _ in 0..4 {
+            let packet: Vec<u8> = (0..1 + random(&mut seed) % 200).map(|_| random(&mut seed) as u8).collect();
+            if connection.send(&packet, &[]).is_err() {
+                break;
+            }
+        }
+    }
+    assert_eq!(host.controller().list().unwrap(), []);
+}
+
+#[test]
+fn a_wrong_version_is_told() {
+    let host = TestHost::new();
+    let connection = Connection::connect(&host.host.instance().socket()).unwrap();
+    connection.send(&encode(&Hello { version: 99, role: Role::Controller }).unwrap(), &[]).unwrap();
+    let channel = etw_protocol::Channel::new(connection);
+    let mut client = Client { channel, buffer: Default::default() };
+    assert!(matches!(client.next(), Response::Welcome { version: 1, .. }));
+    assert!(client.ends());
+}
+
+#[test]
+fn thousands_of_connections_and_then_one_more() {
+    let limits = HostLimits { connections_per_process: 64, ..HostLimits::default() };
+    let host = TestHost::with(limits, Access::default());
+    // All of one process: most are turned away, and the others are still served.
+    let mut controller = host.controller();
+    let mut kept = Vec::new();
+    for _ in 0..3000 {
+        kept.push(Connection::connect(&host.host.instance().socket()).unwrap());
+    }
+    assert_eq!(controller.list().unwrap(), []);
+    drop(kept);
+    for _ in 0..3000 {
+        drop(Connection::connect(&host.host.instance().socket()).unwrap());
+    }
+    assert_eq!(controller.list().unwrap(), []);
+    // There is room again.
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(host.controller().list().unwrap(), []);
+}
+
+#[test]
+fn a_client_that_does_not_read_is_disconnected() {
+    let limits = HostLimits { queued_bytes: 64 * 1024, ..HostLimits::default() };
+    let host = TestHost::with(limits, Access::default());
+    let mut controller = host.controller();
+    SessionBuilder::new("S").file(host.path("s.etl")).start(&mut controller).unwrap();
+    let mut deaf = host.provider();
+    for id in 0..64 {
+        deaf.register(id, "Shop");
+    }
+    let shop = || EnableBuilder::new("Shop".parse().unwrap());
+    for _ in 0..100 {
+        controller.enable("S", &shop()).unwrap();
+    }
+    assert!(deaf.ends());
+    assert_eq!(controller.providers().unwrap(), []);
+}
+
+#[test]
+fn registrations_are_counted() {
+    let limits = HostLimits { registrations_per_process: 3, ..HostLimits::default() };
+    let host = TestHost::with(limits, Access::default());
+    let mut process = host.provider();
+    for id in 0..3 {
+        process.register(id, "Shop");
+        assert_eq!(process.next::<etw_protocol::ToProvider>(), etw_protocol::ToProvider::Registered { id });
+    }
+    process.register(3, "Shop");
+    assert!(matches!(process.next(), etw_protocol::ToProvider::Refused { id: 3, .. }));
+    process.channel.send(&FromProvider::Unregister { id: 0 }, &[]).unwrap();
+    process.register(4, "Shop");
+    assert!(matches!(process.next(), etw_protocol::ToProvider::Registered { id: 4 }));
+    // A number that is in use.
+    process.channel.send(&FromProvider::Unregister { id: 1 }, &[]).unwrap();
+    process.register(4, "Shop");
+    assert!(process.ends());
+    assert_eq!(host.controller().providers().unwrap(), []);
+}
