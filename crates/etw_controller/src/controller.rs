@@ -7,10 +7,11 @@ use std::path::Path;
 
 use etw_event::{Guid, Keyword, Level};
 use etw_protocol::{
-    Channel, EnableStatus, Instance, PacketBuffer, ProtocolError, ProviderStatus, Request, Response, Role,
-    SessionProperties, SessionStatus, SessionUpdate, VERSION,
+    Channel, EnableStatus, Hello, Instance, PacketBuffer, ProtocolError, ProviderStatus, Request, Response,
+    Role, SessionProperties, SessionStatus, SessionUpdate, VERSION,
 };
 use etw_sys::credentials::effective_uid;
+use etw_sys::socket::Connection;
 
 use crate::builder::absolute;
 use crate::{ControllerError, EnableBuilder};
@@ -20,7 +21,8 @@ use crate::{ControllerError, EnableBuilder};
 pub struct Controller {
     channel: Channel,
     buffer: PacketBuffer,
-    instance: Instance,
+    /// Where the host is, for people.
+    place: String,
     host_pid: u32,
     /// Whether the host opens files for this user.
     host_opens_files: bool,
@@ -46,16 +48,29 @@ impl Controller {
             Err(ProtocolError::Io(error))
                 if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
             {
-                return Err(ControllerError::Disconnected { directory: directory() });
+                return Err(ControllerError::Disconnected { place: directory().display().to_string() });
             }
             channel => channel?,
         };
+        Controller::greeted(channel, directory().display().to_string())
+    }
+
+    /// Takes an end of a connection whose other end a host in this process has.
+    ///
+    /// Fails if the host does not answer.
+    pub fn to_private_host(host: Connection) -> Result<Controller, ControllerError> {
+        let channel = Channel::new(host);
+        channel.send(&Hello::new(Role::Controller), &[])?;
+        Controller::greeted(channel, "this process".to_owned())
+    }
+
+    fn greeted(channel: Channel, place: String) -> Result<Controller, ControllerError> {
         let uid = effective_uid();
         let host_uid = channel.connection().peer().map_err(ProtocolError::Io)?.uid;
         let mut controller = Controller {
             channel,
             buffer: PacketBuffer::default(),
-            instance: instance.clone(),
+            place,
             host_pid: 0,
             host_opens_files: uid == 0 || uid == host_uid,
         };
@@ -248,7 +263,7 @@ impl Controller {
     }
 
     fn disconnected(&self) -> ControllerError {
-        ControllerError::Disconnected { directory: self.instance.directory().to_owned() }
+        ControllerError::Disconnected { place: self.place.clone() }
     }
 }
 

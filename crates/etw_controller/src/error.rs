@@ -16,10 +16,12 @@ pub enum ControllerError {
         directory: PathBuf,
     },
     /// The host ended the connection without a word.
-    #[error("the host in {} ended the connection: it admits its own user only, has too many connections, or has ended", directory.display())]
+    #[error(
+        "the host in {place} ended the connection: it admits its own user only, has too many connections, or has ended"
+    )]
     Disconnected {
-        /// The instance's directory.
-        directory: PathBuf,
+        /// Where the host is, in words.
+        place: String,
     },
     /// The host refused.
     #[error("{0}")]

@@ -4,6 +4,7 @@
 mod host;
 mod notify;
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -88,6 +89,23 @@ impl Connection {
         self.notifications.deliver();
     }
 
+    /// Takes a host in the process itself, at the other end of a connection, until it ends. Fails if there is one.
+    pub(crate) fn join(&'static self, channel: Channel) -> io::Result<()> {
+        let mut state = self.lock();
+        self.start(&mut state);
+        let State { registrations, hosts, buffer, thread, .. } = &mut *state;
+        hosts.retain(|host| !host.is_over());
+        if hosts.iter().any(Host::is_private) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let host = Host::private(channel, registrations, buffer, &self.notifications);
+        hosts.push(host.ok_or(io::ErrorKind::ConnectionAborted)?);
+        thread.iter().for_each(|thread| thread.wake.0.signal());
+        drop(state);
+        self.notifications.deliver();
+        Ok(())
+    }
+
     /// Takes a provider back.
     pub(crate) fn unregister(&'static self, provider: &'static Provider) {
         let mut state = self.lock();
@@ -170,6 +188,7 @@ impl Connection {
             for host in hosts.iter_mut() {
                 host.read(registrations, buffer, &self.notifications);
             }
+            hosts.retain(|host| !host.is_over());
             if appeared || hosts.iter().any(Host::is_due) {
                 self.look(&mut state);
             }

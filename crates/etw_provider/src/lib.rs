@@ -27,6 +27,7 @@ pub use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
 pub use name_guid::guid_from_name;
 pub use payload::Payload;
 pub use provider::{EventMetadata, Provider};
+pub use registry::join_private_host;
 pub use write::{MAX_RECORD_BYTES, Outcome};
 
 #[doc(hidden)]

@@ -73,6 +73,22 @@ pub(crate) fn unregister(provider: &'static Provider) {
     }
 }
 
+/// Has the process's providers take part in sessions of a host that runs in the process itself, until that ends.
+///
+/// What `Runtime::private` of the crate `openetw` calls: `host` is the end of a pair whose other end the host has. A
+/// child of a fork does not take part.
+///
+/// # Errors
+/// There is such a host already, or it does not answer.
+pub fn join_private_host(host: etw_sys::socket::Connection) -> std::io::Result<()> {
+    start_in_child();
+    let channel = etw_protocol::Channel::new(host);
+    channel
+        .send(&etw_protocol::Hello::new(etw_protocol::Role::Provider), &[])
+        .map_err(std::io::Error::other)?;
+    connection().join(channel)
+}
+
 /// The connection, which is opened by the first registration.
 fn connection() -> &'static Connection {
     static IS_PREPARED: AtomicBool = AtomicBool::new(false);

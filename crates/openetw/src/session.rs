@@ -64,6 +64,29 @@ impl Runtime {
         Ok(Runtime { controller: Controller::connect_to(instance)?, host: None })
     }
 
+    /// A host in this process that nobody else can reach: its sessions get the events of this process's providers, with
+    /// no daemon, no socket and no thread of another process involved. Such private sessions write files or keep the
+    /// newest events in memory; they end when the value is dropped.
+    ///
+    /// ```no_run
+    /// use openetw::session::{EnableBuilder, Runtime, SessionBuilder};
+    ///
+    /// let mut own = Runtime::private()?;
+    /// SessionBuilder::new("Own").file("own.etl").start(own.controller())?;
+    /// own.controller().enable("Own", &EnableBuilder::new("MyCompany-MyProvider".parse()?))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Fails if the process has one already.
+    pub fn private() -> Result<Runtime, RuntimeError> {
+        let mut host = Host::private()?;
+        let connect = |host: &mut Host| host.connect().map_err(HostError::System);
+        let (of_providers, of_controller) = (connect(&mut host)?, connect(&mut host)?);
+        let host = host.spawn().map_err(HostError::System)?;
+        etw_provider::join_private_host(of_providers).map_err(HostError::System)?;
+        Ok(Runtime { controller: Controller::to_private_host(of_controller)?, host: Some(host) })
+    }
+
     /// The connection.
     pub fn controller(&mut self) -> &mut Controller {
         &mut self.controller

@@ -20,8 +20,11 @@ use crate::extras;
 use crate::filters::{Filters, filter_data};
 use crate::sink::Sink;
 
-/// Most hosts of one process: the system's and the user's.
-const MAX_HOSTS: usize = 2;
+/// Most hosts of one process: the system's, the user's, and one in the process itself.
+const MAX_HOSTS: usize = 3;
+
+/// Number of the host in the process itself.
+const PRIVATE: u8 = 2;
 
 /// The doorbells of the hosts' present connections.
 static DOORBELLS: [Doorbell; MAX_HOSTS] = [const { Doorbell::new() }; MAX_HOSTS];
@@ -34,7 +37,8 @@ const BETWEEN: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Host {
     index: u8,
-    instance: Instance,
+    /// Where it is found; `None` for the one in the process itself.
+    instance: Option<Instance>,
     doorbell: &'static Doorbell,
     link: Option<Link>,
     /// When to try again, and how often at most.
@@ -58,7 +62,29 @@ struct Ended;
 impl Host {
     pub(super) fn new(index: u8, instance: Instance) -> Option<Host> {
         let doorbell = DOORBELLS.get(usize::from(index))?;
-        Some(Host { index, instance, doorbell, link: None, retry: None })
+        Some(Host { index, instance: Some(instance), doorbell, link: None, retry: None })
+    }
+
+    /// The host in the process itself, at the other end of a connection.
+    pub(super) fn private(
+        channel: Channel,
+        registrations: &[Registration],
+        buffer: &mut PacketBuffer,
+        notifications: &Notifications,
+    ) -> Option<Host> {
+        let doorbell = DOORBELLS.get(usize::from(PRIVATE))?;
+        let mut host = Host { index: PRIVATE, instance: None, doorbell, link: None, retry: None };
+        host.open(channel, registrations, buffer, notifications);
+        host.is_connected().then_some(host)
+    }
+
+    /// Whether it is the process's own, and gone for good.
+    pub(super) fn is_over(&self) -> bool {
+        self.instance.is_none() && self.link.is_none()
+    }
+
+    pub(super) fn is_private(&self) -> bool {
+        self.instance.is_none()
     }
 
     pub(super) fn is_connected(&self) -> bool {
@@ -80,11 +106,12 @@ impl Host {
 
     /// Watches the place where a host would appear.
     pub(super) fn watch(&self, watch: &Watch) {
-        if !self.instance.is_system() {
+        let Some(instance) = &self.instance else { return };
+        if !instance.is_system() {
             // The directory is small and the user's own; the one above may be as busy as `/tmp`.
-            let _ = self.instance.create_directory();
+            let _ = instance.create_directory();
         }
-        let directory = self.instance.directory();
+        let directory = instance.directory();
         if watch.add(directory).is_err()
             && let Some(parent) = directory.parent()
         {
@@ -99,13 +126,28 @@ impl Host {
         buffer: &mut PacketBuffer,
         notifications: &Notifications,
     ) {
-        if !self.instance.socket().exists() {
+        let Some(instance) = &self.instance else { return };
+        if !instance.socket().exists() {
             self.retry = None;
             return;
         }
         let attempts = self.retry.map_or(ATTEMPTS, |(_, attempts)| attempts);
         self.retry = attempts.checked_sub(1).map(|left| (Instant::now() + BETWEEN, left));
-        let Ok(channel) = Channel::connect(&self.instance, Role::Provider) else { return };
+        let Ok(channel) = Channel::connect(instance, Role::Provider) else { return };
+        self.open(channel, registrations, buffer, notifications);
+        if self.link.is_some() {
+            self.retry = None;
+        }
+    }
+
+    /// Registers everything with the host at the other end of a connection.
+    fn open(
+        &mut self,
+        channel: Channel,
+        registrations: &[Registration],
+        buffer: &mut PacketBuffer,
+        notifications: &Notifications,
+    ) {
         let connection = channel.connection();
         if connection.set_receive_timeout(Some(PATIENCE)).is_err()
             || connection.set_send_timeout(Some(PATIENCE)).is_err()
@@ -124,9 +166,6 @@ impl Host {
             self.send(&registration.message(), registrations, notifications);
         }
         self.wait_for_answers(Instant::now() + PATIENCE, registrations, buffer, notifications);
-        if self.link.is_some() {
-            self.retry = None;
-        }
     }
 
     /// Says something. A host that does not listen is left.
@@ -213,7 +252,7 @@ impl Host {
             sink.close();
         }
         // A host that was stopped may be replaced by another one at once. One that never greeted has attempts left.
-        if link.has_greeted {
+        if link.has_greeted && self.instance.is_some() {
             self.retry = Some((Instant::now() + BETWEEN, ATTEMPTS));
         }
     }

@@ -155,7 +155,7 @@ impl Host {
         lease: Option<u64>,
         file: Option<OwnedFd>,
     ) -> Result<u8, Failure> {
-        let properties = complete(properties, file.is_some(), etw_sys::cpu::possible())?;
+        let properties = complete(properties, file.is_some(), self.is_private(), etw_sys::cpu::possible())?;
         let name = properties.logger_name.clone();
         if !self.access.allows(peer, Right::Start, Some(&name), None) {
             return Err(denied(peer, &format!("start session '{name}'")));

@@ -15,15 +15,23 @@ const DEFAULT_FLUSH_TIMER_MILLIS: u32 = 1000;
 const MAX_BUFFER_BYTES: u64 = 16 << 30;
 
 /// Checks the properties of a session to be started and fills in what is left to the host. `has_file` says that the
-/// starter has opened the file itself.
+/// starter has opened the file itself, `is_private` that only this process knows the host.
 ///
 /// Fails with `InvalidParameter` and the property's name, or `NotSupported`.
 pub(super) fn complete(
     mut properties: SessionProperties,
     has_file: bool,
+    is_private: bool,
     processors: u32,
 ) -> Result<SessionProperties, Failure> {
     let p = &mut properties;
+    const PRIVATE: LogFileMode = LogFileMode::PRIVATE_LOGGER.with(LogFileMode::PRIVATE_IN_PROC);
+    if is_private {
+        p.log_file_mode = p.log_file_mode.with(PRIVATE);
+    } else if p.log_file_mode.0 & PRIVATE.0 != 0 {
+        let text = "log_file_mode has PRIVATE_LOGGER or PRIVATE_IN_PROC: private sessions live in the program itself";
+        return Err(Failure::new(ErrorKind::NotSupported, text));
+    }
     let mode = p.log_file_mode;
     if p.logger_name.trim().is_empty() {
         return Err(invalid("logger_name", "a session needs a name"));
@@ -60,8 +68,6 @@ pub(super) fn complete(
 /// Whether modes can be together.
 fn check_mode(mode: LogFileMode) -> Result<(), Failure> {
     for (bit, name) in [
-        (LogFileMode::PRIVATE_LOGGER, "PRIVATE_LOGGER: private sessions live in the program itself"),
-        (LogFileMode::PRIVATE_IN_PROC, "PRIVATE_IN_PROC: private sessions live in the program itself"),
         (LogFileMode::SYSTEM_LOGGER, "SYSTEM_LOGGER: this host has no kernel provider"),
         (LogFileMode::NON_STOPPABLE, "NON_STOPPABLE"),
         (LogFileMode::ADD_TO_TRIAGE_DUMP, "ADD_TO_TRIAGE_DUMP"),
@@ -70,7 +76,9 @@ fn check_mode(mode: LogFileMode) -> Result<(), Failure> {
             return Err(Failure::new(ErrorKind::NotSupported, format!("log_file_mode has {name}")));
         }
     }
-    const PAIRS: [(LogFileMode, LogFileMode, &str); 9] = [
+    const PAIRS: [(LogFileMode, LogFileMode, &str); 10] = [
+        // As in ETW; the program has its own events already.
+        (LogFileMode::PRIVATE_IN_PROC, LogFileMode::REAL_TIME, "PRIVATE_IN_PROC and REAL_TIME"),
         (LogFileMode::SEQUENTIAL, LogFileMode::CIRCULAR, "SEQUENTIAL and CIRCULAR"),
         (LogFileMode::SEQUENTIAL, LogFileMode::NEW_FILE, "SEQUENTIAL and NEW_FILE"),
         (LogFileMode::CIRCULAR, LogFileMode::NEW_FILE, "CIRCULAR and NEW_FILE"),
@@ -152,11 +160,11 @@ mod tests {
             log_file_name: "/tmp/s.etl".into(),
             ..SessionProperties::default()
         };
-        let done = complete(given.clone(), false, 4).unwrap();
+        let done = complete(given.clone(), false, false, 4).unwrap();
         assert_eq!((done.minimum_buffers, done.maximum_buffers, done.flush_timer_millis), (8, 512, 1000));
         assert!(!done.guid.is_zero());
         let few = SessionProperties { maximum_buffers: 4, ..given };
-        assert_eq!(complete(few, false, 4).unwrap().minimum_buffers, 4);
+        assert_eq!(complete(few, false, false, 4).unwrap().minimum_buffers, 4);
     }
 
     #[test]
@@ -168,7 +176,7 @@ mod tests {
                 ..SessionProperties::default()
             };
             change(&mut properties);
-            let failure = complete(properties, false, 2).unwrap_err();
+            let failure = complete(properties, false, false, 2).unwrap_err();
             assert!(failure.text.contains(expected), "{failure} / {expected}");
         };
         check(&|p| p.logger_name = " ".into(), "logger_name");

@@ -50,11 +50,10 @@ const RESERVED_HANDLES: u64 = 512;
 
 /// A host that listens.
 pub struct Host {
-    instance: Instance,
+    /// Where it listens; `None` for one that only this process knows.
+    door: Option<Door>,
     pub(super) access: Access,
     pub(super) limits: HostLimits,
-    listener: Listener,
-    _lock: FileLock,
     poller: Poller,
     pub(super) connections: HashMap<u64, Connection>,
     by_uid: HashMap<u32, usize>,
@@ -78,12 +77,18 @@ pub struct Host {
     report: Box<dyn FnMut(&str) + Send>,
 }
 
+/// Where a host listens.
+struct Door {
+    instance: Instance,
+    listener: Listener,
+    _lock: FileLock,
+}
+
 /// A host in a thread of this process.
 #[derive(Debug)]
 pub struct HostThread {
     stop: EventFd,
     thread: Option<JoinHandle<()>>,
-    instance: Instance,
 }
 
 impl Host {
@@ -93,34 +98,36 @@ impl Host {
     /// Fails with [`HostError::AlreadyRunning`] if there is a host already; a socket that a dead one left behind is
     /// replaced.
     pub fn bind(options: HostOptions, report: impl FnMut(&str) + Send + 'static) -> Result<Host, HostError> {
-        let instance = options.instance;
-        instance.create_directory()?;
-        let lock = FileLock::try_new(&instance.lock())
-            .map_err(|error| HostError::file(&instance.lock(), error))?
-            .ok_or_else(|| HostError::AlreadyRunning(instance.directory().to_owned()))?;
-        let socket = instance.socket();
-        match fs::remove_file(&socket) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(HostError::file(&socket, error));
-            }
-            _ => {}
+        let door = Door::open(options.instance, options.access.is_open())?;
+        let mut host = Host::new(Some(door), options.access, options.limits, Box::new(report))?;
+        if let Some(directory) = options.autologgers {
+            host.start_autologgers(&directory)?;
         }
-        let listener = Listener::bind(&socket).map_err(|error| HostError::file(&socket, error))?;
-        let mode = if options.access.is_open() { 0o666 } else { 0o600 };
-        let permissions = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(mode);
-        fs::set_permissions(&socket, permissions).map_err(|error| HostError::file(&socket, error))?;
-        let mut limits = options.limits;
+        Ok(host)
+    }
+
+    /// A host that only this process knows, with no file anywhere: who is to reach it gets [`Host::connect`]'s ends.
+    ///
+    /// Fails if the system refuses what it needs.
+    pub fn private() -> Result<Host, HostError> {
+        Host::new(None, Access::default(), HostLimits::default(), Box::new(|_| {}))
+    }
+
+    fn new(
+        door: Option<Door>,
+        access: Access,
+        mut limits: HostLimits,
+        report: Box<dyn FnMut(&str) + Send>,
+    ) -> Result<Host, HostError> {
         // A process with providers takes two handles more than its connection.
         let handles = etw_sys::raise_handle_limit()?.saturating_sub(RESERVED_HANDLES) / 3;
         limits.connections = limits.connections.min(usize::try_from(handles).unwrap_or(usize::MAX)).max(16);
         limits.sessions = limits.sessions.clamp(1, etw_protocol::limits::MAX_SLOTS);
         let (done_sender, done_receiver) = channel();
-        let mut host = Host {
-            instance,
-            access: options.access,
+        let host = Host {
+            door,
+            access,
             limits,
-            listener,
-            _lock: lock,
             poller: Poller::new()?,
             connections: HashMap::new(),
             by_uid: HashMap::new(),
@@ -138,19 +145,29 @@ impl Host {
             touched: BTreeSet::new(),
             gone: BTreeSet::new(),
             spare: Some(EventFd::new()?),
-            report: Box::new(report),
+            report,
         };
-        host.poller.add(&host.listener, LISTENER, Interest::Read)?;
-        host.poller.add(&*host.done_event, DONE, Interest::Read)?;
-        if let Some(directory) = options.autologgers {
-            host.start_autologgers(&directory)?;
+        if let Some(door) = &host.door {
+            host.poller.add(&door.listener, LISTENER, Interest::Read)?;
         }
+        host.poller.add(&*host.done_event, DONE, Interest::Read)?;
         Ok(host)
     }
 
-    /// Where it listens.
-    pub fn instance(&self) -> &Instance {
-        &self.instance
+    /// Whether only this process knows the host.
+    pub(super) fn is_private(&self) -> bool {
+        self.door.is_none()
+    }
+
+    /// An end of a new connection, whose other end the host has.
+    ///
+    /// Fails if the system has no handle left.
+    pub fn connect(&mut self) -> io::Result<etw_sys::socket::Connection> {
+        let (ours, theirs) = etw_sys::socket::Connection::pair()?;
+        ours.set_nonblocking(true)?;
+        let peer = ours.peer()?;
+        self.add(Connection::new(Channel::new(ours), peer));
+        Ok(theirs)
     }
 
     /// Serves until `stop` is raised, then stops all sessions and returns when everything they have is written.
@@ -174,20 +191,22 @@ impl Host {
             }
             self.end_turn();
         }
-        let _ = fs::remove_file(self.instance.socket());
+        if let Some(door) = &self.door {
+            let _ = fs::remove_file(door.instance.socket());
+        }
         Ok(())
     }
 
     /// Serves in a thread of its own.
     pub fn spawn(self) -> io::Result<HostThread> {
         let stop = EventFd::new()?;
-        let (ours, instance) = (stop.try_clone()?, self.instance.clone());
+        let ours = stop.try_clone()?;
         let run = move || {
             // It fails only if the poller does, and then there is nobody to tell.
             let _ = self.run(&ours);
         };
         let thread = thread::Builder::new().name("etw-host".into()).spawn(run)?;
-        Ok(HostThread { stop, thread: Some(thread), instance })
+        Ok(HostThread { stop, thread: Some(thread) })
     }
 
     /// Tells people something.
@@ -261,7 +280,9 @@ impl Host {
 
     fn begin_stop(&mut self, stop: &EventFd) {
         let _ = self.poller.remove(stop);
-        let _ = self.poller.remove(&self.listener);
+        if let Some(door) = &self.door {
+            let _ = self.poller.remove(&door.listener);
+        }
         self.is_stopping = true;
         for slot in 0..self.sessions.len() {
             self.stop_session(slot as u8, None);
@@ -278,7 +299,8 @@ impl Host {
 
     fn accept(&mut self) {
         for _ in 0..ACCEPTS_A_TURN {
-            match self.listener.accept() {
+            let Some(door) = &self.door else { return };
+            match door.listener.accept() {
                 Ok(Some(connection)) => {
                     let Ok(peer) = connection.peer() else { continue };
                     if self.has_room(&peer) {
@@ -290,7 +312,7 @@ impl Host {
                     // No handles are left: the client is turned away with the spare one, or it would be told of again
                     // and again.
                     self.spare = None;
-                    drop(self.listener.accept());
+                    drop(door.listener.accept());
                     self.spare = EventFd::new().ok();
                 }
             }
@@ -531,12 +553,28 @@ impl Host {
     }
 }
 
-impl HostThread {
-    /// Where it listens.
-    pub fn instance(&self) -> &Instance {
-        &self.instance
+impl Door {
+    fn open(instance: Instance, is_open: bool) -> Result<Door, HostError> {
+        instance.create_directory()?;
+        let lock = FileLock::try_new(&instance.lock())
+            .map_err(|error| HostError::file(&instance.lock(), error))?
+            .ok_or_else(|| HostError::AlreadyRunning(instance.directory().to_owned()))?;
+        let socket = instance.socket();
+        match fs::remove_file(&socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(HostError::file(&socket, error));
+            }
+            _ => {}
+        }
+        let listener = Listener::bind(&socket).map_err(|error| HostError::file(&socket, error))?;
+        let mode = if is_open { 0o666 } else { 0o600 };
+        let permissions = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(mode);
+        fs::set_permissions(&socket, permissions).map_err(|error| HostError::file(&socket, error))?;
+        Ok(Door { instance, listener, _lock: lock })
     }
+}
 
+impl HostThread {
     /// Stops all sessions, and returns when everything they have is written.
     pub fn stop(mut self) {
         self.join();
@@ -558,7 +596,8 @@ impl Drop for HostThread {
 
 impl std::fmt::Debug for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Host").field("instance", &self.instance).finish_non_exhaustive()
+        let instance = self.door.as_ref().map(|door| &door.instance);
+        f.debug_struct("Host").field("instance", &instance).finish_non_exhaustive()
     }
 }
 

@@ -58,8 +58,7 @@ fn a_users_instance_admits_its_own_user_only() {
     }
     if is_root() {
         let host = TestHost::new();
-        std::fs::set_permissions(host.host.instance().socket(), std::fs::Permissions::from_mode(0o666))
-            .unwrap();
+        std::fs::set_permissions(host.instance.socket(), std::fs::Permissions::from_mode(0o666)).unwrap();
         as_nobody(&host, "access::a_users_instance_admits_its_own_user_only");
     }
 }

@@ -21,7 +21,7 @@ fn packets_of_nonsense_end_the_connection() {
     for round in 0..300u32 {
         let role =
             [None, Some(Role::Provider), Some(Role::Controller), Some(Role::Consumer)][round as usize % 4];
-        let connection = Connection::connect(&host.host.instance().socket()).unwrap();
+        let connection = Connection::connect(&host.instance.socket()).unwrap();
         if let Some(role) = role {
             connection.send(&encode(&Hello::new(role)).unwrap(), &[]).unwrap();
         }
@@ -38,7 +38,7 @@ fn packets_of_nonsense_end_the_connection() {
 #[test]
 fn a_wrong_version_is_told() {
     let host = TestHost::new();
-    let connection = Connection::connect(&host.host.instance().socket()).unwrap();
+    let connection = Connection::connect(&host.instance.socket()).unwrap();
     connection.send(&encode(&Hello { version: 99, role: Role::Controller }).unwrap(), &[]).unwrap();
     let channel = etw_protocol::Channel::new(connection);
     let mut client = Client { channel, buffer: Default::default() };
@@ -54,12 +54,12 @@ fn thousands_of_connections_and_then_one_more() {
     let mut controller = host.controller();
     let mut kept = Vec::new();
     for _ in 0..3000 {
-        kept.push(Connection::connect(&host.host.instance().socket()).unwrap());
+        kept.push(Connection::connect(&host.instance.socket()).unwrap());
     }
     assert_eq!(controller.list().unwrap(), []);
     drop(kept);
     for _ in 0..3000 {
-        drop(Connection::connect(&host.host.instance().socket()).unwrap());
+        drop(Connection::connect(&host.instance.socket()).unwrap());
     }
     assert_eq!(controller.list().unwrap(), []);
     // There is room again.

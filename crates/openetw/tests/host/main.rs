@@ -17,7 +17,8 @@ use openetw::session::{Access, Controller, Host, HostLimits, HostOptions, HostTh
 
 /// A host in a directory of its own.
 struct TestHost {
-    host: HostThread,
+    _host: HostThread,
+    instance: Instance,
     dir: tempfile::TempDir,
 }
 
@@ -28,18 +29,19 @@ impl TestHost {
 
     fn with(limits: HostLimits, access: Access) -> TestHost {
         let dir = tempfile::tempdir().unwrap();
-        let mut options = HostOptions::new(Instance::at(dir.path()));
+        let instance = Instance::at(dir.path());
+        let mut options = HostOptions::new(instance.clone());
         (options.limits, options.access) = (limits, access);
         let host = Host::bind(options, |_| {}).unwrap().spawn().unwrap();
-        TestHost { host, dir }
+        TestHost { _host: host, instance, dir }
     }
 
     fn controller(&self) -> Controller {
-        Controller::connect_to(self.host.instance()).unwrap()
+        Controller::connect_to(&self.instance).unwrap()
     }
 
     fn client(&self, role: Role) -> Client {
-        let channel = Channel::connect(self.host.instance(), role).unwrap();
+        let channel = Channel::connect(&self.instance, role).unwrap();
         channel.set_receive_timeout(Some(Duration::from_secs(20))).unwrap();
         Client { channel, buffer: PacketBuffer::default() }
     }

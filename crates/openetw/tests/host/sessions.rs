@@ -142,7 +142,7 @@ fn one_host_an_instance_and_a_dead_ones_socket_is_replaced() {
     drop(etw_sys::socket::Listener::bind(&Instance::at(dir.path()).socket()).unwrap());
     assert!(bind(dir.path()).is_ok());
     // A program finds the host that runs, or is one.
-    let mut runtime = Runtime::connect_or_host_at(host.host.instance()).unwrap();
+    let mut runtime = Runtime::connect_or_host_at(&host.instance).unwrap();
     assert!(!runtime.is_host());
     assert_eq!(runtime.controller().list().unwrap(), []);
     let dir = tempfile::tempdir().unwrap();

@@ -1,0 +1,87 @@
+//! Sessions from end to end: hosts and processes with providers, each a process of its own as in real life, and what is
+//! in the files and arrives live.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod lifetimes;
+mod namespaces;
+mod private;
+mod process;
+mod verbs;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use openetw::session::{Controller, EnableBuilder, Host, HostOptions, HostThread, Instance};
+use openetw::{EventError, Trace};
+
+/// A host in this process, in a directory of its own.
+struct TestHost {
+    _host: HostThread,
+    dir: tempfile::TempDir,
+}
+
+impl TestHost {
+    fn new() -> TestHost {
+        let dir = tempfile::tempdir().unwrap();
+        let host = Host::bind(HostOptions::new(Instance::at(dir.path())), |_| {}).unwrap();
+        TestHost { _host: host.spawn().unwrap(), dir }
+    }
+
+    fn controller(&self) -> Controller {
+        Controller::connect_to(&Instance::at(self.dir.path())).unwrap()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+/// An event as the writers of these tests write them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Written {
+    name: String,
+    number: u32,
+    process: u32,
+}
+
+/// The events of the tests' provider in a file, in the order of time.
+fn events_of(path: &Path) -> Vec<Written> {
+    let mut events = Vec::new();
+    let mut trace = Trace::open_file(path).unwrap();
+    trace.for_each_layout(|event| events.extend(written(event).unwrap())).unwrap();
+    assert_eq!(trace.statistics().damage, [], "{}", path.display());
+    events
+}
+
+fn written(event: &openetw::Event<'_>) -> Result<Option<Written>, EventError> {
+    if event.record.provider_id() != openetw::Guid::from_provider_name(process::PROVIDER) {
+        return Ok(None);
+    }
+    let name = event.schema().and_then(|schema| schema.name.clone()).unwrap_or_default();
+    let process = event.record.process_id().unwrap_or(0);
+    Ok(Some(Written { name: name.to_string(), number: event.get("number")?, process }))
+}
+
+/// The numbers of the plain events, sorted.
+fn numbers(events: &[Written]) -> Vec<u32> {
+    let mut numbers: Vec<u32> =
+        events.iter().filter(|event| event.name == "Number").map(|event| event.number).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Enables the tests' provider.
+fn enable() -> EnableBuilder {
+    EnableBuilder::new(process::PROVIDER.parse().unwrap())
+}
+
+/// Waits until something is so.
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(20), "{what}: not within 20 seconds");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

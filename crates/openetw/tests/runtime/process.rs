@@ -1,0 +1,182 @@
+//! Processes of the tests: this program again, in a role that an environment variable names.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use openetw::session::{Controller, Host, HostOptions, Instance, SessionBuilder};
+
+use etw_provider::{ControlCode, Outcome, event, provider};
+
+pub(crate) const PROVIDER: &str = "OpenETW.Test";
+const ROLE: &str = "OPENETW_TEST_ROLE";
+/// What answers begin with, between the lines of the test harness.
+const ANSWER: &str = "> ";
+
+provider!(static TEST: PROVIDER);
+
+/// A process in a role. Killed when it is dropped.
+pub(crate) struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// A process with the tests' provider, which is registered when this returns.
+    pub(crate) fn writer(directory: &Path) -> Process {
+        Process::start(Process::command(directory, "writer"))
+    }
+
+    /// A host.
+    pub(crate) fn host(directory: &Path) -> Process {
+        Process::start(Process::command(directory, "host"))
+    }
+
+    /// The command of a process in a role.
+    pub(crate) fn command(directory: &Path, role: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "process::role", "--nocapture", "--test-threads=1"])
+            .env(ROLE, role)
+            .env("OPENETW_RUNTIME_DIR", directory);
+        command
+    }
+
+    /// Starts it and waits until it is ready.
+    pub(crate) fn start(mut command: Command) -> Process {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut process = Process { child, input, output: BufReader::new(output) };
+        assert_eq!(process.answer(), "ready");
+        process
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Says something and waits for the answer.
+    pub(crate) fn ask(&mut self, line: &str) -> String {
+        writeln!(self.input, "{line}").unwrap();
+        self.answer()
+    }
+
+    fn answer(&mut self) -> String {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "the process has ended");
+            // The harness writes the test's name in front of the first answer.
+            if let Some((_, answer)) = line.split_once(ANSWER) {
+                return answer.trim_end().to_owned();
+            }
+        }
+    }
+
+    /// Writes events with the next numbers; how many were written and lost.
+    pub(crate) fn write(&mut self, count: u32) -> (u32, u32) {
+        let answer = self.ask(&format!("write {count}"));
+        let (written, lost) = answer.split_once(' ').unwrap();
+        (written.parse().unwrap(), lost.parse().unwrap())
+    }
+
+    /// Writes events, of which none must get lost or be unwanted.
+    pub(crate) fn write_all(&mut self, count: u32) {
+        assert_eq!(self.write(count), (count, 0));
+    }
+
+    pub(crate) fn is_enabled(&mut self) -> bool {
+        self.ask("enabled") == "true"
+    }
+
+    /// Ends it as `kill -9` does.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Ends it in good order.
+    pub(crate) fn end(&mut self) {
+        let _ = writeln!(self.input, "end");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Not a test of its own: what the processes of the tests run.
+#[test]
+fn role() {
+    match std::env::var(ROLE).as_deref() {
+        Ok("writer") => write_when_told(),
+        Ok("host") => host_until_told(),
+        Ok("owner") => own_until_told(),
+        _ => {}
+    }
+}
+
+fn tell(answer: &str) {
+    println!("{ANSWER}{answer}");
+}
+
+fn lines() -> impl Iterator<Item = String> {
+    std::io::stdin().lines().map_while(Result::ok).take_while(|line| line != "end")
+}
+
+fn write_when_told() {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    TEST.register_with(|control| {
+        if control.code == ControlCode::CaptureState {
+            event!(TEST, "State", u32("number", NUMBER.load(Relaxed)));
+        }
+    });
+    tell("ready");
+    for line in lines() {
+        match line.split_once(' ') {
+            Some(("write", count)) => {
+                let (mut written, mut lost) = (0, 0);
+                for _ in 0..count.parse().unwrap() {
+                    let number = NUMBER.load(Relaxed);
+                    match event!(TEST, "Number", u32("number", number)) {
+                        Outcome::Written => written += 1,
+                        Outcome::NotEnabled => {}
+                        _ => lost += 1,
+                    }
+                    NUMBER.store(number + 1, Relaxed);
+                }
+                tell(&format!("{written} {lost}"));
+            }
+            _ if line == "enabled" => tell(&TEST.is_enabled().to_string()),
+            _ if line == "pid" => tell(&std::process::id().to_string()),
+            _ => tell("?"),
+        }
+    }
+    TEST.unregister();
+}
+
+fn host_until_told() {
+    let instance = Instance::named().unwrap();
+    let mut options = HostOptions::new(instance.clone());
+    options.autologgers = Some(instance.directory().join("autologgers"));
+    let host = Host::bind(options, |line| eprintln!("host: {line}")).unwrap().spawn().unwrap();
+    tell("ready");
+    lines().for_each(drop);
+    host.stop();
+}
+
+fn own_until_told() {
+    let instance = Instance::named().unwrap();
+    let mut controller = Controller::connect_to(&instance).unwrap();
+    let session = SessionBuilder::new("Leased").file(instance.directory().join("leased.etl")).leased();
+    session.start(&mut controller).unwrap();
+    controller.enable("Leased", &crate::enable()).unwrap();
+    tell("ready");
+    lines().for_each(drop);
+}
