@@ -1,5 +1,6 @@
 //! What decodes the events of a trace: the resolver, and what the trace carries about itself.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use etw_etl::EtlFile;
@@ -7,13 +8,14 @@ use etw_event::{ExtendedType, Fields, Origin, Record, Ticks, classes};
 use etw_schema::event_source::{MANIFEST_EVENT_ID, is_manifest_chunk};
 use etw_schema::{CompiledSchema, Located, Resolver, Undecoded};
 
-use crate::{ProcessTable, unordered};
+use crate::ProcessTable;
+use crate::unordered::{self, Met};
 
 /// Bytes of records about schemas and processes that are kept while a trace is looked through.
 const MAX_FOUND_BYTES: usize = 24 << 20;
 
 /// Decodes the events of a trace.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Decoder {
     pub(crate) resolver: Resolver,
     pub(crate) processes: ProcessTable,
@@ -26,7 +28,8 @@ pub(crate) struct Decoder {
 /// A record that tells of schemas or processes.
 struct Found {
     time: Ticks,
-    place: (u32, u32),
+    /// File, buffer, and number in the buffer.
+    place: (u32, u32, u32),
     origin: Origin,
     bytes: Box<[u8]>,
 }
@@ -86,32 +89,35 @@ impl Decoder {
         }
         let bytes_found = AtomicUsize::new(0);
         let unkept = AtomicU64::new(0);
-        for (file, source) in files.iter().zip(0..) {
-            let states = unordered::for_each(file, source, Vec::new, |found, record, place| {
-                if concerns(record) {
-                    let bytes = record.as_bytes();
-                    if bytes_found.fetch_add(bytes.len() + 128, Ordering::Relaxed) < MAX_FOUND_BYTES {
-                        let origin = *record.origin();
-                        found.push(Found { time: record.raw_time(), place, origin, bytes: bytes.into() });
-                    } else {
-                        unkept.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            });
-            let mut found: Vec<Found> = states.into_iter().flatten().collect();
-            found.sort_by_key(|found| found.place);
-            for found in &found {
-                if let Ok(record) = Record::parse(&found.bytes, &found.origin, found.time) {
-                    // A blob that is broken leaves its event without a schema; the event then says so itself.
-                    let _ = self.resolver.observe(&record);
+        let mut states: Vec<Vec<Found>> = (0..unordered::threads(files)).map(|_| Vec::new()).collect();
+        unordered::for_each(files, &mut states, |found, source, met| {
+            if let Met::Record(record, (buffer, number)) = met
+                && concerns(record)
+            {
+                let bytes = record.as_bytes();
+                if bytes_found.fetch_add(bytes.len() + 128, Ordering::Relaxed) < MAX_FOUND_BYTES {
+                    let (time, origin) = (record.raw_time(), *record.origin());
+                    let place = (source, buffer, number);
+                    found.push(Found { time, place, origin, bytes: bytes.into() });
+                } else {
+                    unkept.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            found.sort_by_key(|found| found.time);
-            let mut located = Located::new();
-            for found in &found {
-                if let Ok(record) = Record::parse(&found.bytes, &found.origin, found.time) {
-                    self.processes.add(&record, &mut self.resolver, &mut located);
-                }
+            ControlFlow::Continue(())
+        });
+        let mut found: Vec<Found> = states.into_iter().flatten().collect();
+        found.sort_by_key(|found| found.place);
+        for found in &found {
+            if let Ok(record) = Record::parse(&found.bytes, &found.origin, found.time) {
+                // A blob that is broken leaves its event without a schema; the event then says so itself.
+                let _ = self.resolver.observe(&record);
+            }
+        }
+        found.sort_by_key(|found| (found.place.0, found.time));
+        let mut located = Located::new();
+        for found in &found {
+            if let Ok(record) = Record::parse(&found.bytes, &found.origin, found.time) {
+                self.processes.add(&record, &mut self.resolver, &mut located);
             }
         }
         self.unkept = unkept.into_inner();

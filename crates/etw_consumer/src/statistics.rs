@@ -1,6 +1,8 @@
 //! What a pass over a trace saw, and whether the trace is complete.
 
-use etw_etl::{Damage, Loss};
+use etw_etl::{BufferFlags, BufferRef, Damage, LogFileHeader, Loss};
+
+use crate::Input;
 
 /// Damage that is kept; the rest is counted.
 const MAX_DAMAGE: usize = 10_000;
@@ -50,6 +52,34 @@ pub struct SourceStatistics {
     pub unclosed: bool,
 }
 
+/// What the headers of a file's buffers tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct BufferCounts {
+    pub(crate) buffers: u64,
+    after_lost_events: u64,
+    after_lost_buffers: u64,
+    from_corrupt_backup: u64,
+}
+
+impl BufferCounts {
+    /// Counts a buffer.
+    pub(crate) fn add(&mut self, buffer: &BufferRef<'_>) {
+        let flags = buffer.header.buffer_flag;
+        self.buffers += 1;
+        self.after_lost_events += u64::from(flags.has(BufferFlags::EVENTS_LOST));
+        self.after_lost_buffers += u64::from(flags.has(BufferFlags::BUFFER_LOST));
+        self.from_corrupt_backup += u64::from(flags.has(BufferFlags::RTBACKUP_CORRUPT));
+    }
+
+    /// Adds what another thread counted.
+    pub(crate) fn merge(&mut self, other: &BufferCounts) {
+        self.buffers += other.buffers;
+        self.after_lost_events += other.after_lost_events;
+        self.after_lost_buffers += other.after_lost_buffers;
+        self.from_corrupt_backup += other.from_corrupt_backup;
+    }
+}
+
 impl Statistics {
     /// Whether nothing is lost or damaged, as far as the files tell. Only a pass to the end knows all damage.
     pub fn is_complete(&self) -> bool {
@@ -66,6 +96,23 @@ impl Statistics {
     /// Buffers lost, by the log file headers.
     pub fn buffers_lost(&self) -> u64 {
         self.sources.iter().map(|source| u64::from(source.buffers_lost)).sum()
+    }
+
+    /// Adds what a thread saw of the same pass.
+    pub(crate) fn add(&mut self, part: Statistics) {
+        self.records += part.records;
+        self.delivered += part.delivered;
+        self.damage_count += part.damage_count;
+        self.damage.extend(part.damage);
+        for (sum, part) in self.loss_records.iter_mut().zip(part.loss_records) {
+            *sum += part;
+        }
+    }
+
+    /// Puts damage that several threads found in the order of files, and keeps as much of it as one would.
+    pub(crate) fn sort_damage(&mut self) {
+        self.damage.sort_by_key(|(source, damage)| (*source, damage.offset, damage.within));
+        self.damage.truncate(MAX_DAMAGE);
     }
 
     /// Notes damage.
@@ -88,6 +135,20 @@ impl Statistics {
 }
 
 impl SourceStatistics {
+    /// What a file's header and its buffers tell.
+    pub(crate) fn new(input: &Input, header: &LogFileHeader, buffers: &BufferCounts) -> SourceStatistics {
+        SourceStatistics {
+            name: input.name().to_owned(),
+            events_lost: header.events_lost,
+            buffers_lost: header.buffers_lost,
+            buffers: buffers.buffers,
+            buffers_after_lost_events: buffers.after_lost_events,
+            buffers_after_lost_buffers: buffers.after_lost_buffers,
+            corrupt_backup_buffers: buffers.from_corrupt_backup,
+            unclosed: header.end_time.0 == 0,
+        }
+    }
+
     fn is_complete(&self) -> bool {
         self.events_lost == 0
             && self.buffers_lost == 0

@@ -2,70 +2,108 @@
 //! itself.
 
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
-use etw_etl::{BufferRef, EtlFile, Records};
+use etw_etl::{BufferRef, Damage, EtlFile, Records};
 use etw_event::Record;
 
 /// Buffers that a thread takes at once.
 const BATCH: usize = 16;
-/// Files below this size are read by one thread.
+/// Files that are smaller together are read by one thread.
 const PARALLEL_FROM_BYTES: usize = 4 << 20;
 /// Decompressed buffers of all threads together are not larger than this.
 const MEMORY_BYTES: usize = 32 << 20;
 
-/// Calls `visit` with every intact record of a file and its place: the number of its buffer, and its number there.
-///
-/// Each thread has a state of its own, made by `state`; all states are returned.
+/// What is met on the way.
+pub(crate) enum Met<'r> {
+    /// A buffer, before its records.
+    Buffer(&'r BufferRef<'r>),
+    /// An intact record and its place: the number of its buffer, and its number there.
+    Record(&'r Record<'r>, (u32, u32)),
+    /// Damage of the file, of a buffer, or among records.
+    Damage(Damage),
+}
+
+/// Calls `visit` with everything that the files hold and the number of the file, on as many threads as there are
+/// states and work for them. Each thread has one of the states for itself. When one breaks, all end.
 pub(crate) fn for_each<S: Send>(
-    file: &EtlFile<'_>,
-    source: u32,
-    state: impl Fn() -> S + Sync,
-    visit: impl Fn(&mut S, &Record<'_>, (u32, u32)) + Sync,
-) -> Vec<S> {
-    let threads = threads(file);
-    let buffers = Mutex::new(file.buffers());
-    let work = || {
-        let (mut state, mut scratch) = (state(), Vec::new());
-        let mut batch: Vec<BufferRef<'_>> = Vec::with_capacity(BATCH);
+    files: &[EtlFile<'_>],
+    states: &mut [S],
+    visit: impl Fn(&mut S, u32, Met<'_>) -> ControlFlow<()> + Sync,
+) {
+    let buffers =
+        files.iter().zip(0..).flat_map(|(file, source)| file.buffers().map(move |item| (file, source, item)));
+    let buffers = Mutex::new(buffers.fuse());
+    let ended = AtomicBool::new(false);
+    let work = |state: &mut S| {
+        let mut scratch = Vec::new();
+        let mut batch = Vec::with_capacity(BATCH);
         loop {
-            {
-                let mut buffers = buffers.lock().unwrap_or_else(PoisonError::into_inner);
-                batch.extend(buffers.by_ref().flatten().take(BATCH));
-            }
+            batch.extend(buffers.lock().unwrap_or_else(PoisonError::into_inner).by_ref().take(BATCH));
             if batch.is_empty() {
-                return state;
+                return;
             }
-            for buffer in batch.drain(..) {
-                let data = buffer.data(&mut scratch);
-                let origin = buffer.origin(file.clock(), source);
-                let records = Records::new(data.bytes, &origin, buffer.place()).flatten();
-                for (record, number) in records.zip(0..) {
-                    visit(&mut state, &record, (buffer.index, number));
+            for (file, source, item) in batch.drain(..) {
+                let flow = match item {
+                    Ok(buffer) => read(file, source, &buffer, &mut scratch, |met| visit(state, source, met)),
+                    Err(damage) => visit(state, source, Met::Damage(damage)),
+                };
+                if flow.is_break() {
+                    ended.store(true, Ordering::Relaxed);
+                }
+                if ended.load(Ordering::Relaxed) {
+                    return;
                 }
             }
         }
     };
-    if threads == 1 {
-        return vec![work()];
-    }
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers
-            .into_iter()
-            .map(|worker| match worker.join() {
-                Ok(state) => state,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-            .collect()
-    })
+    let count = threads(files).min(states.len());
+    let Some((own, others)) = states.get_mut(..count).and_then(<[S]>::split_first_mut) else { return };
+    thread::scope(|scope| {
+        let work = &work;
+        for state in others {
+            // Without a further thread the work is done all the same.
+            let _ = thread::Builder::new().name("read".into()).spawn_scoped(scope, move || work(state));
+        }
+        work(own);
+    });
 }
 
-fn threads(file: &EtlFile<'_>) -> usize {
-    if file.bytes().len() < PARALLEL_FROM_BYTES {
+fn read(
+    file: &EtlFile<'_>,
+    source: u32,
+    buffer: &BufferRef<'_>,
+    scratch: &mut Vec<u8>,
+    mut visit: impl FnMut(Met<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    visit(Met::Buffer(buffer))?;
+    let data = buffer.data(scratch);
+    if let Some(damage) = data.damage {
+        visit(Met::Damage(damage))?;
+    }
+    let origin = buffer.origin(file.clock(), source);
+    let mut number = 0;
+    for item in Records::new(data.bytes, &origin, buffer.place()) {
+        match item {
+            Ok(record) => {
+                visit(Met::Record(&record, (buffer.index, number)))?;
+                number += 1;
+            }
+            Err(damage) => visit(Met::Damage(damage))?,
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// How many threads are worth their start.
+pub(crate) fn threads(files: &[EtlFile<'_>]) -> usize {
+    if files.iter().map(|file| file.bytes().len()).sum::<usize>() < PARALLEL_FROM_BYTES {
         return 1;
     }
-    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let buffer = (file.header().buffer_size as usize).max(1);
+    let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let buffer = files.iter().map(|file| file.header().buffer_size as usize).max().unwrap_or(0).max(1);
     processors.min(16).min((MEMORY_BYTES / buffer).max(1))
 }

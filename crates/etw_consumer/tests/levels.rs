@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+use std::ops::ControlFlow;
+
 use etw_consumer::{EventFilter, OwnedValue, Predicate, Trace};
 use etw_testkit::data;
+use etw_testkit::traces::{self, Kind, Recipe};
 
 fn count(name: &str, filter: EventFilter) -> Option<u64> {
     let file = data::trace(name)?;
@@ -14,6 +17,13 @@ fn count(name: &str, filter: EventFilter) -> Option<u64> {
     trace.for_each_layout(|_| counts[2] += 1).unwrap();
     assert_eq!(counts, [counts[0]; 3], "the levels see the same events");
     assert_eq!(trace.statistics().delivered, counts[0]);
+    let in_order = trace.statistics().clone();
+    let mut parts = [0; 4];
+    trace.for_each_record_unordered(&mut parts, |count, _| *count += 1).unwrap();
+    assert_eq!(parts.iter().sum::<u64>(), counts[0], "and so do threads without an order");
+    if filter.limit.is_none() {
+        assert_eq!(*trace.statistics(), in_order);
+    }
     Some(counts[0])
 }
 
@@ -103,4 +113,36 @@ fn owned_events_and_stopping() {
         })
         .unwrap();
     assert_eq!(seen, 1);
+}
+
+/// Four threads see what one pass in order sees, with damage and losses, and a callback ends all of them.
+#[test]
+fn without_order_nothing_is_missing() {
+    let recipe = Recipe { buffer_size: 16 << 10, ..Recipe::new(Kind::Losses, 60_000) };
+    let (mut bytes, _) = traces::bytes(&recipe).unwrap();
+    assert!(bytes.len() > 4 << 20, "smaller files are read by one thread");
+    // A record's size and a buffer's.
+    bytes[100 * (16 << 10) + 72] = 3;
+    bytes[200 * (16 << 10)] ^= 0x55;
+    let mut trace = Trace::builder().bytes("damaged.etl", bytes).open().unwrap();
+    let sum = |sum: &mut (u64, i64), time: i64| *sum = (sum.0 + 1, sum.1.wrapping_add(time));
+    let mut in_order = (0, 0);
+    trace.for_each_record(|record| sum(&mut in_order, record.time().0)).unwrap();
+    let mut expected = trace.statistics().clone();
+    assert!(expected.damage_count >= 2 && !expected.is_complete(), "{expected:?}");
+    expected.damage.sort_by_key(|(source, damage)| (*source, damage.offset, damage.within));
+    expected.inversions = 0;
+    let mut parts = [(0, 0); 4];
+    trace.for_each_record_unordered(&mut parts, |part, record| sum(part, record.time().0)).unwrap();
+    let total = parts.iter().fold((0, 0i64), |a, b| (a.0 + b.0, a.1.wrapping_add(b.1)));
+    assert_eq!(total, in_order);
+    assert_eq!(*trace.statistics(), expected);
+    let mut seen = [0; 4];
+    trace
+        .for_each_record_unordered(&mut seen, |seen, _| {
+            *seen += 1;
+            ControlFlow::Break(())
+        })
+        .unwrap();
+    assert!(seen.iter().all(|seen| *seen <= 1) && seen.iter().sum::<u64>() >= 1, "{seen:?}");
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -12,7 +11,6 @@ use openetw::{FileTime, ProcessTable, Record};
 use serde_json::{Map, Value};
 
 use crate::args::{Key, StatsArgs, TableFormat};
-use crate::batch::{self, Batch, Work};
 use crate::input::Opened;
 use crate::output;
 use crate::schemas::Schemas;
@@ -20,6 +18,9 @@ use crate::survey::{MAX_SCHEMA_BYTES, schema_bytes};
 
 /// Rows that a thread keeps apart; beyond that, new ones count as one row `(others)`.
 const MAX_ROWS: usize = 1 << 18;
+
+/// Events between two looks at the clock of the progress bar.
+const PROGRESS_EVERY: u64 = 1 << 14;
 
 /// Runs the command.
 pub(crate) fn run(args: &StatsArgs) -> Result<()> {
@@ -38,10 +39,17 @@ pub(crate) fn run(args: &StatsArgs) -> Result<()> {
             schemas: Vec::new(),
             schema_bytes: 0,
             all: Row::default(),
+            key: Vec::new(),
         })
         .collect();
     let progress = opened.progress(true);
-    batch::run(&mut opened.trace, &mut counters, &progress, |()| Ok(ControlFlow::Continue(())))?;
+    opened.trace.for_each_record_unordered(&mut counters, |counter, record| {
+        counter.count(record);
+        // Buffers of one time lie together, so that the bar hardly steps back.
+        if counter.all.count % PROGRESS_EVERY == 0 {
+            progress.reach(record.time());
+        }
+    })?;
     progress.finish();
     let mut all = Row::default();
     let mut rows: BTreeMap<Vec<String>, Row> = BTreeMap::new();
@@ -102,7 +110,7 @@ impl Row {
     }
 }
 
-/// Counts batches of events.
+/// Counts the events that one thread reads.
 struct Counter {
     resolver: Resolver,
     processes: Arc<ProcessTable>,
@@ -115,21 +123,18 @@ struct Counter {
     /// What they take, roughly.
     schema_bytes: usize,
     all: Row,
-}
-
-impl Work for Counter {
-    type Output = ();
-
-    fn work(&mut self, batch: &Batch) {
-        let mut key = Vec::with_capacity(self.keys.len());
-        for record in batch.records() {
-            self.count(&record, &mut key);
-        }
-    }
+    /// Room for the numbers of an event's row.
+    key: Vec<u128>,
 }
 
 impl Counter {
-    fn count(&mut self, record: &Record<'_>, key: &mut Vec<u128>) {
+    fn count(&mut self, record: &Record<'_>) {
+        let mut key = std::mem::take(&mut self.key);
+        self.count_by(record, &mut key);
+        self.key = key;
+    }
+
+    fn count_by(&mut self, record: &Record<'_>, key: &mut Vec<u128>) {
         let (bytes, time) = (record.as_bytes().len() as u64, record.time());
         self.all.event(bytes, time);
         key.clear();

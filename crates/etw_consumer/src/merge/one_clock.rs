@@ -12,7 +12,7 @@ use etw_event::{Clock, ClockType, FileTime};
 const MOST_APART_100NS: u64 = FileTime::PER_SECOND.unsigned_abs();
 
 /// Has files of one boot use the clock of the first of them.
-pub(super) fn share<'f, 'a: 'f>(files: impl Iterator<Item = &'f mut EtlFile<'a>>) {
+pub(crate) fn share<'f, 'a: 'f>(files: impl Iterator<Item = &'f mut EtlFile<'a>>) {
     let mut known: Vec<(LogFileHeader, Clock)> = Vec::new();
     for file in files {
         let clock = file.clock();

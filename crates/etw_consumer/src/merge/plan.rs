@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use etw_etl::{BufferFlags, BufferRef, BufferType, Damage, EtlFile, LogFileMode};
+use etw_etl::{BufferType, Damage, EtlFile, LogFileMode};
 use etw_event::Ticks;
 
 use super::offsets::Offsets;
+use crate::statistics::BufferCounts;
 
 /// Streams a file can have; more are made only by files that are no session's work, whose order then suffers.
 const MAX_STREAMS: usize = 4096;
@@ -20,14 +21,8 @@ pub(crate) struct FilePlan {
     pub(crate) damage: Vec<Damage>,
     /// All damage, with what was not kept.
     pub(crate) damage_count: u64,
-    /// Number of buffers.
-    pub(crate) buffers: u64,
-    /// Buffers before which events were lost.
-    pub(crate) buffers_after_lost_events: u64,
-    /// Buffers before which whole buffers were lost.
-    pub(crate) buffers_after_lost_buffers: u64,
-    /// Buffers that came from a corrupt backup file of a real-time session.
-    pub(crate) corrupt_backup_buffers: u64,
+    /// What the buffers' headers tell.
+    pub(crate) buffers: BufferCounts,
 }
 
 /// One stream of a file.
@@ -61,7 +56,7 @@ impl FilePlan {
                     continue;
                 }
             };
-            plan.count(&buffer);
+            plan.buffers.add(&buffer);
             let first = buffer.first_time(&mut scratch);
             let lane = shared && buffer.index % 2 == 1;
             let key = (buffer.header.processor(), buffer.header.buffer_type, lane);
@@ -93,13 +88,5 @@ impl FilePlan {
         if self.damage.len() < MAX_DAMAGE {
             self.damage.push(damage);
         }
-    }
-
-    fn count(&mut self, buffer: &BufferRef<'_>) {
-        let flags = buffer.header.buffer_flag;
-        self.buffers += 1;
-        self.buffers_after_lost_events += u64::from(flags.has(BufferFlags::EVENTS_LOST));
-        self.buffers_after_lost_buffers += u64::from(flags.has(BufferFlags::BUFFER_LOST));
-        self.corrupt_backup_buffers += u64::from(flags.has(BufferFlags::RTBACKUP_CORRUPT));
     }
 }

@@ -1,6 +1,7 @@
 //! Traces: files and live sessions, read together in the order of time on one of four levels.
 
 mod builder;
+mod parallel;
 mod pass;
 
 use std::fmt;
@@ -14,10 +15,9 @@ use etw_schema::{Located, Resolver};
 use crate::decoder::Decoder;
 use crate::input::{Input, InputError};
 use crate::live::{Live, SessionError};
-use crate::merge::plan::FilePlan;
 use crate::{
     CallbackResult, Callbacks, Event, OwnedEvent, Predicate, ProcessTable, ProviderSpecError, SchemaEvent,
-    SourceStatistics, Statistics, StopHandle,
+    Statistics, StopHandle,
 };
 
 pub use builder::TraceBuilder;
@@ -249,17 +249,4 @@ impl Trace {
 fn open(input: &Input) -> Result<EtlFile<'_>, InputError> {
     EtlFile::open(input.bytes())
         .map_err(|source| InputError::NotATrace { name: input.name().to_owned(), source })
-}
-
-fn source_statistics(input: &Input, header: &LogFileHeader, plan: &FilePlan) -> SourceStatistics {
-    SourceStatistics {
-        name: input.name().to_owned(),
-        events_lost: header.events_lost,
-        buffers_lost: header.buffers_lost,
-        buffers: plan.buffers,
-        buffers_after_lost_events: plan.buffers_after_lost_events,
-        buffers_after_lost_buffers: plan.buffers_after_lost_buffers,
-        corrupt_backup_buffers: plan.corrupt_backup_buffers,
-        unclosed: header.end_time.0 == 0,
-    }
 }

@@ -6,7 +6,7 @@ use etw_etl::{Damage, EtlFile, Loss, loss_of, lost_count};
 use etw_event::{FileTime, Record};
 use etw_schema::Located;
 
-use super::{Hooks, LossReport, Trace, TraceError, open, source_statistics};
+use super::{Hooks, LossReport, Trace, TraceError, open};
 use crate::decoder::Decoder;
 use crate::live::Sink;
 use crate::merge::Merge;
@@ -26,8 +26,8 @@ impl Trace {
         let mut planned = Vec::with_capacity(files.len());
         for (file, input) in files.iter().zip(&self.inputs) {
             let plan = FilePlan::new(file);
-            statistics.buffers += plan.buffers;
-            statistics.sources.push(source_statistics(input, file.header(), &plan));
+            statistics.buffers += plan.buffers.buffers;
+            statistics.sources.push(SourceStatistics::new(input, file.header(), &plan.buffers));
             planned.push((file.clone(), plan));
         }
         let live_names = self.names.get(files.len()..).unwrap_or_default();
@@ -183,11 +183,11 @@ impl Verdict {
 /// What the levels need while a trace is read.
 pub(super) struct Pass<'t> {
     pub(super) decoder: &'t mut Decoder,
-    located: &'t mut Located,
+    pub(super) located: &'t mut Located,
     pub(super) files: &'t [EtlFile<'t>],
     pub(super) predicate: Option<&'t Predicate>,
-    process_names: bool,
-    start: FileTime,
+    pub(super) process_names: bool,
+    pub(super) start: FileTime,
 }
 
 impl Pass<'_> {

@@ -1,0 +1,128 @@
+//! Reading in no order, on several threads, where the order does not matter: counting, searching, summing.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use etw_etl::loss_of;
+use etw_event::Record;
+use etw_schema::Located;
+
+use super::pass::Pass;
+use super::{Trace, TraceError, open};
+use crate::decoder::Decoder;
+use crate::merge::one_clock;
+use crate::statistics::BufferCounts;
+use crate::unordered::{self, Met};
+use crate::{CallbackResult, Predicate, SourceStatistics, Statistics};
+
+/// One thread's part of a pass.
+struct Worker<'s, S> {
+    state: &'s mut S,
+    decoder: Decoder,
+    located: Located,
+    seen: Statistics,
+    /// By file.
+    buffers: Vec<BufferCounts>,
+}
+
+impl Trace {
+    /// Level 1 in no order, on several threads: calls `callback` with every record that the filters let pass. There
+    /// are at most as many threads as states, and each has one of them for itself; small files are read by one.
+    ///
+    /// Traces with live sessions are read in order, with the first state.
+    ///
+    /// The times, the filters and [`Trace::statistics`] are those of [`Trace::for_each_record`], except that inversions
+    /// of time are not looked for, and that a limit is reached by the records that are met first. A callback that ends
+    /// reading ends it for all threads, at once or a few records later.
+    ///
+    /// ```no_run
+    /// let mut trace = etw_consumer::Trace::open_file("trace.etl")?;
+    /// let mut bytes = [0; 8];
+    /// trace.for_each_record_unordered(&mut bytes, |sum, record| *sum += record.as_bytes().len())?;
+    /// println!("{}", bytes.iter().sum::<usize>());
+    /// # Ok::<(), etw_consumer::TraceError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Trace::for_each_record`].
+    pub fn for_each_record_unordered<S: Send, R: CallbackResult>(
+        &mut self,
+        states: &mut [S],
+        callback: impl Fn(&mut S, &Record<'_>) -> R + Sync,
+    ) -> Result<(), TraceError> {
+        if self.live.is_some() {
+            let Some(state) = states.first_mut() else { return Ok(()) };
+            return self.for_each_record(|record| callback(state, record));
+        }
+        let start = self.start_time();
+        let mut files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        one_clock::share(files.iter_mut());
+        let predicate = self.predicate.as_ref();
+        let process_names = self.process_names || predicate.is_some_and(Predicate::needs_processes);
+        if process_names || predicate.is_some() {
+            self.decoder.scan(&files);
+        }
+        let (from, to, stop) = (self.from, self.to, &self.stop);
+        let left = self.limit.map(AtomicU64::new);
+        let mut workers: Vec<Worker<'_, S>> = states
+            .iter_mut()
+            .map(|state| Worker {
+                state,
+                decoder: self.decoder.clone(),
+                located: Located::new(),
+                seen: Statistics::default(),
+                buffers: vec![BufferCounts::default(); files.len()],
+            })
+            .collect();
+        unordered::for_each(&files, &mut workers, |worker, source, met| {
+            let record = match met {
+                Met::Record(record, _) => record,
+                Met::Buffer(buffer) => {
+                    worker.buffers.get_mut(source as usize).into_iter().for_each(|counts| counts.add(buffer));
+                    return ControlFlow::Continue(());
+                }
+                Met::Damage(damage) => {
+                    worker.seen.add_damage(source, damage);
+                    return ControlFlow::Continue(());
+                }
+            };
+            if stop.is_stopped() {
+                return ControlFlow::Break(());
+            }
+            if from.is_some_and(|from| record.time() < from) || to.is_some_and(|to| record.time() >= to) {
+                return ControlFlow::Continue(());
+            }
+            worker.seen.records += 1;
+            if let Some(loss) = loss_of(record) {
+                worker.seen.add_loss(loss);
+            }
+            let (decoder, located) = (&mut worker.decoder, &mut worker.located);
+            let mut pass = Pass { decoder, located, files: &files, predicate, process_names, start };
+            if !pass.wants(record) {
+                return ControlFlow::Continue(());
+            }
+            let one_less = |left: u64| left.checked_sub(1);
+            if left.as_ref().is_some_and(|left| {
+                left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err()
+            }) {
+                return ControlFlow::Break(());
+            }
+            worker.seen.delivered += 1;
+            callback(worker.state, record).into_flow()
+        });
+        let mut statistics = Statistics::default();
+        let mut buffers = vec![BufferCounts::default(); files.len()];
+        for worker in workers {
+            statistics.add(worker.seen);
+            buffers.iter_mut().zip(&worker.buffers).for_each(|(sum, part)| sum.merge(part));
+        }
+        statistics.sort_damage();
+        for ((input, file), counts) in self.inputs.iter().zip(&files).zip(&buffers) {
+            statistics.buffers += counts.buffers;
+            statistics.sources.push(SourceStatistics::new(input, file.header(), counts));
+        }
+        statistics.unkept_schema_records = self.decoder.unkept;
+        self.statistics = statistics;
+        Ok(())
+    }
+}
