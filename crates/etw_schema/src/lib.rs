@@ -16,6 +16,7 @@ pub mod mof;
 mod properties;
 mod provider_spec;
 mod resolver;
+mod source;
 mod source_text;
 pub mod store;
 mod tables;
@@ -39,5 +40,6 @@ pub use properties::{
 pub use provider_spec::{
     IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError, level_by_name, parse_number,
 };
-pub use resolver::{Observed, Providers, Resolver, SchemaSource, Undecoded};
+pub use resolver::{Observed, Resolver, Undecoded};
+pub use source::{Providers, SchemaSource};
 pub use value::{FromValue, SystemTime, Value};

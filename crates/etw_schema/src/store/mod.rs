@@ -25,7 +25,8 @@ use std::time::{Duration, SystemTime};
 
 use etw_event::Guid;
 
-use crate::{Decoding, EventSchema, Provider, SchemaSource};
+use crate::source::Joined;
+use crate::{Decoding, Provider, SchemaSource};
 use index::{Entry, Index, IndexError};
 
 /// A provider in the store, as the index lists it: one line for each file that describes it.
@@ -200,19 +201,15 @@ impl Store {
     fn try_provider(&self, guid: &Guid) -> Result<Option<Provider>, StoreError> {
         let Some(mut index) = self.index()? else { return Ok(None) };
         let entries = index.find(guid).map_err(|error| self.index_error(error))?;
-        let mut merged: Option<Provider> = None;
-        let mut known = HashSet::new();
-        for entry in entries.iter().rev() {
+        let mut joined: Option<Joined> = None;
+        for entry in &entries {
             let provider = self.load(entry)?;
-            let keys: Vec<_> = provider.events.iter().map(|event| event_key(event)).collect();
-            let new = provider.events.into_iter().filter(|event| !known.contains(&event_key(event)));
-            match &mut merged {
-                Some(merged) => merged.events.extend(new),
-                None => merged = Some(Provider { info: provider.info, events: new.collect() }),
+            match &mut joined {
+                Some(joined) => joined.add(provider),
+                None => joined = Some(Joined::new(provider)),
             }
-            known.extend(keys);
         }
-        Ok(merged)
+        Ok(joined.map(Joined::into_provider))
     }
 
     fn load(&self, entry: &Entry) -> Result<Provider, StoreError> {
@@ -311,14 +308,6 @@ impl SchemaSource for Store {
 
 fn records_name(file: u64) -> String {
     format!("{file}.schemas")
-}
-
-/// By what an event is found among those of its provider: classic events by opcode too.
-fn event_key(event: &EventSchema) -> (u16, u8, u8) {
-    let descriptor = &event.descriptor;
-    let classic = event.decoding == Decoding::Mof || event.provider.class_of.is_some();
-    let opcode = if classic { descriptor.opcode.0 } else { 0 };
-    (descriptor.id, descriptor.version, opcode)
 }
 
 /// The right to write, given back when it is dropped.

@@ -1,0 +1,193 @@
+//! The sources asked for one record, in their order, by the kind of its header.
+
+use std::sync::{Arc, LazyLock};
+
+use etw_event::{EventDescriptor, HookId, MessageFlags, Record};
+
+use super::key::{PARTITION_INFO, partition_info_version};
+use super::{Resolver, Undecoded};
+use crate::cache::{Key, KeyKind, Outcome};
+use crate::event_source::is_manifest_chunk;
+use crate::tracelogging::{self, ProviderTraits};
+use crate::{CompiledSchema, Decoding, EventSchema, InType, OutType, Property, Provider, ProviderInfo};
+
+impl Resolver {
+    /// Finds what the cache does not know.
+    pub(super) fn look_up(&mut self, key: &Key<'_>, record: &Record<'_>) -> Outcome {
+        match key.kind {
+            KeyKind::TraceLogging => self.trace_logging(key, record, 0),
+            KeyKind::TraceLoggingInPayload => match self.trace_logging(key, record, key.blob.len()) {
+                Ok(found) => Ok(found),
+                // The channel alone does not make it TraceLogging.
+                Err(error) => self.manifest(record).map_err(|_| error),
+            },
+            KeyKind::StringOnly => Ok(self.one_string(record, "Message", OutType::STRING)),
+            KeyKind::Xml => Ok(self.one_string(record, "Xml", OutType::XML)),
+            KeyKind::Manifest => self.manifest(record),
+            KeyKind::Classic | KeyKind::Hook => self.classic(record),
+            KeyKind::Message => self.message(record),
+            KeyKind::Header => Err(Undecoded::Nameless(record.kind())),
+        }
+    }
+
+    fn trace_logging(&mut self, key: &Key<'_>, record: &Record<'_>, skip: usize) -> Outcome {
+        let traits = ProviderTraits::parse(key.traits).ok();
+        let known = self.provider_info(&key.guid);
+        let name = match (&traits, &known) {
+            (Some(traits), _) => String::from_utf8_lossy(traits.name),
+            (None, Some(known)) => (&*known.name).into(),
+            (None, None) => key.guid.to_string().into(),
+        };
+        let provider = ProviderInfo::new(key.guid, &name, Decoding::TraceLogging, "the event itself");
+        let schema = tracelogging::parse_event(key.blob, Arc::new(provider), record.descriptor())
+            .map_err(Undecoded::TraceLogging)?;
+        let mut compiled = CompiledSchema::new(Arc::new(schema));
+        compiled.skip = skip as u32;
+        Ok(Arc::new(compiled))
+    }
+
+    /// An event whose payload is one string.
+    fn one_string(&mut self, record: &Record<'_>, name: &str, out_type: OutType) -> Arc<CompiledSchema> {
+        let guid = record.provider_id();
+        let provider = self.provider_info(&guid).unwrap_or_else(|| {
+            let name = ProviderTraits::name_of(record).unwrap_or_else(|| guid.to_string());
+            Arc::new(ProviderInfo::new(guid, &name, Decoding::BuiltIn, "the record's header"))
+        });
+        let mut schema = EventSchema::new(provider, record.descriptor());
+        schema.properties = vec![Property::scalar(name, InType::UNICODE_STRING, out_type)];
+        schema.top_level = 1;
+        Arc::new(CompiledSchema::new(Arc::new(schema)))
+    }
+
+    fn manifest(&mut self, record: &Record<'_>) -> Outcome {
+        let EventDescriptor { id, version, .. } = record.descriptor();
+        let guid = record.provider_id();
+        let decode = ProviderTraits::of(record).and_then(|traits| traits.decode);
+        for guid in [Some(guid), decode].into_iter().flatten() {
+            if let Some(schema) = self.metadata.event(&guid, id, version) {
+                return Ok(compiled(Arc::new(schema)));
+            }
+            for provider in self.providers(&guid) {
+                let found = provider
+                    .events
+                    .iter()
+                    .find(|event| event.descriptor.id == id && event.descriptor.version == version);
+                if let Some(schema) = found {
+                    return Ok(compiled(schema.clone()));
+                }
+            }
+        }
+        // EVENT_HEADER_PROPERTY_LEGACY_EVENTLOG: the event is described by MOF.
+        if record.event_property() & 4 != 0
+            && let Ok(found) = self.classic(record)
+        {
+            return Ok(found);
+        }
+        if is_manifest_chunk(record) {
+            return Ok(self.manifest_chunk(record));
+        }
+        let providers = self.providers(&guid);
+        let mut names =
+            providers.iter().map(|provider| &provider.info.name).chain(self.metadata.provider_name(&guid));
+        let name = names.next().cloned().or_else(|| ProviderTraits::name_of(record).map(Arc::from));
+        let knows_events = providers.iter().any(|provider| !provider.events.is_empty());
+        let name = match name {
+            Some(name) if knows_events || self.metadata.provider_name(&guid).is_some() => name,
+            name => return Err(Undecoded::UnknownProvider { provider: guid, name }),
+        };
+        let has_id = |provider: &Arc<Provider>| provider.events.iter().any(|event| event.descriptor.id == id);
+        let other_versions = providers.iter().any(has_id) || self.metadata.has_id(&guid, id);
+        Err(Undecoded::UnknownEvent { provider: guid, name, id, version, other_versions })
+    }
+
+    /// A piece of an EventSource's manifest, which is an event as well.
+    fn manifest_chunk(&mut self, record: &Record<'_>) -> Arc<CompiledSchema> {
+        static PROPERTIES: LazyLock<Vec<Property>> = LazyLock::new(|| {
+            let number = |name| Property::scalar(name, InType::UINT8, OutType::NULL);
+            let word = |name| Property::scalar(name, InType::UINT16, OutType::NULL);
+            vec![
+                number("Format"),
+                number("MajorVersion"),
+                number("MinorVersion"),
+                number("Magic"),
+                word("TotalChunks"),
+                word("ChunkNumber"),
+                Property::scalar("Manifest", InType::NON_NULL_TERMINATED_ANSI_STRING, OutType::UTF8),
+            ]
+        });
+        let guid = record.provider_id();
+        let provider = self.provider_info(&guid).unwrap_or_else(|| {
+            let name = ProviderTraits::name_of(record).unwrap_or_else(|| guid.to_string());
+            Arc::new(ProviderInfo::new(guid, &name, Decoding::BuiltIn, "EventSource"))
+        });
+        let mut schema = EventSchema::new(provider, record.descriptor());
+        schema.decoding = Decoding::BuiltIn;
+        schema.name = Some("ManifestData".into());
+        schema.properties = PROPERTIES.clone();
+        schema.top_level = schema.properties.len() as u16;
+        compiled(Arc::new(schema))
+    }
+
+    fn classic(&mut self, record: &Record<'_>) -> Outcome {
+        let class = record.provider_id();
+        let descriptor = record.descriptor();
+        let opcode = descriptor.opcode.0;
+        let version = match record.hook_id() {
+            Some(HookId(PARTITION_INFO)) => partition_info_version(record),
+            _ => descriptor.version,
+        };
+        if class.is_zero()
+            && let Some(hook) = record.hook_id()
+        {
+            return Err(Undecoded::UnknownHook { hook, version });
+        }
+        if let Some(schema) = self.metadata.classic_event(&class, opcode, version) {
+            return Ok(compiled(Arc::new(schema)));
+        }
+        let providers = self.providers(&class);
+        // Of classes that are built in, published MOF files describe the same versions with fewer fields
+        // (Observed: SampleProfile in perfview's kerneltraceeventparser.mof).
+        let is_built_in = |provider: &&Arc<Provider>| provider.info.decoding == Decoding::BuiltIn;
+        let built_in = || providers.iter().filter(is_built_in);
+        let others = || providers.iter().filter(|provider| !is_built_in(provider));
+        let of_type = || built_in().chain(others()).flat_map(|provider| &provider.events);
+        let mut best: Option<&Arc<EventSchema>> = None;
+        for event in of_type().filter(|event| event.descriptor.opcode.0 == opcode && event.descriptor.id == 0)
+        {
+            let found = event.descriptor.version;
+            if found <= version && best.is_none_or(|best| best.descriptor.version < found) {
+                best = Some(event);
+            }
+        }
+        match (best, providers.first()) {
+            (Some(schema), _) => Ok(compiled(schema.clone())),
+            (None, Some(provider)) => {
+                Err(Undecoded::UnknownType { class, name: provider.info.name.clone(), opcode, version })
+            }
+            (None, None) => Err(Undecoded::UnknownClass { class, opcode, version }),
+        }
+    }
+
+    fn message(&mut self, record: &Record<'_>) -> Outcome {
+        if !record.message_flags().has(MessageFlags::GUID) {
+            return Err(Undecoded::NamelessMessage);
+        }
+        let message = record.provider_id();
+        let number = record.descriptor().id;
+        let providers = self.providers(&message);
+        let mut events = providers.iter().flat_map(|provider| &provider.events);
+        if let Some(schema) = events.find(|event| event.descriptor.id == number) {
+            return Ok(compiled(schema.clone()));
+        }
+        match providers.first() {
+            Some(provider) => {
+                Err(Undecoded::UnknownMessage { message, name: provider.info.name.clone(), number })
+            }
+            None => Err(Undecoded::UnknownMessageGuid { message, number }),
+        }
+    }
+}
+
+fn compiled(schema: Arc<EventSchema>) -> Arc<CompiledSchema> {
+    Arc::new(CompiledSchema::new(schema))
+}

@@ -1,0 +1,170 @@
+//! From a record to its schema, through the layers of sources in decoding order.
+
+mod carried;
+mod key;
+mod look_up;
+#[cfg(test)]
+mod tests;
+mod undecoded;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use etw_event::{Guid, Record};
+
+use crate::builtin::BuiltIn;
+use crate::cache::{Cache, Key};
+use crate::event_metadata::EventMetadata;
+use crate::event_source::EventSourceManifests;
+use crate::{CompiledSchema, Provider, ProviderInfo, Providers, SchemaSource};
+
+pub use carried::Observed;
+pub use undecoded::Undecoded;
+
+use key::key_of;
+
+/// Finds the schemas of records.
+///
+/// Sources are asked in this order: what the event carries (TraceLogging), what the trace carries (event metadata, and
+/// the providers of [`Resolver::add_trace_provider`]), the user's sources, the built-in ones. Manifest events are
+/// found by exact id and version, never by another version. Classic events are found by event type and version: the
+/// exact one in any source, else the highest below it; of the same version the built-in one.
+///
+/// Results are cached, failures too; a hit allocates nothing. A resolver serves one thread; clones share the schemas.
+///
+/// ```
+/// use etw_event::{Origin, Record, Ticks};
+/// use etw_schema::{Located, Resolver, Undecoded};
+///
+/// let mut resolver = Resolver::new();
+/// let mut located = Located::new();
+/// # let mut bytes = vec![0u8; 80];
+/// # bytes[..4].copy_from_slice(&[80, 0, 0x13, 0xC0]);
+/// # let origin = Origin::default();
+/// # let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
+/// match resolver.resolve(&record) {
+///     Ok(schema) => {
+///         let event = schema.locate(&record, &mut located);
+///         for property in event.iter() {
+///             println!("{}: {}", property.name(), property.text());
+///         }
+///     }
+///     Err(reason) => println!("not decoded: {reason}"),
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Resolver {
+    metadata: EventMetadata,
+    trace: Providers,
+    /// Properties of the events in `trace` that came from manifests, where an event itself counts as eight.
+    trace_properties: usize,
+    manifests: EventSourceManifests,
+    user: Vec<Arc<dyn SchemaSource>>,
+    built_in: Vec<Arc<dyn SchemaSource>>,
+    /// What user and built-in sources know of a GUID.
+    known: HashMap<Guid, Arc<[Arc<Provider>]>>,
+    cache: Cache,
+}
+
+impl fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolver")
+            .field("event_metadata", &self.metadata.len())
+            .field("user_sources", &self.user.len())
+            .field("built_in_sources", &self.built_in.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Resolver {
+    fn default() -> Resolver {
+        Resolver::new()
+    }
+}
+
+/// GUIDs of which the sources' answers are kept; more, and they are asked again.
+const MAX_KNOWN: usize = 16_384;
+impl Resolver {
+    /// A resolver with the built-in schemas.
+    pub fn new() -> Resolver {
+        Resolver { built_in: vec![Arc::new(BuiltIn)], ..Resolver::empty() }
+    }
+
+    /// A resolver that knows only what events and traces carry.
+    pub fn empty() -> Resolver {
+        Resolver {
+            metadata: EventMetadata::default(),
+            trace: Providers::new(),
+            trace_properties: 0,
+            manifests: EventSourceManifests::new(),
+            user: Vec::new(),
+            built_in: Vec::new(),
+            known: HashMap::new(),
+            cache: Cache::default(),
+        }
+    }
+
+    /// Adds a source of the user's; the one added first is asked first, all before the built-in ones.
+    pub fn add_source(&mut self, source: Arc<dyn SchemaSource>) {
+        self.user.push(source);
+        self.known.clear();
+        self.cache.clear();
+    }
+
+    /// The names of the provider that a record belongs to, from the first source that knows it.
+    pub fn provider_info(&mut self, guid: &Guid) -> Option<Arc<ProviderInfo>> {
+        if let Some(provider) = self.trace.provider(guid) {
+            return Some(provider.info.clone());
+        }
+        self.known(guid).first().map(|provider| provider.info.clone())
+    }
+
+    /// Every schema that was found since the last change of the sources.
+    pub fn resolved(&self) -> impl Iterator<Item = &Arc<CompiledSchema>> {
+        self.cache.outcomes().filter_map(|outcome| outcome.as_ref().ok())
+    }
+
+    /// The schema of a record.
+    ///
+    /// # Errors
+    /// No source knows the record; the reason says what is missing.
+    #[inline]
+    pub fn resolve(&mut self, record: &Record<'_>) -> Result<&Arc<CompiledSchema>, &Undecoded> {
+        let key = key_of(record);
+        let index = match self.cache.find(&key) {
+            Some(index) => index,
+            None => self.miss(&key, record),
+        };
+        match self.cache.outcome(index) {
+            Some(outcome) => outcome.as_ref(),
+            None => Err(&Undecoded::NamelessMessage),
+        }
+    }
+
+    #[cold]
+    fn miss(&mut self, key: &Key<'_>, record: &Record<'_>) -> usize {
+        let outcome = self.look_up(key, record);
+        self.cache.insert(key, outcome)
+    }
+
+    /// What user and built-in sources know of a GUID, in their order.
+    fn known(&mut self, guid: &Guid) -> Arc<[Arc<Provider>]> {
+        if let Some(known) = self.known.get(guid) {
+            return known.clone();
+        }
+        if self.known.len() >= MAX_KNOWN {
+            self.known.clear();
+        }
+        let sources = self.user.iter().chain(&self.built_in);
+        let known: Arc<[_]> = sources.filter_map(|source| source.provider(guid)).collect();
+        self.known.insert(*guid, known.clone());
+        known
+    }
+
+    /// What all layers but event metadata know of a GUID, in decoding order.
+    fn providers(&mut self, guid: &Guid) -> Vec<Arc<Provider>> {
+        let known = self.known(guid);
+        self.trace.provider(guid).into_iter().chain(known.iter().cloned()).collect()
+    }
+}
