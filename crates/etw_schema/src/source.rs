@@ -73,7 +73,7 @@ fn key_of(event: &EventSchema) -> EventKey {
     (descriptor.id, descriptor.version, if is_classic { descriptor.opcode.0 } else { 0 })
 }
 
-/// One provider out of several descriptions, the newer before the older. Each addition takes time for its own events,
+/// One provider out of several descriptions, of which the newer holds. Each addition takes time for its own events,
 /// whatever was there before: a trace may hold one manifest after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Joined {

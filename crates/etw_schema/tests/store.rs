@@ -70,7 +70,7 @@ fn versions_from_several_files() {
         .iter()
         .map(|event| (event.descriptor.id, event.descriptor.version, event.name.as_deref().unwrap()))
         .collect();
-    assert_eq!(events, [(2, 0, "new"), (2, 1, "new"), (1, 0, "old")]);
+    assert_eq!(events, [(1, 0, "old"), (2, 0, "new"), (2, 1, "new")]);
     let origins: Vec<_> =
         store.list().unwrap().into_iter().map(|listed| (listed.origin, listed.events)).collect();
     assert_eq!(origins, [("old.man".to_owned(), 2), ("new.man".to_owned(), 2)]);
