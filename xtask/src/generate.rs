@@ -21,6 +21,9 @@ pub(crate) struct Options {
     /// Processors that they are spread over.
     #[arg(long, default_value_t = 8)]
     cpus: u16,
+    /// Events in a row of one processor.
+    #[arg(long, default_value_t = 1)]
+    turn: u64,
     /// Size of a buffer in KiB.
     #[arg(long, default_value_t = 64)]
     buffer: u32,
@@ -36,7 +39,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         bail!("no such kind; there are: {}", names.join(", "));
     };
     let buffer_size = options.buffer.saturating_mul(1024);
-    let recipe = Recipe { kind, events: options.events, processors: options.cpus.max(1), buffer_size };
+    let (processors, turn) = (options.cpus.max(1), options.turn);
+    let recipe = Recipe { kind, events: options.events, processors, turn, buffer_size };
     if let Some(directory) = options.out.parent() {
         fs::create_dir_all(directory)?;
     }

@@ -70,14 +70,16 @@ pub struct Recipe {
     pub events: u64,
     /// Processors that they are spread over; at least 1.
     pub processors: u16,
+    /// Events that a processor logs before another's turn comes; 0 counts as 1.
+    pub turn: u64,
     /// Size of a buffer in bytes, a multiple of 1024.
     pub buffer_size: u32,
 }
 
 impl Recipe {
-    /// A trace of a kind on eight processors in buffers of 64 KiB.
+    /// A trace of a kind on eight processors that alternate with every event, in buffers of 64 KiB.
     pub fn new(kind: Kind, events: u64) -> Recipe {
-        Recipe { kind, events, processors: 8, buffer_size: 65_536 }
+        Recipe { kind, events, processors: 8, turn: 1, buffer_size: 65_536 }
     }
 }
 
@@ -131,11 +133,13 @@ pub fn write<W: Write + Seek>(out: W, recipe: &Recipe) -> Result<Summary, WriteE
     // About a million events a second.
     let step = (clock.frequency() / 500_000).max(1) as usize;
     let mut ticks = clock.anchor.0;
-    let (mut first, mut events_lost, mut buffers_lost) = (None, 0, 0);
+    let (mut first, mut events_lost, mut buffers_lost, mut processor) = (None, 0, 0, 0);
     for index in 0..recipe.events {
         ticks += 1 + numbers.below(step) as i64;
         first.get_or_insert(ticks);
-        let processor = numbers.below(recipe.processors.max(1).into()) as u16;
+        if index % recipe.turn.max(1) == 0 {
+            processor = numbers.below(recipe.processors.max(1).into()) as u16;
+        }
         let template = &mut templates[numbers.below(count)];
         template.stamp(Ticks(ticks), index as u32);
         writer.write(processor, &template.bytes)?;

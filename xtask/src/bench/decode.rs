@@ -3,12 +3,13 @@
 use std::fmt::Display;
 use std::fs;
 use std::hint::black_box;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use etw_testkit::traces::{self, Kind, Recipe};
 use etw_testkit::{data, reference};
-use openetw::etl::LogFileHeader;
+use openetw::etl::{EtlFile, EtlWriter, LogFileHeader, WriterOptions};
 use openetw::export::{CsvWriter, Event, JsonWriter, Options, Source};
 use openetw::schema::{CompiledSchema, Located};
 use openetw::{Origin, Record, Ticks, Trace};
@@ -20,6 +21,9 @@ use crate::shell::target_dir;
 
 /// A real file with kernel and .NET events, most of them decoded by what is built in; its buffers are compressed.
 const REAL_FILE: &str = "microsoft-perfview/net.4.5.2.x64.etl";
+
+/// Events of one processor in a row, where its turns are long.
+const LONG_TURN: u64 = 32;
 
 /// Measures everything that can be measured here.
 pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
@@ -33,13 +37,35 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let mut rows = reference_rows(effort)?;
     if let Some(real) = data::trace(REAL_FILE) {
         let bytes = real.read().map_err(|error| anyhow!(error))?;
-        rows.extend(file_rows(effort, peers, "real file", &place("real.etl", &bytes)?)?);
+        rows.extend(file_rows(effort, peers, "real file, compressed", &place("real.etl", &bytes)?)?);
+        let path = place("uncompressed.etl", &uncompressed(&bytes)?)?;
+        rows.extend(file_rows(effort, &[], "real file, rewritten uncompressed", &path)?);
     }
-    for (name, kind) in [("generated file", Kind::Mixed), ("generated switches", Kind::Switches)] {
-        let (bytes, _) = traces::bytes(&Recipe::new(kind, effort.events))?;
-        rows.extend(file_rows(effort, peers, name, &place("generated.etl", &bytes)?)?);
+    for (name, kind) in [("generated mix", Kind::Mixed), ("generated switches", Kind::Switches)] {
+        for (turn, peers) in [(1, peers), (LONG_TURN, &[][..])] {
+            let (bytes, _) = traces::bytes(&Recipe { turn, ..Recipe::new(kind, effort.events) })?;
+            let what = format!(
+                "{name}, {} bytes an event, turns of {turn}",
+                bytes.len() as u64 / effort.events.max(1)
+            );
+            rows.extend(file_rows(effort, peers, &what, &place("generated.etl", &bytes)?)?);
+        }
     }
     Ok(rows)
+}
+
+/// The trace in buffers that are not compressed.
+fn uncompressed(bytes: &[u8]) -> Result<Vec<u8>> {
+    let file = EtlFile::open(bytes)?;
+    let header = file.header();
+    let options = WriterOptions::new(file.clock(), header.buffer_size, header.number_of_processors);
+    let mut writer = EtlWriter::new(Cursor::new(Vec::new()), options)?;
+    let mut scratch = Vec::new();
+    for buffer in file.buffers().flatten() {
+        let data = buffer.data(&mut scratch);
+        writer.write_buffer(&buffer.header, data.bytes)?;
+    }
+    Ok(writer.finish(header.end_time)?.out.into_inner())
 }
 
 /// Writes a file where the peers can read it.
