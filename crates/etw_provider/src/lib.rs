@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod activity;
+mod builder;
 mod connection;
 mod control;
 mod enables;
@@ -21,6 +22,7 @@ pub mod testing;
 mod tests;
 mod write;
 
+pub use builder::EventBuilder;
 pub use control::{Control, ControlCode};
 pub use enables::MAX_SESSIONS;
 pub use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};

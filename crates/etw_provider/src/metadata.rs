@@ -250,6 +250,29 @@ pub(crate) const fn put_traits(bytes: &mut [u8], name: &str, group: Option<Guid>
     assert!(out.len == size, "the size of traits is that of their parts");
 }
 
+/// Appends a field's metadata. The name must have no zero in it, and tags and members must be within bounds.
+pub(crate) fn append_field(bytes: &mut Vec<u8>, field: &Field<'_>) {
+    append(bytes, |out| out.field(field));
+}
+
+/// Appends an event's tags, of 28 bits.
+pub(crate) fn append_tags(bytes: &mut Vec<u8>, tags: u32) {
+    append(bytes, |out| out.tags(tags));
+}
+
+/// Appends a name, which must have no zero in it.
+pub(crate) fn append_name(bytes: &mut Vec<u8>, name: &str) {
+    append(bytes, |out| out.text(name));
+}
+
+fn append(bytes: &mut Vec<u8>, put: impl Fn(&mut Out<'_>)) {
+    let mut counted = Out { bytes: &mut [], len: 0 };
+    put(&mut counted);
+    let start = bytes.len();
+    bytes.resize(start + counted.len, 0);
+    put(&mut Out { bytes: bytes.get_mut(start..).unwrap_or_default(), len: 0 });
+}
+
 /// A cursor over bytes; behind their end it only counts.
 struct Out<'a> {
     bytes: &'a mut [u8],

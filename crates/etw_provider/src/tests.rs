@@ -442,3 +442,35 @@ fn a_change_of_settings_never_drops_what_both_want() {
         assert_eq!(writer.join().unwrap(), 0);
     });
 }
+
+#[test]
+fn events_are_built_at_run_time() {
+    let provider = Provider::create("OpenETW.Test.Built", None, None);
+    assert!(std::ptr::eq(provider, Provider::create("OpenETW.Test.Built", None, None)));
+    let builder = EventBuilder::new("Built")
+        .level(Level::ERROR)
+        .tags(0x0FFF_FFFF)
+        .related(Guid::from_bytes([1; 16]))
+        .add("a", fields::u32::FIELD, &5u32)
+        .add_formatted("b", fields::u16::FIELD, metadata::Format::Hex, &0x1Fu16)
+        .structure("s", 2)
+        .add("x\0y", fields::str8::FIELD, &fields::str8::value("text"))
+        .structure("t", 1)
+        .add("y", fields::f64::FIELD, &0.5)
+        .structures("list", 1, 2)
+        .add("n", fields::u8::FIELD, &1u8)
+        .add_values(&2u8)
+        .add("last", fields::i64_slice::FIELD, &fields::i64_slice::value(&[-1, 2]));
+    assert_eq!(builder.write(provider), Outcome::NotEnabled);
+    let mut session = Capture::new().unwrap();
+    enable(&mut session, provider);
+    assert_eq!(builder.write(provider), Outcome::Written);
+    let bytes = only(&mut session);
+    let expected = "Built a=5 b=0x1F s={x=text, t={y=0.5}} list=[{n=1}, {n=2}] last=[-1, 2]";
+    assert_eq!(text(&bytes), expected);
+    let traits = parsed(&bytes, |record| ProviderTraits::name_of(record));
+    assert_eq!(traits.as_deref(), Some("OpenETW.Test.Built"));
+    let large = (0..5000).fold(EventBuilder::new("Large"), |event, _| event.add("a field's name", fields::u8::FIELD, &1u8));
+    assert_eq!(large.write(provider), Outcome::TooLarge);
+    assert_eq!(session.lost(), 1);
+}

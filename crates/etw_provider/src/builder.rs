@@ -1,0 +1,191 @@
+//! TraceLogging events whose fields are known only at run time.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use etw_event::{EventDescriptor, ExtendedType, Guid, Keyword, Level, Opcode};
+
+use crate::fields::support::{FieldType, Raw};
+use crate::macros::Options;
+use crate::metadata::{Arity, Field, Format, append_field, append_name, append_tags, in_type, item_of};
+use crate::payload::{Payload, PayloadWriter};
+use crate::provider::{EventMetadata, Provider};
+use crate::write::Outcome;
+
+/// Makes a TraceLogging event field by field, for programs that learn at run time what there is to say.
+///
+/// It takes memory, unlike [`event!`](crate::event!), which is to be preferred where the fields are known. A builder can
+/// write its event several times.
+///
+/// ```
+/// use etw_provider::{EventBuilder, Level, Provider, fields};
+///
+/// let provider = Provider::create("MyCompany.Script", None, None);
+/// provider.register();
+/// if provider.is_enabled() {
+///     EventBuilder::new("LineRead")
+///         .level(Level::INFORMATION)
+///         .add("line", fields::u32::FIELD, &7u32)
+///         .add("text", fields::str8::FIELD, &fields::str8::value("some text"))
+///         .structure("place", 2)
+///         .add("x", fields::f64::FIELD, &0.5)
+///         .add("y", fields::f64::FIELD, &1.5)
+///         .write(provider);
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct EventBuilder {
+    name: String,
+    options: Options,
+    activity: Option<Guid>,
+    related: Option<Guid>,
+    /// The fields' metadata, without the event's size, tags and name.
+    fields: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+impl EventBuilder {
+    /// An event without fields, of [`Level::VERBOSE`]. Names are cut in front of a zero.
+    pub fn new(name: &str) -> EventBuilder {
+        EventBuilder {
+            name: cut(name).to_owned(),
+            options: Options::DEFAULT,
+            activity: None,
+            related: None,
+            fields: Vec::new(),
+            payload: Vec::new(),
+        }
+    }
+
+    /// How grave it is.
+    pub fn level(mut self, level: Level) -> EventBuilder {
+        self.options = self.options.level(level);
+        self
+    }
+
+    /// Its keywords.
+    pub fn keyword(mut self, keyword: Keyword) -> EventBuilder {
+        self.options = self.options.keyword(keyword);
+        self
+    }
+
+    /// What happened within its task.
+    pub fn opcode(mut self, opcode: Opcode) -> EventBuilder {
+        self.options = self.options.opcode(opcode);
+        self
+    }
+
+    /// Its task.
+    pub fn task(mut self, task: u16) -> EventBuilder {
+        self.options = self.options.task(task);
+        self
+    }
+
+    /// Its tags; the low 28 bits count.
+    pub fn tags(mut self, tags: u32) -> EventBuilder {
+        self.options = self.options.tags(tags & 0x0FFF_FFFF);
+        self
+    }
+
+    /// The activity it belongs to, if not the thread's.
+    pub fn activity(mut self, activity: Guid) -> EventBuilder {
+        self.activity = Some(activity);
+        self
+    }
+
+    /// The activity that caused its own.
+    pub fn related(mut self, activity: Guid) -> EventBuilder {
+        self.related = Some(activity);
+        self
+    }
+
+    /// Adds a field. The value must be what the type stores: what `value` of the same module of
+    /// [`fields`](crate::fields) gives.
+    #[expect(clippy::should_implement_trait, reason = "a field is added, not a number")]
+    pub fn add<P: Payload + ?Sized>(self, name: &str, field: FieldType, value: &P) -> EventBuilder {
+        self.add_field(&field.named(cut(name)), value)
+    }
+
+    /// Adds a field that is shown in another way.
+    pub fn add_formatted<P: Payload + ?Sized>(
+        self,
+        name: &str,
+        field: FieldType,
+        format: Format,
+        value: &P,
+    ) -> EventBuilder {
+        self.add_field(&field.named(cut(name)).format(format), value)
+    }
+
+    /// The next `members` fields (1 to 127) are those of a structure; structures among them count as one.
+    pub fn structure(self, name: &str, members: u8) -> EventBuilder {
+        self.structure_of(name, members, Arity::One)
+    }
+
+    /// As [`EventBuilder::structure`], for an array of `count` structures. The members' metadata is given once, with the
+    /// first structure's values; the values of the others are added by [`EventBuilder::add_values`].
+    pub fn structures(mut self, name: &str, members: u8, count: u16) -> EventBuilder {
+        self = self.structure_of(name, members, Arity::Variable);
+        self.payload.extend(count.to_le_bytes());
+        self
+    }
+
+    /// Adds values without a field, for the structures of an array behind the first one.
+    pub fn add_values<P: Payload + ?Sized>(mut self, values: &P) -> EventBuilder {
+        self.put(values);
+        self
+    }
+
+    /// Writes the event to the sessions that want it.
+    pub fn write(&self, provider: &Provider) -> Outcome {
+        let descriptor: EventDescriptor = self.options.descriptor;
+        let wanted = provider.wanted(descriptor.level, descriptor.keyword);
+        if wanted == 0 {
+            return Outcome::NotEnabled;
+        }
+        let mut metadata = vec![0; 2];
+        append_tags(&mut metadata, self.options.tags);
+        append_name(&mut metadata, &self.name);
+        metadata.extend(&self.fields);
+        // A size that does not fit makes the record too large, which is found when it is written.
+        let size = u16::try_from(metadata.len()).unwrap_or(u16::MAX);
+        for (to, from) in metadata.iter_mut().zip(size.to_le_bytes()) {
+            *to = from;
+        }
+        let schema = item_of(ExtendedType::EVENT_SCHEMA_TL, &metadata);
+        let event = EventMetadata::from_parts(descriptor, &self.name, &schema);
+        let (activity, related) = (self.activity.as_ref(), self.related.as_ref());
+        provider.write_event(wanted, &event, activity, related, &Raw(&self.payload))
+    }
+
+    fn structure_of(mut self, name: &str, members: u8, arity: Arity) -> EventBuilder {
+        let field = Field::new(cut(name), in_type::STRUCT, Format::Default).arity(arity);
+        append_field(&mut self.fields, &field);
+        // The number of members stands where other fields have their format.
+        if let Some(count) = self.fields.last_mut() {
+            *count = members.clamp(1, 127);
+        }
+        self
+    }
+
+    fn add_field<P: Payload + ?Sized>(mut self, field: &Field<'_>, value: &P) -> EventBuilder {
+        append_field(&mut self.fields, field);
+        self.put(value);
+        self
+    }
+
+    fn put<P: Payload + ?Sized>(&mut self, value: &P) {
+        let len = value.len_bytes();
+        let words: Vec<AtomicU64> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+        let mut writer = PayloadWriter::new(&words);
+        value.put(&mut writer);
+        writer.finish();
+        let start = self.payload.len();
+        self.payload.extend(words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()));
+        self.payload.truncate(start + len);
+    }
+}
+
+/// A name up to a zero.
+fn cut(name: &str) -> &str {
+    name.split('\0').next().unwrap_or_default()
+}
