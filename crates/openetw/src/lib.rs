@@ -6,6 +6,7 @@
 //! | [`schema`] | what payloads mean: schemas of every source, values, text |
 //! | [`etl`] | the bytes of trace files, reading and writing |
 //! | [`export`] | events as JSON, CSV, XML and text |
+//! | `provider` | on Linux: writing events, with the macros `provider!` and `event!` |
 //! | `session` | on Linux: hosts, sessions, and enabling providers in them |
 //! | [`testing`] | events made by hand, for tests of filters and callbacks |
 
@@ -13,6 +14,8 @@
 pub mod session;
 
 pub use etw_consumer::*;
+#[cfg(target_os = "linux")]
+pub use etw_provider::{event, provider};
 pub use etw_event::{
     Clock, ClockType, EventDescriptor, ExtendedItem, ExtendedType, FileTime, Guid, HeaderKind, HookId,
     Keyword, Level, Opcode, Origin, PointerSize, Record, Sid, StackTrace, Ticks, classes,
@@ -21,6 +24,12 @@ pub use etw_event::{
 /// What payloads mean, as TDH tells it on Windows.
 pub mod schema {
     pub use etw_schema::*;
+}
+
+/// Writing events: providers, TraceLogging, activities.
+#[cfg(target_os = "linux")]
+pub mod provider {
+    pub use etw_provider::*;
 }
 
 /// The bytes of trace files.
@@ -37,3 +46,8 @@ pub mod export {
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
 pub struct LibraryPage;
+
+/// The examples of `docs/providers.md` compile.
+#[cfg(all(doctest, target_os = "linux"))]
+#[doc = include_str!("../../../docs/providers.md")]
+pub struct ProvidersPage;
