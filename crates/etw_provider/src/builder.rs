@@ -100,7 +100,6 @@ impl EventBuilder {
 
     /// Adds a field. The value must be what the type stores: what `value` of the same module of
     /// [`fields`](crate::fields) gives.
-    #[expect(clippy::should_implement_trait, reason = "a field is added, not a number")]
     pub fn add<P: Payload + ?Sized>(self, name: &str, field: FieldType, value: &P) -> EventBuilder {
         self.add_field(&field.named(cut(name)), value)
     }

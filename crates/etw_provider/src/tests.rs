@@ -468,9 +468,10 @@ fn events_are_built_at_run_time() {
     let bytes = only(&mut session);
     let expected = "Built a=5 b=0x1F s={x=text, t={y=0.5}} list=[{n=1}, {n=2}] last=[-1, 2]";
     assert_eq!(text(&bytes), expected);
-    let traits = parsed(&bytes, |record| ProviderTraits::name_of(record));
+    let traits = parsed(&bytes, ProviderTraits::name_of);
     assert_eq!(traits.as_deref(), Some("OpenETW.Test.Built"));
-    let large = (0..5000).fold(EventBuilder::new("Large"), |event, _| event.add("a field's name", fields::u8::FIELD, &1u8));
+    let large = (0..5000)
+        .fold(EventBuilder::new("Large"), |event, _| event.add("a field's name", fields::u8::FIELD, &1u8));
     assert_eq!(large.write(provider), Outcome::TooLarge);
     assert_eq!(session.lost(), 1);
 }

@@ -14,12 +14,12 @@
 pub mod session;
 
 pub use etw_consumer::*;
-#[cfg(target_os = "linux")]
-pub use etw_provider::{event, provider};
 pub use etw_event::{
     Clock, ClockType, EventDescriptor, ExtendedItem, ExtendedType, FileTime, Guid, HeaderKind, HookId,
     Keyword, Level, Opcode, Origin, PointerSize, Record, Sid, StackTrace, Ticks, classes,
 };
+#[cfg(target_os = "linux")]
+pub use etw_provider::{event, provider};
 
 /// What payloads mean, as TDH tells it on Windows.
 pub mod schema {
