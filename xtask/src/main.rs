@@ -38,6 +38,10 @@ enum Chore {
     Coverage,
     /// Measure speed, beside other readers.
     Bench(bench::Options),
+    /// A process that a bench starts.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true, subcommand)]
+    BenchPart(bench::session::Part),
     /// Write the inputs that fuzzing starts from to fuzz/seeds.
     Seeds,
     /// Fuzz the parsers of outside bytes with cargo-fuzz.
@@ -55,6 +59,8 @@ fn main() -> ExitCode {
         Chore::Peers => peers::compare(),
         Chore::Coverage => coverage::write(),
         Chore::Bench(options) => bench::run(&options),
+        #[cfg(target_os = "linux")]
+        Chore::BenchPart(part) => part.run(),
         Chore::Seeds => fuzz::write_seeds(),
         Chore::Fuzz(options) => fuzz::run(&options),
         #[cfg(target_os = "linux")]

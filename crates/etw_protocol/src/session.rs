@@ -162,7 +162,7 @@ pub struct ProviderStatus {
 }
 
 impl Default for SessionProperties {
-    /// Buffers of 64 KiB, at most 512, the performance counter, a sequential file of any size, and no name yet.
+    /// Buffers of 64 KiB, at most 128 MiB of them, the performance counter, a sequential file of any size, and no name yet.
     fn default() -> SessionProperties {
         SessionProperties {
             logger_name: String::new(),

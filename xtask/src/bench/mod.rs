@@ -4,6 +4,8 @@ mod decode;
 mod peer;
 mod row;
 #[cfg(target_os = "linux")]
+pub(crate) mod session;
+#[cfg(target_os = "linux")]
 mod write;
 
 use std::time::{Duration, Instant};
@@ -23,6 +25,10 @@ pub(crate) struct Options {
     /// Print a JSON list in place of the table.
     #[arg(long)]
     json: bool,
+    /// Seconds that a session is kept busy.
+    #[cfg(target_os = "linux")]
+    #[arg(long, default_value_t = 60.0)]
+    seconds: f64,
     /// Measure for a moment only, to see that everything runs; the numbers mean nothing.
     #[arg(long)]
     smoke: bool,
@@ -36,6 +42,9 @@ enum Suite {
     /// Writing events, beside LTTng-UST.
     #[cfg(target_os = "linux")]
     Write,
+    /// Whole sessions: throughput and latency.
+    #[cfg(target_os = "linux")]
+    Session,
 }
 
 /// Measures, and prints what came out.
@@ -44,6 +53,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Decode => decode::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Write => write::rows(&Effort::new(options.smoke))?,
+        #[cfg(target_os = "linux")]
+        Suite::Session => session::rows(if options.smoke { SMOKE_SECONDS } else { options.seconds })?,
     };
     if options.json {
         row::print_json(&rows)
@@ -53,10 +64,20 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Seconds that a session is busy when it matters only that the bench runs.
+#[cfg(target_os = "linux")]
+const SMOKE_SECONDS: f64 = 0.3;
+
 /// Sees that the benches run.
 pub(crate) fn smoke() -> Result<()> {
     for suite in Suite::value_variants() {
-        run(&Options { suite: *suite, json: false, smoke: true })?;
+        run(&Options {
+            suite: *suite,
+            json: false,
+            smoke: true,
+            #[cfg(target_os = "linux")]
+            seconds: SMOKE_SECONDS,
+        })?;
     }
     Ok(())
 }

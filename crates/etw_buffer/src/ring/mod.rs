@@ -9,6 +9,7 @@
 //! | data word | is |
 //! |---|---|
 //! | 0 | head: words ever written, up to which entries are complete |
+//! | 1 | restart: the position whose entry lies at the start, whatever lies before it |
 //! | 8 | 1 while the writer waits for room |
 //! | 16… | entries |
 //!
@@ -19,6 +20,8 @@
 //!
 //! An entry is a word with its length in bytes, and its bytes, padded to whole words.
 //! It lies in one piece: where it would not fit before the end, a word of ones says that entries go on at the start.
+//! A writer whose reader has caught up restarts, so that as long as the reader keeps up both stay in memory that the
+//! caches hold, and a ring takes no more memory than its reader ever fell behind.
 //! Who finds the other asleep wakes it by means of its own, such as an eventfd; this module makes no system call.
 
 mod reader;
@@ -36,6 +39,8 @@ const MIN_DATA_WORDS: usize = DATA_START + 64;
 
 /// Data: words ever written.
 const HEAD: usize = 0;
+/// Data: a position at which everything before had been given back, and entries went on at the start.
+const RESTART: usize = 1;
 /// Data: whether the writer waits for room.
 const WRITER_WAITS: usize = 8;
 /// Position: words ever read.

@@ -3,7 +3,7 @@
 use std::ops::{Deref, Range};
 
 use super::{
-    DATA_START, HEAD, POSITION, READER_SLEEPS, RingError, SKIP, WRITER_WAITS, capacity, entry_words,
+    DATA_START, HEAD, POSITION, READER_SLEEPS, RESTART, RingError, SKIP, WRITER_WAITS, capacity, entry_words,
 };
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -19,6 +19,8 @@ pub struct RingReader<D, P> {
     head: u64,
     /// Words whose entries have been handed out.
     taken: u64,
+    /// The position that lies at the start.
+    restart: u64,
     /// Words given back.
     released: u64,
     broken: Option<RingError>,
@@ -52,7 +54,7 @@ where
     /// [`RingError::TooSmall`].
     pub fn attach(data: D, position: P) -> Result<RingReader<D, P>, RingError> {
         let capacity = capacity(data.len(), position.len())? as u64;
-        Ok(RingReader { data, position, capacity, head: 0, taken: 0, released: 0, broken: None })
+        Ok(RingReader { data, position, capacity, head: 0, taken: 0, restart: 0, released: 0, broken: None })
     }
 
     /// The next entry; `None` if there is none now.
@@ -134,9 +136,13 @@ where
                 return Err(RingError::Head { found, position: self.taken, capacity });
             }
             self.head = found;
+            // Relaxed: it comes with the head. A restart happens where the reader has given back everything.
+            if written > 0 && self.data[RESTART].load(Ordering::Relaxed) == self.taken {
+                self.restart = self.taken;
+            }
         }
         while self.taken < self.head {
-            let at = self.taken % capacity;
+            let at = (self.taken - self.restart) % capacity;
             let to_end = capacity - at;
             let available = to_end.min(self.head - self.taken);
             let length = self.data[DATA_START + at as usize].load(Ordering::Relaxed);

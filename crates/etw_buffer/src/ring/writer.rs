@@ -3,12 +3,11 @@
 use std::ops::Deref;
 
 use super::{
-    DATA_START, HEAD, POSITION, READER_SLEEPS, RingError, SKIP, WRITER_WAITS, capacity, entry_words,
+    DATA_START, HEAD, POSITION, READER_SLEEPS, RESTART, RingError, SKIP, WRITER_WAITS, capacity, entry_words,
 };
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Words at the start of the ring that the writer stays in while the reader keeps up, so that both find them in the
-/// caches (256 KiB).
+/// Words at the start of the ring that the writer stays in while the reader keeps up (256 KiB).
 const WARM_WORDS: u64 = 1 << 15;
 
 /// Writes entries; one for each ring.
@@ -19,6 +18,8 @@ pub struct RingWriter<D, P> {
     capacity: u64,
     /// Words written, also those that are not published yet.
     written: u64,
+    /// The position that lies at the start.
+    restart: u64,
     /// Words published.
     head: u64,
     /// The reader's position when it was last looked at.
@@ -47,7 +48,7 @@ where
     /// [`RingError::TooSmall`]: `data` needs 80 words, `position` [`POSITION_WORDS`](super::POSITION_WORDS).
     pub fn format(data: D, position: P) -> Result<RingWriter<D, P>, RingError> {
         let capacity = capacity(data.len(), position.len())? as u64;
-        Ok(RingWriter { data, position, capacity, written: 0, head: 0, read: 0 })
+        Ok(RingWriter { data, position, capacity, written: 0, restart: 0, head: 0, read: 0 })
     }
 
     /// Bytes that an entry can have at most: somewhat less than half of the ring, so that it has room in an empty ring
@@ -67,20 +68,35 @@ where
     /// The reader's position cannot be; the reader is broken or hostile, and gets nothing any more.
     #[inline]
     pub fn try_push(&mut self, parts: &[&[u8]]) -> Result<Push, RingError> {
+        self.try_push_leaving(0, parts)
+    }
+
+    /// As [`RingWriter::try_push`], if so many bytes are left free behind the entry: room that is kept for what the
+    /// reader must have even when there is no room for the rest.
+    ///
+    /// # Errors
+    /// As for [`RingWriter::try_push`].
+    #[inline]
+    pub fn try_push_leaving(&mut self, spare_bytes: usize, parts: &[&[u8]]) -> Result<Push, RingError> {
         let len_bytes = parts.iter().map(|part| part.len()).sum::<usize>();
         if len_bytes > self.max_entry_bytes() {
             return Ok(Push::TooLarge);
         }
-        let needed = entry_words(len_bytes);
-        let at = self.written % self.capacity;
-        let mut skipped = if at + needed > self.capacity { self.capacity - at } else { 0 };
-        if self.written - self.read + skipped + needed > self.capacity || at >= WARM_WORDS {
+        let (needed, spare) = (entry_words(len_bytes), spare_bytes as u64 / 8);
+        if self.place() >= WARM_WORDS.min(self.capacity / 2) {
             self.look_at_reader()?;
-            // What is empty can go on where the caches are warm.
-            if self.read == self.written && at >= WARM_WORDS.max(needed) {
-                skipped = self.capacity - at;
+            if self.read == self.written {
+                // Relaxed: the reader sees it with the head of what comes next; it has taken all that came before, so
+                // that nobody looks for the earlier restart any more.
+                self.restart = self.written;
+                self.data[RESTART].store(self.restart, Ordering::Relaxed);
             }
-            if self.written - self.read + skipped + needed > self.capacity {
+        }
+        let at = self.place();
+        let skipped = if at + needed > self.capacity { self.capacity - at } else { 0 };
+        if self.written - self.read + skipped + needed + spare > self.capacity {
+            self.look_at_reader()?;
+            if self.written - self.read + skipped + needed + spare > self.capacity {
                 return Ok(Push::Full);
             }
         }
@@ -88,7 +104,7 @@ where
             self.word(at).store(SKIP, Ordering::Relaxed);
             self.written += skipped;
         }
-        let at = self.written % self.capacity;
+        let at = self.place();
         self.word(at).store(len_bytes as u64, Ordering::Relaxed);
         let start = DATA_START + at as usize + 1;
         let words = self.data.get(start..start + needed as usize - 1).unwrap_or_default();
@@ -147,6 +163,12 @@ where
     /// The words that the ring was made of.
     pub fn data(&self) -> &D {
         &self.data
+    }
+
+    /// Where the next entry lies, in words from the first.
+    #[inline]
+    fn place(&self) -> u64 {
+        (self.written - self.restart) % self.capacity
     }
 
     #[inline]

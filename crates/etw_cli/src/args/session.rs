@@ -140,7 +140,7 @@ pub(crate) struct StartArgs {
     /// Fewest buffers [default: twice the number of processors].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) min_buffers: u32,
-    /// Most buffers [default: 512].
+    /// Most buffers [default: 128 MiB of them].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) max_buffers: u32,
     /// MiB of the file at which the mode does what it does [default: unlimited].

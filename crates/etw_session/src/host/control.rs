@@ -22,7 +22,7 @@ use super::run::Host;
 use super::sessions::{Done, Outcome, Session, config_of, failure_of};
 
 /// Bytes of a consumer's ring.
-const RING_BYTES: usize = 32 << 20;
+const RING_BYTES: usize = 128 << 20;
 
 /// Bytes that one packet of a list is filled to.
 const LIST_BYTES: usize = 32 * 1024;

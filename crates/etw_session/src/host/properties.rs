@@ -7,8 +7,9 @@ use etw_event::Guid;
 use etw_protocol::limits::BUFFER_SIZE_KIB;
 use etw_protocol::{ErrorKind, Failure, SessionProperties};
 
-/// Most buffers of a session, where its starter leaves it to the host.
-const DEFAULT_MAXIMUM_BUFFERS: u32 = 512;
+/// Most memory of a session's buffers in KiB, where its starter leaves it to the host: at 15 million events a second, what
+/// comes in 90 ms. Only what is needed is taken.
+const DEFAULT_MAXIMUM_KIB: u32 = 128 << 10;
 /// Milliseconds after which buffers are written, where the starter leaves it to the host.
 const DEFAULT_FLUSH_TIMER_MILLIS: u32 = 1000;
 /// Most memory of a session's buffers.
@@ -40,7 +41,7 @@ pub(super) fn complete(
         return Err(invalid("buffer_size", format!("{} KiB is not between 4 and 16384", p.buffer_size)));
     }
     fill(&mut p.minimum_buffers, (2 * processors).max(2));
-    let default_maximum = DEFAULT_MAXIMUM_BUFFERS.max(p.minimum_buffers.saturating_add(20));
+    let default_maximum = (DEFAULT_MAXIMUM_KIB / p.buffer_size).max(p.minimum_buffers.saturating_add(20));
     fill(&mut p.maximum_buffers, default_maximum);
     if p.maximum_buffers < 2 {
         return Err(invalid("maximum_buffers", "a session needs at least 2 buffers"));
@@ -161,7 +162,7 @@ mod tests {
             ..SessionProperties::default()
         };
         let done = complete(given.clone(), false, false, 4).unwrap();
-        assert_eq!((done.minimum_buffers, done.maximum_buffers, done.flush_timer_millis), (8, 512, 1000));
+        assert_eq!((done.minimum_buffers, done.maximum_buffers, done.flush_timer_millis), (8, 2048, 1000));
         assert!(!done.guid.is_zero());
         let few = SessionProperties { maximum_buffers: 4, ..given };
         assert_eq!(complete(few, false, false, 4).unwrap().minimum_buffers, 4);

@@ -70,7 +70,7 @@ pub struct SessionUpdate {
 }
 
 impl SessionConfig {
-    /// A sequential session on the performance counter with 512 buffers of 64 KiB that writes what it has every
+    /// A sequential session on the performance counter with 2048 buffers of 64 KiB that writes what it has every
     /// second. Where to is to be added: a file, `BUFFERING` or `REAL_TIME`.
     pub fn new(logger_name: &str) -> SessionConfig {
         SessionConfig {
@@ -78,7 +78,7 @@ impl SessionConfig {
             logger_id: 1,
             buffer_bytes: 0x1_0000,
             minimum_buffers: 0,
-            maximum_buffers: 512,
+            maximum_buffers: 2048,
             maximum_file_size: 0,
             log_file_mode: LogFileMode(0),
             flush_timer: Duration::from_secs(1),

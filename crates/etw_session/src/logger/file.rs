@@ -6,7 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
-use etw_etl::{EtlWriter, HeaderRecords, LogFileHeader, LogFileMode, WriteError, WriterOptions};
+use etw_etl::{
+    BufferHeader, EtlWriter, HeaderRecords, LogFileHeader, LogFileMode, WriteError, WriterOptions,
+};
 use etw_event::{ClockType, FileTime, Ticks};
 use etw_sys::{bytes_of_mut, clock};
 
@@ -80,7 +82,12 @@ impl FileOptions {
         options.header.log_file_mode = LogFileMode::REAL_TIME;
         let mut out = std::io::Cursor::new(Vec::new());
         EtlWriter::new(&mut out, options)?;
-        Ok(out.into_inner())
+        let mut buffer = out.into_inner();
+        // Behind its events there is only filling, which a message to a consumer has no room for.
+        if let Some(header) = BufferHeader::parse(&buffer) {
+            buffer.truncate(header.offset as usize);
+        }
+        Ok(buffer)
     }
 
     /// Begins a file, or goes on with it if the mode says so.

@@ -29,12 +29,27 @@ pub(super) struct Pass {
 pub(super) type Source = (u32, u16);
 
 /// What a merge has done.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Merged {
     /// Records that were taken.
     pub(super) records: u64,
-    /// Whether older records may still come, because one is being waited for.
-    pub(super) is_held: bool,
+    /// The earliest time that a record may have which is being waited for, or which waits with it.
+    pub(super) held_from: Option<u64>,
+}
+
+impl Merged {
+    /// Nothing taken, nothing waited for.
+    pub(super) const NOTHING: Merged = Merged { records: 0, held_from: None };
+
+    pub(super) fn hold(&mut self, time: u64) {
+        self.held_from = Some(self.held_from.map_or(time, |held| held.min(time)));
+    }
+
+    fn hold_all(&mut self, heads: &Heads) {
+        if let Some(Reverse((time, _))) = heads.peek() {
+            self.hold(*time);
+        }
+    }
 }
 
 /// Sources by the times of their next records.
@@ -53,7 +68,7 @@ pub(super) fn merge(
     heads: &mut Heads,
     mut full: impl FnMut(&mut Output),
 ) -> Merged {
-    let mut merged = Merged::default();
+    let mut merged = Merged::NOTHING;
     heads.clear();
     if !pass.is_complete && !sources.iter().any(|source| full_words(regions, *source) > 0) {
         return merged;
@@ -69,11 +84,16 @@ pub(super) fn merge(
                 full_sources += usize::from(region.reader.full_words(processor) > 0);
                 heads.push(Reverse((time, index as u32)));
             }
-            Peek::Pending => merged.is_held |= is_waited_for(region, processor, pass),
+            // What is pending is later than what was read before it.
+            Peek::Pending if is_waited_for(region, processor, pass) => {
+                merged.hold(region.reader.last_time(processor));
+            }
+            Peek::Pending => {}
             Peek::Empty => {}
         }
     }
-    if merged.is_held && sources.len() > 1 {
+    if merged.held_from.is_some() && sources.len() > 1 {
+        merged.hold_all(heads);
         return merged;
     }
     while let Some(Reverse((time, index))) = heads.pop() {
@@ -94,9 +114,10 @@ pub(super) fn merge(
         match end {
             ReadEnd::Later(time) => heads.push(Reverse((time, index))),
             ReadEnd::Pending => {
-                merged.is_held = true;
+                merged.hold(region.reader.last_time(processor));
                 // Nothing is older than what the others have, up to here.
                 if !heads.is_empty() && pass.hold > Duration::ZERO {
+                    merged.hold_all(heads);
                     break;
                 }
             }

@@ -11,6 +11,10 @@ use etw_sys::{EventFd, SharedWords, bytes_of, clock};
 use super::ConsumerId;
 use super::statistics::{Counters, add};
 
+/// Bytes of a ring that events leave free, for watermarks and the count of what was missed. A consumer that has fallen
+/// behind delivers what it has, and so makes room, only when it learns of the time up to which it has everything.
+const SPARE_BYTES: usize = 4096;
+
 /// The consumers of a session.
 #[derive(Debug, Default)]
 pub(super) struct Consumers {
@@ -70,7 +74,9 @@ impl Consumers {
         let time = words.get(2).map_or(header.time_stamp, |time| Ticks(*time as i64));
         let lost = BufferHeader { time_stamp: time, ..header };
         for consumer in &mut self.list {
-            if !consumer.tell_missed(&lost) || !consumer.push(&[&header.to_bytes(), bytes_of(words)]) {
+            if !consumer.tell_missed(&lost)
+                || !consumer.push(SPARE_BYTES, &[&header.to_bytes(), bytes_of(words)])
+            {
                 consumer.missed += records;
                 add(&counters.real_time_buffers_lost, 1);
                 add(&counters.real_time_events_lost, records);
@@ -96,7 +102,7 @@ impl Consumers {
         header.reference_start_perf_clock = watermark;
         let bytes = header.to_bytes();
         for consumer in &mut self.list {
-            if consumer.watermark < watermark && consumer.tell_missed(&lost) && consumer.push(&[&bytes]) {
+            if consumer.watermark < watermark && consumer.tell_missed(&lost) && consumer.push(0, &[&bytes]) {
                 consumer.watermark = watermark;
             }
             if consumer.ring.publish() {
@@ -152,18 +158,18 @@ impl Consumer {
             buffer_flag: BufferFlags::PROC_INDEX.with(BufferFlags::EVENTS_LOST),
             ..*like
         };
-        let told = self.push(&[&header.to_bytes(), &record]);
+        let told = self.push(SPARE_BYTES / 2, &[&header.to_bytes(), &record]);
         if told {
             self.missed = 0;
         }
         told
     }
 
-    fn push(&mut self, parts: &[&[u8]]) -> bool {
+    fn push(&mut self, spare_bytes: usize, parts: &[&[u8]]) -> bool {
         if self.is_broken {
             return false;
         }
-        match self.ring.try_push(parts) {
+        match self.ring.try_push_leaving(spare_bytes, parts) {
             Ok(push) => push == Push::Done,
             Err(_) => {
                 self.is_broken = true;

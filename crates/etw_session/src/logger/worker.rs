@@ -154,12 +154,15 @@ impl Worker {
                 self.sinks.send(output);
             }
             let mut watermark = 0;
-            if is_complete && !merged.is_held {
-                // The system time may have been set back; what has been sent counts.
-                watermark = self.outputs.iter().map(|output| output.floor).fold(now, u64::max);
+            if is_complete {
+                watermark = match merged.held_from {
+                    Some(time) => time.saturating_sub(1),
+                    // The system time may have been set back; what has been sent counts.
+                    None => self.outputs.iter().map(|output| output.floor).fold(now, u64::max),
+                };
                 for output in &mut self.outputs {
                     // Whatever comes later is later.
-                    output.floor = watermark.saturating_add(1);
+                    output.floor = output.floor.max(watermark.saturating_add(1));
                 }
             }
             if self.sinks.consumers.publish(watermark) {
@@ -177,14 +180,14 @@ impl Worker {
     }
 
     fn read(&mut self, pass: &Pass) -> Merged {
-        let mut total = Merged::default();
+        let mut total = Merged::NOTHING;
         let geometry = self.shared.geometry;
         for (output, sources) in self.outputs.iter_mut().zip(&self.sources) {
             let sinks = &mut self.sinks;
             let full = |output: &mut Output| sinks.turn(output);
             let merged = merge(&mut self.regions, sources, output, pass, &geometry, &mut self.heads, full);
             total.records += merged.records;
-            total.is_held |= merged.is_held;
+            merged.held_from.into_iter().for_each(|time| total.hold(time));
         }
         super::statistics::add(&self.shared.counters.events_written, total.records);
         total

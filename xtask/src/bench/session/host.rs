@@ -1,0 +1,94 @@
+//! The host's process, and the others around it.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use openetw::session::{Controller, Host, HostOptions, Instance};
+
+/// Serves the instance of the environment until the input ends.
+pub(super) fn run() -> Result<()> {
+    let options = HostOptions::new(Instance::default_of_user());
+    let host = Host::bind(options, |line| eprintln!("host: {line}"))?.spawn()?;
+    io::stdin().read_to_end(&mut Vec::new())?;
+    host.stop();
+    Ok(())
+}
+
+/// A host in a process of its own, with a directory of its own.
+pub(super) struct Hosted {
+    process: Child,
+    directory: PathBuf,
+}
+
+impl Hosted {
+    /// Starts it. Its directory lies in memory, if the system has such a place.
+    pub(super) fn start() -> Result<Hosted> {
+        let parent = Path::new("/dev/shm");
+        let parent = if parent.is_dir() { parent.to_owned() } else { std::env::temp_dir() };
+        let directory = parent.join(format!("openetw-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&directory)?;
+        let process = part(&directory, "host").stdin(Stdio::piped()).spawn()?;
+        Ok(Hosted { process, directory })
+    }
+
+    /// A file in its directory.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    pub(super) fn controller(&self) -> Result<Controller> {
+        let begun = Instant::now();
+        loop {
+            match Controller::connect_to(&Instance::at(&self.directory)) {
+                Ok(controller) => return Ok(controller),
+                Err(error) if begun.elapsed() > Duration::from_secs(20) => return Err(error.into()),
+                Err(_) => std::thread::sleep(Duration::from_millis(10)),
+            }
+        }
+    }
+
+    /// A command that is one of the bench's other processes.
+    pub(super) fn part(&self, name: &str) -> Command {
+        part(&self.directory, name)
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        // The bench is over, and what it leaves behind is in memory.
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn part(directory: &Path, name: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "cargo-xtask".into()));
+    command.args(["bench-part", name]).env("OPENETW_RUNTIME_DIR", directory);
+    command
+}
+
+/// What a process printed, line by line as it comes.
+pub(super) struct Lines(std::io::Lines<BufReader<ChildStdout>>);
+
+impl Lines {
+    pub(super) fn of(process: &mut Child) -> Result<Lines> {
+        let output = process.stdout.take().context("the output of a process of the bench")?;
+        Ok(Lines(BufReader::new(output).lines()))
+    }
+
+    /// The numbers of the next line.
+    pub(super) fn numbers<const N: usize>(&mut self) -> Result<[u64; N]> {
+        let line = self.next()?.context("a process of the bench ended")?;
+        let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        numbers.try_into().ok().with_context(|| format!("a process of the bench says `{line}`"))
+    }
+
+    /// The next line.
+    pub(super) fn next(&mut self) -> Result<Option<String>> {
+        Ok(self.0.next().transpose()?)
+    }
+}
