@@ -1,6 +1,8 @@
 //! The command line: every command, its arguments, and an example of each.
 
 #[cfg(target_os = "linux")]
+pub(crate) mod record;
+#[cfg(target_os = "linux")]
 pub(crate) mod session;
 
 use std::path::PathBuf;
@@ -55,6 +57,10 @@ the verdict line (JSON: \"complete\") says so.")]
 Several files and sessions are read together in time order.")]
     #[command(mut_arg("files", |arg| arg.required(false).required_unless_present("session")))]
     Dump(DumpArgs),
+    /// Record events of providers into a trace file
+    #[cfg(target_os = "linux")]
+    #[command(after_help = record::EXAMPLES)]
+    Record(Box<record::RecordArgs>),
     /// Count events, bytes and rates by provider, event, process or another key
     #[command(after_help = "Examples:
   etw stats trace.etl
@@ -400,4 +406,14 @@ fn number(text: &str) -> Result<u32, String> {
         None => text.parse(),
     };
     parsed.map_err(|_| format!("'{text}' is not a number from 0 to 4294967295"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
 }

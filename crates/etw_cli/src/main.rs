@@ -25,6 +25,11 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Info(args) => commands::info::run(&args),
         Command::Dump(args) => commands::dump::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Record(args) => match commands::record::run(&args) {
+            Ok(status) => return ExitCode::from(status),
+            Err(error) => Err(error),
+        },
         Command::Stats(args) => commands::stats::run(&args),
         #[cfg(target_os = "linux")]
         Command::Session(command) => commands::session::run(&command),

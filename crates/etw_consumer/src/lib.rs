@@ -15,7 +15,6 @@ mod statistics;
 mod stop;
 pub mod testing;
 mod time_point;
-mod tournament;
 mod trace;
 mod unordered;
 

@@ -3,6 +3,8 @@
 //! Source: `tdh.h`; checked on every blob of the real merged traces. Offsets are from the blob's start; strings are
 //! UTF-16 with NUL, those from message tables end with a space, which is cut.
 
+mod encode;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,6 +14,8 @@ use crate::{
     Count, Decoding, EventSchema, InType, Length, MapEntry, MapKind, OutType, Property, PropertyType,
     ProviderInfo, ValueMap, text,
 };
+
+pub use encode::{encode_event, encode_map};
 
 /// Why bytes are no event metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

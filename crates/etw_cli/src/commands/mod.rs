@@ -6,6 +6,8 @@ pub(crate) mod dump;
 pub(crate) mod generate;
 pub(crate) mod info;
 pub(crate) mod provider;
+#[cfg(target_os = "linux")]
+pub(crate) mod record;
 pub(crate) mod schema;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;

@@ -191,7 +191,7 @@ fn update(args: &UpdateArgs, out: &mut Vec<u8>) -> Result<()> {
 }
 
 /// What is wanted of a provider.
-fn wanted(
+pub(crate) fn wanted(
     text: &str,
     args: &WantArgs,
     schemas: &Schemas,

@@ -6,6 +6,8 @@ mod generated;
 #[cfg(target_os = "linux")]
 mod live;
 mod real;
+#[cfg(target_os = "linux")]
+mod record;
 mod schemas;
 
 use std::path::Path;
@@ -125,6 +127,7 @@ fn every_command_has_help_with_an_example() {
         &["--help"][..],
         &["info", "--help"],
         &["dump", "--help"],
+        &["record", "--help"],
         &["stats", "--help"],
         &["provider", "list", "--help"],
         &["provider", "show", "--help"],

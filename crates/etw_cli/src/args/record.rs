@@ -1,0 +1,127 @@
+//! The arguments of `etw record`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::SchemaArgs;
+use super::session::WantArgs;
+
+/// What `--help` ends with.
+pub(crate) const EXAMPLES: &str = "Examples:
+  etw record -p MyProvider -o t.etl -- ./app     until the program ends
+  etw record -p MyProvider --for 10s             of all programs, for ten seconds
+  etw record -p MyProvider:Warning -p '{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}'
+  etw record -p MyProvider --max-size 100MB --circular
+                                                 the newest 100 MB, in the file
+  etw record -p MyProvider --ring 64MB           the newest 64 MB, in memory, until Ctrl-C;
+                                                 kill -USR1 writes what there is and goes on
+  etw record -p MyProvider --ring 64MB --trigger 'level <= 2'
+                                                 until an event is an error
+
+A provider is named by (Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]].
+Recording ends when COMMAND does (its exit status is passed on), after --for, or by Ctrl-C.
+The daemon is used if one runs (etw daemon); otherwise the command hosts its session itself.
+It exits with 1 if it could not record; losses are in its last line and in the file.";
+
+/// `etw record`.
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// File to write; one that exists is replaced.
+    #[arg(long, short, value_name = "FILE", default_value = "trace.etl")]
+    pub(crate) output: PathBuf,
+    /// Record the events of a provider; several options record several.
+    #[arg(long, short, value_name = "PROVIDER", required = true)]
+    pub(crate) provider: Vec<String>,
+    /// End after this time: 10s, 500ms, 2m. The program goes on if it still runs.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Keep the newest events in memory of this size (64MB); write them at the end, and on SIGUSR1.
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) ring: Option<u64>,
+    /// With --ring: end when an event meets this expression (see --where of `etw dump`).
+    #[arg(long, value_name = "EXPR", requires = "ring")]
+    pub(crate) trigger: Option<String>,
+    /// Most bytes of the file (100MB); the recording ends when it has them.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with = "ring")]
+    pub(crate) max_size: Option<u64>,
+    /// At --max-size, replace the oldest events rather than ending.
+    #[arg(long, requires = "max_size")]
+    pub(crate) circular: bool,
+    /// Deliver the events in real time too: `etw dump -s NAME` shows them meanwhile.
+    #[arg(long, conflicts_with = "ring")]
+    pub(crate) real_time: bool,
+    /// Size of a buffer, 4KB to 16MB.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "64KB")]
+    pub(crate) buffer_size: u64,
+    /// Most buffers in memory; more of them help against losses when events come in bursts.
+    #[arg(long, value_name = "N", default_value_t = 1024, conflicts_with = "ring")]
+    pub(crate) buffers: u32,
+    /// Name of the session [default: etw-record-PID].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) want: WantArgs,
+    #[command(flatten)]
+    pub(crate) schemas: SchemaArgs,
+    /// Program to run, with its arguments; recording begins before it and ends with it.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// A size in bytes: `65536`, `64KB`, `64MB`, `1GB`; in powers of 1024.
+fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is no size; write 64KB, 64MB or 1GB");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(wrong)
+}
+
+/// A duration: `10s`, `1.5s`, `500ms`, `2m`, `1h`; a number alone is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no time; write 10s, 500ms or 2m");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..).unwrap_or_default() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = digits.parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times() {
+        let check = |text: &str, size: Option<u64>, millis: Option<u128>| {
+            assert_eq!(bytes(text).ok(), size, "{text}");
+            assert_eq!(duration(text).ok().map(|time| time.as_millis()), millis, "{text}");
+        };
+        check("10", Some(10), Some(10_000));
+        check("64KB", Some(65_536), None);
+        check("64MiB", Some(64 << 20), None);
+        check("1g", Some(1 << 30), None);
+        check("2m", Some(2 << 20), Some(120_000));
+        check("500ms", None, Some(500));
+        check("1.5s", None, Some(1500));
+        check("-1s", None, None);
+        check("0", None, Some(0));
+        check("99999999999999999999", None, None);
+        check("x", None, None);
+        check("", None, None);
+    }
+}

@@ -1,0 +1,289 @@
+//! `etw record`: a session from its start to a trace file that can be read anywhere.
+
+mod embed;
+mod process;
+mod summary;
+mod wait;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow};
+use openetw::session::{
+    Controller, ControllerError, EnableBuilder, ErrorKind, LogFileMode, Runtime, SessionBuilder, SessionState,
+};
+use openetw::{EventFilter, Trace, classes};
+
+use crate::args::record::RecordArgs;
+use crate::commands::session::wanted;
+use crate::schemas::Schemas;
+use crate::{UsageError, output};
+use embed::Contents;
+use process::Watcher;
+use summary::Summary;
+use wait::{Event, Waiting};
+
+/// Runs the command; answers the exit status of the program that was recorded.
+pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
+    let schemas = Schemas::load(&args.schemas)?;
+    let path = std::path::absolute(&args.output)?;
+    check_writable(&path)?;
+    let mut runtime = Runtime::connect_or_host()?;
+    let mut waiting = Waiting::new(args.duration)?;
+    let name = args.session.clone().unwrap_or_else(|| format!("etw-record-{}", std::process::id()));
+    let builder = builder(args, &name, &path)?;
+    let controller = runtime.controller();
+    let enables = args.provider.iter().map(|text| wanted(text, &args.want, &schemas, controller));
+    let enables = enables.collect::<Result<Vec<_>>>()?;
+    let mut recording = Recording { controller, name, path, is_ring: args.ring.is_some(), schemas: &schemas };
+    begin(builder, &recording.name, &enables, recording.controller)?;
+    if let Some(expression) = &args.trigger {
+        recording.watch_for(expression, &enables, &waiting)?;
+    }
+    let processes = Watcher::start()?;
+    let start = Instant::now();
+    if !args.command.is_empty() {
+        match waiting.run(&args.command) {
+            Ok(program) => processes.add(program),
+            Err(error) => {
+                recording.abandon();
+                return Err(error);
+            }
+        }
+    } else if args.duration.is_none() {
+        eprintln!("etw: recording to {}; Ctrl-C ends it", args.output.display());
+    }
+    let end = recording.run(&mut waiting, &processes, start)?;
+    let took = start.elapsed();
+    let error = recording.finish(end.is_over);
+    let contents = recording.complete(&recording.path, processes.finish());
+    drop(runtime);
+    let contents = contents?;
+    Summary { contents: &contents, took, path: &args.output, error, providers: &args.provider }.print();
+    match end.failure {
+        Some(failure) => Err(failure),
+        None => Ok(end.program.unwrap_or(0)),
+    }
+}
+
+/// A session that records.
+struct Recording<'r> {
+    controller: &'r mut Controller,
+    name: String,
+    path: PathBuf,
+    is_ring: bool,
+    schemas: &'r Schemas,
+}
+
+/// How a recording came to its end.
+#[derive(Default)]
+struct End {
+    /// Exit status of the program.
+    program: Option<u8>,
+    /// Whether the session is over already.
+    is_over: bool,
+    /// What the command fails with, after it has saved what there is.
+    failure: Option<anyhow::Error>,
+}
+
+impl Recording<'_> {
+    /// Waits for the end; writes what is in memory when that is asked for.
+    fn run(&mut self, waiting: &mut Waiting, processes: &Watcher, start: Instant) -> Result<End> {
+        let mut dumps = 0;
+        let mut status_line = StatusLine::new();
+        let mut is_failing = false;
+        let end = loop {
+            match waiting.next()? {
+                Event::Exited(status) => break End { program: Some(status), ..End::default() },
+                Event::Ended => break End::default(),
+                Event::Triggered => {
+                    status_line.clear();
+                    eprintln!("etw: an event met the trigger");
+                    break End::default();
+                }
+                Event::Dump if self.is_ring => {
+                    dumps += 1;
+                    status_line.clear();
+                    self.dump(&numbered(&self.path, dumps), processes);
+                }
+                Event::Dump => output::warn(&"SIGUSR1 writes a file only with --ring"),
+                Event::Tick => match self.controller.query(&self.name) {
+                    Ok(status) => {
+                        status_line.show(&status, start);
+                        let fails = status.state == SessionState::Failing;
+                        if fails && !is_failing {
+                            status_line.clear();
+                            output::warn(&format_args!("{}; going on", status.last_error));
+                        }
+                        is_failing = fails;
+                    }
+                    Err(error) if error.kind() == Some(ErrorKind::NotFound) => {
+                        eprintln!("etw: the session has ended: its file is full, or somebody stopped it");
+                        break End { is_over: true, ..End::default() };
+                    }
+                    Err(error) => {
+                        break End { is_over: true, failure: Some(error.into()), ..End::default() };
+                    }
+                },
+            }
+        };
+        status_line.clear();
+        Ok(end)
+    }
+
+    /// Ends the session when everything is in the file; answers what went wrong.
+    fn finish(&mut self, is_over: bool) -> Option<String> {
+        if is_over {
+            return None;
+        }
+        let dumped =
+            if self.is_ring { self.controller.dump(&self.name, &self.path).map(drop) } else { Ok(()) };
+        let stopped = match self.controller.stop(&self.name) {
+            Ok(status) => Some(status.last_error).filter(|error| !error.is_empty()),
+            Err(error) if error.kind() == Some(ErrorKind::NotFound) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        dumped.err().map(|error| error.to_string()).or(stopped)
+    }
+
+    /// Adds to a file what is needed to read it elsewhere.
+    fn complete(&self, path: &Path, processes: process::Processes) -> Result<Contents> {
+        let contents = embed::look_through(path, self.schemas)?;
+        if let Err(error) = embed::append(path, &contents, &processes) {
+            output::warn(&format_args!("the file has no schemas and processes in it: {error:#}"));
+        }
+        Ok(contents)
+    }
+
+    /// Writes what is in memory to a file; the session goes on.
+    fn dump(&mut self, path: &Path, processes: &Watcher) {
+        let dumped = self.controller.dump(&self.name, path).map_err(anyhow::Error::from);
+        match dumped.and_then(|_| self.complete(path, processes.known())) {
+            Ok(contents) => eprintln!("etw: wrote {}: {}", path.display(), contents.verdict()),
+            // The recording itself goes on.
+            Err(error) => output::warn(&format_args!("{}: {error:#}", path.display())),
+        }
+    }
+
+    /// Ends a session that has recorded nothing.
+    fn abandon(&mut self) {
+        let _ = self.controller.stop(&self.name);
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    /// Starts a second session for real time, since one in memory cannot be read meanwhile, and reads it until an
+    /// event meets the expression.
+    fn watch_for(&mut self, expression: &str, enables: &[EnableBuilder], waiting: &Waiting) -> Result<()> {
+        let filter = EventFilter::default().expression(expression);
+        let filter = filter.map_err(|error| UsageError(error.to_string()))?;
+        let session = format!("{}-trigger", self.name);
+        begin(SessionBuilder::new(&session).real_time().leased(), &session, enables, self.controller)?;
+        let builder = Trace::builder().session(&session).filter(&filter).schemas(&self.schemas.sources());
+        let mut trace = builder.open().context("cannot watch for the trigger")?;
+        let (sender, stop) = (waiting.sender(), trace.stop_handle());
+        let watch = move || {
+            let mut is_met = false;
+            // A session that ends before the trigger is met ends the watch.
+            let _ = trace.for_each_layout(|event| {
+                if event.record.provider_id() != classes::EVENT_TRACE {
+                    is_met = true;
+                    stop.stop();
+                }
+            });
+            if is_met {
+                let _ = sender.send(Event::Triggered);
+            }
+        };
+        std::thread::Builder::new().name("trigger".into()).spawn(watch)?;
+        Ok(())
+    }
+}
+
+/// Starts a session and enables the providers; one that cannot record what was asked for is not left behind.
+fn begin(
+    builder: SessionBuilder,
+    name: &str,
+    enables: &[EnableBuilder],
+    controller: &mut Controller,
+) -> Result<(), ControllerError> {
+    builder.start(controller)?;
+    for enable in enables {
+        if let Err(error) = controller.enable(name, enable) {
+            let _ = controller.stop(name);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// What the session is to be.
+fn builder(args: &RecordArgs, name: &str, path: &Path) -> Result<SessionBuilder> {
+    let usage = |text: &str| anyhow!(UsageError(text.to_owned()));
+    let buffer_size = u32::try_from(args.buffer_size / 1024).unwrap_or(u32::MAX);
+    if !args.buffer_size.is_multiple_of(1024) || !(4..=16 * 1024).contains(&buffer_size) {
+        return Err(usage("--buffer-size is a multiple of 1KB from 4KB to 16MB"));
+    }
+    // The session ends with this process, whatever becomes of it.
+    let builder = SessionBuilder::new(name).buffer_size_kib(buffer_size).leased();
+    if let Some(bytes) = args.ring {
+        // A quarter more is for what processes write meanwhile.
+        let buffers = bytes.div_ceil(args.buffer_size);
+        let buffers = u32::try_from(buffers + buffers / 4 + 8).unwrap_or(u32::MAX);
+        return Ok(builder.mode(LogFileMode::BUFFERING).buffers(0, buffers));
+    }
+    path.to_str().ok_or_else(|| usage("the name of the file is not UTF-8"))?;
+    let mode = if args.circular { LogFileMode::CIRCULAR } else { LogFileMode::SEQUENTIAL };
+    let builder = builder.mode(mode).file(path).buffers(0, args.buffers);
+    let builder = if args.real_time { builder.real_time() } else { builder };
+    let Some(bytes) = args.max_size else { return Ok(builder) };
+    let kibibytes = u32::try_from(bytes.div_ceil(1024)).map_err(|_| usage("--max-size is too large"))?;
+    Ok(builder.mode(LogFileMode::KBYTES_FOR_SIZE).maximum_file_size_mib(kibibytes))
+}
+
+/// `trace.etl` to `trace-1.etl`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
+    path.with_file_name(format!("{stem}-{number}{}", extension.unwrap_or_default()))
+}
+
+/// Fails now rather than at the end if the file cannot be written.
+fn check_writable(path: &Path) -> Result<()> {
+    let existed = path.exists();
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    file.with_context(|| {
+        format!("{}: cannot be written; check the directory and its rights", path.display())
+    })?;
+    if !existed {
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// One line on a terminal that says how it goes.
+struct StatusLine {
+    is_terminal: bool,
+    is_shown: bool,
+}
+
+impl StatusLine {
+    fn new() -> StatusLine {
+        StatusLine { is_terminal: std::io::stderr().is_terminal(), is_shown: false }
+    }
+
+    fn show(&mut self, status: &openetw::session::SessionStatus, start: Instant) {
+        if self.is_terminal {
+            let (seconds, events) = (start.elapsed().as_secs(), summary::grouped(status.events_written));
+            let lost = status.events_lost + status.log_events_lost;
+            eprint!("\r{seconds} s: {events} events, {lost} lost\x1b[K");
+            self.is_shown = true;
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! `etw record` with real programs: from their events to files that are read without anything else.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{Etw, json_lines};
+
+/// The program of `examples/numbered_events.rs`, which is built with the tests.
+fn program() -> String {
+    let directory = std::env::current_exe().unwrap();
+    let directory = directory.ancestors().find(|path| path.join("examples").is_dir()).unwrap();
+    directory.join("examples/numbered_events").to_str().unwrap().to_owned()
+}
+
+const NUMBERS: &str = "Example.Numbers";
+const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/numbers.man");
+
+impl Etw {
+    /// A command with an instance of its own.
+    fn session_command(&self, args: &[&str]) -> Command {
+        let mut command = self.command(args);
+        command.env("OPENETW_RUNTIME_DIR", self.dir.path().join("run")).stdin(Stdio::null());
+        command
+    }
+
+    fn record(&self, args: &[&str], program: &[&str]) -> Output {
+        self.session_command(&[&["record"][..], args, &["--"], program].concat()).output().unwrap()
+    }
+
+    /// Starts it, and waits until it says that it records.
+    fn start(&self, args: &[&str]) -> Running {
+        let mut command = self.session_command(args);
+        let mut child =
+            command.stderr(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn().unwrap();
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+        let first = lines.next().unwrap().unwrap();
+        let rest = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<_>>().join("\n"));
+        Running { child, first, rest: Some(rest) }
+    }
+
+    /// The events of a provider in a file, as JSON; no schemas but those of the file are known.
+    fn events(&self, file: &str, provider: &str) -> Vec<Value> {
+        json_lines(&self.ok(&["dump", file, "--provider", provider, "--format", "json"]))
+    }
+
+    /// The numbers of a file's events.
+    fn numbers(&self, file: &str) -> Vec<u64> {
+        self.events(file, NUMBERS)
+            .iter()
+            .map(|event| event["EventData"]["number"].as_u64().unwrap())
+            .collect()
+    }
+
+    fn info(&self, file: &str) -> Value {
+        json_lines(&self.ok(&["info", file, "--format", "json"])).remove(0)
+    }
+}
+
+/// A command that runs.
+struct Running {
+    child: Child,
+    first: String,
+    rest: Option<std::thread::JoinHandle<String>>,
+}
+
+impl Running {
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(status.unwrap().success());
+    }
+
+    /// Exit status and standard error.
+    fn wait(&mut self) -> (Option<i32>, String) {
+        let status = self.child.wait().unwrap();
+        (status.code(), self.rest.take().map(|rest| rest.join().unwrap()).unwrap_or_default())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A program that runs beside a recording.
+fn beside(etw: &Etw, args: &[&str]) -> Output {
+    let mut command = Command::new(program());
+    command.args(args).env("OPENETW_RUNTIME_DIR", etw.dir.path().join("run")).output().unwrap()
+}
+
+/// The events that a program could not write.
+fn lost(output: &Output) -> u64 {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.trim().rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// That these are the newest of `count` numbers. Each processor has buffers of its own, so that the last ones that a
+/// program has filled on a processor may be older than what is gone of another's.
+fn check_newest(numbers: &[u64], count: u64, lost: u64) {
+    assert!(numbers.is_sorted_by(|a, b| a < b));
+    assert!(lost > 0 || numbers.last() == Some(&(count - 1)));
+    let gaps = numbers.windows(2).filter(|pair| pair[0] + 1 != pair[1]).count();
+    let processors = std::thread::available_parallelism().unwrap().get();
+    assert!(gaps as u64 <= processors as u64 + lost, "{gaps} gaps, {lost} lost");
+}
+
+#[test]
+fn a_program_is_recorded_with_and_without_a_daemon() {
+    for has_daemon in [false, true] {
+        let etw = Etw::new();
+        let _daemon = has_daemon.then(|| etw.start(&["daemon"]));
+        let output = etw.record(&["-p", NUMBERS, "-o", "t.etl"], &[&program(), "10000"]);
+        let text = stderr(&output);
+        assert!(output.status.success(), "{text}");
+        assert!(text.contains("recorded 10,000 events in") && text.contains(": complete"), "{text}");
+        assert!(text.contains("see it with: etw dump t.etl"), "{text}");
+        assert_eq!(output.stdout, b"written 10000 lost 0\n", "standard output is the program's");
+        assert_eq!(etw.numbers("t.etl"), (0..10_000).collect::<Vec<u64>>());
+        let info = etw.info("t.etl");
+        assert_eq!((&info["complete"], &info["events_lost"]), (&Value::Bool(true), &Value::from(0)));
+    }
+}
+
+#[test]
+fn a_file_is_read_on_a_machine_that_knows_nothing() {
+    let etw = Etw::new();
+    let args = ["-p", NUMBERS, "-p", "Example-Hundreds", "--schema", MANIFEST, "-o", "t.etl"];
+    let output = etw.record(&args, &[&program(), "400"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let hundreds = etw.events("t.etl", "Example-Hundreds");
+    let found: Vec<_> = hundreds.iter().map(|event| event["Message"].as_str().unwrap()).collect();
+    assert_eq!(found, ["0 hundreds, Odd.", "1 hundreds, Even.", "2 hundreds, Odd.", "3 hundreds, Even."]);
+    assert_eq!(hundreds[3]["EventData"]["hundreds"], 3);
+    assert_eq!(etw.numbers("t.etl").len(), 400);
+    // Names of processes too.
+    assert_eq!(
+        etw.ok(&["dump", "t.etl", "--process", "numbered_events", "--provider", NUMBERS]).lines().count(),
+        400
+    );
+    let process = etw.events("t.etl", "Windows Kernel Trace");
+    let process = process.iter().find(|event| event["System"]["EventType"] == "Process/DCEnd").unwrap();
+    assert_eq!(process["EventData"]["CommandLine"], format!("{} 400", program()));
+}
+
+#[test]
+fn the_programs_exit_status_is_passed_on() {
+    let etw = Etw::new();
+    let output = etw.record(&["-p", NUMBERS, "-o", "t.etl"], &[&program(), "5", "0", "7"]);
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(etw.numbers("t.etl").len(), 5);
+    let output = etw.record(&["-p", NUMBERS, "-o", "t.etl"], &["sh", "-c", "kill -9 $$"]);
+    assert_eq!(output.status.code(), Some(137));
+    assert!(stderr(&output).contains("no program wrote an event that was asked for (Example.Numbers)"));
+}
+
+#[test]
+fn what_cannot_be_recorded_is_one_line_and_leaves_nothing() {
+    let etw = Etw::new();
+    let check = |args: &[&str], program: &[&str], status: i32, expected: &str| {
+        let output = etw.record(args, program);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{text}");
+        assert!(text.contains(expected), "{text}");
+        assert!(status == 2 || text.trim_end().lines().count() == 1, "{text}");
+        assert!(!Path::new(&etw.path("t.etl")).exists());
+    };
+    check(&["-p", NUMBERS, "-o", "t.etl"], &["no-such-program"], 1, "'no-such-program' cannot be started");
+    check(&["-p", NUMBERS, "-o", "none/t.etl"], &["true"], 1, "none/t.etl: cannot be written");
+    check(&["-p", "X:loud", "-o", "t.etl"], &["true"], 2, "loud");
+    check(&["-p", "X", "-o", "t.etl", "--ring", "4MB", "--trigger", "id =="], &["true"], 2, "column");
+    check(&["-p", "X", "-o", "t.etl", "--buffer-size", "1000"], &["true"], 2, "--buffer-size");
+    check(&["-p", "X", "-o", "t.etl", "--ring", "many"], &["true"], 2, "is no size");
+    check(&["-o", "t.etl"], &["true"], 2, "--provider");
+}
+
+#[test]
+fn time_and_ctrl_c_end_a_recording_of_programs_that_run_beside() {
+    let etw = Etw::new();
+    let mut running = etw.start(&["record", "-p", NUMBERS, "-o", "t.etl"]);
+    assert!(running.first.contains("recording to t.etl; Ctrl-C ends it"), "{}", running.first);
+    for _ in 0..2 {
+        assert_eq!(beside(&etw, &["100"]).stdout, b"written 100 lost 0\n");
+    }
+    running.signal("INT");
+    let (status, text) = running.wait();
+    assert_eq!(status, Some(0), "{text}");
+    assert!(text.contains("recorded 200 events"), "{text}");
+    assert_eq!(etw.numbers("t.etl"), (0..100).chain(0..100).collect::<Vec<u64>>());
+
+    let start = Instant::now();
+    let output =
+        etw.session_command(&["record", "-p", NUMBERS, "-o", "t.etl", "--for", "300ms"]).output().unwrap();
+    assert!(output.status.success() && start.elapsed() >= Duration::from_millis(300));
+    assert_eq!(etw.numbers("t.etl").len(), 0);
+}
+
+#[test]
+fn ctrl_c_waits_for_the_program_whose_last_events_belong_to_it() {
+    let etw = Etw::new();
+    let script = format!(
+        "trap 'sleep 0.3; {0} 3; exit 4' INT; {0} 2; touch ready; while true; do sleep 0.05; done",
+        program()
+    );
+    let mut command =
+        etw.session_command(&["record", "-p", NUMBERS, "-o", "t.etl", "--", "sh", "-c", &script]);
+    let mut child = command.process_group(0).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("the program is ready", || Path::new(&etw.path("ready")).exists());
+    // To the group, as a terminal does it.
+    let group = format!("-{}", child.id());
+    assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+    assert_eq!(etw.numbers("t.etl"), [0, 1, 0, 1, 2]);
+}
+
+#[test]
+fn a_killed_program_leaves_what_it_wrote() {
+    for has_daemon in [false, true] {
+        let etw = Etw::new();
+        let _daemon = has_daemon.then(|| etw.start(&["daemon"]));
+        let script = format!("{} 1000000000 1000 & sleep 0.4; kill -9 $!; wait $!", program());
+        let output = etw.record(&["-p", NUMBERS, "-o", "t.etl"], &["sh", "-c", &script]);
+        assert_eq!(output.status.code(), Some(137), "{}", stderr(&output));
+        let numbers = etw.numbers("t.etl");
+        assert!(numbers.len() > 100, "{}", numbers.len());
+        assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<u64>>(), "{}", stderr(&output));
+        assert!(etw.info("t.etl")["events_lost"].as_u64().unwrap() <= 1);
+    }
+}
+
+#[test]
+fn a_killed_recorder_leaves_a_file_that_reads() {
+    for has_daemon in [false, true] {
+        let etw = Etw::new();
+        let _daemon = has_daemon.then(|| etw.start(&["daemon"]));
+        let mut running = etw.start(&["record", "-p", NUMBERS, "-o", "t.etl", "--session", "Killed"]);
+        beside(&etw, &["5000"]);
+        // Without the daemon, what has not been written within the flush timer goes with the recorder.
+        let wait = if has_daemon { 0 } else { 1500 };
+        std::thread::sleep(Duration::from_millis(wait));
+        running.signal("KILL");
+        running.wait();
+        if has_daemon {
+            // The session ends with its owner.
+            let list =
+                || String::from_utf8(etw.session_command(&["session", "list"]).output().unwrap().stdout);
+            wait_until("the session has ended", || !list().unwrap().contains("Killed"));
+        }
+        assert_eq!(etw.numbers("t.etl"), (0..5000).collect::<Vec<u64>>(), "daemon: {has_daemon}");
+        // The next one starts where the killed one was.
+        let output =
+            etw.record(&["-p", NUMBERS, "-o", "next.etl", "--session", "Killed"], &[&program(), "10"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(etw.numbers("next.etl").len(), 10);
+    }
+}
+
+#[test]
+fn a_ring_has_the_newest_events_on_demand_and_at_the_end() {
+    for has_daemon in [false, true] {
+        let etw = Etw::new();
+        let _daemon = has_daemon.then(|| etw.start(&["daemon"]));
+        let args = ["record", "-p", NUMBERS, "--ring", "2MB", "-o", "r.etl"];
+        let mut running = etw.start(&args);
+        beside(&etw, &["100"]);
+        running.signal("USR1");
+        let first: PathBuf = etw.path("r-1.etl").into();
+        wait_until("the first file is complete", || {
+            first.exists()
+                && etw.run(&["info", "r-1.etl"]).status.success()
+                && etw.numbers("r-1.etl").len() == 100
+        });
+        // Far more than fits, slowly enough for little to be lost on a machine that is busy.
+        let output = beside(&etw, &["60000", "1000"]);
+        let lost = lost(&output);
+        running.signal("INT");
+        let (status, text) = running.wait();
+        assert_eq!(status, Some(0), "{text}");
+        assert!(text.contains("wrote ") && text.contains("r-1.etl: complete"), "{text}");
+        let numbers = etw.numbers("r.etl");
+        let size = std::fs::metadata(etw.path("r.etl")).unwrap().len();
+        assert!((1 << 20..4 << 20).contains(&size), "{size}");
+        assert!((5000..40_000).contains(&numbers.len()), "{}", numbers.len());
+        check_newest(&numbers, 60_000, lost);
+    }
+}
+
+#[test]
+fn a_trigger_ends_a_ring() {
+    let etw = Etw::new();
+    let args = ["-p", NUMBERS, "--ring", "4MB", "--trigger", "number == 777", "-o", "r.etl"];
+    let start = Instant::now();
+    let output = etw.record(&args, &[&program(), "2000", "100000"]);
+    assert!(output.status.success() && start.elapsed() < Duration::from_secs(20), "{}", stderr(&output));
+    assert!(stderr(&output).contains("an event met the trigger"), "{}", stderr(&output));
+    let numbers = etw.numbers("r.etl");
+    assert_eq!(numbers[..778], (0..778).collect::<Vec<u64>>());
+    assert!(numbers.len() < 1500, "{}", numbers.len());
+}
+
+#[test]
+fn a_circular_file_has_the_newest_events_and_a_full_one_ends_the_recording() {
+    let etw = Etw::new();
+    let size = ["--max-size", "1MB", "--buffer-size", "16KB"];
+    let circular = [&["-p", NUMBERS, "-o", "c.etl", "--circular"], &size[..]].concat();
+    let output = etw.record(&circular, &[&program(), "60000", "1000"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let numbers = etw.numbers("c.etl");
+    assert!((2000..30_000).contains(&numbers.len()), "{}", numbers.len());
+    check_newest(&numbers, 60_000, lost(&output));
+    assert!(std::fs::metadata(etw.path("c.etl")).unwrap().len() <= (1 << 20) + (64 << 10));
+
+    let sequential = [&["-p", NUMBERS, "-o", "s.etl"], &size[..]].concat();
+    let output = etw.record(&sequential, &[&program(), "100000", "1000"]);
+    assert!(stderr(&output).contains("its file is full"), "{}", stderr(&output));
+    let numbers = etw.numbers("s.etl");
+    assert_eq!(numbers[..2000], (0..2000).collect::<Vec<u64>>());
+    assert!(std::fs::metadata(etw.path("s.etl")).unwrap().len() <= (1 << 20) + (64 << 10));
+}
+
+#[test]
+fn a_full_disk_is_told_at_once_and_counted() {
+    let etw = Etw::new();
+    std::fs::create_dir(etw.path("disk")).unwrap();
+    let command = format!(
+        "mount -t tmpfs -o size=256k none disk || exit 99
+         {} record -p {NUMBERS} -o disk/t.etl --buffer-size 16KB -- {} 30000 10000; cp disk/t.etl t.etl",
+        env!("CARGO_BIN_EXE_etw"),
+        program()
+    );
+    let mut unshare = Command::new("unshare");
+    let output = unshare.args(["-m", "bash", "-c", &command]).current_dir(etw.dir.path());
+    let output = output.env("OPENETW_RUNTIME_DIR", etw.dir.path().join("run")).output();
+    let Some(output) = output.ok().filter(|output| output.status.code() == Some(0)) else {
+        return eprintln!("skipped: a file system cannot be mounted here");
+    };
+    let text = stderr(&output);
+    assert!(text.contains("t.etl: ") && text.contains("going on"), "{text}");
+    assert!(text.contains("No space left on device") && text.contains("INCOMPLETE"), "{text}");
+    let numbers = etw.numbers("t.etl");
+    let lost = etw.info("t.etl")["events_lost"].as_u64().unwrap();
+    assert!(!numbers.is_empty() && lost > 0);
+    assert_eq!(numbers.len() as u64 + lost, 30_000, "every event is there or counted: {text}");
+}
+
+#[test]
+fn no_permission_is_one_line() {
+    let etw = Etw::new();
+    File::create(etw.path("t.etl")).unwrap();
+    let run = etw.dir.path().join("run");
+    std::fs::create_dir(&run).unwrap();
+    std::fs::write(run.join("etwd.sock"), "no socket").unwrap();
+    let output = etw.record(&["-p", NUMBERS, "-o", "t.etl"], &[&program(), "10"]);
+    let text = stderr(&output);
+    // What is in the way is replaced, or named: it is not waited for.
+    assert!(output.status.success() || text.trim_end().lines().count() == 1, "{text}");
+}
