@@ -26,7 +26,8 @@ pub use controller::Controller;
 pub use error::ControllerError;
 pub use etw_etl::LogFileMode;
 pub use etw_protocol::{
-    Enable, EnableProperties, EnableStatus, ErrorKind, Failure, Filter, Instance, ProviderStatus,
-    SessionClock, SessionProperties, SessionState, SessionStatus, SessionUpdate,
+    Enable, EnableProperties, EnableStatus, ErrorKind, Failure, Filter, Instance, PayloadFilter,
+    PayloadOperator, PayloadPredicate, ProviderStatus, SessionClock, SessionProperties, SessionState,
+    SessionStatus, SessionUpdate,
 };
 pub use etw_schema::{ProviderKey, ProviderSpec, ProviderSpecError};

@@ -52,15 +52,15 @@ macro_rules! __provider {
     ([$(#[$meta:meta])* $vis:vis] $name:ident, $text:expr, $guid:expr, $group:expr) => {
         $(#[$meta])*
         $vis static $name: $crate::Provider = {
-            const NAME: &str = $text;
-            const GUID: $crate::Guid = $guid;
-            const GROUP: ::core::option::Option<$crate::Guid> = $group;
-            const LEN: usize = $crate::metadata::traits_len(NAME, GROUP);
-            static TRAITS: [u64; $crate::metadata::item_words(LEN)] = $crate::metadata::item(
+            const __ETW_NAME: &str = $text;
+            const __ETW_GUID: $crate::Guid = $guid;
+            const __ETW_GROUP: ::core::option::Option<$crate::Guid> = $group;
+            const __ETW_LEN: usize = $crate::metadata::traits_len(__ETW_NAME, __ETW_GROUP);
+            static __ETW_TRAITS: [u64; $crate::metadata::item_words(__ETW_LEN)] = $crate::metadata::item(
                 $crate::__private::ExtendedType::PROVIDER_TRAITS,
-                &$crate::metadata::traits::<LEN>(NAME, GROUP),
+                &$crate::metadata::traits::<__ETW_LEN>(__ETW_NAME, __ETW_GROUP),
             );
-            $crate::Provider::from_parts(NAME, GUID, GROUP, &TRAITS)
+            $crate::Provider::from_parts(__ETW_NAME, __ETW_GUID, __ETW_GROUP, &__ETW_TRAITS)
         };
     };
 }
@@ -132,24 +132,24 @@ macro_rules! __event {
         ($provider:expr) ($name:expr) {$($option:tt)*} ($activity:expr) ($related:expr)
         $($kind:ident($($field:tt)*)),* $(,)?
     ) => {{
-        const OPTIONS: $crate::__private::Options = $crate::__private::Options::DEFAULT $($option)*;
+        const __ETW_OPTIONS: $crate::__private::Options = $crate::__private::Options::DEFAULT $($option)*;
         let provider: &$crate::Provider = &$provider;
-        match provider.wanted(OPTIONS.descriptor.level, OPTIONS.descriptor.keyword) {
+        match provider.wanted(__ETW_OPTIONS.descriptor.level, __ETW_OPTIONS.descriptor.keyword) {
             0 => $crate::Outcome::NotEnabled,
             wanted => {
-                const NAME: &str = $name;
-                const FIELDS: &[$crate::metadata::Field<'static>] = &[$($crate::__field!($kind $($field)*)),*];
-                const LEN: usize = $crate::metadata::metadata_len(NAME, OPTIONS.tags, FIELDS);
-                static SCHEMA: [u64; $crate::metadata::item_words(LEN)] = $crate::metadata::item(
+                const __ETW_NAME: &str = $name;
+                const __ETW_FIELDS: &[$crate::metadata::Field<'static>] = &[$($crate::__field!($kind $($field)*)),*];
+                const __ETW_LEN: usize = $crate::metadata::metadata_len(__ETW_NAME, __ETW_OPTIONS.tags, __ETW_FIELDS);
+                static __ETW_SCHEMA: [u64; $crate::metadata::item_words(__ETW_LEN)] = $crate::metadata::item(
                     $crate::__private::ExtendedType::EVENT_SCHEMA_TL,
-                    &$crate::metadata::metadata::<LEN>(NAME, OPTIONS.tags, FIELDS),
+                    &$crate::metadata::metadata::<__ETW_LEN>(__ETW_NAME, __ETW_OPTIONS.tags, __ETW_FIELDS),
                 );
-                static EVENT: $crate::EventMetadata<'static> =
-                    $crate::EventMetadata::from_parts(OPTIONS.descriptor, NAME, &SCHEMA);
+                static __ETW_EVENT: $crate::EventMetadata<'static> =
+                    $crate::EventMetadata::from_parts(__ETW_OPTIONS.descriptor, __ETW_NAME, &__ETW_SCHEMA);
                 // In one expression, so that what values borrow lives long enough.
                 provider.write_event(
                     wanted,
-                    &EVENT,
+                    &__ETW_EVENT,
                     $activity,
                     $related,
                     &$crate::payload::Chain::EMPTY $(.and($crate::__value!($kind $($field)*)))*,

@@ -177,6 +177,21 @@ fn structures_arrays_and_options() {
 }
 
 #[test]
+fn macros_use_the_names_of_where_they_stand() {
+    const NAME: &str = "OpenETW.Test.Names";
+    const GROUP: Guid = Guid::from_bytes([7; 16]);
+    const LEN: u32 = 5;
+    const OPTIONS: Level = Level::ERROR;
+    provider!(static NAMES: NAME, group: GROUP);
+    let mut session = Capture::new().unwrap();
+    enable(&mut session, &NAMES);
+    let (provider, wanted) = (&NAMES, 7);
+    event!(provider, NAME, level: OPTIONS, u32("len", LEN), u32("wanted", wanted), str8("name", NAME));
+    assert_eq!(text(&only(&mut session)), "OpenETW.Test.Names len=5 wanted=7 name=OpenETW.Test.Names");
+    assert_eq!(NAMES.group(), Some(GROUP));
+}
+
+#[test]
 fn events_by_descriptor_strings_and_classic_events() {
     provider!(static PLAIN: "OpenETW.Test.Plain");
     const EVENT: EventDescriptor = EventDescriptor {

@@ -200,7 +200,12 @@ fn role() {
         "first" => {
             APP.register();
             assert_eq!(write(1), Outcome::Written);
-            assert_eq!(threads().iter().filter(|name| name.starts_with("etw-provider")).count(), 1);
+            // A thread gives itself its name when it begins to run.
+            let start = Instant::now();
+            while threads().iter().filter(|name| name.starts_with("etw-provider")).count() != 1 {
+                assert!(start.elapsed() < PATIENCE, "{:?}", threads());
+                std::thread::sleep(Duration::from_millis(1));
+            }
             until_stdin_ends();
         }
         "callback" => {
@@ -232,12 +237,22 @@ fn role() {
             until_stdin_ends();
         }
         "later" => {
-            APP.register();
+            static ENDS: AtomicU32 = AtomicU32::new(0);
+            APP.register_with(|control| {
+                ENDS.fetch_add(u32::from(control.code == ControlCode::Disable), Ordering::SeqCst);
+            });
             assert_eq!(write(1), Outcome::NotEnabled);
+            let directory = PathBuf::from(std::env::var_os("OPENETW_RUNTIME_DIR").unwrap());
+            std::fs::write(directory.join("ready"), "").unwrap();
             for number in 0..2 {
                 until(true);
                 assert_eq!(write(number), Outcome::Written);
-                until(false);
+                let start = Instant::now();
+                // The next host may be there before anybody sees that the provider was disabled.
+                while ENDS.load(Ordering::SeqCst) <= number {
+                    assert!(start.elapsed() < PATIENCE, "the host's end is not told");
+                    std::thread::sleep(Duration::from_millis(1));
+                }
             }
         }
         "fork" => {
@@ -338,7 +353,11 @@ fn callbacks_hear_of_every_change_and_state_goes_to_one_session() {
 fn a_host_that_starts_later_or_again_is_found() {
     let path = directory("later");
     let child = Host::start(&path, "later");
-    std::thread::sleep(Duration::from_millis(100));
+    let start = Instant::now();
+    while !path.join("ready").exists() {
+        assert!(start.elapsed() < PATIENCE, "the program is not ready");
+        std::thread::sleep(Duration::from_millis(1));
+    }
     for number in 0..2 {
         let mut host = Host::new(&path);
         let mut peer = host.accept();
