@@ -15,6 +15,9 @@ use super::statistics::{Counters, add};
 /// behind delivers what it has, and so makes room, only when it learns of the time up to which it has everything.
 const SPARE_BYTES: usize = 4096;
 
+/// Bytes of them that watermarks too leave free while the session lasts: for the last word on what was missed.
+const LAST_BYTES: usize = 1024;
+
 /// The consumers of a session.
 #[derive(Debug, Default)]
 pub(super) struct Consumers {
@@ -73,8 +76,10 @@ impl Consumers {
         // is their third word.
         let time = words.get(2).map_or(header.time_stamp, |time| Ticks(*time as i64));
         let lost = BufferHeader { time_stamp: time, ..header };
+        // Told only if the records have room behind it, wherever the ring ends; else the next ones are missed too.
+        let both = SPARE_BYTES + 2 * (BufferHeader::LEN_BYTES + words.len() * 8);
         for consumer in &mut self.list {
-            if !consumer.tell_missed(&lost)
+            if !consumer.tell_missed(&lost, both)
                 || !consumer.push(SPARE_BYTES, &[&header.to_bytes(), bytes_of(words)])
             {
                 consumer.missed += records;
@@ -102,8 +107,11 @@ impl Consumers {
         header.reference_start_perf_clock = watermark;
         let bytes = header.to_bytes();
         for consumer in &mut self.list {
-            if consumer.watermark < watermark && consumer.tell_missed(&lost) && consumer.push(0, &[&bytes]) {
-                consumer.watermark = watermark;
+            if consumer.watermark < watermark {
+                consumer.tell_missed(&lost, SPARE_BYTES);
+                if consumer.push(LAST_BYTES, &[&bytes]) {
+                    consumer.watermark = watermark;
+                }
             }
             if consumer.ring.publish() {
                 consumer.data_ready.signal();
@@ -114,9 +122,12 @@ impl Consumers {
         self.list.len() < before
     }
 
-    /// Wakes all, whether they sleep or not: the session is over.
-    pub(super) fn end(&mut self) {
+    /// Tells all that nothing comes any more, and what they have missed up to `time`, which is not before that of any
+    /// record; wakes them, whether they sleep or not.
+    pub(super) fn end(&mut self, time: u64) {
+        let lost = BufferHeader { time_stamp: Ticks(time as i64), ..self.header(0, 0, BufferType::GENERIC) };
         for consumer in &mut self.list {
+            consumer.tell_missed(&lost, 0);
             consumer.ring.publish();
             consumer.data_ready.signal();
         }
@@ -141,8 +152,9 @@ impl Consumers {
 }
 
 impl Consumer {
-    /// Tells of what it missed, if it did, at the time and processor of `like`. Answers whether there was room to.
-    fn tell_missed(&mut self, like: &BufferHeader) -> bool {
+    /// Tells of what it missed, if it did, at the time and processor of `like`, if so many bytes are left free behind
+    /// it. Answers whether it has been told of everything.
+    fn tell_missed(&mut self, like: &BufferHeader, spare_bytes: usize) -> bool {
         if self.missed == 0 {
             return true;
         }
@@ -158,7 +170,7 @@ impl Consumer {
             buffer_flag: BufferFlags::PROC_INDEX.with(BufferFlags::EVENTS_LOST),
             ..*like
         };
-        let told = self.push(SPARE_BYTES / 2, &[&header.to_bytes(), &record]);
+        let told = self.push(spare_bytes, &[&header.to_bytes(), &record]);
         if told {
             self.missed = 0;
         }

@@ -204,6 +204,11 @@ impl Worker {
         self.sinks.lose(lost);
     }
 
+    /// A time that is not before that of any record.
+    fn latest(&self) -> u64 {
+        self.outputs.iter().map(|output| output.floor).fold(self.shared.clock.now(), u64::max)
+    }
+
     /// Forgets regions that were closed and read to the end.
     fn remove_done(&mut self, now: u64, instant: Instant) {
         let shared = &self.shared;
@@ -459,7 +464,7 @@ impl Worker {
             Some(true) => self.sinks.mode = self.sinks.mode.with(LogFileMode::REAL_TIME),
             Some(false) => {
                 self.sinks.mode = self.sinks.mode.without(LogFileMode::REAL_TIME);
-                self.sinks.consumers.end();
+                self.sinks.consumers.end(self.latest());
                 self.sinks.consumers.clear();
                 real_time::count(&self.sinks.consumers, &self.shared.counters);
             }
@@ -525,8 +530,7 @@ impl Worker {
         let had_file = self.sinks.file.is_some();
         self.sinks.close_file();
         self.sinks.lose_kept(&self.outputs, had_file);
-        self.sinks.consumers.publish(i64::MAX as u64);
-        self.sinks.consumers.end();
+        self.sinks.consumers.end(self.latest());
         self.shared.counters.set_state(LoggerState::Ended(reason));
         self.shared.ended.signal();
     }

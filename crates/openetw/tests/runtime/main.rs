@@ -8,6 +8,7 @@ mod lifetimes;
 mod namespaces;
 mod private;
 mod process;
+mod real_time;
 mod verbs;
 
 use std::path::{Path, PathBuf};

@@ -63,7 +63,8 @@ impl Process {
         self.answer()
     }
 
-    fn answer(&mut self) -> String {
+    /// The next thing that it says.
+    pub(crate) fn answer(&mut self) -> String {
         let mut line = String::new();
         loop {
             line.clear();
@@ -118,11 +119,12 @@ fn role() {
         Ok("writer") => write_when_told(),
         Ok("host") => host_until_told(),
         Ok("owner") => own_until_told(),
+        Ok("consumer") => crate::real_time::consume(),
         _ => {}
     }
 }
 
-fn tell(answer: &str) {
+pub(crate) fn tell(answer: &str) {
     println!("{ANSWER}{answer}");
 }
 
