@@ -2,6 +2,7 @@
 
 mod ledger;
 mod region;
+mod session;
 
 use std::time::Instant;
 
@@ -26,6 +27,12 @@ pub(crate) struct Options {
 enum Child {
     #[command(hide = true)]
     Region(region::Child),
+    #[command(hide = true)]
+    Writer(session::Writer),
+    #[command(hide = true)]
+    Consumer(session::Consumer),
+    #[command(hide = true)]
+    Host,
 }
 
 /// Rounds in `ci`.
@@ -35,6 +42,9 @@ const SHORT_ROUNDS: u32 = 150;
 pub(crate) fn run(options: &Options) -> Result<()> {
     match &options.child {
         Some(Child::Region(child)) => child.run(),
+        Some(Child::Writer(child)) => child.run(),
+        Some(Child::Consumer(child)) => child.run(),
+        Some(Child::Host) => session::host(),
         None => torture(options.rounds, options.seed.unwrap_or_else(seed)),
     }
 }
@@ -46,9 +56,13 @@ pub(crate) fn short() -> Result<()> {
 
 fn torture(rounds: u32, seed: u64) -> Result<()> {
     eprintln!("{rounds} rounds, --seed {seed}");
+    let mut random = Random(seed | 1);
     let start = Instant::now();
-    let total = region::torture(rounds, &mut Random(seed | 1))?;
+    let total = region::torture(rounds, &mut random)?;
     println!("killed writers: {total}, {:.1} s", start.elapsed().as_secs_f64());
+    let start = Instant::now();
+    let total = session::torture(rounds, &mut random)?;
+    println!("sessions: {total}, {:.1} s", start.elapsed().as_secs_f64());
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use etw_buffer::{Geometry, ReadEnd, Region, RegionReader, Reserve};
 use etw_sys::{SharedWords, clock, cpu, ids};
 
 use super::Random;
-use super::ledger::{Entry, Total, settle, words};
+use super::ledger::{Attempt, Entry, Losses, Total, settle, words};
 
 /// Small buffers, so that they change often; in half of the rounds so few that they run out.
 const BUFFER_BYTES: u32 = 4096;
@@ -56,7 +56,7 @@ impl Child {
     }
 }
 
-fn write(region: &Region<SharedWords>, thread: u32, number: u64) -> bool {
+fn write(region: &Region<SharedWords>, thread: u32, number: u64) -> Attempt {
     // Records of 40 to 104 bytes.
     let len_bytes = 40 + (number % 9) as u16 * 8;
     match region.reserve(1, cpu::current(), len_bytes, clock::counter) {
@@ -66,9 +66,9 @@ fn write(region: &Region<SharedWords>, thread: u32, number: u64) -> bool {
             slot.put(3, u64::from(thread));
             slot.put(slot.words().len() - 1, number);
             slot.commit(0xC013_0000 | u64::from(len_bytes));
-            true
+            Attempt::Taken
         }
-        _ => false,
+        _ => Attempt::Refused,
     }
 }
 
@@ -123,7 +123,8 @@ fn round(random: &mut Random) -> Result<Total> {
         }
     }
     ensure!(events.ends.iter().all(|end| *end == ReadEnd::Empty), "not read to the end: {:?}", events.ends);
-    settle(&ledger[1..], threads, &events.read, reader.lost())
+    let losses = Losses { before: reader.lost(), after: 0 };
+    settle(&ledger[1..], threads, &events.read, Some(losses))
 }
 
 /// The file of another process that has the descriptor open.

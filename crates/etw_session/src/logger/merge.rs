@@ -158,14 +158,15 @@ fn read(
         let room = output.room(geometry);
         let mut bound = room;
         if is_cautious {
-            bound = region.reader.full_words(processor).min(room);
-            if bound == 0 {
+            let full_words = region.reader.full_words(processor);
+            if full_words == 0 {
                 return match region.peek(processor, pass.now, pass.instant) {
                     Peek::Time(time) => ReadEnd::Later(time),
                     Peek::Pending => ReadEnd::Pending,
                     Peek::Empty => ReadEnd::Empty,
                 };
             }
+            bound = full_words.min(room);
         }
         let taken = region.reader.read(processor, pass.now, until, bound, &mut output.words);
         merged.records += taken.records;

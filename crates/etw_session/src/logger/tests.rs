@@ -17,7 +17,9 @@ use etw_sys::{EventFd, SharedWords, cpu, ids};
 
 use super::*;
 
-const LEN_BYTES: u16 = 96;
+/// Such records fill the output buffers of `EXACT_BYTES` to their last word.
+const LEN_BYTES: u16 = 104;
+const EXACT_BYTES: u32 = 0x3C00;
 
 /// A process's side of a region.
 pub(super) struct Writer {
@@ -140,7 +142,7 @@ fn events_of_several_processes_are_in_the_file() {
     for (name, mode) in [("sequential", LogFileMode(0)), ("single", LogFileMode::NO_PER_PROCESSOR_BUFFERING)]
     {
         let path = directory.path().join(name);
-        let config = SessionConfig { log_file_mode: mode, ..config(&path) };
+        let config = SessionConfig { log_file_mode: mode, buffer_bytes: EXACT_BYTES, ..config(&path) };
         let logger = Logger::start(config).unwrap();
         let writers: Vec<Arc<Writer>> = (1..=3).map(|pid| Arc::new(Writer::new(&logger, pid))).collect();
         let threads: Vec<_> = (0..6)
