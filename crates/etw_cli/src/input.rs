@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, anyhow};
 use openetw::export::Source;
 use openetw::schema::Resolver;
-use openetw::{EventFilter, InputLimits, ProcessTable, ProviderKey, ProviderSpec, TimePoint, Trace};
+use openetw::{EventFilter, ProcessTable, ProviderKey, ProviderSpec, TimePoint, Trace};
 
 use crate::args::{FilterArgs, InputArgs};
 use crate::progress::Progress;
@@ -39,14 +39,18 @@ impl Opened {
         let mut filter = compile(filter, schemas)?;
         filter.limit = limit;
         let files = args.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
-        let mut trace =
-            files.filter(&filter).schemas(&schemas.sources()).limits(InputLimits::default()).open()?;
+        let builder = files.filter(&filter).schemas(&schemas.sources()).skip_unreadable(true);
+        let mut trace = builder.open()?;
+        // Known before the events, which may be many.
+        for error in trace.unreadable() {
+            output::warn(error);
+        }
         let bytes = args.files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len());
         let progress = Progress::of_search("looking for schemas and names of processes", bytes.sum());
         let processes = Arc::new(trace.processes()?.clone());
         progress.finish();
         let resolver = trace.resolver().clone();
-        let computers = machine::computers(&args.files, &resolver);
+        let computers = machine::computers(trace.inputs(), &resolver);
         let sources = trace
             .headers()
             .iter()
@@ -63,7 +67,10 @@ impl Opened {
     }
 
     /// Says on standard error what could not be read, and if the filters let nothing pass.
-    pub(crate) fn warn(&self) {
+    ///
+    /// # Errors
+    /// A file was left out.
+    pub(crate) fn close(&self) -> Result<()> {
         let statistics = self.trace.statistics();
         if statistics.delivered == 0 && self.is_filtered {
             let end = self.trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
@@ -104,6 +111,11 @@ impl Opened {
                 "etw: warning: {}: the session lost {} events and {} buffers",
                 source.name, source.events_lost, source.buffers_lost
             );
+        }
+        let (left_out, read) = (self.trace.unreadable().len(), self.trace.inputs().len());
+        match left_out {
+            0 => Ok(()),
+            _ => Err(anyhow!("{left_out} of {} files could not be read", left_out + read)),
         }
     }
 }

@@ -1,10 +1,8 @@
 //! What a trace says of the machine in events of its own.
 
-use std::path::PathBuf;
-
 use openetw::etl::{BufferRef, EtlFile, Records};
 use openetw::schema::{Located, Resolver};
-use openetw::{Input, InputLimits, Record, classes};
+use openetw::{Input, Record, classes};
 
 /// How many buffers at either end of a file are looked through: the kernel describes the machine when a session
 /// begins or ends.
@@ -56,16 +54,9 @@ impl Machine {
     }
 }
 
-/// The computers of the traces in `paths`, in their order.
-pub(crate) fn computers(paths: &[PathBuf], resolver: &Resolver) -> Vec<Option<String>> {
+/// The computers of the traces, in their order.
+pub(crate) fn computers(inputs: &[Input], resolver: &Resolver) -> Vec<Option<String>> {
     let mut resolver = resolver.clone();
-    let mut computers = Vec::new();
-    for path in paths {
-        // What cannot be opened has been reported.
-        for input in Input::open(path, &InputLimits::default()).unwrap_or_default() {
-            let machine = EtlFile::open(input.bytes()).map(|file| Machine::of(&file, &mut resolver));
-            computers.push(machine.unwrap_or_default().computer);
-        }
-    }
-    computers
+    let mut computer = |input: &Input| Some(Machine::of(&EtlFile::open(input.bytes()).ok()?, &mut resolver));
+    inputs.iter().map(|input| computer(input).unwrap_or_default().computer).collect()
 }

@@ -57,8 +57,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
     progress.finish();
     out.write_all(foot(args.format))?;
     out.flush()?;
-    opened.warn();
-    Ok(())
+    opened.close()
 }
 
 /// How events are written.

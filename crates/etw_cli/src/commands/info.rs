@@ -26,7 +26,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<()> {
     let mut out = output::open(None)?;
     let (mut files, mut failures) = (0, Vec::new());
     for path in &args.input.files {
-        let inputs = match Input::open(path, &InputLimits::default()) {
+        let inputs = match Input::open_each(path, &InputLimits::default()) {
             Ok(inputs) => inputs,
             Err(error) => {
                 files += 1;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<()> {
         // The other files, and the other members of an archive, may be good.
         for input in inputs {
             files += 1;
-            match show(&input, args, &schemas) {
+            match input.map_err(Into::into).and_then(|input| show(&input, args, &schemas)) {
                 Ok(text) => out.write_all(&text)?,
                 Err(error) => failures.push(error),
             }

@@ -72,8 +72,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<()> {
     let mut stdout = output::open(None)?;
     stdout.write_all(&out)?;
     stdout.flush()?;
-    opened.warn();
-    Ok(())
+    opened.close()
 }
 
 /// What is counted of the events of a row.

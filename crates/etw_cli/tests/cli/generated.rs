@@ -155,6 +155,29 @@ fn several_files_are_read_together() {
 }
 
 #[test]
+fn one_bad_file_does_not_keep_the_others_from_being_read() {
+    let etw = Etw::new();
+    let trace = etw.path("good.etl");
+    write_trace(&trace, 10, 0);
+    std::fs::write(etw.path("notes.etl"), "no trace").unwrap();
+    let whole = etw.ok(&["dump", &trace, "--format", "json"]);
+    for command in [&["dump", "--format", "json"][..], &["stats"], &["info"]] {
+        let output = etw.run(&[command, &["notes.etl", &trace]].concat());
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("'notes.etl' is no trace file"), "{errors}");
+        assert!(errors.ends_with("etw: 1 of 2 files could not be read\n"), "{errors}");
+        assert!(!output.stdout.is_empty());
+        if command[0] == "dump" {
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);
+        }
+    }
+    let (status, errors) = etw.fails(&["dump", "notes.etl"]);
+    assert_eq!(status, 1);
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+}
+
+#[test]
 fn info_tells_of_losses_and_damage() {
     let etw = Etw::new();
     let trace = etw.path("a.etl");

@@ -19,15 +19,15 @@ const CHUNK: usize = 256 << 10;
 /// How many characters of a member's name are shown.
 const LISTED_CHARACTERS: usize = 255;
 
-/// Opens what `bytes` are: a container's traces, or themselves.
+/// Opens what `bytes` are: a container's traces, each by itself, or themselves.
 pub(super) fn open(
     path: &Path,
     member: Option<&str>,
     bytes: Bytes,
     limits: &InputLimits,
-) -> Result<Vec<Input>, InputError> {
+) -> Result<Vec<Result<Input, InputError>>, InputError> {
     let name = path.display().to_string();
-    let one = |bytes: Result<Bytes, InputError>| Ok(vec![Input { name: name.clone(), bytes: bytes? }]);
+    let one = |bytes: Result<Bytes, InputError>| Ok(vec![Ok(Input { name: name.clone(), bytes: bytes? })]);
     let magic = bytes.first_chunk::<4>().copied().unwrap_or_default();
     let not_zip =
         || InputError::NotAnArchive { path: path.to_owned(), member: member.unwrap_or_default().to_owned() };
@@ -48,7 +48,7 @@ fn open_zip(
     member: Option<&str>,
     bytes: &[u8],
     limits: &InputLimits,
-) -> Result<Vec<Input>, InputError> {
+) -> Result<Vec<Result<Input, InputError>>, InputError> {
     let broken = |name: String, error: &dyn std::fmt::Display| InputError::Unpack {
         name,
         format: "zip",
@@ -68,9 +68,9 @@ fn open_zip(
             continue;
         }
         let name = format!("{archive_name}!{}", shown(member_name));
-        let reader = archive.by_index(index).map_err(|error| broken(name.clone(), &error))?;
-        let bytes = unpack(&name, "zip", reader, limits)?;
-        inputs.push(Input { name, bytes });
+        let reader = archive.by_index(index).map_err(|error| broken(name.clone(), &error));
+        let bytes = reader.and_then(|reader| unpack(&name, "zip", reader, limits));
+        inputs.push(bytes.map(|bytes| Input { name, bytes }));
     }
     if !inputs.is_empty() {
         return Ok(inputs);
@@ -194,6 +194,13 @@ mod tests {
         match open(Path::new("x"), member, Bytes::Memory(bytes.into()), &limits) {
             Ok(inputs) => {
                 for input in inputs {
+                    let input = match input {
+                        Ok(input) => input,
+                        Err(error) => {
+                            let _ = write!(text, "({error}) ");
+                            continue;
+                        }
+                    };
                     let _ = write!(text, "{}={} ", input.name(), String::from_utf8_lossy(input.bytes()));
                 }
             }
@@ -243,7 +250,7 @@ mod tests {
         for packed in [gz(&trace), zst(&trace)] {
             let limits = InputLimits::default();
             let inputs = open(Path::new("x"), None, Bytes::Memory(packed.into()), &limits).unwrap();
-            assert!(inputs[0].bytes() == trace);
+            assert!(inputs[0].as_ref().unwrap().bytes() == trace);
         }
     }
 
@@ -258,6 +265,12 @@ mod tests {
         check(b"plain", Some("a.etl"), 99, "'x' is no zip archive");
         let archive = zip(&[("notes.txt", b"2")]);
         check(&archive, None, 99, "holds no .etl file; name a member as 'x!MEMBER' (it has notes.txt)");
+        let mut broken = zip(&[("a.etl", b"1"), ("b.etl", b"22"), ("c.etl", b"3")]);
+        let name = broken.windows(5).position(|bytes| bytes == b"b.etl").unwrap();
+        // No block of compressed data begins so.
+        broken[name + 5] = 0xFF;
+        check(&broken, None, 99, "x!a.etl=1 (cannot unpack 'x!b.etl' (zip)");
+        check(&broken, None, 99, ") x!c.etl=3 ");
         check(&archive, Some("b"), 99, "has no member 'b' (it has notes.txt)");
         check(&zip(&[("a\u{1b}\n.etl", b"1")]), None, 99, "x!a\u{FFFD}\u{FFFD}.etl=1");
     }

@@ -59,7 +59,22 @@ impl Input {
     /// A zip with several traces (`*.etl`, in the archive's order) opens them all; `archive.zip!member.etl` opens
     /// one member, whatever its name ends in. Compressed traces are unpacked into a temporary file that has no name
     /// and vanishes with the `Input`; memory does not grow with the trace.
+    ///
+    /// # Errors
+    /// The file, or one of the traces in it, cannot be read.
     pub fn open(path: &Path, limits: &InputLimits) -> Result<Vec<Input>, InputError> {
+        Input::open_each(path, limits)?.into_iter().collect()
+    }
+
+    /// As [`Input::open`], where one trace of an archive that cannot be unpacked does not keep the others from being
+    /// opened.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is an archive without traces.
+    pub fn open_each(
+        path: &Path,
+        limits: &InputLimits,
+    ) -> Result<Vec<Result<Input, InputError>>, InputError> {
         let (path, member) = split_member(path);
         let io = |source| InputError::Io { path: path.clone(), source };
         // Before it is opened, since opening a pipe waits for its writer.
@@ -77,7 +92,7 @@ impl Input {
 
     /// As [`Input::open`], of a file that is in memory already; `name` is what messages call it.
     pub fn from_bytes(name: &str, bytes: Arc<[u8]>, limits: &InputLimits) -> Result<Vec<Input>, InputError> {
-        container::open(Path::new(name), None, Bytes::Memory(bytes), limits)
+        container::open(Path::new(name), None, Bytes::Memory(bytes), limits)?.into_iter().collect()
     }
 
     /// The file's path, or `archive.zip!member.etl`.

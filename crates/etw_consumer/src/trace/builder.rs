@@ -17,6 +17,7 @@ use crate::{EventFilter, Predicate, Schemas, Statistics, StopHandle, TimePoint};
 pub struct TraceBuilder {
     sources: Vec<Source>,
     limits: InputLimits,
+    skip_unreadable: bool,
     from: Option<TimePoint>,
     to: Option<TimePoint>,
     filter: Option<EventFilter>,
@@ -71,6 +72,13 @@ impl TraceBuilder {
     /// Sets what opening may cost.
     pub fn limits(mut self, limits: InputLimits) -> TraceBuilder {
         self.limits = limits;
+        self
+    }
+
+    /// Leaves out files, and traces in archives, that cannot be read, as long as there are others;
+    /// [`Trace::unreadable`] tells of them. Otherwise opening fails with the first of them.
+    pub fn skip_unreadable(mut self, wanted: bool) -> TraceBuilder {
+        self.skip_unreadable = wanted;
         self
     }
 
@@ -133,16 +141,32 @@ impl TraceBuilder {
     /// Opens the files and sessions, beside sessions that are open already.
     pub(crate) fn open_with(self, mut channels: Vec<(Channel, String)>) -> Result<Trace, TraceError> {
         let predicate = self.predicate()?;
-        let mut inputs = Vec::new();
+        let (mut inputs, mut unreadable) = (Vec::new(), Vec::new());
         for source in self.sources {
-            match source {
-                Source::Path(path) => inputs.extend(Input::open(&path, &self.limits)?),
-                Source::Bytes(name, bytes) => inputs.extend(Input::from_bytes(&name, bytes, &self.limits)?),
-                Source::Session(name) => channels.push((Channel::open(&name)?, name)),
+            let found = match source {
+                Source::Path(path) => Input::open_each(&path, &self.limits),
+                Source::Bytes(name, bytes) => Input::from_bytes(&name, bytes, &self.limits)
+                    .map(|inputs| inputs.into_iter().map(Ok).collect()),
+                Source::Session(name) => {
+                    channels.push((Channel::open(&name)?, name));
+                    continue;
+                }
+            };
+            for input in found.unwrap_or_else(|error| vec![Err(error)]) {
+                let readable = input.and_then(|input| {
+                    open(&input)?;
+                    Ok(input)
+                });
+                match readable {
+                    Ok(input) => inputs.push(input),
+                    Err(error) if self.skip_unreadable => unreadable.push(error),
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
         if inputs.is_empty() && channels.is_empty() {
-            return Err(InputError::Nothing.into());
+            let error = if unreadable.is_empty() { InputError::Nothing } else { unreadable.swap_remove(0) };
+            return Err(error.into());
         }
         let mut files = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         for (channel, name) in &channels {
@@ -159,6 +183,7 @@ impl TraceBuilder {
         };
         let mut trace = Trace {
             inputs,
+            unreadable,
             live,
             hooks: self.hooks,
             names,

@@ -47,6 +47,7 @@ use pass::Verdict;
 #[derive(Debug)]
 pub struct Trace {
     inputs: Vec<Input>,
+    unreadable: Vec<InputError>,
     live: Option<Live>,
     hooks: Hooks,
     names: Vec<String>,
@@ -134,6 +135,16 @@ impl Trace {
     /// `archive.zip!member.etl`.
     pub fn source_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.names.iter().map(String::as_str)
+    }
+
+    /// The files, in their order.
+    pub fn inputs(&self) -> &[Input] {
+        &self.inputs
+    }
+
+    /// Why files, and traces in archives, were left out ([`TraceBuilder::skip_unreadable`]).
+    pub fn unreadable(&self) -> &[InputError] {
+        &self.unreadable
     }
 
     /// When the first of the files and sessions begins.
