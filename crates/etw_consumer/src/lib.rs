@@ -15,6 +15,7 @@ mod statistics;
 mod stop;
 pub mod testing;
 mod time_point;
+mod tournament;
 mod trace;
 mod unordered;
 

@@ -12,7 +12,6 @@ mod stream;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
-mod tournament;
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -22,6 +21,7 @@ use etw_etl::Damage;
 use etw_event::{Clock, FileTime, Record};
 
 use crate::merge::scale::Scale;
+use crate::tournament::Tournament;
 use crate::{SourceStatistics, StopHandle};
 
 pub(crate) use channel::Channel;
@@ -29,7 +29,6 @@ use channel::Waiter;
 pub use error::SessionError;
 use session::{Data, Pending, Session};
 use stream::Stream;
-use tournament::Tournament;
 
 /// How long one wait lasts at most, so that a wish to stop is seen.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
@@ -201,7 +200,7 @@ impl Live {
                 self.tournament = Tournament::new(self.streams.len());
                 for (stream, index) in self.streams.iter().zip(0..) {
                     if let Some(key) = stream.first_key {
-                        self.tournament.set(index, key, index);
+                        self.tournament.set(index, key);
                     }
                 }
                 index
@@ -231,7 +230,7 @@ impl Live {
             let order = (&mut self.last_key, &mut self.inversions);
             let flow = stream.take_turn(session, self.from, turn.last.min(last), order, sink);
             match stream.first_key {
-                Some(key) => self.tournament.set(turn.stream, key, turn.stream),
+                Some(key) => self.tournament.set(turn.stream, key),
                 None => {
                     finish(stream, session, &mut self.copied_bytes);
                     open_front(index, stream, session, &mut self.tournament, &mut self.copied_bytes);
@@ -292,7 +291,7 @@ fn open_front(
     while !stream.pending.is_empty() {
         stream.open(session);
         if let Some(key) = stream.first_key {
-            return tournament.set(index as u32, key, index as u32);
+            return tournament.set(index as u32, key);
         }
         finish(stream, session, copied_bytes);
     }

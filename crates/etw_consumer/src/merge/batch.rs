@@ -79,6 +79,14 @@ impl Batch {
         self.items.get(self.taken..).unwrap_or_default()
     }
 
+    /// Gives the first item that waits its turn if its key is not behind `last`.
+    #[inline]
+    pub(super) fn take_first(&mut self, last: i64) -> Option<Item> {
+        let item = *self.items.get(self.taken).filter(|item| item.key <= last)?;
+        self.taken += 1;
+        Some(item)
+    }
+
     /// Gives `count` items their turn. Answers the number of the first of them, and them.
     #[inline]
     pub(super) fn take(&mut self, count: usize) -> (usize, &[Item]) {

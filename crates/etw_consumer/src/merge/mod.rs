@@ -2,8 +2,9 @@
 //!
 //! Each file is a set of streams (`plan`): the buffers of one processor, whose records follow each other. Of every
 //! stream some records are parsed ahead (`batch`). Those before the first moment that is not parsed yet make a window,
-//! which is put in order and delivered. One file alone is ordered by its raw clock, several by UTC. Equal times keep
-//! the order of files and, in a file, of the streams' first buffers.
+//! which is put in order and delivered. Where streams have many records in a row, each is delivered as it is parsed
+//! instead, and a tournament says whose turn is next. One file alone is ordered by its raw clock, several by UTC. Equal
+//! times keep the order of files and, in a file, of the streams' first buffers.
 //!
 //! Memory: one or two bytes a buffer for the offsets, three megabytes at most for what is parsed ahead of up to 4096
 //! streams, and the decompressed buffer of each stream, bounded in sum.
@@ -27,6 +28,16 @@ use scale::Scale;
 use stream::{Keys, Shared, Stream};
 use window::Window;
 
+use crate::tournament::Tournament;
+
+/// Turns of more records than this are long: going from stream to stream is faster than ordering what is parsed ahead
+/// (example `levels`).
+const LONG_TURN: usize = 12;
+/// Turns of fewer records than this are short again.
+const SHORT_TURN: u32 = 8;
+/// Turns that tell whether they are still long.
+const TURNS_SAMPLE: u32 = 64;
+
 /// Goes through the records of files in the order of time.
 #[derive(Debug)]
 pub(crate) struct Merge<'a> {
@@ -35,6 +46,10 @@ pub(crate) struct Merge<'a> {
     /// The streams that are not at their end, by rank.
     live: Vec<usize>,
     window: Window,
+    /// Where turns are long: the streams by their next records.
+    tournament: Tournament,
+    /// Whether a stream's rank changes, which a tournament has no place for.
+    ranks_change: bool,
     shared: Shared,
     /// Damage of and between buffers, to be reported first.
     damage: Vec<(u32, Damage)>,
@@ -56,6 +71,8 @@ impl<'a> Merge<'a> {
             streams: Vec::new(),
             live: Vec::new(),
             window: Window::default(),
+            tournament: Tournament::new(0),
+            ranks_change: false,
             shared: Shared::default(),
             damage: Vec::new(),
             inversions: 0,
@@ -68,6 +85,7 @@ impl<'a> Merge<'a> {
             let (from, to) = (from.map_or(i64::MIN, key), to.map_or(i64::MAX, key));
             merge.damage.extend(plan.damage.iter().map(|damage| (number as u32, *damage)));
             for stream in plan.streams {
+                merge.ranks_change |= stream.shared;
                 merge.live.push(merge.streams.len());
                 let (batch, keys) = (Batch::new(streams), Keys::new(scale, from, to));
                 merge.streams.push(Stream::new(stream, number, merge.streams.len(), batch, keys));
@@ -76,6 +94,7 @@ impl<'a> Merge<'a> {
         }
         merge.window =
             Window::with_capacity(streams, merge.streams.iter().map(|stream| stream.batch.room()).sum());
+        merge.tournament = Tournament::new(streams);
         merge
     }
 
@@ -88,7 +107,16 @@ impl<'a> Merge<'a> {
         mut report: impl FnMut(u32, Damage),
     ) {
         self.damage.drain(..).for_each(|(source, damage)| report(source, damage));
-        while self.next_window() {
+        let mut turns_are_long = false;
+        loop {
+            if turns_are_long && self.take_turns(&mut visit, &mut report).is_break() {
+                return;
+            }
+            if !self.next_window() {
+                return;
+            }
+            turns_are_long =
+                !self.ranks_change && (self.live.len() == 1 || self.window.has_long_turns(LONG_TURN));
             for spot in self.window.spots() {
                 let Some(stream) =
                     self.live.get(spot.stream).and_then(|stream| self.streams.get_mut(*stream))
@@ -96,19 +124,56 @@ impl<'a> Merge<'a> {
                     return;
                 };
                 let Some(item) = stream.batch.item(spot.number) else { return };
-                let Some(outline) = item.outline else {
+                if item.outline.is_none() {
                     let (source, count) = (stream.origin.source, item.at);
                     stream.batch.take_damage(count).for_each(|damage| report(source, damage));
                     continue;
-                };
+                }
                 self.inversions += u64::from(item.steps_back);
-                let bytes = stream.data.bytes().get(item.at as usize..).unwrap_or_default();
-                let Some(record) = outline.record(bytes, &stream.origin) else { return };
+                let Some(record) = stream.record(item) else { return };
                 if visit(&record).is_break() {
                     return;
                 }
             }
         }
+    }
+
+    /// Goes from stream to stream, as long as their turns are long: records are delivered as they are parsed, and of the
+    /// streams that wait only the next record is parsed ahead. Breaks if `visit` does.
+    #[inline]
+    fn take_turns(
+        &mut self,
+        visit: &mut impl FnMut(&Record<'_>) -> ControlFlow<()>,
+        report: &mut impl FnMut(u32, Damage),
+    ) -> ControlFlow<()> {
+        let Merge { files, streams, tournament, shared, inversions, .. } = self;
+        for (stream, number) in streams.iter_mut().zip(0..) {
+            // A stream whose next record is not known yet has the first turn, and shows it.
+            tournament.set(number, stream.batch.waiting().first().map_or(i64::MIN, |item| item.key));
+        }
+        let (mut turns, mut records, mut before) = (0, 0, 0);
+        while let Some(turn) = tournament.turn() {
+            let Some(stream) = streams.get_mut(turn.stream as usize) else { break };
+            let Some(file) = files.get(stream.file) else { break };
+            let mut each = |item: &Item, record: &Record<'_>| {
+                *inversions += u64::from(item.steps_back);
+                records += 1;
+                visit(record)
+            };
+            match stream.take_turn(turn.last, file, shared, &mut each, report)? {
+                Some(key) => tournament.set(turn.stream, key),
+                None => tournament.remove(turn.stream),
+            }
+            turns += u32::from(records > before);
+            before = records;
+            if turns == TURNS_SAMPLE {
+                if records < TURNS_SAMPLE * SHORT_TURN {
+                    break;
+                }
+                (turns, records, before) = (0, 0, 0);
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     /// Parses ahead and puts in order what nothing can come before any more. Answers whether there is anything.
@@ -232,13 +297,14 @@ mod tests {
     proptest! {
         #[test]
         fn merging_is_sorting(
-            records in prop::collection::vec((0..4u16, 0..3i64, 0..6u8), 0..800),
-            turn in 1..40usize,
+            records in prop::collection::vec((0..4u16, 0..3i64, 0..6u8), 0..3000),
+            turns in prop::collection::vec(1..60usize, 4),
             damaged in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20),
         ) {
-            // The processor changes with every record, or takes turns.
+            // The processor changes with every record, or takes turns, which are long for a while, then short.
             let mut records = records;
             for index in 0..records.len() {
+                let turn = turns[index / 900 % turns.len()];
                 records[index].0 = records[index / turn * turn].0;
             }
             let mut bytes = file(&records);

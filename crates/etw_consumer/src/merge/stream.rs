@@ -1,6 +1,7 @@
 //! One stream: the buffers of one processor, opened one after the other.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 
 use etw_etl::{BufferRef, Damage, EtlFile, Place, RecordCursor, Records};
 use etw_event::{HeaderKind, Origin, Outline, Record, Ticks};
@@ -154,14 +155,71 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Parses records as long as nothing is unusual about them. What the next one waits for is where this one ends, so
-    /// that stays in registers.
+    /// Parses records of the open buffer as long as the batch has room and nothing is unusual about them.
     fn parse_intact(&mut self) {
+        self.for_each_intact(|batch, item, _, _| {
+            batch.push(item);
+            if batch.has_room() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+    }
+
+    /// Visits the records that come no later than key `last`. Answers the key of the record behind them, or `None` at
+    /// the end of the stream. Here records are visited as they are parsed, and none but the last is kept.
+    #[inline(always)]
+    pub(super) fn take_turn(
+        &mut self,
+        last: i64,
+        file: &EtlFile<'a>,
+        shared: &mut Shared,
+        visit: &mut impl FnMut(&Item, &Record<'_>) -> ControlFlow<()>,
+        report: &mut impl FnMut(u32, Damage),
+    ) -> ControlFlow<(), Option<i64>> {
+        loop {
+            while let Some(item) = self.batch.take_first(last) {
+                match self.record(&item) {
+                    Some(record) => visit(&item, &record)?,
+                    None => {
+                        self.batch.take_damage(item.at).for_each(|damage| report(self.origin.source, damage))
+                    }
+                }
+            }
+            if let Some(item) = self.batch.waiting().first() {
+                return ControlFlow::Continue(Some(item.key));
+            }
+            self.batch.make_room();
+            let mut flow = ControlFlow::Continue(());
+            self.for_each_intact(|batch, item, bytes, origin| {
+                if item.key > last {
+                    batch.push(item);
+                    return ControlFlow::Break(());
+                }
+                let record = item.outline.and_then(|outline| outline.record(bytes, origin));
+                flow = record.map_or(ControlFlow::Continue(()), |record| visit(&item, &record));
+                flow
+            });
+            flow?;
+            let is_at_end = self.batch.waiting().is_empty() && !self.parse_with_care();
+            if is_at_end && !self.open_next(file, shared) {
+                return ControlFlow::Continue(None);
+            }
+        }
+    }
+
+    /// The record of an item that had its turn last or waits for it; `None` if it stands for damage.
+    #[inline(always)]
+    pub(super) fn record(&self, item: &Item) -> Option<Record<'_>> {
+        let bytes = self.data.bytes().get(item.at as usize..)?;
+        item.outline?.record(bytes, &self.origin)
+    }
+
+    /// Parses records as long as nothing is unusual about them, and calls `each` with their items and bytes until it
+    /// breaks. What the next one waits for is where this one ends, so that stays in registers.
+    #[inline(always)]
+    fn for_each_intact(&mut self, mut each: impl FnMut(&mut Batch, Item, &[u8], &Origin) -> ControlFlow<()>) {
         let data = self.data.bytes();
         let RecordCursor { mut at, mut last, mut previous, .. } = self.cursor;
         let mut keys = self.keys;
-        while self.batch.has_room()
-            && let Some(rest) = data.get(at..)
+        while let Some(rest) = data.get(at..)
             && let Ok(outline) = Outline::parse(rest, previous)
             && outline.is_intact()
             // What few bits mark as a record is looked at more closely, as damage.
@@ -170,8 +228,15 @@ impl<'a> Stream<'a> {
             for line in (0..outline.stride_bytes()).step_by(LINE_BYTES).take(PREFETCH_LINES) {
                 prefetch(rest, PREFETCH_BYTES + line);
             }
-            match keys.item(outline, at) {
-                Turn::Has(item) => self.batch.push(item),
+            let turn = keys.item(outline, at);
+            (last, previous) = (at, outline.raw_time());
+            at += outline.stride_bytes();
+            match turn {
+                Turn::Has(item) => {
+                    if each(&mut self.batch, item, rest, &self.origin).is_break() {
+                        break;
+                    }
+                }
                 Turn::Never => {}
                 Turn::End => {
                     self.plan.offsets.end();
@@ -179,8 +244,6 @@ impl<'a> Stream<'a> {
                     break;
                 }
             }
-            (last, previous) = (at, outline.raw_time());
-            at += outline.stride_bytes();
         }
         (self.cursor.at, self.cursor.last, self.cursor.previous) = (at, last, previous);
         self.keys = keys;

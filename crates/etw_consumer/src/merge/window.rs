@@ -8,6 +8,9 @@ pub(super) const SPAN: i64 = u32::MAX as i64;
 /// Bits for the number of an item in its batch.
 const NUMBER_BITS: u32 = MOST_ITEMS.ilog2();
 
+/// Items at the start of a window that tell whether turns are long.
+const SAMPLE: usize = 128;
+
 /// Items of several streams, put in order.
 ///
 /// An item is one integer: the distance of its key from the first, above the place where it lies. Places count up with
@@ -71,6 +74,14 @@ impl Window {
             }
             self.runs.truncate(pairs);
         }
+    }
+
+    /// Whether streams have turns of more than `turn` items, as far as the first items tell.
+    pub(super) fn has_long_turns(&self, turn: usize) -> bool {
+        let sample = self.items.get(..SAMPLE.min(self.items.len())).unwrap_or_default();
+        let stream = |item: &u64| *item as u32 >> NUMBER_BITS;
+        let changes = sample.windows(2).filter(|pair| stream(&pair[0]) != stream(&pair[1])).count();
+        sample.len() >= 4 * turn && changes * turn <= sample.len()
     }
 
     /// Where the items lie, in their order.

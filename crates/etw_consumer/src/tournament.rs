@@ -1,18 +1,18 @@
 //! A tournament among streams: which of them has the earliest record.
 
-/// A tournament tree of heads. A head is a time and a rank that decides ties.
+/// A tournament tree of heads. Of equal times, that of the stream with the lower number comes first.
 ///
 /// One comparison tree as an implicit array: leaf `i` is node `capacity + i`, the winner is node 1. Replaying takes
 /// one minimum for each doubling of the number of streams, without branches that depend on times.
 #[derive(Debug)]
-pub(super) struct Tournament {
+pub(crate) struct Tournament {
     nodes: Vec<u128>,
 }
 
-/// A head: time above, then rank, then the stream's number.
-fn head(time: i64, rank: u32, stream: u32) -> u128 {
+/// A head: time above, then the stream's number.
+fn head(time: i64, stream: u32) -> u128 {
     let unsigned = (time as u64) ^ (1 << 63);
-    u128::from(unsigned) << 64 | u128::from(rank) << 32 | u128::from(stream)
+    u128::from(unsigned) << 64 | u128::from(stream)
 }
 
 /// The time of a head.
@@ -25,18 +25,18 @@ const NONE: u128 = u128::MAX;
 
 impl Tournament {
     /// A tournament of `streams` streams without heads.
-    pub(super) fn new(streams: usize) -> Tournament {
+    pub(crate) fn new(streams: usize) -> Tournament {
         Tournament { nodes: vec![NONE; 2 * streams.next_power_of_two().max(1)] }
     }
 
     /// Sets the head of a stream.
     #[inline]
-    pub(super) fn set(&mut self, stream: u32, time: i64, rank: u32) {
-        self.replay(stream, head(time, rank, stream));
+    pub(crate) fn set(&mut self, stream: u32, time: i64) {
+        self.replay(stream, head(time, stream));
     }
 
     /// Takes a stream out.
-    pub(super) fn remove(&mut self, stream: u32) {
+    pub(crate) fn remove(&mut self, stream: u32) {
         self.replay(stream, NONE);
     }
 
@@ -57,7 +57,7 @@ impl Tournament {
 
     /// Whose turn it is, and how long it lasts; `None` if no stream has a head.
     #[inline]
-    pub(super) fn turn(&self) -> Option<Turn> {
+    pub(crate) fn turn(&self) -> Option<Turn> {
         let winner = self.nodes.get(1).copied().filter(|winner| *winner != NONE)?;
         let stream = winner as u32;
         let mut node = self.nodes.len() / 2 + stream as usize;
@@ -67,7 +67,7 @@ impl Tournament {
             node /= 2;
         }
         let time = time_of(second);
-        let is_before = winner as u64 <= second as u64;
+        let is_before = stream <= second as u32;
         let last = if is_before { time } else { time.saturating_sub(1) };
         Some(Turn { stream, first: time_of(winner), last })
     }
@@ -75,13 +75,13 @@ impl Tournament {
 
 /// The turn of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(crate) struct Turn {
     /// The stream.
-    pub(super) stream: u32,
+    pub(crate) stream: u32,
     /// The time of its first record.
-    pub(super) first: i64,
+    pub(crate) first: i64,
     /// Records up to and at this time come before the next stream's first.
-    pub(super) last: i64,
+    pub(crate) last: i64,
 }
 
 #[cfg(test)]
@@ -89,13 +89,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_earliest_wins_and_ranks_decide_ties() {
+    fn the_earliest_wins_and_numbers_decide_ties() {
         for streams in 1..20u32 {
             let mut tournament = Tournament::new(streams as usize);
             assert_eq!(tournament.turn().map(|turn| turn.stream), None);
             // Each stream counts up from its own start in its own steps; ties are many.
             let mut times: Vec<i64> = (0..streams).map(|stream| i64::from(stream % 3) - 2).collect();
-            (0..streams).for_each(|stream| tournament.set(stream, times[stream as usize], stream));
+            (0..streams).for_each(|stream| tournament.set(stream, times[stream as usize]));
             for _ in 0..200 {
                 let expected = (0..streams).min_by_key(|stream| (times[*stream as usize], *stream));
                 assert_eq!(tournament.turn().map(|turn| turn.stream), expected);
@@ -104,7 +104,7 @@ mod tests {
                 if stream % 4 == 0 {
                     times[stream as usize] += 2;
                 }
-                tournament.set(stream, times[stream as usize], stream);
+                tournament.set(stream, times[stream as usize]);
             }
             (0..streams).for_each(|stream| tournament.remove(stream));
             assert_eq!(tournament.turn().map(|turn| turn.stream), None);
