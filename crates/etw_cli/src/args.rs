@@ -143,6 +143,10 @@ pub(crate) struct DumpArgs {
     /// Show times as raw readings of the session's clock.
     #[arg(long)]
     pub(crate) raw_time: bool,
+    /// Show events at once, decoded with what stands before each, as live sessions are. Without it, the whole trace is
+    /// looked through first: schemas and names of processes often stand at its end.
+    #[arg(long)]
+    pub(crate) no_look_ahead: bool,
     /// When to use colours in text.
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,

@@ -41,10 +41,7 @@ impl Opened {
         let files = args.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
         let builder = files.filter(&filter).schemas(&schemas.sources()).skip_unreadable(true);
         let mut trace = builder.open()?;
-        // Known before the events, which may be many.
-        for error in trace.unreadable() {
-            output::warn(error);
-        }
+        report_unreadable(&trace);
         let bytes = args.files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len());
         let progress = Progress::of_search("looking for schemas and names of processes", bytes.sum());
         let processes = Arc::new(trace.processes()?.clone());
@@ -112,11 +109,23 @@ impl Opened {
                 source.name, source.events_lost, source.buffers_lost
             );
         }
-        let (left_out, read) = (self.trace.unreadable().len(), self.trace.inputs().len());
-        match left_out {
-            0 => Ok(()),
-            _ => Err(anyhow!("{left_out} of {} files could not be read", left_out + read)),
-        }
+        check_read(&self.trace)
+    }
+}
+
+/// Says which files were left out: before the events, which may be many.
+pub(crate) fn report_unreadable(trace: &Trace) {
+    for error in trace.unreadable() {
+        output::warn(error);
+    }
+}
+
+/// Fails, after all others have been read, if a file was left out.
+pub(crate) fn check_read(trace: &Trace) -> Result<()> {
+    let (left_out, read) = (trace.unreadable().len(), trace.inputs().len());
+    match left_out {
+        0 => Ok(()),
+        _ => Err(anyhow!("{left_out} of {} files could not be read", left_out + read)),
     }
 }
 

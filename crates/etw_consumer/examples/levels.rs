@@ -1,6 +1,7 @@
 //! Measures the levels of reading: `cargo run --release -p etw_consumer --example levels -- FILE…`.
 //!
-//! Prints the best of five passes of each level, and the memory above the map. `generate PATH MEGABYTES [random]` makes
+//! Prints the best of five passes of each level and of looking for schemas and processes, and the memory above the map;
+//! with `LEVEL=1` of that level alone (0: looking for schemas). `generate PATH MEGABYTES [random]` makes
 //! a file of eight processors with events of about 100 bytes; `random` changes the processor with nearly every event.
 
 use std::fs::File;
@@ -29,13 +30,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn measure(paths: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
     let mut trace = Trace::open_files(paths)?;
     let only = std::env::var("LEVEL").ok().and_then(|level| level.parse::<u32>().ok());
-    for level in (1..=3).filter(|level| only.is_none_or(|only| only == *level)) {
+    for level in (0..=3).filter(|level| only.is_none_or(|only| only == *level)) {
         let mut best = f64::MAX;
         let mut records = 0u64;
         for _ in 0..5 {
             let mut sum = 0i64;
             let begin = Instant::now();
             match level {
+                0 => {
+                    trace = Trace::open_files(paths)?;
+                    sum ^= trace.processes()?.is_empty() as i64;
+                }
                 1 => trace.for_each_record(|record| sum ^= record.raw_time().0)?,
                 2 => trace.for_each_schema(|event| sum ^= event.schema.is_ok() as i64)?,
                 _ => trace.for_each_layout(|event| sum ^= event.properties.map_or(0, |p| p.len() as i64))?,
@@ -43,6 +48,10 @@ fn measure(paths: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
             best = best.min(begin.elapsed().as_secs_f64());
             std::hint::black_box(sum);
             records = trace.statistics().records;
+        }
+        if level == 0 {
+            println!("looking through: {:.1} ms", best * 1e3);
+            continue;
         }
         let rate = records as f64 / best / 1e6;
         println!("level {level}: {records} records, {rate:.1} M/s, {:.1} ns", 1e3 / rate);

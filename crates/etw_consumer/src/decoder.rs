@@ -39,6 +39,11 @@ impl Decoder {
         Decoder { resolver, processes: ProcessTable::default(), scanned: false, unkept: 0 }
     }
 
+    /// Has the trace never be looked through.
+    pub(crate) fn without_scan(self) -> Decoder {
+        Decoder { scanned: true, ..self }
+    }
+
     /// The schema of a record. The first record that does not describe itself makes the trace be looked through, since
     /// its schema may come later than it.
     #[inline]
@@ -62,12 +67,10 @@ impl Decoder {
         !self.scanned && is_described_elsewhere(record)
     }
 
-    /// Takes in a record of a live session that tells of schemas or processes; there is no looking through it.
+    /// Takes in a record that tells of schemas or processes, where the trace is not looked through.
     #[inline]
     pub(crate) fn observe(&mut self, record: &Record<'_>, located: &mut Located) {
-        // Nearly all events of manifest and TraceLogging providers are passed over by their id, which is cheap.
-        let is_wanted = |id: u16| id == MANIFEST_EVENT_ID || ProcessTable::CONCERNED_IDS.contains(&id);
-        if !record.kind().is_event_header() || record.as_bytes().u16_at(0x28).is_some_and(is_wanted) {
+        if may_concern(record) {
             self.observe_closely(record, located);
         }
     }
@@ -92,6 +95,7 @@ impl Decoder {
         let mut states: Vec<Vec<Found>> = (0..unordered::threads(files)).map(|_| Vec::new()).collect();
         unordered::for_each(files, &mut states, |found, source, met| {
             if let Met::Record(record, (buffer, number)) = met
+                && may_concern(record)
                 && concerns(record)
             {
                 let bytes = record.as_bytes();
@@ -128,6 +132,18 @@ impl Decoder {
 #[inline]
 fn is_described_elsewhere(record: &Record<'_>) -> bool {
     !record.kind().has_hook_id() && record.extended(ExtendedType::EVENT_SCHEMA_TL).is_none()
+}
+
+/// Whether a closer look at a record may show that it tells of schemas or processes. This is cheap.
+#[inline]
+fn may_concern(record: &Record<'_>) -> bool {
+    let kind = record.kind();
+    if kind.is_event_header() {
+        let is_wanted = |id: u16| id == MANIFEST_EVENT_ID || ProcessTable::CONCERNED_IDS.contains(&id);
+        return record.as_bytes().u16_at(0x28).is_some_and(is_wanted);
+    }
+    // Of what the kernel logs by hook ids, only processes.
+    !kind.has_hook_id() || ProcessTable::concerns(record)
 }
 
 /// Whether a record tells of schemas or processes.

@@ -5,6 +5,7 @@ mod decoder;
 mod event;
 pub mod filter;
 mod input;
+mod intact;
 mod live;
 mod merge;
 mod predicate;

@@ -10,6 +10,8 @@ use std::thread;
 use etw_etl::{BufferRef, Damage, EtlFile, Records};
 use etw_event::Record;
 
+use crate::intact;
+
 /// Buffers that a thread takes at once.
 const BATCH: usize = 16;
 /// Files that are smaller together are read by one thread.
@@ -85,17 +87,30 @@ fn read(
         visit(Met::Damage(damage))?;
     }
     let origin = buffer.origin(file.clock(), source);
+    let mut cursor = Records::new(data.bytes, &origin, buffer.place()).cursor();
     let mut number = 0;
-    for item in Records::new(data.bytes, &origin, buffer.place()) {
-        match item {
-            Ok(record) => {
-                visit(Met::Record(&record, (buffer.index, number)))?;
-                number += 1;
-            }
-            Err(damage) => visit(Met::Damage(damage))?,
+    let mut visit = |item: Result<&Record<'_>, Damage>| match item {
+        Ok(record) => {
+            number += 1;
+            visit(Met::Record(record, (buffer.index, number)))
         }
+        Err(damage) => visit(Met::Damage(damage)),
+    };
+    loop {
+        intact::for_each(data.bytes, &mut cursor, |outline, _, bytes| {
+            match outline.record(bytes, &origin) {
+                Some(intact) => visit(Ok(&intact)),
+                None => ControlFlow::Continue(()),
+            }
+        })?;
+        let mut rest = Records::resume(data.bytes, &origin, buffer.place(), cursor);
+        match rest.next() {
+            Some(Ok(unusual)) => visit(Ok(&unusual))?,
+            Some(Err(damage)) => visit(Err(damage))?,
+            None => return ControlFlow::Continue(()),
+        }
+        cursor = rest.cursor();
     }
-    ControlFlow::Continue(())
 }
 
 /// How many threads are worth their start.

@@ -146,3 +146,24 @@ fn without_order_nothing_is_missing() {
         .unwrap();
     assert!(seen.iter().all(|seen| *seen <= 1) && seen.iter().sum::<u64>() >= 1, "{seen:?}");
 }
+
+/// Without looking ahead, events are decoded with what stands before them.
+#[test]
+fn events_can_come_at_once() {
+    let Some(file) = data::trace("microsoft-perfview/net.4.5.2.x64.etl") else { return };
+    let decoded = |look_ahead: bool| {
+        let builder = Trace::builder().file(&file.path).look_ahead(look_ahead).process_names(true);
+        let mut trace = builder.open().unwrap();
+        let (mut decoded, mut named) = (0u64, 0u64);
+        trace
+            .for_each_layout(|event| {
+                decoded += u64::from(event.properties.is_ok());
+                named += u64::from(event.process.is_some());
+            })
+            .unwrap();
+        (decoded, named)
+    };
+    let (all, at_once) = (decoded(true), decoded(false));
+    assert!(at_once.0 <= all.0 && at_once.1 < all.1, "{at_once:?} of {all:?}");
+    assert!(at_once.0 > 170_000 && at_once.1 > 10_000, "{at_once:?} of {all:?}");
+}

@@ -23,7 +23,7 @@ use crate::schemas::Schemas;
 /// Runs the command.
 pub(crate) fn run(args: &DumpArgs) -> Result<()> {
     let schemas = Schemas::load(&args.input.schemas)?;
-    if !args.session.is_empty() {
+    if args.no_look_ahead || !args.session.is_empty() {
         return live::run(args, &schemas);
     }
     let mut opened = Opened::open(&args.input, &args.filter, args.limit, &schemas)?;

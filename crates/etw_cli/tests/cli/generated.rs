@@ -172,6 +172,13 @@ fn one_bad_file_does_not_keep_the_others_from_being_read() {
             assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);
         }
     }
+    let output = etw.run(&["dump", "--no-look-ahead", "--format", "json", "notes.etl", &trace]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        whole,
+        "nothing in the trace needs what comes later"
+    );
     let (status, errors) = etw.fails(&["dump", "notes.etl"]);
     assert_eq!(status, 1);
     assert_eq!(errors.lines().count(), 1, "{errors}");

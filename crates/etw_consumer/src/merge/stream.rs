@@ -4,24 +4,17 @@ use std::io::Write;
 use std::ops::ControlFlow;
 
 use etw_etl::{BufferRef, Damage, EtlFile, Place, RecordCursor, Records};
-use etw_event::{HeaderKind, Origin, Outline, Record, Ticks};
-use etw_sys::{FileMap, prefetch, temporary_file};
+use etw_event::{Origin, Outline, Record, Ticks};
+use etw_sys::{FileMap, temporary_file};
 
 use super::batch::{Batch, Item};
 use super::plan::StreamPlan;
 use super::scale::Scale;
+use crate::intact;
 
 /// Memory for decompressed buffers of all streams together. Buffers beyond it go through temporary files, which are
 /// mapped; only files with many processors and buffers of many megabytes come that far.
 const MEMORY_BYTES: usize = 32 << 20;
-
-/// How far ahead of the record a stream's bytes are asked for. The processor's own prediction stops at the end of a page
-/// and loses a stream whenever another takes its turn (example `levels`).
-const PREFETCH_BYTES: usize = 4096;
-/// How many lines of a record are asked for: the headers, and most payloads.
-const PREFETCH_LINES: usize = 4;
-/// Bytes of a line of the caches.
-const LINE_BYTES: usize = 64;
 
 /// What all streams share.
 #[derive(Debug, Default)]
@@ -213,40 +206,25 @@ impl<'a> Stream<'a> {
     }
 
     /// Parses records as long as nothing is unusual about them, and calls `each` with their items and bytes until it
-    /// breaks. What the next one waits for is where this one ends, so that stays in registers.
+    /// breaks.
     #[inline(always)]
     fn for_each_intact(&mut self, mut each: impl FnMut(&mut Batch, Item, &[u8], &Origin) -> ControlFlow<()>) {
         let data = self.data.bytes();
-        let RecordCursor { mut at, mut last, mut previous, .. } = self.cursor;
         let mut keys = self.keys;
-        while let Some(rest) = data.get(at..)
-            && let Ok(outline) = Outline::parse(rest, previous)
-            && outline.is_intact()
-            // What few bits mark as a record is looked at more closely, as damage.
-            && !is_rare(outline.kind())
-        {
-            for line in (0..outline.stride_bytes()).step_by(LINE_BYTES).take(PREFETCH_LINES) {
-                prefetch(rest, PREFETCH_BYTES + line);
+        let mut is_end = false;
+        let _ = intact::for_each(data, &mut self.cursor, |outline, at, bytes| match keys.item(outline, at) {
+            Turn::Has(item) => each(&mut self.batch, item, bytes, &self.origin),
+            Turn::Never => ControlFlow::Continue(()),
+            Turn::End => {
+                is_end = true;
+                ControlFlow::Break(())
             }
-            let turn = keys.item(outline, at);
-            (last, previous) = (at, outline.raw_time());
-            at += outline.stride_bytes();
-            match turn {
-                Turn::Has(item) => {
-                    if each(&mut self.batch, item, rest, &self.origin).is_break() {
-                        break;
-                    }
-                }
-                Turn::Never => {}
-                Turn::End => {
-                    self.plan.offsets.end();
-                    at = data.len();
-                    break;
-                }
-            }
-        }
-        (self.cursor.at, self.cursor.last, self.cursor.previous) = (at, last, previous);
+        });
         self.keys = keys;
+        if is_end {
+            self.plan.offsets.end();
+            self.cursor.at = data.len();
+        }
     }
 
     /// Reads what stands in place of an intact record of the usual kinds: damage, a record whose extended data is
@@ -370,12 +348,6 @@ impl<'a> Stream<'a> {
         self.place.is_derived = true;
         self.data = Data::Memory(sorted);
     }
-}
-
-/// Kinds whose headers have little that bytes of other meaning would not have; [`Records`] tells them apart.
-#[inline]
-fn is_rare(kind: HeaderKind) -> bool {
-    matches!(kind, HeaderKind::Wnode | HeaderKind::Timed | HeaderKind::Message)
 }
 
 fn to_temporary(bytes: &[u8]) -> std::io::Result<FileMap> {

@@ -24,6 +24,7 @@ pub struct TraceBuilder {
     only: Option<Predicate>,
     limit: Option<u64>,
     process_names: bool,
+    no_look_ahead: bool,
     hooks: Hooks,
     schemas: Schemas,
 }
@@ -117,9 +118,19 @@ impl TraceBuilder {
         self
     }
 
-    /// Gives events the name of their process; the trace is looked through once before it is read.
+    /// Gives events the name of their process; files are looked through once before they are read.
     pub fn process_names(mut self, wanted: bool) -> TraceBuilder {
         self.process_names = wanted;
+        self
+    }
+
+    /// Sets whether files are looked through before the first event that may need it, which is the default. Their
+    /// schemas and names of processes may stand anywhere, often at the end, so this takes as long as reading them.
+    ///
+    /// Without it events come at once, and each is decoded with what stands before it, as those of live sessions are;
+    /// [`Trace::for_each_record_unordered`] then knows nothing of what the files carry.
+    pub fn look_ahead(mut self, wanted: bool) -> TraceBuilder {
+        self.no_look_ahead = !wanted;
         self
     }
 
@@ -193,7 +204,11 @@ impl TraceBuilder {
             predicate,
             limit: self.limit,
             process_names: self.process_names,
-            decoder: Decoder::new(self.schemas.resolver()),
+            look_ahead: !self.no_look_ahead,
+            decoder: match Decoder::new(self.schemas.resolver()) {
+                decoder if self.no_look_ahead => decoder.without_scan(),
+                decoder => decoder,
+            },
             located: Located::new(),
             stop: StopHandle::default(),
             statistics: Statistics::default(),

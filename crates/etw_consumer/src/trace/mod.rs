@@ -57,6 +57,7 @@ pub struct Trace {
     predicate: Option<Predicate>,
     limit: Option<u64>,
     process_names: bool,
+    look_ahead: bool,
     decoder: Decoder,
     located: Located,
     stop: StopHandle,
@@ -162,7 +163,7 @@ impl Trace {
         &self.statistics
     }
 
-    /// The processes that the trace tells of. The first call looks through the trace.
+    /// The processes that the trace tells of. The first call looks through the files ([`TraceBuilder::look_ahead`]).
     pub fn processes(&mut self) -> Result<&ProcessTable, TraceError> {
         let files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         self.decoder.scan(&files);

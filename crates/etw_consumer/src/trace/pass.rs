@@ -53,6 +53,7 @@ impl Trace {
             limit: self.limit.unwrap_or(u64::MAX),
             stop: &self.stop,
             first_live: files.len() as u32,
+            first_observed: if self.look_ahead { files.len() as u32 } else { 0 },
             hooks: &self.hooks,
         };
         let mut merge = Merge::new(planned, self.from, self.to);
@@ -100,6 +101,8 @@ struct Reading<'t, V> {
     stop: &'t StopHandle,
     /// Number of the first source that is a session.
     first_live: u32,
+    /// Number of the first source whose records tell of schemas and processes when it is their turn.
+    first_observed: u32,
     hooks: &'t Hooks,
 }
 
@@ -139,8 +142,8 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
                 self.add_live_loss(loss, record);
             }
         }
-        if source >= self.first_live {
-            self.pass.observe(record);
+        if source >= self.first_observed {
+            self.pass.observe(record, source >= self.first_live);
         }
         let verdict = (self.visit)(&mut self.pass, record);
         let statistics = &mut self.statistics;
@@ -191,11 +194,12 @@ pub(super) struct Pass<'t> {
 }
 
 impl Pass<'_> {
-    /// Learns from a live record what it tells of schemas and processes, since a session cannot be looked through.
+    /// Learns from a record what it tells of schemas and processes. A live process can be asked for its name.
     #[inline]
-    fn observe(&mut self, record: &Record<'_>) {
+    fn observe(&mut self, record: &Record<'_>, is_live: bool) {
         self.decoder.observe(record, self.located);
-        if self.process_names
+        if is_live
+            && self.process_names
             && let Some(id) = record.process_id()
         {
             self.decoder.processes.look_up(id);

@@ -1,4 +1,4 @@
-//! `etw dump -s`: the events of live sessions, decoded as they come.
+//! `etw dump -s` and `--no-look-ahead`: the events of live sessions and files, decoded as they come.
 
 use std::fmt;
 use std::io::{BufWriter, Write};
@@ -39,15 +39,19 @@ pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
     };
     let schemas = schemas.sources();
     let builder = builder.filter(&filter).schemas(&schemas).process_names(true).on_idle(flush).on_loss(tell);
-    let mut trace = builder.open()?;
+    let mut trace = builder.look_ahead(!args.no_look_ahead).skip_unreadable(true).open()?;
+    input::report_unreadable(&trace);
     let stop = trace.stop_handle();
     interrupt::on_interrupt(move || stop.stop()).context("cannot wait for Ctrl-C")?;
 
     let computer = machine::host_name();
-    let source = |timer_resolution| Source { computer: computer.clone(), timer_resolution };
-    let sources = trace.headers().iter().map(|header| source(header.timer_resolution)).collect();
     let names: Vec<String> = trace.source_names().map(str::to_owned).collect();
-    let first_session = names.len().saturating_sub(args.session.len());
+    let first_session = trace.inputs().len();
+    let sources = trace.headers().iter().enumerate().map(|(number, header)| Source {
+        computer: computer.clone().filter(|_| number >= first_session),
+        timer_resolution: header.timer_resolution,
+    });
+    let sources = sources.collect();
     let options = options(args, sources);
     let mut writer = Writer::new(args.format, &options);
     let write = |text: &[u8]| out.lock().unwrap_or_else(PoisonError::into_inner).write_all(text);
@@ -84,5 +88,6 @@ pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
         let name = names.get(*source as usize).map_or("", String::as_str);
         output::warn(&format_args!("{name}: {damage}"));
     }
-    Ok(read?)
+    read?;
+    input::check_read(&trace)
 }
