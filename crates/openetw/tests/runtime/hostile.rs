@@ -1,0 +1,208 @@
+//! Programs that mean harm: what they do to their memory, their connections and their handles is their own affair.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use etw_buffer::{Region, Reserve};
+use etw_protocol::{
+    Channel, FromConsumer, FromProvider, Message, PacketBuffer, Role, ToConsumer, ToProvider,
+};
+use etw_sys::SharedWords;
+use openetw::session::{Controller, Instance, SessionBuilder};
+use openetw::{Guid, Trace};
+
+use crate::process::{PROVIDER, Process};
+use crate::{TestHost, enable, eventually, numbers, written};
+
+/// How long harm is done.
+const TIME: Duration = Duration::from_millis(1500);
+/// Events of the honest process in each round.
+const ROUND: u32 = 200;
+
+/// A connection that a test speaks for.
+struct Client {
+    channel: Channel,
+    buffer: PacketBuffer,
+}
+
+impl Client {
+    fn new(host: &TestHost, role: Role) -> Client {
+        let channel = Channel::connect(&Instance::at(host.dir.path()), role).unwrap();
+        channel.set_receive_timeout(Some(Duration::from_secs(20))).unwrap();
+        Client { channel, buffer: PacketBuffer::default() }
+    }
+
+    fn next<M: Message>(&mut self) -> (M, Vec<OwnedFd>) {
+        self.channel.receive(&mut self.buffer).unwrap().unwrap()
+    }
+
+    /// A process with the tests' provider, enabled by one session: its region's file and epoch.
+    fn provider(host: &TestHost) -> (Client, OwnedFd, u8) {
+        let mut client = Client::new(host, Role::Provider);
+        let (guid, name) = (Guid::from_provider_name(PROVIDER), PROVIDER.to_owned());
+        client.channel.send(&FromProvider::Register { id: 1, guid, name, traits: Vec::new() }, &[]).unwrap();
+        loop {
+            if let (ToProvider::Region { epoch, .. }, files) = client.next() {
+                return (client, files.into_iter().next().unwrap(), epoch);
+            }
+        }
+    }
+}
+
+/// Numbers that look random (xorshift).
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// Stores over and over into every part of a memory: what looks random, and what looks like records and their sizes.
+fn scribble(words: &SharedWords, mut state: u64, stop: &AtomicBool) {
+    while !stop.load(Relaxed) {
+        let at = random(&mut state) as usize % words.len();
+        let word = match random(&mut state) % 5 {
+            0 => random(&mut state),
+            1 => 0xC013_0000 | random(&mut state) & 0xFFFF,
+            2 => random(&mut state) & 0xFFFF,
+            3 => u64::MAX << (random(&mut state) % 64),
+            _ => 0,
+        };
+        words[at].store(word, Relaxed);
+        // The words in front steer all the others.
+        words[at % 64].fetch_xor(1 << (word % 64), Relaxed);
+    }
+}
+
+#[test]
+fn a_process_that_scribbles_over_its_memory_spoils_its_own_events_only() {
+    let host = TestHost::new();
+    let mut controller = host.controller();
+    SessionBuilder::new("S").file(host.path("s.etl")).flush_timer_millis(20).start(&mut controller).unwrap();
+    controller.enable("S", &enable()).unwrap();
+    let mut honest = Process::writer(host.dir.path());
+    let (evil, file, epoch) = Client::provider(&host);
+    // The size of the memory stands.
+    for change in ["truncate -s 0", "truncate -s 4096", "truncate -s 1G"] {
+        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        let status = Command::new("sh").args(["-c", &format!("{change} {path} 2>/dev/null")]).status().unwrap();
+        assert!(!status.success(), "{change}");
+    }
+    let words = Arc::new(SharedWords::map(&file).unwrap());
+    // Some that look right first, so that the logger has begun: with sizes that lie.
+    let region = Region::attach(SharedWords::map(&file).unwrap()).unwrap();
+    for lie in [0u64, 8, 79, 95, 97, 4096, 0xFFFF] {
+        if let Reserve::Slot(slot) = region.reserve(epoch, 0, 96, || 1 << 40) {
+            slot.commit(0xC013_0000 | lie);
+        }
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = (1..=2)
+        .map(|seed| {
+            let (words, stop) = (words.clone(), stop.clone());
+            thread::spawn(move || scribble(&words, seed << 32 | 0x9E37_79B9, &stop))
+        })
+        .collect();
+    let (start, mut count) = (Instant::now(), 0);
+    while start.elapsed() < TIME {
+        honest.write_all(ROUND);
+        count += ROUND;
+        let _ = words.discard(0..words.len());
+        // The session still does what it is asked.
+        let status = controller.query("S").unwrap();
+        assert!(status.last_error.is_empty(), "{}", status.last_error);
+        thread::sleep(Duration::from_millis(10));
+    }
+    controller.flush("S").unwrap();
+    stop.store(true, Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    drop(evil);
+    controller.stop("S").unwrap();
+    let (mut events, mut foreign) = (Vec::new(), 0);
+    let mut trace = Trace::open_file(host.path("s.etl")).unwrap();
+    trace
+        .for_each_layout(|event| match event.record.process_id() {
+            Some(id) if id == honest.id() => events.extend(written(event).unwrap()),
+            // What the other one made up bears its own id.
+            Some(id) if id == std::process::id() || id == 0 => foreign += 1,
+            other => panic!("an event of process {other:?}"),
+        })
+        .unwrap();
+    assert_eq!(trace.statistics().damage, [], "with {foreign} events of the other process");
+    assert_eq!(trace.statistics().inversions, 0);
+    assert_eq!(numbers(&events), (0..count).collect::<Vec<u32>>());
+}
+
+#[test]
+fn a_consumer_that_scribbles_over_its_ring_harms_itself_only() {
+    let host = TestHost::new();
+    let mut controller = host.controller();
+    SessionBuilder::new("S").file(host.path("s.etl")).real_time().start(&mut controller).unwrap();
+    controller.enable("S", &enable()).unwrap();
+    let mut honest = Process::writer(host.dir.path());
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut evil = Client::new(&host, Role::Consumer);
+    evil.channel.send(&FromConsumer::Open { session: "S".into() }, &[]).unwrap();
+    let (opened, files) = evil.next::<ToConsumer>();
+    assert!(matches!(opened, ToConsumer::Opened { .. }), "{opened:?}");
+    let threads: Vec<_> = files
+        .iter()
+        .take(2)
+        .map(|file| {
+            let (words, stop) = (SharedWords::map(file).unwrap(), stop.clone());
+            thread::spawn(move || scribble(&words, 0x9E37_79B9_7F4A_7C15, &stop))
+        })
+        .collect();
+    let start = Instant::now();
+    let mut count = 0;
+    while start.elapsed() < TIME {
+        honest.write_all(ROUND);
+        count += ROUND;
+        thread::sleep(Duration::from_millis(5));
+    }
+    stop.store(true, Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let status = controller.stop("S").unwrap();
+    assert_eq!((status.events_written, status.events_lost), (count.into(), 0));
+    assert_eq!(numbers(&crate::events_of(&host.path("s.etl"))), (0..count).collect::<Vec<u32>>());
+}
+
+#[test]
+fn a_host_with_few_handles_turns_away_and_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let inner = Process::command(dir.path(), "host");
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 700 && exec \"$@\"", "sh"]).arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let _host = Process::start(command);
+    let instance = Instance::at(dir.path());
+    let mut controller = Controller::connect_to(&instance).unwrap();
+    SessionBuilder::new("S").file(dir.path().join("s.etl")).start(&mut controller).unwrap();
+    controller.enable("S", &enable()).unwrap();
+    let mut honest = Process::writer(dir.path());
+    // Providers take most handles; each of these sends handles of its own on top.
+    let mut kept = Vec::new();
+    for _ in 0..300 {
+        let Ok(channel) = Channel::connect(&instance, Role::Provider) else { continue };
+        let handles = [channel.as_fd(); 8];
+        for id in 0..4 {
+            let (guid, name) = (Guid::from_provider_name(PROVIDER), String::new());
+            let message = FromProvider::Register { id, guid, name, traits: Vec::new() };
+            let _ = channel.send(&message, &handles);
+        }
+        kept.push(channel);
+    }
+    honest.write_all(1000);
+    let status = controller.query("S").unwrap();
+    assert!(status.processes < 100, "{} processes", status.processes);
+    drop(kept);
+    eventually("there is room again", || Controller::connect_to(&instance).is_ok());
+    let status = controller.stop("S").unwrap();
+    assert_eq!((status.events_written, status.events_lost), (1000, 0));
+}
