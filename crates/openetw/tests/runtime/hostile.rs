@@ -89,7 +89,8 @@ fn a_process_that_scribbles_over_its_memory_spoils_its_own_events_only() {
     // The size of the memory stands.
     for change in ["truncate -s 0", "truncate -s 4096", "truncate -s 1G"] {
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-        let status = Command::new("sh").args(["-c", &format!("{change} {path} 2>/dev/null")]).status().unwrap();
+        let status =
+            Command::new("sh").args(["-c", &format!("{change} {path} 2>/dev/null")]).status().unwrap();
         assert!(!status.success(), "{change}");
     }
     let words = Arc::new(SharedWords::map(&file).unwrap());
@@ -176,7 +177,10 @@ fn a_host_with_few_handles_turns_away_and_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let inner = Process::command(dir.path(), "host");
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n 700 && exec \"$@\"", "sh"]).arg(inner.get_program()).args(inner.get_args());
+    command
+        .args(["-c", "ulimit -n 700 && exec \"$@\"", "sh"])
+        .arg(inner.get_program())
+        .args(inner.get_args());
     for (name, value) in inner.get_envs() {
         command.env(name, value.unwrap_or_default());
     }

@@ -10,6 +10,7 @@ mod namespaces;
 mod private;
 mod process;
 mod real_time;
+mod users;
 mod verbs;
 
 use std::path::{Path, PathBuf};

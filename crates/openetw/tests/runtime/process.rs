@@ -120,6 +120,7 @@ fn role() {
         Ok("host") => host_until_told(),
         Ok("owner") => own_until_told(),
         Ok("consumer") => crate::real_time::consume(),
+        Ok("reader") => read_when_told(),
         _ => {}
     }
 }
@@ -181,4 +182,19 @@ fn own_until_told() {
     controller.enable("Leased", &crate::enable()).unwrap();
     tell("ready");
     lines().for_each(drop);
+}
+
+/// Opens the sessions that it is told the names of, and keeps them open.
+fn read_when_told() {
+    tell("ready");
+    let mut opened = Vec::new();
+    for name in lines() {
+        match openetw::Trace::open_session(&name) {
+            Ok(trace) => {
+                opened.push(trace);
+                tell("opened");
+            }
+            Err(error) => tell(&error.to_string()),
+        }
+    }
 }

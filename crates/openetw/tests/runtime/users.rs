@@ -1,0 +1,120 @@
+//! Processes of several users at the system's host: whose events go where. Skips, and says so, unless run by root.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use openetw::session::{
+    Access, Controller, Host, HostOptions, HostThread, Instance, LogFileMode, SessionBuilder,
+};
+
+use crate::process::Process;
+use crate::{enable, events_of, eventually};
+
+const OTHER: u32 = 65534;
+
+/// A host that others may connect to, with the rights of a list.
+struct Open {
+    _host: HostThread,
+    dir: tempfile::TempDir,
+}
+
+impl Open {
+    /// `None`, with the reason, unless this is root.
+    fn new(list: &str) -> Option<Open> {
+        if etw_sys::credentials::effective_uid() != 0 {
+            println!("skipped: only root can become another user");
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut options = HostOptions::new(Instance::at(dir.path()));
+        options.access = Access::from_list(list).unwrap();
+        let host = Host::bind(options, |_| {}).unwrap().spawn().unwrap();
+        // The program itself may lie where only root can go.
+        let program = dir.path().join("program");
+        std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Some(Open { _host: host, dir })
+    }
+
+    fn controller(&self) -> Controller {
+        Controller::connect_to(&Instance::at(self.dir.path())).unwrap()
+    }
+
+    /// A process of the other user in a role.
+    fn other(&self, role: &str) -> Process {
+        let inner = Process::command(self.dir.path(), role);
+        let mut command = Command::new(self.dir.path().join("program"));
+        command.args(inner.get_args()).current_dir("/").uid(OTHER).gid(OTHER);
+        for (name, value) in inner.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        Process::start(command)
+    }
+}
+
+/// Starts a session that has the tests' provider enabled.
+fn start(controller: &mut Controller, name: &str, mode: LogFileMode, directory: &Path) {
+    SessionBuilder::new(name).file(directory.join(name)).mode(mode).start(controller).unwrap();
+    controller.enable(name, &enable()).unwrap();
+}
+
+#[test]
+fn secure_sessions_take_events_of_those_who_may_write_only() {
+    let list = "[[allow]]\nuids = [65534]\nmay = [\"write\"]\nsessions = [\"Admitted\"]";
+    let Some(host) = Open::new(list) else { return };
+    let mut controller = host.controller();
+    start(&mut controller, "Plain", LogFileMode(0), host.dir.path());
+    start(&mut controller, "Closed", LogFileMode::SECURE, host.dir.path());
+    start(&mut controller, "Admitted", LogFileMode::SECURE, host.dir.path());
+    let mut roots = Process::writer(host.dir.path());
+    let mut others = host.other("writer");
+    roots.write_all(10);
+    others.write_all(10);
+    for (name, expected) in [("Plain", 20), ("Closed", 10), ("Admitted", 20)] {
+        assert_eq!(controller.stop(name).unwrap().events_written, expected, "{name}");
+        let events = events_of(&host.dir.path().join(name));
+        let of_others = events.iter().filter(|event| event.process == others.id()).count();
+        assert_eq!((events.len() as u64, of_others as u64), (expected, expected - 10), "{name}");
+    }
+}
+
+#[test]
+fn a_users_session_has_the_users_own_events() {
+    let list = "[[allow]]\nuids = [65534]\nmay = [\"start\", \"enable\"]";
+    let Some(host) = Open::new(list) else { return };
+    let mut controller = host.controller();
+    let file = host.dir.path().join("leased.etl");
+    // The host opens no file for the other user, who opens it itself.
+    std::fs::write(&file, b"").unwrap();
+    std::os::unix::fs::chown(&file, Some(OTHER), Some(OTHER)).unwrap();
+    let mut owner = host.other("owner");
+    assert_eq!(controller.query("Leased").unwrap().owner_uid, OTHER);
+    let mut roots = Process::writer(host.dir.path());
+    let mut others = host.other("writer");
+    assert_eq!(roots.write(10), (0, 0), "root's events are not for the other user");
+    others.write_all(10);
+    assert_eq!(controller.enables("Leased").unwrap()[0].processes, 1);
+    owner.end();
+    eventually("the session ends", || controller.query("Leased").is_err());
+    assert!(events_of(&file).iter().all(|event| event.process == others.id()));
+    assert_eq!(events_of(&file).len(), 10);
+}
+
+#[test]
+fn live_events_are_for_those_who_may_read() {
+    let list = "[[allow]]\nuids = [65534]\nmay = [\"read\"]\nsessions = [\"Public\"]";
+    let Some(host) = Open::new(list) else { return };
+    let mut controller = host.controller();
+    for name in ["Public", "Private"] {
+        SessionBuilder::new(name).real_time().start(&mut controller).unwrap();
+    }
+    let mut reader = host.other("reader");
+    assert_eq!(reader.ask("Public"), "opened");
+    let refused = reader.ask("Private");
+    assert!(refused.contains("access denied"), "{refused}");
+    eventually("the reader is counted", || controller.query("Public").unwrap().consumers == 1);
+    assert_eq!(controller.query("Private").unwrap().consumers, 0);
+}
