@@ -10,8 +10,14 @@ def arguments(description):
     parser.add_argument("file", help="trace file to read")
     parser.add_argument("--decode", action="store_true", help="time the decoding of payloads, too")
     parser.add_argument("--times", action="store_true", help="find the first and last raw time stamp, too")
+    parser.add_argument("--events", metavar="GUID", help="list a provider's events, too")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop each pass after this time")
     return parser.parse_args()
+
+
+def event(ticks, process_id, thread_id, event_id, payload):
+    """An event as --events lists it."""
+    return [ticks, process_id, thread_id, event_id, bytes(payload).hex()]
 
 
 class Pass:

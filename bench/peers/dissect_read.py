@@ -1,6 +1,9 @@
 """Reads a trace file with dissect.etl and prints what it found as JSON."""
 
-from common import Pass, arguments, report
+import struct
+from uuid import UUID
+
+from common import Pass, arguments, event, report
 from dissect.etl import ETL
 
 HEADER = {
@@ -19,6 +22,15 @@ HEADER = {
     "clock_type": "ReservedFlags",
     "buffers_lost": "BufferLost",
 }
+
+
+def payload(header):
+    """The payload, which the reader hands out with the extended items in front."""
+    start, more = 0, header.header.Flags & 1
+    while more:
+        size, _, linkage = struct.unpack_from("<HHH", header.payload, start)
+        start, more = start + size, linkage & 1
+    return header.payload[start:]
 
 
 def main():
@@ -50,6 +62,15 @@ def main():
             if first is not None:
                 result["first_time"] = etl.get_filetime_for_event(first)
                 result["last_time"] = etl.get_filetime_for_event(last)
+
+        if args.events:
+            headers = (record.header for record in ETL(file) if hasattr(record.header, "descriptor"))
+            result["events"] = [
+                event(header.time_delta, header.process_id, header.thread_id, header.descriptor.id, payload(header))
+                for header in headers
+                # Its own provider_id has the bytes of events in another order.
+                if str(UUID(bytes_le=header.header.ProviderId)) == args.events
+            ]
 
         if args.decode:
             decoding = Pass(args.seconds)

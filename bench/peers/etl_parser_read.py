@@ -4,7 +4,7 @@ That reader leaves out the records of the first buffer. It knows no MESSAGE reco
 records and no compressed buffers. Its decoding of manifest events fails on its own GUIDs.
 """
 
-from common import Pass, arguments, report
+from common import Pass, arguments, event, report
 from etl.etl import ChunkParser, build_from_stream
 from etl.event import Event
 from etl.perf import PerfInfo
@@ -61,6 +61,12 @@ def records(file, failures):
         yield from parsed
 
 
+def guid(provider_id):
+    inner = provider_id.inner
+    tail = bytes(inner.data4).hex()
+    return f"{inner.data1:08x}-{inner.data2:04x}-{inner.data3:04x}-{tail[:4]}-{tail[4:]}"
+
+
 def main():
     args = arguments(__doc__)
     with open(args.file, "rb") as file:
@@ -81,6 +87,15 @@ def main():
     result = {"reader": "etl-parser", "header": header, "iterate": iterating.done()}
     if args.times:
         result["first_ticks"], result["last_ticks"] = first, last
+
+    if args.events:
+        values = (record.value for record in records(etl, Pass(args.seconds)) if record.type == "EventRecord")
+        headers = ((value.event_header, value.user_data) for value in values)
+        result["events"] = [
+            event(header.timestamp, header.process_id, header.thread_id, header.event_descriptor.Id, payload)
+            for header, payload in headers
+            if guid(header.provider_id) == args.events
+        ]
 
     if args.decode:
         decoding = Pass(args.seconds)
