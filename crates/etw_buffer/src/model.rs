@@ -22,7 +22,8 @@ impl Deref for Words {
 }
 
 const LEN_BYTES: u16 = 32;
-const EVENT: u64 = 0xC013_0000 | LEN_BYTES as u64;
+/// A kernel event, whose header is no longer than that.
+const EVENT: u64 = 0xC002_0000 | (LEN_BYTES as u64) << 32;
 
 /// A region of one processor whose buffers hold `records` records each.
 fn region(buffers: u16, records: u32) -> (Arc<Region<Words>>, RegionReader<Words>) {

@@ -24,8 +24,8 @@ impl FirstWord {
     #[inline(always)]
     pub(crate) fn of(word: u64) -> FirstWord {
         // EVENT_HEADER, which nearly all records have.
-        if word & 0xFFFE_0000 == 0xC012_0000 {
-            let len_bytes = (word & 0xFFFF) as usize;
+        let len_bytes = (word & 0xFFFF) as usize;
+        if word & 0xFFFE_0000 == 0xC012_0000 && len_bytes >= 80 {
             return FirstWord::Record { len_bytes, time_word: 2, has_process: true };
         }
         FirstWord::of_other(word)
@@ -33,17 +33,22 @@ impl FirstWord {
 
     fn of_other(word: u64) -> FirstWord {
         let (front, behind) = ((word & 0xFFFF) as usize, (word >> 32 & 0xFFFF) as usize);
-        match word as u32 >> 16 {
-            0 if word == 0 => FirstWord::Blank,
-            0 if word < 0x1_0000 => FirstWord::Reserved(front),
+        // The header's bytes: no record is shorter, or readers of the file could not tell where the next one begins.
+        let (len_bytes, header, time_word, has_process) = match word as u32 >> 16 {
+            0 if word == 0 => return FirstWord::Blank,
+            0 if word < 0x1_0000 => return FirstWord::Reserved(front),
             // Classic events: EVENT_TRACE_HEADER and EVENT_INSTANCE_GUID_HEADER.
-            0xC00A | 0xC014 | 0xC00B | 0xC015 => {
-                FirstWord::Record { len_bytes: front, time_word: 2, has_process: true }
-            }
+            0xC00A | 0xC014 => (front, 48, 2, true),
+            0xC00B | 0xC015 => (front, 72, 2, true),
             // Kernel events: SYSTEM_TRACE_HEADER, COMPACT and PERFINFO.
-            0xC001..=0xC004 => FirstWord::Record { len_bytes: behind, time_word: 2, has_process: true },
-            0xC010 | 0xC011 => FirstWord::Record { len_bytes: behind, time_word: 1, has_process: false },
-            _ => FirstWord::Malformed,
+            0xC001 | 0xC002 => (behind, 32, 2, true),
+            0xC003 | 0xC004 => (behind, 24, 2, true),
+            0xC010 | 0xC011 => (behind, 16, 1, false),
+            _ => return FirstWord::Malformed,
+        };
+        match len_bytes >= header {
+            true => FirstWord::Record { len_bytes, time_word, has_process },
+            false => FirstWord::Malformed,
         }
     }
 }
@@ -70,6 +75,10 @@ mod tests {
         check(0x0002_0501_C014_0034, record(0x34, 2, true));
         check(0x0524_0038_C002_0004, record(0x38, 2, true));
         check(0x0F2E_0020_C011_0002, record(0x20, 1, false));
+        // Shorter than their headers.
+        for word in [0xC013_004F, 0xC014_002F, 0xC00B_0047, 0x1F_C002_0004, 0x17_C003_0004, 0xF_C011_0002] {
+            check(word, FirstWord::Malformed);
+        }
         check(0x0000_0001_0000_0000, FirstWord::Malformed);
         check(0x0000_0060_9000_0060, FirstWord::Malformed);
         check(u64::MAX, FirstWord::Malformed);

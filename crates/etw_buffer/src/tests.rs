@@ -205,7 +205,7 @@ fn threads_lose_nothing_uncounted() {
                 let (region, clock) = (region.clone(), clock.clone());
                 thread::spawn(move || {
                     for event in 0..events / 4 {
-                        let len = 40 + (event % 9) as u16 * 8;
+                        let len = 80 + (event % 9) as u16 * 8;
                         let processor = (number + event / 1000) as u32;
                         let reserve = region.reserve(1, processor, len, || clock.fetch_add(1, Relaxed));
                         if let Reserve::Slot(slot) = reserve {

@@ -5,8 +5,10 @@
 use crate::compiled_manifest;
 use crate::traces::{self, Kind, Recipe};
 
+mod runtime;
 mod sources;
 
+pub use runtime::*;
 pub use sources::*;
 
 /// A seed: its file's name and its bytes.

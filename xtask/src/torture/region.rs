@@ -57,8 +57,8 @@ impl Child {
 }
 
 fn write(region: &Region<SharedWords>, thread: u32, number: u64) -> Attempt {
-    // Records of 40 to 104 bytes.
-    let len_bytes = 40 + (number % 9) as u16 * 8;
+    // Records of 80 to 144 bytes.
+    let len_bytes = 80 + (number % 9) as u16 * 8;
     match region.reserve(1, cpu::current(), len_bytes, clock::counter) {
         Reserve::Slot(slot) => {
             slot.put(1, ids::thread_and_process());

@@ -8,6 +8,7 @@ mod consumer;
 mod decoder;
 mod file;
 mod output;
+mod runtime;
 mod shared;
 mod sources;
 mod store;
@@ -23,6 +24,7 @@ use crate::seeds::{self, Seed};
 pub use consumer::{container, decoded_file, filter, provider_string};
 pub use decoder::{built_in, decoder, message};
 pub use file::{context_switches, etl_file, xpress};
+pub use runtime::{logger, protocol, region};
 pub use shared::ring;
 pub use sources::{
     compiled_manifest, event_map, event_metadata, event_source, manifest, mof, pdb, tmf, trace_logging,
@@ -53,12 +55,15 @@ pub const TARGETS: &[Target] = &[
     Target { name: "event_metadata", body: event_metadata, seeds: seeds::event_metadata },
     Target { name: "event_source", body: event_source, seeds: seeds::event_source },
     Target { name: "filter", body: filter, seeds: seeds::filter },
+    Target { name: "logger", body: logger, seeds: seeds::logger },
     Target { name: "manifest", body: manifest, seeds: seeds::manifest },
     Target { name: "message", body: message, seeds: seeds::message },
     Target { name: "mof", body: mof, seeds: seeds::mof },
     Target { name: "pdb", body: pdb, seeds: seeds::pdb },
+    Target { name: "protocol", body: protocol, seeds: seeds::protocol },
     Target { name: "provider_string", body: provider_string, seeds: seeds::provider_string },
     Target { name: "record", body: record, seeds: seeds::record },
+    Target { name: "region", body: region, seeds: seeds::region },
     Target { name: "ring", body: ring, seeds: seeds::ring },
     Target { name: "store", body: store, seeds: seeds::store },
     Target { name: "tmf", body: tmf, seeds: seeds::tmf },

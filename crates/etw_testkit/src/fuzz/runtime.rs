@@ -1,0 +1,179 @@
+//! Fuzz bodies of what the host takes from other processes: messages, and regions that they may write anything to.
+
+use std::hint::black_box;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use etw_buffer::{Geometry, Region, RegionReader, Reserve};
+use etw_consumer::Trace;
+use etw_etl::{DamageKind, LogFileMode};
+use etw_event::{Clock, Fields, Origin, Record, Ticks};
+use etw_protocol::{
+    FromConsumer, FromProvider, Hello, Message, Request, Response, ToConsumer, ToProvider, decode, encode,
+};
+use etw_session::logger::{Logger, RegionOwner, SessionConfig};
+use etw_sys::SharedWords;
+
+/// A small region, whose every corner an input reaches.
+const GEOMETRY: Geometry = Geometry { processors: 2, buffers: 4, buffer_bytes: 1024 };
+const PROCESS: u32 = 7;
+const EPOCH: u8 = 1;
+/// The session's start, and how far ahead of the present times are believed.
+const START: u64 = 1000;
+const HORIZON: u64 = 1 << 30;
+
+/// Bytes of a step: what is done, where, and a value.
+const STEP: usize = 11;
+
+/// The first byte says which message the others are.
+pub fn protocol(bytes: &[u8]) {
+    let Some((kind, packet)) = bytes.split_first() else { return };
+    match kind % 8 {
+        0 => message::<Hello>(packet),
+        1 => message::<FromProvider>(packet),
+        2 => message::<ToProvider>(packet),
+        3 => message::<Request>(packet),
+        4 => message::<Response>(packet),
+        5 => message::<FromConsumer>(packet),
+        6 => message::<ToConsumer>(packet),
+        // What a host does with the first packet of a connection and the second.
+        _ => {
+            let (first, second) = packet.split_at(packet.len().min(2));
+            if decode::<Hello>(first).is_ok() {
+                message::<Request>(second);
+            }
+        }
+    }
+}
+
+/// A message that is taken is within all limits, and so can be sent on.
+fn message<M: Message + PartialEq + std::fmt::Debug>(packet: &[u8]) {
+    let Ok(taken) = decode::<M>(packet) else { return };
+    match encode(&taken) {
+        Ok(again) => assert_eq!(decode::<M>(&again).as_ref().ok(), Some(&taken)),
+        Err(error) => panic!("{taken:?}: {error}"),
+    }
+}
+
+/// Steps of a writer, honest and hostile, and of the reader.
+pub fn region(bytes: &[u8]) {
+    let words: Arc<[AtomicU64]> = (0..GEOMETRY.len_words()).map(|_| AtomicU64::new(0)).collect();
+    let formatted = RegionReader::format(words.clone(), GEOMETRY, 1, EPOCH, PROCESS, START, HORIZON);
+    let (Ok(mut reader), Ok(writer)) = (formatted, Region::attach(words.clone())) else { return };
+    reader.grant(3);
+    let mut now = START;
+    let mut last = [START; 2];
+    for step in bytes.chunks(STEP).take(2000) {
+        let what = step.first().copied().unwrap_or(0);
+        let (at, value) = (usize::from(step.u16_at(1).unwrap_or(0)), step.u64_at(3).unwrap_or(0));
+        let processor = at % 2;
+        now += 10;
+        match what % 16 {
+            0..=3 => words[at % words.len()].store(value, Relaxed),
+            4 => words[at % 128].store(value, Relaxed),
+            5..=8 => honest(&writer, at as u32, value, now),
+            9 => drop(writer.reserve(EPOCH, at as u32 % 2, value as u16, || now)),
+            10 => reader.skip_pending(processor),
+            11 => reader.retire(processor),
+            12 => {
+                black_box((reader.reclaim(at % 5), reader.grant(at / 5 % 5), reader.free(), reader.lost()));
+                reader.release_quarantine();
+            }
+            13 if what == 13 => reader.close(),
+            14 if what == 14 => reader.process_ended(),
+            _ => take(&mut reader, processor, now, &mut last[processor]),
+        }
+        assert!(reader.granted() <= usize::from(GEOMETRY.buffers));
+    }
+    reader.close();
+    reader.process_ended();
+    (0..2).for_each(|processor| take(&mut reader, processor, now, &mut last[processor]));
+}
+
+/// A record as providers write it, of a size that `value` says, whose first word may lie.
+fn honest<W: Deref<Target = [AtomicU64]>>(writer: &Region<W>, processor: u32, value: u64, now: u64) {
+    let len_bytes = 80 + (value % 200) as u16;
+    let Reserve::Slot(slot) = writer.reserve(EPOCH, processor % 2, len_bytes, || now) else { return };
+    for index in 1..usize::from(len_bytes).div_ceil(8) {
+        slot.put(index, value);
+    }
+    slot.put(2, slot.time);
+    let lie = if value >> 60 == 0 { value >> 8 & 0xFFFF } else { len_bytes.into() };
+    slot.commit(0xC013_0000 | lie);
+}
+
+/// What is taken are whole records of this process, in the order of time.
+fn take<W: Deref<Target = [AtomicU64]>>(
+    reader: &mut RegionReader<W>,
+    processor: usize,
+    now: u64,
+    last: &mut u64,
+) {
+    let mut out = Vec::new();
+    let taken = reader.read(processor, now, u64::MAX, 4096, &mut out);
+    let bytes: Vec<u8> = out.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let origin = Origin { clock: Clock::system_time(), ..Origin::default() };
+    let (mut rest, mut records) = (&bytes[..], 0);
+    while !rest.is_empty() {
+        let record = match Record::parse(rest, &origin, Ticks(0)) {
+            Ok(record) => record,
+            Err(error) => panic!("{error:?}, record {records} of {taken:?}"),
+        };
+        assert!(record.process_id().is_none_or(|id| id == PROCESS), "{record:?}");
+        let time = record.raw_time().0 as u64;
+        assert!(*last <= time && time <= now + HORIZON, "{last} {time} {now}");
+        *last = time;
+        rest = rest.get(record.stride_bytes()..).unwrap_or_default();
+        records += 1;
+    }
+    assert_eq!(records, taken.records);
+}
+
+/// A whole session, whose one process has stored the input somewhere in its region: the input's first word says where.
+pub fn logger(bytes: &[u8]) {
+    let directory = std::env::temp_dir();
+    let path =
+        directory.join(format!("openetw-fuzz-{}-{:?}", std::process::id(), std::thread::current().id()));
+    let config = SessionConfig {
+        buffer_bytes: 0x1000,
+        maximum_buffers: 8,
+        log_file_mode: LogFileMode::BUFFERING,
+        process_id: PROCESS,
+        ..SessionConfig::new("fuzz")
+    };
+    let Ok(session) = Logger::start(config) else { return };
+    let Ok(file) = session.add_region(RegionOwner { process_id: PROCESS, doorbell: None }) else { return };
+    let Ok(words) = SharedWords::map(&file.file) else { return };
+    let Ok(writer) = SharedWords::map(&file.file).map(Region::attach) else { return };
+    for number in 0..20 {
+        if let Ok(writer) = &writer {
+            honest(writer, number, 0xF000_0000_0000_0000 | u64::from(number), session.clock().now());
+        }
+    }
+    let at = bytes.u64_at(0).unwrap_or(0) as usize % words.len();
+    for (index, word) in bytes.get(8..).unwrap_or_default().chunks(8).enumerate() {
+        if let Some(place) = words.get(at + index) {
+            place.store(word.u64_at(0).unwrap_or(0), Relaxed);
+        }
+    }
+    session.process_ended(file.id);
+    let dumped = session.dump(&path);
+    black_box(session.statistics());
+    drop(session);
+    assert!(dumped.is_ok(), "{dumped:?}");
+    let mut trace = match Trace::open_file(&path) {
+        Ok(trace) => trace,
+        Err(error) => panic!("{error}"),
+    };
+    let read = trace.for_each_layout(|event| {
+        let id = event.record.process_id();
+        assert!(id.is_none_or(|id| id == PROCESS), "{id:?}");
+    });
+    let _ = std::fs::remove_file(&path);
+    assert!(read.is_ok(), "{read:?}");
+    // What stands between a record's header and its payload is its writer's affair.
+    for (_, damage) in &trace.statistics().damage {
+        assert!(matches!(damage.kind, DamageKind::RecordParts { .. }), "{damage:?}");
+    }
+}
