@@ -20,7 +20,11 @@ fn a_session_lives_until_it_is_stopped() {
     let started =
         SessionBuilder::new("First").file(&file).buffer_size_kib(32).start(&mut controller).unwrap();
     assert_eq!((started.state, started.properties.buffer_size), (SessionState::Running, 32));
-    assert_eq!((started.properties.maximum_buffers, started.owner_pid), (512, std::process::id()));
+    assert_eq!(
+        (started.properties.maximum_buffers, started.owner_pid),
+        (4096, std::process::id()),
+        "128 MiB"
+    );
     // It outlives its starter, and others know it by its name in any case.
     drop(controller);
     let mut controller = host.controller();
