@@ -4,6 +4,8 @@
 pub(crate) mod record;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
+#[cfg(target_os = "linux")]
+pub(crate) mod write;
 
 use std::path::PathBuf;
 
@@ -61,6 +63,10 @@ Several files and sessions are read together in time order.")]
     #[cfg(target_os = "linux")]
     #[command(after_help = record::EXAMPLES)]
     Record(Box<record::RecordArgs>),
+    /// Write one event
+    #[cfg(target_os = "linux")]
+    #[command(after_help = write::EXAMPLES)]
+    Write(Box<write::WriteArgs>),
     /// Count events, bytes and rates by provider, event, process or another key
     #[command(after_help = "Examples:
   etw stats trace.etl
@@ -314,10 +320,10 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "IDS")]
     pub(crate) event: Vec<String>,
     /// Events of these processes.
-    #[arg(long, value_name = "PID", value_delimiter = ',', value_parser = number)]
+    #[arg(long, value_name = "PID", value_delimiter = ',', value_parser = number::<u32>)]
     pub(crate) pid: Vec<u32>,
     /// Events of these threads.
-    #[arg(long, value_name = "TID", value_delimiter = ',', value_parser = number)]
+    #[arg(long, value_name = "TID", value_delimiter = ',', value_parser = number::<u32>)]
     pub(crate) tid: Vec<u32>,
     /// Events of processes with this image name, whatever its case.
     #[arg(long, value_name = "NAME")]
@@ -404,12 +410,14 @@ pub(crate) enum Key {
 }
 
 /// A number in decimal or, with `0x`, hexadecimal digits.
-fn number(text: &str) -> Result<u32, String> {
+fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u32::from_str_radix(digits, 16),
+        Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| format!("'{text}' is not a number from 0 to 4294967295"))
+    parsed.ok().and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+        format!("'{text}' is not a number from 0 to {}", u64::MAX >> (64 - 8 * size_of::<T>()))
+    })
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ fn main() -> ExitCode {
             Ok(status) => return ExitCode::from(status),
             Err(error) => Err(error),
         },
+        #[cfg(target_os = "linux")]
+        Command::Write(args) => commands::write::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
         #[cfg(target_os = "linux")]
         Command::Session(command) => commands::session::run(&command),

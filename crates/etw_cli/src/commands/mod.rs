@@ -12,3 +12,5 @@ pub(crate) mod schema;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
 pub(crate) mod stats;
+#[cfg(target_os = "linux")]
+pub(crate) mod write;

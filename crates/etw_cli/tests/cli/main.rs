@@ -9,6 +9,8 @@ mod real;
 #[cfg(target_os = "linux")]
 mod record;
 mod schemas;
+#[cfg(target_os = "linux")]
+mod write;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -1,0 +1,121 @@
+//! `etw write`, recorded by `etw record` and shown by `etw dump`.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::{Etw, json_lines};
+
+/// Records what `etw write` writes; its only event.
+fn written(args: &[&str]) -> Value {
+    let etw = Etw::new();
+    let runtime = etw.path("runtime");
+    let record = [
+        "record",
+        "-p",
+        "MyCompany.MyApp",
+        "-o",
+        "t.etl",
+        "--",
+        env!("CARGO_BIN_EXE_etw"),
+        "write",
+        "MyCompany.MyApp",
+    ];
+    let output = etw
+        .command(&[&record, args].concat())
+        .env("OPENETW_RUNTIME_DIR", &runtime)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let events = json_lines(&etw.ok(&["dump", "t.etl", "--format", "json", "--provider", "MyCompany.MyApp"]));
+    let [event] = events.try_into().unwrap();
+    event
+}
+
+#[test]
+fn types_are_given_or_guessed() {
+    let event = written(&[
+        "Deployed",
+        "version=1.2.0",
+        "count=3",
+        "change=-5",
+        "large=18446744073709551615",
+        "seconds=0.25",
+        "ok=true",
+        "id={9e814aad-3204-11d2-9a82-006008a86939}",
+        "code:hex32=0x80070005",
+        "small:u8=0x10",
+        "samples:u16[]=3,5,8",
+        "none:u16[]=",
+        "names:str16[]=a,b",
+        "host:ipv4=10.0.0.1",
+        "bytes:binary=0102ff",
+        "a:b:str8=x=y",
+        "empty=",
+    ]);
+    let expected = json!({
+        "version": "1.2.0",
+        "count": 3,
+        "change": -5,
+        "large": 18_446_744_073_709_551_615u64,
+        "seconds": 0.25,
+        "ok": true,
+        "id": "{9e814aad-3204-11d2-9a82-006008a86939}",
+        "code": "0x80070005",
+        "small": 16,
+        "samples": [3, 5, 8],
+        "none": [],
+        "names": ["a", "b"],
+        "host": "10.0.0.1",
+        "bytes": "0102ff",
+        "a:b": "x=y",
+        "empty": "",
+    });
+    assert_eq!(event["EventData"], expected);
+    assert_eq!(event["System"]["EventType"], "Deployed");
+    assert_eq!(event["System"]["Level"]["Value"], 4);
+    assert_eq!(event["System"]["Provider"]["Name"], "MyCompany.MyApp");
+}
+
+#[test]
+fn the_header_is_what_was_asked_for() {
+    let activity = "{3f2504e0-4f89-11d3-9a0c-0305e82c3301}";
+    let event = written(&[
+        "Request",
+        "--level",
+        "error",
+        "--keyword",
+        "0x10",
+        "--opcode",
+        "start",
+        "--task",
+        "7",
+        "--activity",
+        activity,
+        "--related",
+        activity,
+        "path=/",
+    ]);
+    let system = &event["System"];
+    assert_eq!((&system["Level"]["Value"], &system["Opcode"]["Value"]), (&json!(2), &json!(1)));
+    assert_eq!((&system["Task"]["Value"], &system["Keywords"]["Mask"]), (&json!(7), &json!("0x10")));
+    assert_eq!(system["Correlation"], json!({"ActivityID": activity, "RelatedActivityID": activity}));
+}
+
+#[test]
+fn nobody_listens() {
+    let etw = Etw::new();
+    let run = |args: &[&str]| {
+        let runtime = etw.path("runtime");
+        let output = etw.command(args).env("OPENETW_RUNTIME_DIR", runtime).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (status, text) = run(&["write", "MyCompany.MyApp", "E", "a=1"]);
+    assert!(status == 0 && text.contains("no session wants this event of MyCompany.MyApp"), "{text}");
+    assert_eq!(run(&["write", "-q", "MyCompany.MyApp", "E", "a=1"]), (0, String::new()));
+    let (status, text) = run(&["write", "MyCompany.MyApp", "E", "a:u8=256"]);
+    assert!(status == 2 && text.contains("field 'a:u8=256': '256' does not fit the type"), "{text}");
+    let (status, text) = run(&["write", "MyCompany.MyApp", "E", "--level", "loud"]);
+    assert!(status == 2 && text.contains("'loud' is no level"), "{text}");
+}

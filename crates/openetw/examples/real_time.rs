@@ -1,0 +1,56 @@
+//! Shows a provider's events as JSON while they are written: `cargo run --example real_time [PROVIDER] [SECONDS]`.
+//!
+//! PROVIDER is `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`, `MyCompany.Demo` unless given;
+//! the example `demo_provider` writes its events.
+
+#[cfg(target_os = "linux")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    use openetw::Trace;
+    use openetw::export::{Event, JsonWriter, Options};
+    use openetw::session::{EnableBuilder, Runtime, SessionBuilder};
+    use std::io::Write;
+    use std::time::Duration;
+
+    let mut arguments = std::env::args().skip(1);
+    let provider = arguments.next().unwrap_or_else(|| "MyCompany.Demo".to_owned());
+    let seconds = arguments.next().map_or(Ok(5.0), |text| text.parse())?;
+
+    // A session makes a trace; its name is how others find it. With the lease it ends when this program does, however
+    // that ends, so none is left behind.
+    let mut runtime = Runtime::connect_or_host()?;
+    SessionBuilder::new("MyRealtimeSession").real_time().leased().start(runtime.controller())?;
+    runtime.controller().enable("MyRealtimeSession", &EnableBuilder::new(provider.parse()?))?;
+
+    // A consumer attaches to the session.
+    let mut trace = Trace::open_session("MyRealtimeSession")?;
+    println!("listening");
+
+    // Reading goes on until somebody stops it, or the session ends.
+    let stop = trace.stop_handle();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs_f64(seconds));
+        stop.stop();
+    });
+    let mut json = JsonWriter::new(&Options::default());
+    let mut line = Vec::new();
+    trace.for_each_layout(|event| {
+        line.clear();
+        let properties =
+            event.properties.as_ref().map(|properties| *properties).map_err(|reason| *reason as _);
+        json.put(
+            &mut line,
+            &Event { record: event.record, properties, provider: None, process: event.process },
+        );
+        line.push(b'\n');
+        // Who reads the output may be gone.
+        let _ = std::io::stdout().write_all(&line);
+    })?;
+    let status = runtime.controller().stop("MyRealtimeSession")?;
+    println!("{} events lost", status.events_lost + status.real_time_buffers_lost);
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() {
+    println!("sessions run on Linux");
+}

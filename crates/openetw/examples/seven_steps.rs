@@ -1,0 +1,62 @@
+//! What every program does that listens to events, in its seven steps. `cargo run --example seven_steps [SECONDS]`, beside
+//! the example `demo_provider`.
+
+#[cfg(target_os = "linux")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    use openetw::session::{EnableBuilder, Runtime, SessionBuilder};
+    use openetw::{Callbacks, KeywordSpec, Predicate, ProviderKey, ProviderSpec, Subscription, Trace};
+    use std::time::Duration;
+
+    let seconds = std::env::args().nth(1).map_or(Ok(5.0), |text| text.parse())?;
+
+    // 1. Create a session.
+    let mut runtime = Runtime::connect_or_host()?;
+    let session = SessionBuilder::new("SevenSteps").real_time().leased();
+
+    // 2. Say which providers are wanted in it.
+    let mut demo = ProviderSpec::new(ProviderKey::parse("MyCompany.Demo")?);
+
+    // 3. For each, which keywords: events that have one of the bits `any`, and all of the bits `all`.
+    demo.any = KeywordSpec { mask: 0x30, ..KeywordSpec::default() };
+    demo.all = KeywordSpec { mask: 0x10, ..KeywordSpec::default() };
+
+    // 4. Say what is to be called.
+    let mut files = Vec::new();
+    let creates = Subscription::to(demo.clone())
+        .on(Predicate::property_icontains("FileName", "FILE"), |event| {
+            files.push(event.get::<String>("FileName")?);
+            Ok(())
+        })
+        .on_error(|event, error| eprintln!("{}: {error}", event.record.time()));
+    let mut callbacks = Callbacks::new().subscribe(creates);
+
+    // 5. Start the session, with the providers enabled.
+    session.start(runtime.controller())?;
+    runtime.controller().enable("SevenSteps", &EnableBuilder::new(demo))?;
+
+    // 6. Process events, on this thread, until it is stopped from another one.
+    let mut trace = Trace::open_session("SevenSteps")?;
+    println!("listening");
+    let stop = trace.stop_handle();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs_f64(seconds));
+        stop.stop();
+    });
+    trace.for_each_subscribed(&mut callbacks)?;
+    drop(callbacks);
+
+    // 7. Stop the session.
+    let status = runtime.controller().stop("SevenSteps")?;
+    println!(
+        "{} files, {} events in the session, {} lost",
+        files.len(),
+        status.events_written,
+        status.events_lost
+    );
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() {
+    println!("sessions run on Linux");
+}

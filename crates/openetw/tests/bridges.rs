@@ -1,0 +1,225 @@
+//! What programs report by `tracing` and `log`, as events of a provider.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier};
+
+use openetw::bridges::{Logger, TracingLayer};
+use openetw::provider::testing::Capture;
+use openetw::schema::tracelogging::parse_event;
+use openetw::schema::{CompiledSchema, Decoding, Located, ProviderInfo};
+use openetw::{
+    EventDescriptor, ExtendedType, Guid, Keyword, Level, Opcode, Origin, Record, Ticks, event, provider,
+};
+use tracing::{Level as Grade, debug, error, info, info_span, span, trace, warn};
+use tracing_subscriber::layer::SubscriberExt;
+
+/// An event: descriptor, activity, the one it is related to, and `Name a=1 b=x` without its source.
+#[derive(Debug)]
+struct Seen {
+    descriptor: EventDescriptor,
+    activity: Guid,
+    related: Option<Guid>,
+    text: String,
+}
+
+fn seen(session: &mut Capture) -> Vec<Seen> {
+    let one = |bytes: Vec<u8>| {
+        let origin = Origin::default();
+        let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
+        let schema = record.extended(ExtendedType::EVENT_SCHEMA_TL).unwrap().data;
+        let provider = ProviderInfo::new(record.provider_id(), "", Decoding::TraceLogging, "");
+        let schema = parse_event(schema, Arc::new(provider), record.descriptor()).unwrap();
+        let mut text = schema.name.as_deref().unwrap().to_owned();
+        let compiled = CompiledSchema::new(Arc::new(schema));
+        let mut located = Located::new();
+        let properties = compiled.locate(&record, &mut located);
+        assert!(properties.error().is_none() && properties.rest().is_empty());
+        for property in properties.iter() {
+            if property.name() == "source" {
+                assert!(
+                    property.text().to_string().starts_with(&format!("{}:", file!())),
+                    "{}",
+                    property.text()
+                );
+            } else {
+                text += &format!(" {}={}", property.name(), property.text());
+            }
+        }
+        let (descriptor, related) = (record.descriptor(), record.related_activity_id());
+        let activity = record.activity_id().unwrap();
+        (record.raw_time(), Seen { descriptor, activity, related, text })
+    };
+    // A thread may go from processor to processor.
+    let mut seen: Vec<_> = session.records().into_iter().map(one).collect();
+    seen.sort_by_key(|(time, _)| *time);
+    seen.into_iter().map(|(_, seen)| seen).collect()
+}
+
+#[test]
+fn events_keep_levels_types_and_names() {
+    provider!(static APP: "OpenETW.Test.Tracing");
+    let layer = TracingLayer::new(&APP)
+        .keywords(|metadata| Keyword(if metadata.target().starts_with("net") { 0x10 } else { 0x1 }));
+    let subscriber = tracing_subscriber::registry().with(layer);
+    let mut session = Capture::new().unwrap();
+    tracing::subscriber::with_default(subscriber, || {
+        error!("nobody listens");
+        session.enable(&APP, Level(0), Keyword(0), 0);
+        error!(a = -5i64, b = 7u64, c = 0.5, d = true, e = "text", f = ?Some(1), g = %"shown", "message {}", 1);
+        warn!(name: "Named", target: "net::tcp", port = 80u16);
+        info!("i");
+        debug!("d");
+        trace!("t");
+        session.enable(&APP, Level::WARNING, Keyword(0x10), 0);
+        error!("not of the keyword");
+        info!(target: "net", "not of the level");
+        warn!(target: "net", "both");
+        session.enable(&APP, Level(0), Keyword(0), 0);
+        info!(long = "ä".repeat(40_000), "cut");
+    });
+    let seen = seen(&mut session);
+    let texts: Vec<&str> = seen.iter().map(|event| event.text.as_str()).collect();
+    let here = module_path!();
+    let expected = [
+        format!("{here} target={here} message=message 1 a=-5 b=7 c=0.5 d=true e=text f=Some(1) g=shown"),
+        "Named target=net::tcp port=80".to_owned(),
+        format!("{here} target={here} message=i"),
+        format!("{here} target={here} message=d"),
+        format!("{here} target={here} message=t"),
+        "net target=net message=both".to_owned(),
+        format!("{here} target={here} message=cut long={}", "ä".repeat(8192)),
+    ];
+    assert_eq!(texts, expected);
+    let levels: Vec<u8> = seen.iter().map(|event| event.descriptor.level.0).collect();
+    assert_eq!(levels, [2, 3, 4, 5, 6, 3, 4]);
+    assert_eq!((seen[0].descriptor.keyword, seen[1].descriptor.keyword), (Keyword(1), Keyword(0x10)));
+    assert_eq!(seen[0].activity, Guid::ZERO);
+}
+
+#[test]
+fn spans_are_activities() {
+    provider!(static APP: "OpenETW.Test.Spans");
+    let subscriber = tracing_subscriber::registry().with(TracingLayer::new(&APP));
+    let mut session = Capture::new().unwrap();
+    session.enable(&APP, Level(0), Keyword(0), 0);
+    tracing::subscriber::with_default(subscriber, || {
+        let outer = info_span!("outer", id = 1, status = tracing::field::Empty);
+        outer.in_scope(|| {
+            info!("in outer");
+            let inner = span!(Grade::DEBUG, "inner").entered();
+            // An event of another kind belongs to the activity too.
+            event!(APP, "Own", u32("n", 1));
+            drop(inner);
+            info!("behind inner");
+        });
+        outer.record("status", 200);
+        info!("outside");
+    });
+    let seen = seen(&mut session);
+    let marks: Vec<(&str, Opcode)> = seen
+        .iter()
+        .map(|event| (event.text.split(" target").next().unwrap(), event.descriptor.opcode))
+        .collect();
+    let here = module_path!();
+    let (info, start, stop) = (Opcode::INFO, Opcode::START, Opcode::STOP);
+    let expected = [
+        ("outer", start),
+        (here, info),
+        ("inner", start),
+        ("Own n=1", info),
+        ("inner", stop),
+        (here, info),
+        (here, info),
+        ("outer", stop),
+    ];
+    assert_eq!(marks, expected);
+    let (outer, inner) = (seen[0].activity, seen[2].activity);
+    assert!(outer != Guid::ZERO && inner != Guid::ZERO && outer != inner);
+    let activities: Vec<Guid> = seen.iter().map(|event| event.activity).collect();
+    assert_eq!(activities, [outer, outer, inner, inner, inner, outer, Guid::ZERO, outer]);
+    assert_eq!((seen[0].related, seen[2].related), (None, Some(outer)));
+    assert!(seen[0].text.ends_with("id=1") && seen[7].text.ends_with("status=200"), "{seen:?}");
+    assert_eq!(openetw::provider::activity::current(), Guid::ZERO);
+}
+
+#[test]
+fn spans_go_from_thread_to_thread_and_end_in_any_order() {
+    provider!(static APP: "OpenETW.Test.Threads");
+    let subscriber = Arc::new(tracing_subscriber::registry().with(TracingLayer::new(&APP)));
+    let mut session = Capture::new().unwrap();
+    session.enable(&APP, Level(0), Keyword(0), 0);
+    tracing::subscriber::with_default(subscriber.clone(), || {
+        let (a, b) = (info_span!("a"), info_span!("b"));
+        let (in_a, in_b) = (a.enter(), b.enter());
+        drop(in_a);
+        // `b` is still entered.
+        event!(APP, "InB");
+        drop(in_b);
+        event!(APP, "Outside");
+        // One span in two threads at once.
+        let both = Barrier::new(2);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    tracing::subscriber::with_default(subscriber.clone(), || {
+                        let _in = a.enter();
+                        both.wait();
+                        event!(APP, "InA");
+                        both.wait();
+                    });
+                });
+            }
+        });
+    });
+    let seen = seen(&mut session);
+    let of = |name: &str| -> Vec<Guid> {
+        seen.iter()
+            .filter(|event| event.text.split(' ').next() == Some(name))
+            .map(|event| event.activity)
+            .collect()
+    };
+    let (a, b) = (of("a")[0], of("b")[0]);
+    assert_eq!((of("InB"), of("Outside"), of("InA")), (vec![b], vec![Guid::ZERO], vec![a, a]));
+}
+
+#[test]
+fn records_of_log() {
+    provider!(static APP: "OpenETW.Test.Log");
+    static OTHER: AtomicU32 = AtomicU32::new(0);
+    struct Other;
+    impl log::Log for Other {
+        fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+            true
+        }
+        fn log(&self, _: &log::Record<'_>) {
+            OTHER.fetch_add(1, Ordering::Relaxed);
+        }
+        fn flush(&self) {}
+    }
+    Logger::new(&APP).and(Box::new(Other), log::LevelFilter::Warn).install().unwrap();
+    assert!(Logger::new(&APP).install().is_err());
+    let mut session = Capture::new().unwrap();
+    assert!(!log::log_enabled!(log::Level::Info));
+    log::info!("nobody listens");
+    session.enable(&APP, Level::VERBOSE, Keyword(0), 0);
+    assert!(log::log_enabled!(log::Level::Info));
+    log::error!("plain");
+    log::warn!(target: "net", "{} files", 3);
+    log::debug!("d");
+    log::trace!("behind verbose");
+    let seen = seen(&mut session);
+    let texts: Vec<&str> = seen.iter().map(|event| event.text.as_str()).collect();
+    let here = module_path!();
+    let expected = [
+        format!("Log target={here} message=plain"),
+        "Log target=net message=3 files".to_owned(),
+        format!("Log target={here} message=d"),
+    ];
+    assert_eq!(texts, expected);
+    let levels: Vec<u8> = seen.iter().map(|event| event.descriptor.level.0).collect();
+    assert_eq!(levels, [2, 3, 5]);
+    assert_eq!(OTHER.load(Ordering::Relaxed), 2);
+}
