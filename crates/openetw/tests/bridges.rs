@@ -49,7 +49,7 @@ fn seen(session: &mut Capture) -> Vec<Seen> {
             }
         }
         let (descriptor, related) = (record.descriptor(), record.related_activity_id());
-        let activity = record.activity_id().unwrap();
+        let activity = record.activity_id().unwrap_or(Guid::ZERO);
         (record.raw_time(), Seen { descriptor, activity, related, text })
     };
     // A thread may go from processor to processor.
