@@ -217,8 +217,7 @@ impl Round {
         let status = controller.stop(SESSION)?;
         drop(writers);
         let mut read = Vec::new();
-        let mut files =
-            self.files(earlier.as_ref().map(|(files, _)| files.as_slice()).unwrap_or_default())?;
+        let files = self.files(earlier.as_ref().map(|(files, _)| files.as_slice()).unwrap_or_default())?;
         let mut of_last_session = 0;
         let mut lost = status.events_lost;
         for file in &files {
