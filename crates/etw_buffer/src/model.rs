@@ -134,3 +134,19 @@ fn what_was_reserved_before_the_end_is_read_and_nothing_behind_it_is_accepted() 
         assert_eq!((values.len(), written + refused, reader.lost()), (written, 2, 0));
     });
 }
+
+#[test]
+fn what_is_lost_until_the_end_is_counted_and_nothing_behind_it_is_said_to_be() {
+    model(|| {
+        let (region, mut reader) = region(1, 1);
+        let writer = {
+            let region = region.clone();
+            thread::spawn(move || [write(&region, 1), write(&region, 2), write(&region, 3)])
+        };
+        reader.close();
+        let lost = reader.lost();
+        let results = writer.join().unwrap();
+        let count = results.iter().filter(|result| **result == Err(Refused::Lost)).count();
+        assert_eq!((lost, reader.lost()), (count as u64, 0));
+    });
+}

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use crate::geometry::{BUFFER_HEADER, CHAIN, CLOCK_WORD, END, FREE, LOST, OWNER, WANTED_WORD};
+use crate::geometry::{BUFFER_HEADER, CHAIN, CLOCK_WORD, END, FREE, LOST, LOST_CLOSED, OWNER, WANTED_WORD};
 use crate::geometry::{End, Geometry, RegionError, State, chain, owner};
 use crate::record::FirstWord;
 use crate::region::{Wanted, give_back};
@@ -27,6 +27,8 @@ pub struct RegionReader<W> {
     quarantine: Vec<(u16, usize)>,
     /// What [`RegionReader::lost`] has not told yet.
     lost: u64,
+    /// Whether nothing can be written any more.
+    is_closed: bool,
     /// Whether the process is gone, so that what is uncommitted stays so.
     has_ended: bool,
     /// Process id that the records get.
@@ -94,8 +96,8 @@ enum Look {
 impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     /// Makes a region of memory that is all zero. The process may use no buffer before [`RegionReader::grant`].
     ///
-    /// `clock` is the number of the session's clock (`etw_sys::ClockSource`), `epoch` tells sessions apart that use
-    /// the region one after the other (1 to 255), `start` is the session's start on its clock, `horizon` how far
+    /// `clock` is the number of the session's clock (`etw_sys::ClockSource`), `epoch` is
+    /// what writers name it by (1 to 255), `start` is the session's start on its clock, `horizon` how far
     /// ahead of the present a record's time is believed, in ticks.
     ///
     /// # Errors
@@ -118,6 +120,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             withheld: (0..geometry.buffers).rev().collect(),
             quarantine: Vec::new(),
             lost: 0,
+            is_closed: false,
             has_ended: false,
             process_id,
             horizon,
@@ -126,14 +129,6 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         reader.words[CLOCK_WORD].store(u64::from(clock), Ordering::Relaxed);
         reader.set_epoch(epoch);
         Ok(reader)
-    }
-
-    /// Lets the process write for another session, behind [`RegionReader::close`] and when all was read.
-    pub fn reopen(&mut self, epoch: u8, start: u64) {
-        for stream in &mut self.streams {
-            stream.last_time = start;
-        }
-        self.set_epoch(epoch);
     }
 
     fn set_epoch(&mut self, epoch: u8) {
@@ -212,7 +207,20 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         for processor in 0..self.streams.len() {
             let closed = |state: State| State::empty(0, state.change());
             self.leave_buffer(processor, closed);
+            // A writer either counts before this, or learns that the region is closed.
+            let lost = self.words[self.geometry.processor(processor) + LOST]
+                .fetch_or(LOST_CLOSED, Ordering::Relaxed);
+            self.count_lost(processor, lost);
         }
+        self.is_closed = true;
+    }
+
+    /// Takes in what a processor's counter says.
+    fn count_lost(&mut self, processor: usize, word: u64) {
+        let Some(stream) = self.streams.get_mut(processor).filter(|_| !self.is_closed) else { return };
+        let count = word & !LOST_CLOSED;
+        self.lost += count.wrapping_sub(stream.lost).min(MAX_LOST_A_LOOK);
+        stream.lost = count;
     }
 
     /// Makes a processor's current buffer full, so that it can be given back once it was read. Does nothing if a
@@ -250,10 +258,9 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
 
     /// Events lost since the last call: those without a buffer, and those given up.
     pub fn lost(&mut self) -> u64 {
-        for (processor, stream) in self.streams.iter_mut().enumerate() {
-            let count = self.words[self.geometry.processor(processor) + LOST].load(Ordering::Relaxed);
-            self.lost += count.wrapping_sub(stream.lost).min(MAX_LOST_A_LOOK);
-            stream.lost = count;
+        for processor in 0..self.streams.len() {
+            let word = self.words[self.geometry.processor(processor) + LOST].load(Ordering::Relaxed);
+            self.count_lost(processor, word);
         }
         std::mem::take(&mut self.lost)
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use crate::geometry::{BUFFER_HEADER, CHAIN, CLOCK_WORD, END, FREE, LOST, OWNER, WANTED_WORD};
+use crate::geometry::{BUFFER_HEADER, CHAIN, CLOCK_WORD, END, FREE, LOST, LOST_CLOSED, OWNER, WANTED_WORD};
 use crate::geometry::{End, Geometry, RegionError, State, chain, owner};
 use crate::record;
 use crate::sync::{AtomicU64, Ordering};
@@ -139,16 +139,16 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         }
     }
 
-    /// Counts an event of `processor` as lost that was too large to be reserved room for. Nothing if the session is over.
-    pub fn lose(&self, epoch: u8, processor: u32) {
-        let processor = processor as usize % usize::from(self.geometry.processors).max(1);
-        let first = self.geometry.processor(processor);
-        let state = |word: &AtomicU64| State(word.load(Ordering::Relaxed));
-        if self.words.get(first).is_some_and(|word| state(word).epoch() == epoch)
-            && let Some(lost) = self.words.get(first + LOST)
-        {
-            lost.fetch_add(1, Ordering::Relaxed);
-        }
+    /// Counts an event of `processor` as lost that was too large to be reserved room for. Answers `false` if the session
+    /// is over.
+    pub fn lose(&self, processor: u32) -> bool {
+        self.count_lost(processor as usize % usize::from(self.geometry.processors).max(1))
+    }
+
+    /// Whether an event was counted before the region was closed: what is counted later, nobody reads.
+    fn count_lost(&self, processor: usize) -> bool {
+        let lost = self.words.get(self.geometry.processor(processor) + LOST);
+        lost.is_some_and(|lost| lost.fetch_add(1, Ordering::Relaxed) & LOST_CLOSED == 0)
     }
 
     /// What the logger wants to be woken for. To be asked after a commit.
@@ -174,20 +174,16 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         if state.epoch() != epoch {
             return Next::Closed;
         }
-        let lose = || {
-            self.words[self.geometry.processor(processor) + LOST].fetch_add(1, Ordering::Relaxed);
-        };
+        let lost = |next| if self.count_lost(processor) { next } else { Next::Closed };
         if BUFFER_HEADER + len_words > self.buffer_words {
-            lose();
-            return Next::TooLarge;
+            return lost(Next::TooLarge);
         }
         let Some(buffer) = self.claim() else {
             // Another thread may have changed the buffer meanwhile.
             if current.load(Ordering::Relaxed) != state.0 {
                 return Next::Retry;
             }
-            lose();
-            return Next::Lost;
+            return lost(Next::Lost);
         };
         let change = state.change().wrapping_add(1);
         let header = self.geometry.buffer_start(usize::from(buffer));

@@ -61,10 +61,10 @@ impl Sink {
         if self.clock == ClockSource::Counter { clock::counter() } else { other_clock(self.clock) }
     }
 
-    /// Counts an event that no region takes, since it is too large for any.
+    /// Counts an event that no region takes, since it is too large for any. Answers `false` if the session is over.
     #[cold]
-    pub(crate) fn lose(&self, epoch: u8) {
-        self.region.lose(epoch, etw_sys::cpu::current());
+    pub(crate) fn lose(&self) -> bool {
+        self.region.lose(etw_sys::cpu::current())
     }
 
     /// Commits a record, and wakes the logger if it asks for it.

@@ -319,8 +319,7 @@ fn put<F: Front, P: Payload + ?Sized>(
 ) -> Outcome {
     let front_words = front.len_words() + extras.len();
     let Ok(len) = u16::try_from(front_words * 8 + payload.len_bytes()) else {
-        sink.lose(epoch);
-        return Outcome::TooLarge;
+        return if sink.lose() { Outcome::TooLarge } else { Outcome::NotEnabled };
     };
     let slot = match sink.reserve(epoch, len) {
         Reserve::Slot(slot) => slot,
