@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use etw_event::{EventDescriptor, FileTime, Guid, Record};
+use etw_event::{EventDescriptor, FileTime, Guid, Record, Ticks};
 use etw_schema::{
-    CompiledSchema, EventSchema, FromValue, Properties, PropertyError, PropertyValue, Undecoded, Value,
+    CompiledSchema, EventSchema, FromValue, Properties, PropertyError, PropertyValue, ProviderInfo,
+    Undecoded, Value,
 };
 
 /// Level 2: a record with its schema.
@@ -24,6 +25,8 @@ pub struct Event<'a> {
     pub record: &'a Record<'a>,
     /// The properties, or why there are none.
     pub properties: Result<Properties<'a>, &'a Undecoded>,
+    /// What is known of the provider of an event without schema.
+    pub provider: Option<&'a ProviderInfo>,
     /// The image name of the process that logged the event; `None` if it is not known, or process names were not asked
     /// for (see [`TraceBuilder::process_names`](crate::TraceBuilder::process_names)).
     pub process: Option<&'a str>,
@@ -94,6 +97,7 @@ impl<'a> Event<'a> {
         OwnedEvent {
             source: record.origin().source,
             time: record.time(),
+            raw_time: record.raw_time(),
             provider_id: record.provider_id(),
             descriptor: record.descriptor(),
             process_id: record.process_id(),
@@ -103,7 +107,11 @@ impl<'a> Event<'a> {
             related_activity_id: record.related_activity_id(),
             stack: record.stack_trace().map(|stack| stack.addresses().collect()).unwrap_or_default(),
             process: self.process.map(Arc::from),
-            provider: self.schema().map(|schema| schema.provider.name.clone()),
+            provider: self
+                .schema()
+                .map(|schema| &*schema.provider)
+                .or(self.provider)
+                .map(|info| info.name.clone()),
             name: self.schema().and_then(|schema| schema.name.clone()),
             undecoded: self.properties.as_ref().err().map(|reason| (*reason).clone()),
             properties: match &self.properties {
@@ -131,6 +139,8 @@ pub struct OwnedEvent {
     pub source: u32,
     /// Time in UTC.
     pub time: FileTime,
+    /// Time on the session's own clock.
+    pub raw_time: Ticks,
     /// Provider, class or message GUID.
     pub provider_id: Guid,
     /// The descriptor.

@@ -33,4 +33,4 @@ pub use schemas::Schemas;
 pub use statistics::{SourceStatistics, Statistics};
 pub use stop::{CallbackResult, StopHandle};
 pub use time_point::{TimePoint, TimePointError};
-pub use trace::{LossReport, Trace, TraceBuilder, TraceError};
+pub use trace::{LossReport, ReadRecord, Trace, TraceBuilder, TraceError, TraceReader};

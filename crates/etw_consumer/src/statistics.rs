@@ -36,6 +36,10 @@ pub struct Statistics {
 pub struct SourceStatistics {
     /// The file.
     pub name: String,
+    /// Records read, as [`Statistics::records`] counts them.
+    pub records: u64,
+    /// Records that passed the filters and were delivered.
+    pub delivered: u64,
     /// Events lost, by the log file header.
     pub events_lost: u32,
     /// Buffers lost, by the log file header.
@@ -139,6 +143,8 @@ impl SourceStatistics {
     pub(crate) fn new(input: &Input, header: &LogFileHeader, buffers: &BufferCounts) -> SourceStatistics {
         SourceStatistics {
             name: input.name().to_owned(),
+            records: 0,
+            delivered: 0,
             events_lost: header.events_lost,
             buffers_lost: header.buffers_lost,
             buffers: buffers.buffers,

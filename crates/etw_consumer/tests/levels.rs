@@ -21,6 +21,8 @@ fn count(name: &str, filter: EventFilter) -> Option<u64> {
     let mut parts = [0; 4];
     trace.for_each_record_unordered(&mut parts, |count, _| *count += 1).unwrap();
     assert_eq!(parts.iter().sum::<u64>(), counts[0], "and so do threads without an order");
+    let by_source: u64 = trace.statistics().sources.iter().map(|source| source.delivered).sum();
+    assert_eq!(by_source, counts[0]);
     if filter.limit.is_none() {
         assert_eq!(*trace.statistics(), in_order);
     }
@@ -166,4 +168,73 @@ fn events_can_come_at_once() {
     let (all, at_once) = (decoded(true), decoded(false));
     assert!(at_once.0 <= all.0 && at_once.1 < all.1, "{at_once:?} of {all:?}");
     assert!(at_once.0 > 170_000 && at_once.1 > 10_000, "{at_once:?} of {all:?}");
+}
+
+/// Asking for one record after the other gives what callbacks get, on every level, and the same statistics.
+#[test]
+fn records_can_be_asked_for() {
+    type Seen = Vec<(Vec<u8>, i64, Option<String>, usize)>;
+    let check = |open: &dyn Fn() -> Trace| {
+        let (mut trace, mut called): (Trace, Seen) = (open(), Vec::new());
+        trace
+            .for_each_layout(|event| {
+                let name = event.schema().and_then(|schema| schema.task_name.as_deref().map(str::to_owned));
+                let count = event.properties.map_or(0, |properties| properties.len());
+                called.push((event.record.as_bytes().to_vec(), event.record.time().0, name, count));
+            })
+            .unwrap();
+        let expected = trace.statistics().clone();
+        let mut trace = open();
+        let mut asked: Seen = Vec::new();
+        let mut reader = trace.reader().unwrap();
+        while let Some(mut record) = reader.next_record() {
+            let (bytes, time) = (record.as_bytes().to_vec(), record.time().0);
+            let schema = record.schema().schema.ok();
+            let name = schema.and_then(|schema| schema.schema.task_name.as_deref().map(str::to_owned));
+            let count = record.event().properties.map_or(0, |properties| properties.len());
+            asked.push((bytes, time, name, count));
+        }
+        assert!(reader.next_record().is_none());
+        assert_eq!(*reader.statistics(), expected);
+        assert_eq!(asked.len(), called.len());
+        assert!(asked == called);
+        assert!(!asked.is_empty());
+    };
+    let (mut bytes, _) =
+        traces::bytes(&Recipe { buffer_size: 16 << 10, ..Recipe::new(Kind::Losses, 20_000) }).unwrap();
+    bytes[100 * (16 << 10) + 72] = 3;
+    let both = || Trace::builder().bytes("a.etl", bytes.clone()).bytes("b.etl", bytes.clone());
+    check(&|| both().open().unwrap());
+    check(&|| both().limit(700).process_names(true).open().unwrap());
+    if let Some(file) = data::trace("microsoft-perfview/net.4.5.2.x64.etl") {
+        let filter = EventFilter::default().expression("ProcessId == 4 or pid == 4").unwrap();
+        check(&|| Trace::builder().file(&file.path).filter(&filter).open().unwrap());
+    }
+}
+
+/// Of an event without schema the provider's name is told where a source knows the provider.
+#[test]
+fn providers_of_undecoded_events_have_names() {
+    let provider = etw_event::Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+    let descriptor = etw_event::EventDescriptor { id: 60_000, ..Default::default() };
+    let clock = etw_event::Clock::system_time();
+    let mut writer = etw_etl::EtlWriter::new(
+        std::io::Cursor::new(Vec::new()),
+        etw_etl::WriterOptions::new(clock, 4096, 1),
+    )
+    .unwrap();
+    let record = etw_etl::encode::RecordBuilder::event(etw_event::PointerSize::Eight, provider, &descriptor);
+    writer.write(0, &record.time(etw_event::Ticks(1)).build().unwrap()).unwrap();
+    let bytes = writer.finish(etw_event::FileTime(2)).unwrap().out.into_inner();
+    let mut trace = Trace::builder().bytes("a.etl", bytes).open().unwrap();
+    let mut names = Vec::new();
+    trace
+        .for_each_layout(|event| {
+            if event.record.provider_id() == provider {
+                assert!(event.properties.is_err());
+                names.extend(event.provider.map(|info| info.name.to_string()));
+            }
+        })
+        .unwrap();
+    assert_eq!(names, ["Microsoft-Windows-Kernel-Process"]);
 }

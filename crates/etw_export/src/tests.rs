@@ -1,5 +1,9 @@
 //! Golden output of every writer for one decoded event, one cut short, and one without a schema.
 
+use std::sync::Arc;
+
+use etw_schema::{CompiledSchema, EventSchema};
+
 use crate::testing::{message, rich, with_event};
 use crate::{CsvWriter, Event, FieldSelection, JsonWriter, Options, Source, TextWriter, XmlWriter};
 
@@ -107,6 +111,23 @@ fn xml() {
     assert!(whole.contains(r#"<Data Name="Ports">80</Data><Data Name="Ports">443</Data>"#), "{whole}");
     assert!(whole.contains(r#"<ComplexData Name="Inner"><Data Name="Text">hé, ÿ</Data>"#), "{whole}");
     assert!(whole.contains("<Stack><Address>0x7ffe00001234</Address></Stack>"), "{whole}");
+    let (schema, payload) = rich();
+    let mut schema = EventSchema::clone(&schema.schema);
+    schema.user_data = true;
+    let schema = CompiledSchema::new(Arc::new(schema));
+    let mut user_data = String::new();
+    with_event(&payload, Some(&schema), |event| {
+        let mut out = Vec::new();
+        XmlWriter::new(&options()).put(&mut out, event);
+        user_data = String::from_utf8(out).unwrap();
+    });
+    assert!(
+        user_data.contains("<UserData><EventXML xmlns=\"Event_NS\"><Image>C:\\x &lt;&amp;&quot;.exe</Image>"),
+        "{user_data}"
+    );
+    assert!(user_data.contains("<Ports>80</Ports><Ports>443</Ports>"), "{user_data}");
+    assert!(user_data.contains("<Inner><Text>hé, ÿ</Text>"), "{user_data}");
+    assert!(user_data.contains("</EventXML></UserData><RenderingInfo"), "{user_data}");
     let none = element(false);
     assert!(none.contains("<DataItemName>no schema for it</DataItemName><EventPayload>43003a00"), "{none}");
 }

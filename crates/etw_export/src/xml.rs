@@ -42,6 +42,8 @@ struct Parts {
     /// `<EventGuid>…</EventGuid>`, or nothing.
     event_guid: Vec<u8>,
     has_message: bool,
+    /// Whether the template is one of `UserData`.
+    user_data: bool,
 }
 
 impl XmlWriter {
@@ -85,8 +87,10 @@ impl XmlWriter {
         out.extend_from_slice(b"</System>");
         match &event.properties {
             Ok(properties) => {
-                out.extend_from_slice(b"<EventData>");
-                let within = Within { depth: 0, end: out.len() + put::MAX_PAYLOAD_BYTES };
+                let style = if parts.user_data { Style::UserData } else { Style::EventData };
+                let (open, close) = style.frame();
+                out.extend_from_slice(open);
+                let within = Within { style, depth: 0, end: out.len() + put::MAX_PAYLOAD_BYTES };
                 if self.fields.is_all() {
                     members(out, properties.iter(), within);
                 } else {
@@ -96,7 +100,7 @@ impl XmlWriter {
                         }
                     }
                 }
-                out.extend_from_slice(b"</EventData>");
+                out.extend_from_slice(close);
                 if let Some(error) = properties.error() {
                     processing_error(out, &error, properties.rest());
                 } else if !properties.rest().is_empty() {
@@ -179,7 +183,8 @@ impl Parts {
             guid_element(&mut event_guid, "EventGuid", guid);
         }
         let has_message = schema.is_some_and(|schema| schema.message.is_some());
-        Parts { head, channel, rendering, event_guid, has_message }
+        let user_data = schema.is_some_and(|schema| schema.user_data);
+        Parts { head, channel, rendering, event_guid, has_message, user_data }
     }
 }
 
@@ -223,9 +228,58 @@ fn execution(out: &mut Vec<u8>, record: &Record<'_>) {
     out.extend_from_slice(b"/>");
 }
 
+/// How properties are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// `<Data Name="Id">7</Data>`
+    EventData,
+    /// `<Id>7</Id>`, as templates of `UserData` have it.
+    UserData,
+}
+
+impl Style {
+    /// What stands before and behind all properties. `EventXML` and its namespace are what templates of `UserData` mostly
+    /// choose; schemas do not tell what this one did.
+    fn frame(self) -> (&'static [u8], &'static [u8]) {
+        match self {
+            Style::EventData => (b"<EventData>", b"</EventData>"),
+            Style::UserData => (b"<UserData><EventXML xmlns=\"Event_NS\">", b"</EventXML></UserData>"),
+        }
+    }
+
+    /// Writes an element with what `content` writes.
+    fn element(self, out: &mut Vec<u8>, kind: &str, name: &str, content: impl FnOnce(&mut Vec<u8>)) {
+        out.push(b'<');
+        match self {
+            Style::EventData => {
+                out.extend_from_slice(kind.as_bytes());
+                attribute(out, "Name", name);
+            }
+            Style::UserData => element_name(out, name),
+        }
+        out.push(b'>');
+        content(out);
+        out.extend_from_slice(b"</");
+        match self {
+            Style::EventData => out.extend_from_slice(kind.as_bytes()),
+            Style::UserData => element_name(out, name),
+        }
+        out.push(b'>');
+    }
+}
+
+/// A name with nothing in it that the name of an element must not have.
+fn element_name(out: &mut Vec<u8>, name: &str) {
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        out.push(b'_');
+    }
+    out.extend(name.chars().map(|c| if c.is_ascii_alphanumeric() { c as u8 } else { b'_' }));
+}
+
 /// Where in an event a value stands.
 #[derive(Clone, Copy)]
 struct Within {
+    style: Style,
     depth: u16,
     /// Where in the output arrays and structs are cut short.
     end: usize,
@@ -244,13 +298,9 @@ fn members(out: &mut Vec<u8>, members: Members<'_>, within: Within) {
 fn property(out: &mut Vec<u8>, name: &str, member: &PropertyValue<'_>, within: Within) {
     let one = |out: &mut Vec<u8>, value: Value<'_>| match value {
         Value::Struct(inner) => complex(out, name, &inner, within),
-        value => {
-            out.extend_from_slice(b"<Data");
-            attribute(out, "Name", name);
-            out.push(b'>');
+        value => within.style.element(out, "Data", name, |out| {
             Text::new(value, member.format(), member.map()).write_to(&mut Escaping::<Xml>::new(out));
-            out.extend_from_slice(b"</Data>");
-        }
+        }),
     };
     match member.value() {
         Value::Array(array) => {
@@ -266,13 +316,11 @@ fn property(out: &mut Vec<u8>, name: &str, member: &PropertyValue<'_>, within: W
 }
 
 fn complex(out: &mut Vec<u8>, name: &str, inner: &Struct<'_>, within: Within) {
-    out.extend_from_slice(b"<ComplexData");
-    attribute(out, "Name", name);
-    out.push(b'>');
-    if within.depth < MAX_DEPTH {
-        members(out, inner.iter(), Within { depth: within.depth + 1, ..within });
-    }
-    out.extend_from_slice(b"</ComplexData>");
+    within.style.element(out, "ComplexData", name, |out| {
+        if within.depth < MAX_DEPTH {
+            members(out, inner.iter(), Within { depth: within.depth + 1, ..within });
+        }
+    });
 }
 
 /// Why a payload, or its rest, could not be read.

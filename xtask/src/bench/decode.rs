@@ -208,7 +208,10 @@ fn write_all(trace: &mut Trace, mut put: impl FnMut(&mut Vec<u8>, &Event<'_>)) -
     let mut out = Vec::new();
     trace.for_each_layout(|event| {
         let properties = event.properties.map_err(|undecoded| undecoded as &dyn Display);
-        put(&mut out, &Event { record: event.record, properties, provider: None, process: event.process });
+        put(
+            &mut out,
+            &Event { record: event.record, properties, provider: event.provider, process: event.process },
+        );
         work.events += 1;
         if out.len() > 1 << 16 {
             work.text_bytes += black_box(&out).len() as u64;

@@ -108,12 +108,12 @@ impl Work for Formatter {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut out = spare.unwrap_or_default();
         for record in batch.records() {
-            let properties = match self.resolver.resolve(&record) {
-                Ok(schema) => Ok(schema.locate(&record, &mut self.located)),
-                Err(reason) => Err(reason as &dyn fmt::Display),
+            let (properties, provider) = match self.resolver.resolve_or_name(&record) {
+                Ok(schema) => (Ok(schema.locate(&record, &mut self.located)), None),
+                Err((reason, provider)) => (Err(reason as &dyn fmt::Display), provider),
             };
             let process = record.process_id().and_then(|id| self.processes.name(id, record.time()));
-            self.writer.put(&mut out, &Event { record: &record, properties, provider: None, process });
+            self.writer.put(&mut out, &Event { record: &record, properties, provider, process });
         }
         out
     }

@@ -46,6 +46,8 @@ pub(crate) struct Merge<'a> {
     /// The streams that are not at their end, by rank.
     live: Vec<usize>,
     window: Window,
+    /// How many records of the window [`Merge::advance`] has come to.
+    advanced: usize,
     /// Where turns are long: the streams by their next records.
     tournament: Tournament,
     /// Whether a stream's rank changes, which a tournament has no place for.
@@ -71,6 +73,7 @@ impl<'a> Merge<'a> {
             streams: Vec::new(),
             live: Vec::new(),
             window: Window::default(),
+            advanced: 0,
             tournament: Tournament::new(0),
             ranks_change: false,
             shared: Shared::default(),
@@ -136,6 +139,41 @@ impl<'a> Merge<'a> {
                 }
             }
         }
+    }
+
+    /// Goes to the next record, [`Merge::current`], without calling anything with it. Answers whether there is one.
+    pub(crate) fn advance(&mut self, mut report: impl FnMut(u32, Damage)) -> bool {
+        self.damage.drain(..).for_each(|(source, damage)| report(source, damage));
+        loop {
+            let Some(spot) = self.window.spot(self.advanced) else {
+                self.advanced = 0;
+                if !self.next_window() {
+                    return false;
+                }
+                continue;
+            };
+            self.advanced += 1;
+            let stream = self.live.get(spot.stream).and_then(|stream| self.streams.get_mut(*stream));
+            let Some((stream, item)) = stream.and_then(|stream| {
+                let item = *stream.batch.item(spot.number)?;
+                Some((stream, item))
+            }) else {
+                return false;
+            };
+            if item.outline.is_some() {
+                self.inversions += u64::from(item.steps_back);
+                return true;
+            }
+            stream.batch.take_damage(item.at).for_each(|damage| report(stream.origin.source, damage));
+        }
+    }
+
+    /// The record that [`Merge::advance`] came to.
+    #[inline]
+    pub(crate) fn current(&self) -> Option<Record<'_>> {
+        let spot = self.window.spot(self.advanced.checked_sub(1)?)?;
+        let stream = self.streams.get(*self.live.get(spot.stream)?)?;
+        stream.record(stream.batch.item(spot.number)?)
     }
 
     /// Goes from stream to stream, as long as their turns are long: records are delivered as they are parsed, and of the

@@ -87,10 +87,21 @@ impl Window {
     /// Where the items lie, in their order.
     #[inline]
     pub(super) fn spots(&self) -> impl Iterator<Item = Spot> {
-        self.items.iter().map(|item| {
-            let place = *item as u32 as usize;
-            Spot { stream: place >> NUMBER_BITS, number: place & ((1 << NUMBER_BITS) - 1) }
-        })
+        self.items.iter().map(|item| Spot::of(*item))
+    }
+
+    /// Where the item lies that comes behind `index` others.
+    #[inline]
+    pub(super) fn spot(&self, index: usize) -> Option<Spot> {
+        self.items.get(index).map(|item| Spot::of(*item))
+    }
+}
+
+impl Spot {
+    #[inline]
+    fn of(item: u64) -> Spot {
+        let place = item as u32 as usize;
+        Spot { stream: place >> NUMBER_BITS, number: place & ((1 << NUMBER_BITS) - 1) }
     }
 }
 

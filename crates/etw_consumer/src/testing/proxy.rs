@@ -33,14 +33,15 @@ impl Proxy {
     /// Calls `look` with the event, decoded; `None` only if the bytes are no record.
     pub fn event<R>(&mut self, record: &SyntheticRecord, look: impl FnOnce(&Event<'_>) -> R) -> Option<R> {
         let parsed = record.record()?;
-        let properties = match &record.schema {
-            Some(schema) => Ok(schema.locate(&parsed, &mut self.located)),
-            None => match self.resolver.resolve(&parsed) {
-                Ok(schema) => Ok(schema.locate(&parsed, &mut self.located)),
-                Err(reason) => Err(reason),
+        let (properties, provider) = match &record.schema {
+            Some(schema) => (Ok(schema.locate(&parsed, &mut self.located)), None),
+            None => match self.resolver.resolve_or_name(&parsed) {
+                Ok(schema) => (Ok(schema.locate(&parsed, &mut self.located)), None),
+                Err((reason, provider)) => (Err(reason), provider),
             },
         };
-        Some(look(&Event { record: &parsed, properties, process: None, start: FileTime(0) }))
+        let start = FileTime(0);
+        Some(look(&Event { record: &parsed, properties, provider, process: None, start }))
     }
 
     /// Whether an event meets a predicate.

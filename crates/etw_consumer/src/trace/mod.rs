@@ -3,6 +3,7 @@
 mod builder;
 mod parallel;
 mod pass;
+mod reader;
 
 use std::fmt;
 use std::path::Path;
@@ -22,6 +23,7 @@ use crate::{
 
 pub use builder::TraceBuilder;
 use pass::Verdict;
+pub use reader::{ReadRecord, TraceReader};
 
 /// Trace files and live sessions, one or many, read together in the order of time.
 ///
@@ -68,6 +70,9 @@ pub struct Trace {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
+    /// A live session was to be read one record at a time.
+    #[error("a live session is read by callbacks alone: `for_each_record` and the other levels")]
+    ReadsFilesOnly,
     /// A file could not be opened.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -175,6 +180,14 @@ impl Trace {
         &mut self.decoder.resolver
     }
 
+    /// Levels 1 to 3 without a callback: a reader that is asked for one record after the other. Files alone are read so.
+    ///
+    /// # Errors
+    /// A file is not what it was when it was opened; the trace has live sessions.
+    pub fn reader(&mut self) -> Result<TraceReader<'_>, TraceError> {
+        TraceReader::new(self)
+    }
+
     /// Level 1: calls `callback` with every record in the order of time. Allocates nothing for a record.
     ///
     /// The callback may return `()`, or a `ControlFlow` to end reading. Damage does not end reading; it is in
@@ -255,6 +268,13 @@ impl Trace {
         mut callback: impl FnMut(OwnedEvent) -> R,
     ) -> Result<(), TraceError> {
         self.for_each_layout(|event| callback(event.to_owned_event()).into_flow())
+    }
+}
+
+impl Trace {
+    /// Whether events are to know, or the filter asks, what their process is called.
+    fn needs_process_names(&self) -> bool {
+        self.process_names || self.predicate.as_ref().is_some_and(Predicate::needs_processes)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::decoder::Decoder;
 use crate::merge::one_clock;
 use crate::statistics::BufferCounts;
 use crate::unordered::{self, Met};
-use crate::{CallbackResult, Predicate, SourceStatistics, Statistics};
+use crate::{CallbackResult, SourceStatistics, Statistics};
 
 /// One thread's part of a pass.
 struct Worker<'s, S> {
@@ -23,6 +23,8 @@ struct Worker<'s, S> {
     seen: Statistics,
     /// By file.
     buffers: Vec<BufferCounts>,
+    /// Records read and delivered, by file.
+    records: Vec<[u64; 2]>,
 }
 
 impl Trace {
@@ -58,7 +60,7 @@ impl Trace {
         let mut files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         one_clock::share(files.iter_mut());
         let predicate = self.predicate.as_ref();
-        let process_names = self.process_names || predicate.is_some_and(Predicate::needs_processes);
+        let process_names = self.needs_process_names();
         if process_names || predicate.is_some() {
             self.decoder.scan(&files);
         }
@@ -72,6 +74,7 @@ impl Trace {
                 located: Located::new(),
                 seen: Statistics::default(),
                 buffers: vec![BufferCounts::default(); files.len()],
+                records: vec![[0; 2]; files.len()],
             })
             .collect();
         unordered::for_each(&files, &mut workers, |worker, source, met| {
@@ -93,6 +96,10 @@ impl Trace {
                 return ControlFlow::Continue(());
             }
             worker.seen.records += 1;
+            let mut count = |which: usize| {
+                worker.records.get_mut(source as usize).into_iter().for_each(|counts| counts[which] += 1);
+            };
+            count(0);
             if let Some(loss) = loss_of(record) {
                 worker.seen.add_loss(loss);
             }
@@ -108,18 +115,24 @@ impl Trace {
                 return ControlFlow::Break(());
             }
             worker.seen.delivered += 1;
+            count(1);
             callback(worker.state, record).into_flow()
         });
         let mut statistics = Statistics::default();
         let mut buffers = vec![BufferCounts::default(); files.len()];
+        let mut records = vec![[0; 2]; files.len()];
         for worker in workers {
+            let parts = worker.records.iter().flatten();
+            records.as_flattened_mut().iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
             statistics.add(worker.seen);
             buffers.iter_mut().zip(&worker.buffers).for_each(|(sum, part)| sum.merge(part));
         }
         statistics.sort_damage();
-        for ((input, file), counts) in self.inputs.iter().zip(&files).zip(&buffers) {
+        let files = self.inputs.iter().zip(&files);
+        for (((input, file), counts), [read, delivered]) in files.zip(&buffers).zip(records) {
             statistics.buffers += counts.buffers;
-            statistics.sources.push(SourceStatistics::new(input, file.header(), counts));
+            let source = SourceStatistics::new(input, file.header(), counts);
+            statistics.sources.push(SourceStatistics { records: read, delivered, ..source });
         }
         statistics.unkept_schema_records = self.decoder.unkept;
         self.statistics = statistics;

@@ -8,6 +8,7 @@ use etw_schema::Located;
 
 use super::{Hooks, LossReport, Trace, TraceError, open};
 use crate::decoder::Decoder;
+use crate::input::Input;
 use crate::live::Sink;
 use crate::merge::Merge;
 use crate::merge::plan::FilePlan;
@@ -21,21 +22,12 @@ impl Trace {
         visit: impl FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict,
     ) -> Result<(), TraceError> {
         let start = self.start_time();
-        let mut statistics = Statistics::default();
-        let files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let mut planned = Vec::with_capacity(files.len());
-        for (file, input) in files.iter().zip(&self.inputs) {
-            let plan = FilePlan::new(file);
-            statistics.buffers += plan.buffers.buffers;
-            statistics.sources.push(SourceStatistics::new(input, file.header(), &plan.buffers));
-            planned.push((file.clone(), plan));
-        }
+        let Plans { files, planned, mut statistics } = Plans::new(&self.inputs)?;
         let live_names = self.names.get(files.len()..).unwrap_or_default();
         let live_sources =
             live_names.iter().map(|name| SourceStatistics { name: name.clone(), ..Default::default() });
         statistics.sources.extend(live_sources);
-        let needs_processes = |predicate: &Predicate| predicate.needs_processes();
-        let process_names = self.process_names || self.predicate.as_ref().is_some_and(needs_processes);
+        let process_names = self.needs_process_names();
         if process_names {
             self.decoder.scan(&files);
         }
@@ -81,6 +73,7 @@ impl Trace {
         statistics.damage.extend(damaged.damage);
         statistics.damage_count += damaged.damage_count;
         statistics.inversions = merge.inversions;
+        statistics.records = statistics.sources.iter().map(|source| source.records).sum();
         if let Some(live) = &self.live {
             statistics.inversions += live.inversions;
             statistics.buffers +=
@@ -89,6 +82,30 @@ impl Trace {
         statistics.unkept_schema_records = self.decoder.unkept;
         self.statistics = statistics;
         error.map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// What is known of files before their records are read.
+pub(super) struct Plans<'t> {
+    pub(super) files: Vec<EtlFile<'t>>,
+    pub(super) planned: Vec<(EtlFile<'t>, FilePlan)>,
+    /// What headers and buffers tell.
+    pub(super) statistics: Statistics,
+}
+
+impl<'t> Plans<'t> {
+    /// Looks at all buffers.
+    pub(super) fn new(inputs: &'t [Input]) -> Result<Plans<'t>, TraceError> {
+        let files = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let mut planned = Vec::with_capacity(files.len());
+        let mut statistics = Statistics::default();
+        for (file, input) in files.iter().zip(inputs) {
+            let plan = FilePlan::new(file);
+            statistics.buffers += plan.buffers.buffers;
+            statistics.sources.push(SourceStatistics::new(input, file.header(), &plan.buffers));
+            planned.push((file.clone(), plan));
+        }
+        Ok(Plans { files, planned, statistics })
     }
 }
 
@@ -134,8 +151,11 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
         if statistics.delivered >= self.limit || self.stop.is_stopped() {
             return ControlFlow::Break(());
         }
-        statistics.records += 1;
         let source = record.origin().source;
+        // Their sum is made at the end.
+        if let Some(source) = statistics.sources.get_mut(source as usize) {
+            source.records += 1;
+        }
         if let Some(loss) = loss_of(record) {
             statistics.add_loss(loss);
             if source >= self.first_live {
@@ -147,7 +167,12 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
         }
         let verdict = (self.visit)(&mut self.pass, record);
         let statistics = &mut self.statistics;
-        statistics.delivered += u64::from(verdict != Verdict::Passed);
+        if verdict != Verdict::Passed {
+            statistics.delivered += 1;
+            if let Some(source) = statistics.sources.get_mut(source as usize) {
+                source.delivered += 1;
+            }
+        }
         // A live session would otherwise be waited for once more.
         match verdict == Verdict::End || statistics.delivered >= self.limit {
             true => ControlFlow::Break(()),
@@ -196,7 +221,7 @@ pub(super) struct Pass<'t> {
 impl Pass<'_> {
     /// Learns from a record what it tells of schemas and processes. A live process can be asked for its name.
     #[inline]
-    fn observe(&mut self, record: &Record<'_>, is_live: bool) {
+    pub(super) fn observe(&mut self, record: &Record<'_>, is_live: bool) {
         self.decoder.observe(record, self.located);
         if is_live
             && self.process_names
@@ -234,14 +259,14 @@ impl Pass<'_> {
             self.decoder.scan(self.files);
         }
         let Decoder { resolver, processes, .. } = &mut *self.decoder;
-        let properties = match resolver.resolve(record) {
-            Ok(schema) => Ok(schema.locate(record, self.located)),
-            Err(reason) => Err(reason),
+        let (properties, provider) = match resolver.resolve_or_name(record) {
+            Ok(schema) => (Ok(schema.locate(record, self.located)), None),
+            Err((reason, provider)) => (Err(reason), provider),
         };
         let process = match self.process_names {
             true => record.process_id().and_then(|id| processes.name(id, record.time())),
             false => None,
         };
-        Event { record, properties, process, start: self.start }
+        Event { record, properties, provider, process, start: self.start }
     }
 }

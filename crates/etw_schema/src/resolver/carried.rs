@@ -38,7 +38,7 @@ impl Resolver {
     pub fn add_trace_provider(&mut self, provider: Provider) {
         let guid = provider.info.guid;
         self.trace.add(provider);
-        self.cache.forget(&guid);
+        self.forget(&guid);
     }
 
     /// Takes in the payload of an EventInfo event (class EventMetadata, opcode 0x20): a `TRACE_EVENT_INFO`.
@@ -47,7 +47,7 @@ impl Resolver {
     /// The blob is cut, or the trace holds too much of them.
     pub fn add_event_metadata(&mut self, blob: &[u8]) -> Result<(), EventMetadataError> {
         if let Some(guid) = self.metadata.add_event(blob)? {
-            self.cache.forget(&guid);
+            self.forget(&guid);
         }
         Ok(())
     }
@@ -59,7 +59,7 @@ impl Resolver {
     /// The blob is cut, or the trace holds too much of them.
     pub fn add_event_map(&mut self, payload: &[u8]) -> Result<(), EventMetadataError> {
         if let Some(guid) = self.metadata.add_map(payload)? {
-            self.cache.forget(&guid);
+            self.forget(&guid);
         }
         Ok(())
     }

@@ -65,6 +65,8 @@ pub struct Resolver {
     /// What user and built-in sources know of a GUID.
     known: HashMap<Guid, Arc<[Arc<Provider>]>>,
     cache: Cache,
+    /// The provider of the last event without a schema.
+    named: Option<(Guid, Option<Arc<ProviderInfo>>)>,
 }
 
 impl fmt::Debug for Resolver {
@@ -102,6 +104,7 @@ impl Resolver {
             built_in: Vec::new(),
             known: HashMap::new(),
             cache: Cache::default(),
+            named: None,
         }
     }
 
@@ -110,6 +113,13 @@ impl Resolver {
         self.user.push(source);
         self.known.clear();
         self.cache.clear();
+        self.named = None;
+    }
+
+    /// Has what is known of a provider be looked for anew.
+    fn forget(&mut self, guid: &Guid) {
+        self.cache.forget(guid);
+        self.named = None;
     }
 
     /// The names of the provider that a record belongs to, from the first source that knows it.
@@ -131,14 +141,47 @@ impl Resolver {
     /// No source knows the record; the reason says what is missing.
     #[inline]
     pub fn resolve(&mut self, record: &Record<'_>) -> Result<&Arc<CompiledSchema>, &Undecoded> {
-        let key = key_of(record);
-        let index = match self.cache.find(&key) {
-            Some(index) => index,
-            None => self.miss(&key, record),
-        };
+        let index = self.index(record);
         match self.cache.outcome(index) {
             Some(outcome) => outcome.as_ref(),
             None => Err(&Undecoded::NamelessMessage),
+        }
+    }
+
+    /// The schema of a record, or why there is none, with what is known of its provider all the same.
+    ///
+    /// # Errors
+    /// As for [`Resolver::resolve`].
+    #[inline]
+    pub fn resolve_or_name(
+        &mut self,
+        record: &Record<'_>,
+    ) -> Result<&Arc<CompiledSchema>, (&Undecoded, Option<&ProviderInfo>)> {
+        let index = self.index(record);
+        if !matches!(self.cache.outcome(index), Some(Ok(_))) {
+            self.name(&record.provider_id());
+        }
+        let named = |reason| (reason, self.named.as_ref().and_then(|(_, info)| info.as_deref()));
+        match self.cache.outcome(index) {
+            Some(outcome) => outcome.as_ref().map_err(named),
+            None => Err(named(&Undecoded::NamelessMessage)),
+        }
+    }
+
+    /// Where the cache has the outcome for a record.
+    #[inline]
+    fn index(&mut self, record: &Record<'_>) -> usize {
+        let key = key_of(record);
+        match self.cache.find(&key) {
+            Some(index) => index,
+            None => self.miss(&key, record),
+        }
+    }
+
+    #[cold]
+    fn name(&mut self, guid: &Guid) {
+        if self.named.as_ref().is_none_or(|(named, _)| named != guid) {
+            self.named = Some((*guid, self.provider_info(guid)));
         }
     }
 

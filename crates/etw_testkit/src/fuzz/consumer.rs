@@ -41,7 +41,12 @@ pub fn decoded_file(bytes: &[u8]) {
     let mut writers = Writers::new();
     let read = trace.for_each_layout(|event| {
         let properties = event.properties.map_err(|reason| reason as &dyn Display);
-        writers.show(&Event { record: event.record, properties, provider: None, process: event.process });
+        writers.show(&Event {
+            record: event.record,
+            properties,
+            provider: event.provider,
+            process: event.process,
+        });
         if let Err(reason) = event.properties {
             check_line(reason);
         }

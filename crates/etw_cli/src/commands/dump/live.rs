@@ -61,7 +61,8 @@ pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
         let record = event.record;
         let properties = event.properties.map_err(|reason| reason as &dyn fmt::Display);
         text.clear();
-        writer.put(&mut text, &Event { record, properties, provider: None, process: event.process });
+        writer
+            .put(&mut text, &Event { record, properties, provider: event.provider, process: event.process });
         match write(&text) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
