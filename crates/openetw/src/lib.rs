@@ -54,3 +54,8 @@ pub struct LibraryPage;
 #[cfg(all(doctest, target_os = "linux"))]
 #[doc = include_str!("../../../docs/providers.md")]
 pub struct ProvidersPage;
+
+/// The examples of `docs/recording.md` compile.
+#[cfg(all(doctest, target_os = "linux"))]
+#[doc = include_str!("../../../docs/recording.md")]
+pub struct RecordingPage;

@@ -56,9 +56,9 @@ pub(crate) struct RecordArgs {
     /// Size of a buffer, 4KB to 16MB.
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "64KB")]
     pub(crate) buffer_size: u64,
-    /// Most buffers in memory; more of them help against losses when events come in bursts.
-    #[arg(long, value_name = "N", default_value_t = 1024, conflicts_with = "ring")]
-    pub(crate) buffers: u32,
+    /// Most buffers in memory; more of them help against losses when events come in bursts [default: 2048].
+    #[arg(long, value_name = "N", conflicts_with = "ring")]
+    pub(crate) buffers: Option<u32>,
     /// Name of the session [default: etw-record-PID].
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,

@@ -361,6 +361,50 @@ fn a_full_disk_is_told_at_once_and_counted() {
 }
 
 #[test]
+fn a_session_is_watched_and_what_the_watcher_missed_is_told() {
+    let etw = Etw::new();
+    let _daemon = etw.start(&["daemon"]);
+    let session = |args: &[&str]| {
+        let output = etw.session_command(&[&["session"], args].concat()).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        json_lines(&String::from_utf8(output.stdout).unwrap()).remove(0)
+    };
+    session(&["start", "Live", "--real-time", "-p", NUMBERS, "--format", "json"]);
+    let (out, err) = (etw.path("live.json"), etw.path("live.err"));
+    let mut watcher = etw
+        .session_command(&["dump", "-s", "Live", "--where", "number < 10", "--format", "json"])
+        .stdout(File::create(&out).unwrap())
+        .stderr(File::create(&err).unwrap())
+        .spawn()
+        .unwrap();
+    let kill = |name: &str| {
+        let mut kill = Command::new("kill");
+        assert!(kill.args([name, &watcher.id().to_string()]).status().unwrap().success());
+    };
+    let lines = || std::fs::read_to_string(&out).unwrap().lines().count();
+    let query = || session(&["query", "Live", "--format", "json"]);
+    wait_until("the watcher reads", || query()["Consumers"] == 1);
+    beside(&etw, &["5"]);
+    wait_until("the events are shown", || lines() == 5);
+    kill("-STOP");
+    let start = Instant::now();
+    beside(&etw, &["2000000"]);
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    kill("-CONT");
+    wait_until("what was kept is shown", || lines() == 15);
+    let is_idle =
+        || query()["EventsWritten"].as_u64() == Some(2_000_005 - query()["EventsLost"].as_u64().unwrap());
+    wait_until("everything is counted", is_idle);
+    let status = session(&["stop", "Live", "--format", "json"]);
+    assert!(watcher.wait().unwrap().success());
+    let text = std::fs::read_to_string(&err).unwrap();
+    let number = |key: &str| status[key].as_u64().unwrap();
+    let lost = number("EventsLost") + number("RealTimeEventsLost");
+    assert_eq!(number("EventsWritten") + number("EventsLost"), 2_000_005);
+    assert!(lost > 0 && text.contains(&format!("Live: {lost} events lost in all")), "{lost}: {text}");
+}
+
+#[test]
 fn no_permission_is_one_line() {
     let etw = Etw::new();
     File::create(etw.path("t.etl")).unwrap();

@@ -234,7 +234,7 @@ fn builder(args: &RecordArgs, name: &str, path: &Path) -> Result<SessionBuilder>
     }
     path.to_str().ok_or_else(|| usage("the name of the file is not UTF-8"))?;
     let mode = if args.circular { LogFileMode::CIRCULAR } else { LogFileMode::SEQUENTIAL };
-    let builder = builder.mode(mode).file(path).buffers(0, args.buffers);
+    let builder = builder.mode(mode).file(path).buffers(0, args.buffers.unwrap_or(0));
     let builder = if args.real_time { builder.real_time() } else { builder };
     let Some(bytes) = args.max_size else { return Ok(builder) };
     let kibibytes = u32::try_from(bytes.div_ceil(1024)).map_err(|_| usage("--max-size is too large"))?;

@@ -46,7 +46,7 @@ impl Contents {
             lost.push(format!("{} events lost", grouped(self.events_lost)));
         }
         if self.buffers_lost > 0 {
-            lost.push(format!("{} buffers could not be written", grouped(self.buffers_lost)));
+            lost.push(format!("{} buffers not written", grouped(self.buffers_lost)));
         }
         match lost.is_empty() {
             true => "complete".to_owned(),
