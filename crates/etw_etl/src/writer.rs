@@ -307,9 +307,14 @@ impl<W: Write + Seek> EtlWriter<W> {
         &self.out
     }
 
-    /// Brings the log file header in the file up to date, so that it is right should nobody complete the file.
-    pub fn update_header(&mut self, end_time: FileTime) -> Result<(), WriteError> {
-        self.header.end_time = end_time.max(self.header.clock().to_filetime(self.latest));
+    /// Brings the log file header in the file up to date but for the end time, whose absence says that the file has not
+    /// been completed: should nobody do that, readers know it, and have the other numbers.
+    pub fn update_header(&mut self) -> Result<(), WriteError> {
+        self.put_header(FileTime(0))
+    }
+
+    fn put_header(&mut self, end_time: FileTime) -> Result<(), WriteError> {
+        self.header.end_time = end_time;
         self.header.buffers_written = self.buffers;
         let payload = (BufferHeader::LEN_BYTES + HeaderKind::System64.len_bytes()) as u64;
         let fixed = LogFileHeader::fixed_len_bytes(self.header.layout) as u64;
@@ -330,7 +335,7 @@ impl<W: Write + Seek> EtlWriter<W> {
             let flags = flags.with(BufferFlags::FLUSH_MARKER);
             self.patch(offset + 0x34, &flags.0.to_le_bytes())?;
         }
-        self.update_header(end_time)?;
+        self.put_header(end_time.max(self.header.clock().to_filetime(self.latest)))?;
         self.out.seek(SeekFrom::Start(self.end))?;
         self.out.flush()?;
         Ok(Written { out: self.out, len_bytes: self.end, buffers: self.buffers })

@@ -161,6 +161,23 @@ fn a_file_is_read_on_a_machine_that_knows_nothing() {
 }
 
 #[test]
+fn a_recording_that_hosts_another_one_stays_until_that_is_over() {
+    let etw = Etw::new();
+    let mut first = etw.start(&["record", "-p", NUMBERS, "-o", "first.etl"]);
+    let mut second = etw.start(&["record", "-p", NUMBERS, "-o", "second.etl"]);
+    assert_eq!(beside(&etw, &["10"]).stdout, b"written 10 lost 0\n");
+    first.signal("INT");
+    wait_until("the first file is complete", || etw.info("first.etl")["complete"] == true);
+    assert_eq!(beside(&etw, &["20"]).stdout, b"written 20 lost 0\n");
+    second.signal("INT");
+    let (status, text) = second.wait();
+    assert!(status == Some(0) && text.contains("recorded 30 events"), "{text}");
+    let (status, text) = first.wait();
+    assert!(status == Some(0) && text.contains("hosts sessions of other programs still"), "{text}");
+    assert_eq!((etw.numbers("first.etl").len(), etw.numbers("second.etl").len()), (10, 30));
+}
+
+#[test]
 fn the_programs_exit_status_is_passed_on() {
     let etw = Etw::new();
     let output = etw.record(&["-p", NUMBERS, "-o", "t.etl"], &[&program(), "5", "0", "7"]);
@@ -264,6 +281,8 @@ fn a_killed_recorder_leaves_a_file_that_reads() {
             wait_until("the session has ended", || !list().unwrap().contains("Killed"));
         }
         assert_eq!(etw.numbers("t.etl"), (0..5000).collect::<Vec<u64>>(), "daemon: {has_daemon}");
+        let because = etw.info("t.etl")["incomplete_because"].to_string();
+        assert_eq!(because.contains("close"), !has_daemon, "{because}");
         // The next one starts where the killed one was.
         let output =
             etw.record(&["-p", NUMBERS, "-o", "next.etl", "--session", "Killed"], &[&program(), "10"]);
@@ -309,7 +328,8 @@ fn a_trigger_ends_a_ring() {
     let start = Instant::now();
     let output = etw.record(&args, &[&program(), "2000", "100000"]);
     assert!(output.status.success() && start.elapsed() < Duration::from_secs(20), "{}", stderr(&output));
-    assert!(stderr(&output).contains("an event met the trigger"), "{}", stderr(&output));
+    let text = stderr(&output);
+    assert!(text.contains("an event met the trigger") && !text.contains("of other programs"), "{text}");
     let numbers = etw.numbers("r.etl");
     assert_eq!(numbers[..778], (0..778).collect::<Vec<u64>>());
     assert!(numbers.len() < 1500, "{}", numbers.len());

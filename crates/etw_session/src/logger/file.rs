@@ -294,7 +294,7 @@ impl FileSink {
         let buffers = clamp(counters.log_buffers_lost.load(Relaxed) - self.told_buffers);
         let Some(writer) = &mut self.writer else { return };
         writer.set_losses(events, buffers);
-        match writer.update_header(FileTime(clock::filetime() as i64)) {
+        match writer.update_header() {
             Ok(()) => self.is_dirty = false,
             Err(error) => self.fail(counters, error.to_string()),
         }

@@ -57,10 +57,11 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let end = recording.run(&mut waiting, &processes, start)?;
     let took = start.elapsed();
     let error = recording.finish(end.is_over);
-    let contents = recording.complete(&recording.path, processes.finish());
-    drop(runtime);
-    let contents = contents?;
+    let contents = recording.complete(&recording.path, processes.finish())?;
     Summary { contents: &contents, took, path: &args.output, error, providers: &args.provider }.print();
+    if runtime.is_host() {
+        serve_others(runtime.controller(), &mut waiting);
+    }
     match end.failure {
         Some(failure) => Err(failure),
         None => Ok(end.program.unwrap_or(0)),
@@ -134,6 +135,7 @@ impl Recording<'_> {
 
     /// Ends the session when everything is in the file; answers what went wrong.
     fn finish(&mut self, is_over: bool) -> Option<String> {
+        let _ = self.controller.stop(&self.trigger_session());
         if is_over {
             return None;
         }
@@ -172,12 +174,16 @@ impl Recording<'_> {
         let _ = std::fs::remove_file(&self.path);
     }
 
+    fn trigger_session(&self) -> String {
+        format!("{}-trigger", self.name)
+    }
+
     /// Starts a second session for real time, since one in memory cannot be read meanwhile, and reads it until an
     /// event meets the expression.
     fn watch_for(&mut self, expression: &str, enables: &[EnableBuilder], waiting: &Waiting) -> Result<()> {
         let filter = EventFilter::default().expression(expression);
         let filter = filter.map_err(|error| UsageError(error.to_string()))?;
-        let session = format!("{}-trigger", self.name);
+        let session = self.trigger_session();
         begin(SessionBuilder::new(&session).real_time().leased(), &session, enables, self.controller)?;
         let builder = Trace::builder().session(&session).filter(&filter).schemas(&self.schemas.sources());
         let mut trace = builder.open().context("cannot watch for the trigger")?;
@@ -197,6 +203,25 @@ impl Recording<'_> {
         };
         std::thread::Builder::new().name("trigger".into()).spawn(watch)?;
         Ok(())
+    }
+}
+
+/// Stays the host as long as other programs have sessions here.
+fn serve_others(controller: &mut Controller, waiting: &mut Waiting) {
+    waiting.forget_end();
+    let mut is_told = false;
+    while let Ok(others) = controller.list()
+        && !others.is_empty()
+    {
+        if !is_told {
+            let names: Vec<_> = others.iter().map(|other| other.properties.logger_name.as_str()).collect();
+            let names = names.join(", ");
+            eprintln!("etw: hosts sessions of other programs still ({names}); Ctrl-C ends them");
+            is_told = true;
+        }
+        if matches!(waiting.next(), Ok(Event::Ended) | Err(_)) {
+            return;
+        }
     }
 }
 

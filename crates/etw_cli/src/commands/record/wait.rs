@@ -119,6 +119,11 @@ impl Waiting {
         Ok(Process { id, parent, image, command_line: words.join(" ") })
     }
 
+    /// Waits no longer than until Ctrl-C from now on.
+    pub(super) fn forget_end(&mut self) {
+        (self.end, self.has_program) = (None, false);
+    }
+
     /// The next event.
     pub(super) fn next(&mut self) -> Result<Event> {
         loop {
