@@ -176,7 +176,7 @@ impl Controller {
         self.ask_status(&request, file.as_ref())
     }
 
-    /// All providers that processes have registered, each once.
+    /// All providers that processes have registered, each once, and who has enabled them (`EnumerateTraceGuidsEx`).
     pub fn providers(&mut self) -> Result<Vec<ProviderStatus>, ControllerError> {
         let parts = self.ask_list(&Request::Providers, |response| match response {
             Response::Providers { providers, more } => Ok((providers, more)),
@@ -185,7 +185,12 @@ impl Controller {
         let mut all: Vec<ProviderStatus> = Vec::new();
         for part in parts {
             match all.last_mut().filter(|last| last.guid == part.guid) {
-                Some(last) => last.pids.extend(part.pids),
+                Some(last) => {
+                    last.pids.extend(part.pids);
+                    for (enable, more) in last.enables.iter_mut().zip(part.enables) {
+                        enable.pids.extend(more.pids);
+                    }
+                }
                 None => all.push(part),
             }
         }

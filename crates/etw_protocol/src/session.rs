@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use etw_etl::LogFileMode;
-use etw_event::{FileTime, Guid};
+use etw_event::{FileTime, Guid, Keyword, Level};
 
 use crate::codec::{at_most, text};
-use crate::limits::{MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIDS_LISTED};
-use crate::{Enable, ProtocolError, wire};
+use crate::limits::{MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIDS_LISTED, MAX_SLOTS};
+use crate::{Enable, EnableProperties, ProtocolError, wire};
 
 /// What a session is to be (`EVENT_TRACE_PROPERTIES`). Fields have the names of `evntrace.h`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,6 +159,28 @@ pub struct ProviderStatus {
     pub pids: Vec<u32>,
     /// Numbers of the sessions that have enabled it.
     pub sessions: Vec<u16>,
+    /// What each of those wants of it, and in which processes (`TRACE_ENABLE_INFO`).
+    pub enables: Vec<ProviderEnable>,
+}
+
+/// What a session wants of a provider that processes have registered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderEnable {
+    /// Number of the session.
+    pub logger_id: u16,
+    /// Highest level that is wanted; 0 for all.
+    #[serde(with = "wire::level")]
+    pub level: Level,
+    /// Events with one of these keywords are wanted; 0 for all.
+    #[serde(with = "wire::keyword")]
+    pub any: Keyword,
+    /// Of those, the ones with all of these keywords.
+    #[serde(with = "wire::keyword")]
+    pub all: Keyword,
+    /// What is written beside each event, and special rules.
+    pub properties: EnableProperties,
+    /// Processes where it is enabled: those that its filters and the access list let pass.
+    pub pids: Vec<u32>,
 }
 
 impl Default for SessionProperties {
@@ -215,7 +237,10 @@ impl EnableStatus {
 impl ProviderStatus {
     pub(crate) fn check(&self) -> Result<(), ProtocolError> {
         text("a provider's name", &self.name, MAX_NAME_BYTES)?;
-        at_most("processes of a provider", self.pids.len(), MAX_PIDS_LISTED)
+        at_most("processes of a provider", self.pids.len(), MAX_PIDS_LISTED)?;
+        at_most("sessions of a provider", self.enables.len(), usize::from(MAX_SLOTS))?;
+        let pids = self.enables.iter().map(|enable| enable.pids.len()).max().unwrap_or(0);
+        at_most("processes of a provider", pids, MAX_PIDS_LISTED)
     }
 }
 

@@ -473,6 +473,14 @@ pub(crate) fn put_registered(
                     "Group": (!provider.group.is_zero()).then(|| provider.group.to_string()),
                     "Processes": provider.pids,
                     "Sessions": enabled,
+                    "Enables": provider.enables.iter().map(|enable| json!({
+                        "Session": name_of(&enable.logger_id),
+                        "Level": enable.level.0,
+                        "MatchAnyKeyword": format!("{:#x}", enable.any.0),
+                        "MatchAllKeyword": format!("{:#x}", enable.all.0),
+                        "EnableProperty": enable.properties.0,
+                        "Processes": enable.pids,
+                    })).collect::<Vec<_>>(),
                 });
                 writeln!(out, "{object}")?;
             }

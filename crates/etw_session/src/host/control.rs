@@ -1,5 +1,6 @@
 //! What controllers and consumers ask for.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,8 +9,8 @@ use std::time::Duration;
 use etw_etl::LogFileMode;
 use etw_event::{FileTime, Guid};
 use etw_protocol::{
-    Enable, EnableStatus, ErrorKind, Failure, FromConsumer, Message, ProviderStatus, Request, Response,
-    SessionProperties, SessionUpdate, ToConsumer, encode, limits, session_name_eq,
+    Enable, EnableStatus, ErrorKind, Failure, FromConsumer, Message, ProviderEnable, ProviderStatus, Request,
+    Response, SessionProperties, SessionUpdate, ToConsumer, encode, limits, session_name_eq,
 };
 use etw_sys::credentials::Peer;
 
@@ -18,6 +19,7 @@ use crate::logger::{self, Logger, LoggerError};
 use super::access::{Right, is_privileged};
 use super::connection::ClientRole;
 use super::properties::{check_path, complete, invalid};
+use super::registry::Registration;
 use super::run::Host;
 use super::sessions::{Done, Outcome, Session, config_of, failure_of};
 
@@ -26,6 +28,9 @@ const RING_BYTES: usize = 128 << 20;
 
 /// Bytes that one packet of a list is filled to.
 const LIST_BYTES: usize = 32 * 1024;
+
+/// Processes in one part of a provider's answer, so that each part fits into a packet.
+const PIDS_A_PART: usize = limits::MAX_PIDS_LISTED / 2;
 
 /// What becomes of a request.
 enum Answer {
@@ -313,35 +318,58 @@ impl Host {
     /// The providers that a user may see: all, or those of its own processes.
     fn providers(&self, peer: &Peer) -> Vec<ProviderStatus> {
         let sees_all = self.access.allows(peer, Right::Query, None, None);
-        let mut all: std::collections::BTreeMap<Guid, (ProviderStatus, u64)> = Default::default();
+        // The processes of each, with the sessions that have enabled it there.
+        let mut all: BTreeMap<Guid, (&Registration, BTreeMap<u32, u64>)> = BTreeMap::new();
         for (owner, registration) in self.registrations() {
-            if !sees_all && owner.uid != peer.uid {
-                continue;
+            if sees_all || owner.uid == peer.uid {
+                let (first, processes) =
+                    all.entry(registration.guid).or_insert_with(|| (registration, BTreeMap::new()));
+                if first.name.is_empty() {
+                    *first = registration;
+                }
+                *processes.entry(owner.pid).or_default() |= registration.slots;
             }
-            let empty = || ProviderStatus {
-                guid: registration.guid,
-                name: String::new(),
-                group: registration.group,
-                pids: Vec::new(),
-                sessions: Vec::new(),
-            };
-            let (status, slots) = all.entry(registration.guid).or_insert_with(|| (empty(), 0));
-            if status.name.is_empty() {
-                status.name.clone_from(&registration.name);
-            }
-            status.pids.push(owner.pid);
-            *slots |= registration.slots;
         }
         let mut found = Vec::new();
-        for (mut status, slots) in all.into_values() {
-            status.sessions = (0..64u16).filter(|slot| slots >> slot & 1 != 0).map(|slot| slot + 1).collect();
-            status.pids.sort_unstable();
-            status.pids.dedup();
-            for pids in status.pids.chunks(limits::MAX_PIDS_LISTED) {
-                found.push(ProviderStatus { pids: pids.to_vec(), ..status.clone() });
+        for (registration, processes) in all.into_values() {
+            let slots = processes.values().fold(0, |all, slots| all | slots);
+            let sessions = || (0..64u8).filter(|slot| slots >> slot & 1 != 0);
+            let processes: Vec<(u32, u64)> = processes.into_iter().collect();
+            for part in processes.chunks(PIDS_A_PART) {
+                let enables =
+                    sessions().filter_map(|slot| self.provider_enable(peer, registration, slot, part));
+                found.push(ProviderStatus {
+                    guid: registration.guid,
+                    name: registration.name.clone(),
+                    group: registration.group,
+                    pids: part.iter().map(|(pid, _)| *pid).collect(),
+                    sessions: sessions().map(|slot| u16::from(slot) + 1).collect(),
+                    enables: enables.collect(),
+                });
             }
         }
         found
+    }
+
+    /// What a session wants of a provider, and in which of these processes; `None` if the user may not know it.
+    fn provider_enable(
+        &self,
+        peer: &Peer,
+        registration: &Registration,
+        slot: u8,
+        processes: &[(u32, u64)],
+    ) -> Option<ProviderEnable> {
+        let session = self.session(slot).ok().filter(|session| self.may(peer, Right::Query, session))?;
+        let enable = session.wants(registration)?;
+        let enabled = processes.iter().filter(|(_, slots)| slots >> slot & 1 != 0);
+        Some(ProviderEnable {
+            logger_id: session.logger_id(),
+            level: enable.level,
+            any: enable.any,
+            all: enable.all,
+            properties: enable.properties,
+            pids: enabled.map(|(pid, _)| *pid).collect(),
+        })
     }
 
     /// Has a thread ask a logger for something, and the asker answered with how the session is then.

@@ -59,7 +59,11 @@ fn who_is_registered() {
     let host = TestHost::new();
     let mut controller = host.controller();
     SessionBuilder::new("S").file(host.path("s.etl")).start(&mut controller).unwrap();
-    controller.enable("S", &enable("Shop")).unwrap();
+    let stacks = enable("Shop:Warning::0x10:0x10").stacks();
+    controller.enable("S", &stacks).unwrap();
+    // One that is not for this process.
+    SessionBuilder::new("T").file(host.path("t.etl")).start(&mut controller).unwrap();
+    controller.enable("T", &enable("Shop").filter(Filter::Pids(vec![1]))).unwrap();
     let mut process = host.provider();
     process.register(1, "Shop");
     while process.next::<ToProvider>() != (ToProvider::Registered { id: 1 }) {}
@@ -67,6 +71,10 @@ fn who_is_registered() {
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].name.as_str(), &found[0].pids[..]), ("Shop", &[std::process::id()][..]));
     assert_eq!(found[0].sessions, [controller.query("S").unwrap().logger_id]);
+    let enabled = &found[0].enables[0];
+    assert_eq!((found[0].enables.len(), enabled.logger_id), (1, found[0].sessions[0]));
+    assert_eq!((enabled.level, enabled.any, enabled.all), (Level::WARNING, Keyword(0x10), Keyword(0x10)));
+    assert_eq!((enabled.properties.0, &enabled.pids), (4, &found[0].pids));
     drop(process);
     for _ in 0..400 {
         if controller.providers().unwrap().is_empty() {
