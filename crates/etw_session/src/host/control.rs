@@ -198,6 +198,7 @@ impl Host {
         if let Some(place) = self.sessions.get_mut(usize::from(slot)) {
             *place = Some(session);
         }
+        self.write_journal();
         Ok(slot)
     }
 
@@ -460,6 +461,7 @@ impl Host {
             (Outcome::Updated(properties, Ok(())), Some(token)) => {
                 session.properties = *properties;
                 let response = status(session);
+                self.write_journal();
                 self.respond(token, response);
             }
             (Outcome::Asked(Err(failure)) | Outcome::Updated(_, Err(failure)), Some(token)) => {
@@ -492,6 +494,7 @@ impl Host {
         // The logger has stopped, unless there was no thread to wait for it.
         let _ = session.logger.stop();
         self.close_regions(slot);
+        self.write_journal();
         let status = session.status();
         let n = status.events_lost + status.log_events_lost;
         if status.events_written + n > 0 {

@@ -8,6 +8,7 @@ mod autologger;
 mod connection;
 mod control;
 mod error;
+mod journal;
 mod options;
 mod properties;
 mod providers;

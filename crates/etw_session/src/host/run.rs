@@ -25,6 +25,7 @@ use super::access::{Access, is_privileged};
 use super::autologger::read_autologgers;
 use super::connection::{ClientRole, Connection, ProviderClient};
 use super::error::HostError;
+use super::journal::Journal;
 use super::options::{HostLimits, HostOptions};
 use super::registry::{Registration, executable_of};
 use super::sessions::{Done, Outcome, Session};
@@ -81,6 +82,7 @@ pub struct Host {
 struct Door {
     instance: Instance,
     listener: Listener,
+    journal: Journal,
     _lock: FileLock,
 }
 
@@ -99,7 +101,9 @@ impl Host {
     /// replaced.
     pub fn bind(options: HostOptions, report: impl FnMut(&str) + Send + 'static) -> Result<Host, HostError> {
         let door = Door::open(options.instance, options.access.is_open())?;
+        let cut_off = door.journal.take();
         let mut host = Host::new(Some(door), options.access, options.limits, Box::new(report))?;
+        cut_off.iter().for_each(|session| host.report(&session.to_string()));
         if let Some(directory) = options.autologgers {
             host.start_autologgers(&directory)?;
         }
@@ -207,6 +211,14 @@ impl Host {
         };
         let thread = thread::Builder::new().name("etw-host".into()).spawn(run)?;
         Ok(HostThread { stop, thread: Some(thread) })
+    }
+
+    /// Writes down which sessions run, for the next host to tell if this one dies.
+    pub(super) fn write_journal(&mut self) {
+        let Some(door) = &self.door else { return };
+        let Err(error) = door.journal.write(self.sessions.iter().flatten()) else { return };
+        let line = format!("{}: {error}", door.journal.path().display());
+        self.report(&line);
     }
 
     /// Tells people something.
@@ -570,7 +582,8 @@ impl Door {
         let mode = if is_open { 0o666 } else { 0o600 };
         let permissions = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(mode);
         fs::set_permissions(&socket, permissions).map_err(|error| HostError::file(&socket, error))?;
-        Ok(Door { instance, listener, _lock: lock })
+        let journal = Journal::of(&instance);
+        Ok(Door { instance, listener, journal, _lock: lock })
     }
 }
 

@@ -74,3 +74,41 @@ fn an_autologger_starts_with_the_host_and_goes_on_with_the_next_one() {
     let expected: Vec<u32> = (0..10).chain(20..30).collect();
     assert_eq!(numbers(&events_of(&file)), expected);
 }
+
+#[test]
+fn what_a_killed_host_was_doing_is_told_by_the_next_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut host = Process::host(dir.path());
+    let mut writer = Process::writer(dir.path());
+    let connect = || Controller::connect_to(&Instance::at(dir.path())).unwrap();
+    let file = dir.path().join("s.etl");
+    let mut controller = connect();
+    SessionBuilder::new("S").file(&file).start(&mut controller).unwrap();
+    controller.enable("S", &enable()).unwrap();
+    eventually("the provider is enabled", || writer.is_enabled());
+    writer.write_all(100);
+    controller.flush("S").unwrap();
+    host.kill();
+    eventually("the provider knows that the host is gone", || !writer.is_enabled());
+    assert_eq!(writer.write(5), (0, 0));
+    // What was flushed reads, though nobody has completed the file.
+    assert_eq!(numbers(&events_of(&file)), (0..100).collect::<Vec<u32>>());
+
+    // The socket that is left is replaced, the session is told of, and there is a new start.
+    let mut host = Process::host(dir.path());
+    let reports = host.ask("reports");
+    assert!(
+        reports.starts_with("session 'S' of user") && reports.contains("s.etl has what had been flushed"),
+        "{reports}"
+    );
+    let mut controller = connect();
+    assert_eq!(controller.list().unwrap(), []);
+    SessionBuilder::new("S").file(dir.path().join("t.etl")).start(&mut controller).unwrap();
+    controller.enable("S", &enable()).unwrap();
+    eventually("the provider has found the next host", || writer.is_enabled());
+    writer.write_all(10);
+    assert_eq!(controller.stop("S").unwrap().events_written, 10);
+    host.end();
+    let mut host = Process::host(dir.path());
+    assert_eq!(host.ask("reports"), "", "the one before ended in good order");
+}

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use openetw::session::{Controller, Host, HostOptions, Instance, SessionBuilder};
 
@@ -168,9 +169,13 @@ fn host_until_told() {
     let instance = Instance::named().unwrap();
     let mut options = HostOptions::new(instance.clone());
     options.autologgers = Some(instance.directory().join("autologgers"));
-    let host = Host::bind(options, |line| eprintln!("host: {line}")).unwrap().spawn().unwrap();
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let kept = reports.clone();
+    let host = Host::bind(options, move |line| kept.lock().unwrap().push(line.to_owned())).unwrap();
+    let host = host.spawn().unwrap();
     tell("ready");
-    lines().for_each(drop);
+    // Whatever it is told, it answers what it has reported.
+    lines().for_each(|_| tell(&reports.lock().unwrap().join("; ")));
     host.stop();
 }
 
