@@ -181,6 +181,25 @@ mod tests {
     }
 
     #[test]
+    fn the_files_that_come_with_the_project_are_right() {
+        let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+        assert_eq!(read_autologgers(&packaging.join("autologgers")).unwrap(), []);
+        let text = fs::read_to_string(packaging.join("autologgers/example.toml")).unwrap();
+        let found = parse(&text.replace("enabled = false", ""), "example").unwrap().unwrap();
+        assert_eq!((found.properties.logger_name.as_str(), found.enables.len()), ("Boot", 1));
+        let list = fs::read_to_string(packaging.join("access.toml")).unwrap();
+        assert!(super::super::Access::from_list(&list).is_ok());
+        // The rules that it shows are right as well.
+        let rules: String = list
+            .lines()
+            .filter_map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with([' ', '#'])))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert!(rules.contains("[[allow]]"));
+        assert!(super::super::Access::from_list(&rules).is_ok(), "{rules}");
+    }
+
+    #[test]
     fn wrong_files_are_refused() {
         for (text, expected) in [
             ("colour = 1", "colour"),
