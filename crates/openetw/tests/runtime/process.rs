@@ -157,6 +157,10 @@ fn write_when_told() {
                 }
                 tell(&format!("{written} {lost}"));
             }
+            Some(("large", size)) => {
+                let data = vec![7; size.parse().unwrap()];
+                tell(&format!("{:?}", event!(TEST, "Large", u32("number", 0), binary("data", &data))));
+            }
             _ if line == "enabled" => tell(&TEST.is_enabled().to_string()),
             _ if line == "pid" => tell(&std::process::id().to_string()),
             _ => tell("?"),
