@@ -56,5 +56,5 @@ pub use file::{Beginning, EtlFile, OpenError};
 pub use log_file_header::{LogFileHeader, LogFileMode};
 pub use loss::{Loss, loss_of, lost_count};
 pub use records::{Place, RecordCursor, Records};
-pub use time_zone::{CivilTime, TimeZone};
+pub use time_zone::TimeZone;
 pub use writer::{EtlWriter, GroupMasks, HeaderRecords, WriteError, WriterOptions, Written};

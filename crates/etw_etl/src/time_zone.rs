@@ -1,6 +1,6 @@
 //! The time zone of the machine that wrote a file (`TIME_ZONE_INFORMATION`).
 
-use etw_event::Fields;
+use etw_event::{Fields, SystemTime};
 
 /// `TIME_ZONE_INFORMATION`: the time zone of the machine that wrote a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -10,13 +10,13 @@ pub struct TimeZone {
     /// Name of standard time, filled up with zeros; often a reference to a resource (`@tzres.dll,-112`).
     pub standard_name: [u16; 32],
     /// When standard time begins.
-    pub standard_date: CivilTime,
+    pub standard_date: SystemTime,
     /// Minutes to add to `bias` in standard time.
     pub standard_bias: i32,
     /// Name of daylight saving time.
     pub daylight_name: [u16; 32],
     /// When daylight saving time begins; month 0 if there is none.
-    pub daylight_date: CivilTime,
+    pub daylight_date: SystemTime,
     /// Minutes to add to `bias` in daylight saving time.
     pub daylight_bias: i32,
 }
@@ -38,10 +38,10 @@ impl TimeZone {
         Some(TimeZone {
             bias: bytes.u32_at(0)? as i32,
             standard_name: name(0x04),
-            standard_date: CivilTime::parse(bytes, 0x44)?,
+            standard_date: SystemTime::parse(bytes.get(0x44..)?)?,
             standard_bias: bytes.u32_at(0x54)? as i32,
             daylight_name: name(0x58),
-            daylight_date: CivilTime::parse(bytes, 0x98)?,
+            daylight_date: SystemTime::parse(bytes.get(0x98..)?)?,
             daylight_bias: bytes.u32_at(0xA8)? as i32,
         })
     }
@@ -58,9 +58,9 @@ impl TimeZone {
             }
         };
         put_units(0x04, &self.standard_name);
-        put_units(0x44, &self.standard_date.units());
+        put_units(0x44, &self.standard_date.parts());
         put_units(0x58, &self.daylight_name);
-        put_units(0x98, &self.daylight_date.units());
+        put_units(0x98, &self.daylight_date.parts());
         bytes
     }
 
@@ -78,54 +78,4 @@ impl TimeZone {
 fn name_text(name: &[u16; 32]) -> String {
     let len = name.iter().position(|unit| *unit == 0).unwrap_or(name.len());
     String::from_utf16_lossy(&name[..len])
-}
-
-/// `SYSTEMTIME`; in a time zone a rule: `day` counts the weeks of the month (5 is the last) if `year` is 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CivilTime {
-    /// Year.
-    pub year: u16,
-    /// Month, 1 to 12.
-    pub month: u16,
-    /// Day of the week, Sunday is 0.
-    pub day_of_week: u16,
-    /// Day of the month, or week of the month.
-    pub day: u16,
-    /// Hour.
-    pub hour: u16,
-    /// Minute.
-    pub minute: u16,
-    /// Second.
-    pub second: u16,
-    /// Milliseconds.
-    pub milliseconds: u16,
-}
-
-impl CivilTime {
-    fn parse(bytes: &[u8], offset: usize) -> Option<CivilTime> {
-        let unit = |index: usize| bytes.u16_at(offset + 2 * index);
-        Some(CivilTime {
-            year: unit(0)?,
-            month: unit(1)?,
-            day_of_week: unit(2)?,
-            day: unit(3)?,
-            hour: unit(4)?,
-            minute: unit(5)?,
-            second: unit(6)?,
-            milliseconds: unit(7)?,
-        })
-    }
-
-    const fn units(&self) -> [u16; 8] {
-        [
-            self.year,
-            self.month,
-            self.day_of_week,
-            self.day,
-            self.hour,
-            self.minute,
-            self.second,
-            self.milliseconds,
-        ]
-    }
 }

@@ -16,6 +16,7 @@ mod header;
 mod outline;
 mod record;
 mod sid;
+mod system_time;
 
 pub use bytes::Fields;
 pub use clock::{Clock, ClockType, FileTime, Ticks};
@@ -26,3 +27,4 @@ pub use header::{HeaderKind, HookId, PointerSize, classes};
 pub use outline::Outline;
 pub use record::{Instance, MessageFlags, Origin, Record, RecordError};
 pub use sid::Sid;
+pub use system_time::SystemTime;

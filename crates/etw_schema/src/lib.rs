@@ -42,4 +42,4 @@ pub use provider_spec::{
 };
 pub use resolver::{Observed, Resolver, Undecoded};
 pub use source::{Providers, SchemaSource};
-pub use value::{FromValue, SystemTime, Value};
+pub use value::{FromValue, Value};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-use etw_event::{Fields, FileTime, Guid, PointerSize, Sid, Ticks};
+use etw_event::{Fields, FileTime, Guid, PointerSize, Sid, SystemTime, Ticks};
 
 use crate::layout::Read;
 use crate::properties::{Array, Struct};
@@ -72,60 +72,6 @@ pub enum Value<'a> {
     Array(Array<'a>),
     /// Members.
     Struct(Struct<'a>),
-}
-
-/// SYSTEMTIME: civil time by parts (`minwinbase.h`); which zone is the provider's business.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SystemTime {
-    /// Year.
-    pub year: u16,
-    /// Month, 1 to 12.
-    pub month: u16,
-    /// Day of the week, 0 is Sunday.
-    pub day_of_week: u16,
-    /// Day, 1 to 31.
-    pub day: u16,
-    /// Hour.
-    pub hour: u16,
-    /// Minute.
-    pub minute: u16,
-    /// Second.
-    pub second: u16,
-    /// Millisecond.
-    pub millisecond: u16,
-}
-
-impl SystemTime {
-    fn parse(bytes: &[u8]) -> Option<SystemTime> {
-        let part = |index: usize| bytes.u16_at(2 * index);
-        Some(SystemTime {
-            year: part(0)?,
-            month: part(1)?,
-            day_of_week: part(2)?,
-            day: part(3)?,
-            hour: part(4)?,
-            minute: part(5)?,
-            second: part(6)?,
-            millisecond: part(7)?,
-        })
-    }
-
-    /// The same as a FILETIME, taking the parts as UTC; `None` if a part is out of its range.
-    pub fn to_filetime(self) -> Option<FileTime> {
-        let small = |part: u16| u8::try_from(part).ok();
-        if self.millisecond > 999 {
-            return None;
-        }
-        FileTime::from_civil(
-            self.year.into(),
-            small(self.month)?,
-            small(self.day)?,
-            small(self.hour)?,
-            small(self.minute)?,
-            small(self.second)?,
-            u32::from(self.millisecond) * 10_000,
-        )
-    }
 }
 
 impl<'a> Value<'a> {

@@ -19,7 +19,7 @@ pub mod session;
 pub use etw_consumer::*;
 pub use etw_event::{
     Clock, ClockType, EventDescriptor, ExtendedItem, ExtendedType, FileTime, Guid, HeaderKind, HookId,
-    Keyword, Level, Opcode, Origin, PointerSize, Record, Sid, StackTrace, Ticks, classes,
+    Keyword, Level, Opcode, Origin, PointerSize, Record, Sid, StackTrace, SystemTime, Ticks, classes,
 };
 #[cfg(target_os = "linux")]
 pub use etw_provider::{event, provider};

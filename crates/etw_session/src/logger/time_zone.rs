@@ -4,7 +4,8 @@
 
 use std::fs;
 
-use etw_etl::{CivilTime, TimeZone};
+use etw_etl::TimeZone;
+use etw_event::SystemTime;
 
 /// The time zone of the machine; UTC if it is not known.
 pub(super) fn local() -> TimeZone {
@@ -60,13 +61,13 @@ fn seconds(text: &str) -> Option<(i64, &str)> {
 
 /// A day of change as Windows says it: month, weekday, which one of the month (5 is the last), and the time of day.
 /// Only the form `Mm.w.d` has a counterpart.
-fn change(text: &str) -> Option<CivilTime> {
+fn change(text: &str) -> Option<SystemTime> {
     let (day, time) = text.split_once('/').unwrap_or((text, "2"));
     let mut parts = day.strip_prefix('M')?.split('.').map(|part| part.parse::<u16>().ok());
     let (month, week, weekday) = (parts.next()??, parts.next()??, parts.next()??);
     let (seconds, _) = seconds(time)?;
     let seconds = u32::try_from(seconds).ok()?;
-    Some(CivilTime {
+    Some(SystemTime {
         year: 0,
         month,
         day_of_week: weekday,
@@ -74,7 +75,7 @@ fn change(text: &str) -> Option<CivilTime> {
         hour: (seconds / 3600) as u16,
         minute: (seconds / 60 % 60) as u16,
         second: (seconds % 60) as u16,
-        milliseconds: 0,
+        millisecond: 0,
     })
 }
 
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn rules() {
         let check = |rule, expected: Option<(i32, i32, [u16; 4], [u16; 4])>| {
-            let date = |date: &CivilTime| [date.month, date.day, date.day_of_week, date.hour];
+            let date = |date: &SystemTime| [date.month, date.day, date.day_of_week, date.hour];
             let found = parse(rule).map(|zone| {
                 (zone.bias, zone.daylight_bias, date(&zone.daylight_date), date(&zone.standard_date))
             });
