@@ -59,3 +59,8 @@ pub struct ProvidersPage;
 #[cfg(all(doctest, target_os = "linux"))]
 #[doc = include_str!("../../../docs/recording.md")]
 pub struct RecordingPage;
+
+/// The examples of `docs/sessions.md` compile.
+#[cfg(all(doctest, target_os = "linux"))]
+#[doc = include_str!("../../../docs/sessions.md")]
+pub struct SessionsPage;

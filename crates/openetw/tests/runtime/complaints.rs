@@ -170,3 +170,26 @@ fn an_idle_session_takes_no_time() {
     // A tick is a hundredth of a second.
     assert!(after.0 - before.0 <= 2 && after.1 - before.1 <= 1, "{before:?} {after:?}");
 }
+
+#[test]
+fn the_table_of_complaints_names_tests_that_there_are() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("../../docs/sessions.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.rsplit('|').nth(1));
+    let names: Vec<&str> = rows
+        .flat_map(|cell| cell.split('`'))
+        .filter(|name| name.contains("::") && !name.contains(' '))
+        .collect();
+    let mut found = 0;
+    for name in names {
+        let (module, test) = name.split_once("::").unwrap();
+        let has = |folder: &str| {
+            let path = root.join("tests").join(folder).join(format!("{module}.rs"));
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            text.contains(&format!("#[test]\nfn {test}()"))
+        };
+        assert!(has("runtime") || has("host"), "{name}");
+        found += 1;
+    }
+    assert!(found > 20, "{found} names");
+}

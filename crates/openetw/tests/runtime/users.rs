@@ -45,7 +45,12 @@ impl Open {
 
     /// A process of the other user in a role.
     fn other(&self, role: &str) -> Process {
-        let inner = Process::command(self.dir.path(), role);
+        self.other_in(self.dir.path(), role)
+    }
+
+    /// The same at another instance.
+    fn other_in(&self, instance: &Path, role: &str) -> Process {
+        let inner = Process::command(instance, role);
         let mut command = Command::new(self.dir.path().join("program"));
         command.args(inner.get_args()).current_dir("/").uid(OTHER).gid(OTHER);
         for (name, value) in inner.get_envs() {
@@ -117,4 +122,26 @@ fn live_events_are_for_those_who_may_read() {
     assert!(refused.contains("access denied"), "{refused}");
     eventually("the reader is counted", || controller.query("Public").unwrap().consumers == 1);
     assert_eq!(controller.query("Private").unwrap().consumers, 0);
+}
+
+#[test]
+fn a_user_needs_no_root() {
+    let Some(place) = Open::new("") else { return };
+    let own = place.dir.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    std::os::unix::fs::chown(&own, Some(OTHER), Some(OTHER)).unwrap();
+    let mut host = place.other_in(&own, "host");
+    let mut owner = place.other_in(&own, "owner");
+    let mut writer = place.other_in(&own, "writer");
+    writer.write_all(10);
+    // It is this user's alone, and root's.
+    let socket = std::fs::metadata(Instance::at(&own).socket()).unwrap();
+    assert_eq!(socket.permissions().mode() & 0o777, 0o600);
+    let status = Controller::connect_to(&Instance::at(&own)).unwrap().query("Leased").unwrap();
+    assert_eq!((status.owner_uid, status.owner_pid), (OTHER, owner.id()));
+    owner.end();
+    host.end();
+    let events = events_of(&own.join("leased.etl"));
+    assert_eq!(events.len(), 10);
+    assert!(events.iter().all(|event| event.process == writer.id()));
 }
