@@ -7,8 +7,8 @@ use std::path::Path;
 
 use etw_event::{Guid, Keyword, Level};
 use etw_protocol::{
-    Channel, EnableStatus, Hello, Instance, PacketBuffer, ProtocolError, ProviderStatus, Request, Response,
-    Role, SessionProperties, SessionStatus, SessionUpdate, VERSION,
+    Channel, EnableStatus, Hello, Instance, PacketBuffer, ProcessStatus, ProtocolError, ProviderStatus,
+    Request, Response, Role, SessionProperties, SessionStatus, SessionUpdate, VERSION,
 };
 use etw_sys::credentials::effective_uid;
 use etw_sys::socket::Connection;
@@ -202,6 +202,15 @@ impl Controller {
         self.ask_list(&Request::Enables { session: session.to_owned() }, |response| match response {
             Response::Enables { enables, more } => Ok((enables, more)),
             other => unexpected("enables", other),
+        })
+    }
+
+    /// The processes that write to a session, or have written to it, in the order in which they came; of very many, the
+    /// last ones.
+    pub fn processes(&mut self, session: &str) -> Result<Vec<ProcessStatus>, ControllerError> {
+        self.ask_list(&Request::Processes { session: session.to_owned() }, |response| match response {
+            Response::Processes { processes, more } => Ok((processes, more)),
+            other => unexpected("processes", other),
         })
     }
 

@@ -27,7 +27,7 @@ pub use error::ControllerError;
 pub use etw_etl::LogFileMode;
 pub use etw_protocol::{
     Enable, EnableProperties, EnableStatus, ErrorKind, Failure, Filter, Instance, PayloadFilter,
-    PayloadOperator, PayloadPredicate, ProviderEnable, ProviderStatus, SessionClock, SessionProperties,
-    SessionState, SessionStatus, SessionUpdate,
+    PayloadOperator, PayloadPredicate, ProcessStatus, ProviderEnable, ProviderStatus, SessionClock,
+    SessionProperties, SessionState, SessionStatus, SessionUpdate,
 };
 pub use etw_schema::{ProviderKey, ProviderSpec, ProviderSpecError};

@@ -7,8 +7,8 @@ use etw_event::{Guid, Keyword, Level};
 use crate::codec::text;
 use crate::limits::{MAX_NAME_BYTES, MAX_PATH_BYTES};
 use crate::{
-    Enable, EnableStatus, Failure, Message, ProtocolError, ProviderStatus, SessionProperties, SessionStatus,
-    SessionUpdate, wire,
+    Enable, EnableStatus, Failure, Message, ProcessStatus, ProtocolError, ProviderStatus, SessionProperties,
+    SessionStatus, SessionUpdate, wire,
 };
 
 /// What a controller asks. Sessions are named in upper or lower case.
@@ -112,6 +112,11 @@ pub enum Request {
         /// The session.
         session: String,
     },
+    /// Asks which processes write to a session, or have written to it. Answered by [`Response::Processes`].
+    Processes {
+        /// The session.
+        session: String,
+    },
 }
 
 /// What the host answers.
@@ -152,6 +157,13 @@ pub enum Response {
     },
     /// It is not done.
     Failed(Failure),
+    /// Processes that write to a session, or have written to it, in the order in which they came.
+    Processes {
+        /// Some of them.
+        processes: Vec<ProcessStatus>,
+        /// Whether another packet follows.
+        more: bool,
+    },
 }
 
 impl Request {
@@ -169,7 +181,8 @@ impl Request {
             | Request::IncrementFile { session }
             | Request::ConvertToRealTime { session }
             | Request::Dump { session, .. }
-            | Request::Enables { session } => Some(session),
+            | Request::Enables { session }
+            | Request::Processes { session } => Some(session),
             Request::List | Request::Providers => None,
         }
     }
@@ -199,6 +212,7 @@ impl Message for Response {
             Response::Sessions { sessions, .. } => sessions.iter().try_for_each(SessionStatus::check),
             Response::Providers { providers, .. } => providers.iter().try_for_each(ProviderStatus::check),
             Response::Enables { enables, .. } => enables.iter().try_for_each(EnableStatus::check),
+            Response::Processes { processes, .. } => processes.iter().try_for_each(ProcessStatus::check),
             Response::Welcome { .. } | Response::Done | Response::Failed(_) => Ok(()),
         }
     }

@@ -41,6 +41,6 @@ pub use hello::{Hello, Role, VERSION};
 pub use instance::Instance;
 pub use provider::{FromProvider, ToProvider};
 pub use session::{
-    EnableStatus, ProviderEnable, ProviderStatus, SessionClock, SessionProperties, SessionState,
-    SessionStatus, SessionUpdate, session_name_eq,
+    EnableStatus, ProcessStatus, ProviderEnable, ProviderStatus, SessionClock, SessionProperties,
+    SessionState, SessionStatus, SessionUpdate, session_name_eq,
 };

@@ -6,6 +6,8 @@ pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 pub const MAX_NAME_BYTES: usize = 1024;
 /// Bytes of a path.
 pub const MAX_PATH_BYTES: usize = 4096;
+/// Bytes of a process's command line, cut if it is longer.
+pub const MAX_COMMAND_LINE_BYTES: usize = 4096;
 /// Bytes of a provider's traits.
 pub const MAX_TRAITS_BYTES: usize = 4096;
 /// Filters of one enable.

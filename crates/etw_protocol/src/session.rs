@@ -6,7 +6,7 @@ use etw_etl::LogFileMode;
 use etw_event::{FileTime, Guid, Keyword, Level};
 
 use crate::codec::{at_most, text};
-use crate::limits::{MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIDS_LISTED, MAX_SLOTS};
+use crate::limits::{MAX_COMMAND_LINE_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIDS_LISTED, MAX_SLOTS};
 use crate::{Enable, EnableProperties, ProtocolError, wire};
 
 /// What a session is to be (`EVENT_TRACE_PROPERTIES`). Fields have the names of `evntrace.h`.
@@ -183,6 +183,19 @@ pub struct ProviderEnable {
     pub pids: Vec<u32>,
 }
 
+/// A process that writes to a session, or has written to it, as it was when it registered its first provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessStatus {
+    /// Its id, as the host's system knows it.
+    pub pid: u32,
+    /// The id of the process that started it.
+    pub parent_pid: u32,
+    /// Path of its program; empty if it could not be seen.
+    pub image: String,
+    /// Its arguments, the program's name first, with spaces between them.
+    pub command_line: String,
+}
+
 impl Default for SessionProperties {
     /// Buffers of 64 KiB, at most 128 MiB of them, the performance counter, a sequential file of any size, and no name yet.
     fn default() -> SessionProperties {
@@ -241,6 +254,13 @@ impl ProviderStatus {
         at_most("sessions of a provider", self.enables.len(), usize::from(MAX_SLOTS))?;
         let pids = self.enables.iter().map(|enable| enable.pids.len()).max().unwrap_or(0);
         at_most("processes of a provider", pids, MAX_PIDS_LISTED)
+    }
+}
+
+impl ProcessStatus {
+    pub(crate) fn check(&self) -> Result<(), ProtocolError> {
+        text("the path of a program", &self.image, MAX_PATH_BYTES)?;
+        text("a command line", &self.command_line, MAX_COMMAND_LINE_BYTES)
     }
 }
 

@@ -158,6 +158,15 @@ fn a_file_is_read_on_a_machine_that_knows_nothing() {
     let process = etw.events("t.etl", "Windows Kernel Trace");
     let process = process.iter().find(|event| event["System"]["EventType"] == "Process/DCEnd").unwrap();
     assert_eq!(process["EventData"]["CommandLine"], format!("{} 400", program()));
+    assert_eq!(process["EventData"]["ImageFileName"], "numbered_events");
+    // However short they live, and whoever has started them.
+    let script = format!("for i in 1 2 3; do sh -c '{} 1; true'; done", program());
+    let output = etw.record(&["-p", NUMBERS, "-o", "s.etl"], &["sh", "-c", &script]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(
+        etw.ok(&["dump", "s.etl", "--process", "numbered_events", "--provider", NUMBERS]).lines().count(),
+        3
+    );
 }
 
 #[test]

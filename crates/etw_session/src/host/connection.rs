@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use etw_protocol::{Channel, Message, PacketBuffer, ProtocolError, encode};
+use etw_protocol::{Channel, Message, PacketBuffer, ProcessStatus, ProtocolError, encode};
 use etw_sys::EventFd;
 use etw_sys::credentials::{Peer, ProcessHandle};
 use etw_sys::poll::Interest;
@@ -47,8 +47,8 @@ pub(crate) struct ProviderClient {
     pub(crate) doorbell: EventFd,
     /// Tells when the process ends, also if a child of its has the connection still.
     pub(crate) process: Option<ProcessHandle>,
-    /// File name of its program, in lower case.
-    pub(crate) executable: String,
+    /// What the system says of it.
+    pub(crate) description: ProcessStatus,
     /// By the number that the process gave.
     pub(crate) registrations: BTreeMap<u32, Registration>,
     /// The epoch in each session's region.

@@ -143,6 +143,12 @@ impl Host {
                 let wrap = |providers, more| Response::Providers { providers, more };
                 Ok(Answer::List(in_packets(self.providers(peer), wrap)))
             }
+            Request::Processes { session } => {
+                let slot = self.find(peer, &session, Right::Query)?;
+                let wrap = |processes, more| Response::Processes { processes, more };
+                let processes = self.session(slot)?.processes.iter().cloned().collect();
+                Ok(Answer::List(in_packets(processes, wrap)))
+            }
             Request::Enables { session } => {
                 let slot = self.find(peer, &session, Right::Query)?;
                 let wrap = |enables, more| Response::Enables { enables, more };
@@ -605,6 +611,7 @@ impl Session {
             start_time: FileTime(i64::try_from(etw_sys::clock::filetime()).unwrap_or(i64::MAX)),
             enables: Default::default(),
             regions: Default::default(),
+            processes: Default::default(),
             consumers: Default::default(),
             stop_askers: None,
             files: file.into_iter().collect(),

@@ -81,9 +81,9 @@ impl Host {
         let ClientRole::Provider(provider) = &connection.role else { return };
         let Some(registration) = provider.registrations.get(&id) else { return };
         let peer = connection.peer;
-        let wanted = session.wants(registration).filter(|enable| {
-            lets_pass(enable, peer.pid, &provider.executable) && self.may_flow(session, &peer)
-        });
+        let wanted = session
+            .wants(registration)
+            .filter(|enable| lets_pass(enable, &provider.description) && self.may_flow(session, &peer));
         let bit = 1u64 << slot;
         let was = registration.slots & bit != 0;
         let Some(enable) = wanted.cloned() else {
@@ -127,6 +127,7 @@ impl Host {
             }
         };
         session.regions.insert(token, region.id);
+        session.remember(&provider.description);
         provider.regions.insert(slot, region.epoch);
         self.send(token, &ToProvider::Region { slot, epoch: region.epoch }, vec![region.file]);
         Some(region.epoch)

@@ -1,9 +1,11 @@
 //! What a process has registered, and what it says about itself.
 
+use std::io::Read;
 use std::path::Path;
 
 use etw_event::{Fields, Guid};
-use etw_protocol::{Enable, Filter};
+use etw_protocol::limits::{MAX_COMMAND_LINE_BYTES, MAX_PATH_BYTES};
+use etw_protocol::{Enable, Filter, ProcessStatus};
 
 /// A provider that a process has registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,11 +49,12 @@ fn parse_traits(traits: &[u8]) -> Option<(String, Guid)> {
 }
 
 /// Whether the filters that the host decides by let a process pass.
-pub(crate) fn lets_pass(enable: &Enable, pid: u32, executable: &str) -> bool {
+pub(crate) fn lets_pass(enable: &Enable, process: &ProcessStatus) -> bool {
+    let executable = Path::new(&process.image).file_name().unwrap_or_default().to_string_lossy();
     enable.filters.iter().all(|filter| match filter {
-        Filter::Pids(pids) => pids.contains(&pid),
+        Filter::Pids(pids) => pids.contains(&process.pid),
         Filter::ExecutableNames(names) => {
-            names.iter().flat_map(|names| names.split(';')).any(|name| same_program(name.trim(), executable))
+            names.iter().flat_map(|names| names.split(';')).any(|name| same_program(name.trim(), &executable))
         }
         _ => true,
     })
@@ -66,12 +69,32 @@ fn same_program(name: &str, executable: &str) -> bool {
     bare(name) == bare(executable)
 }
 
-/// The file name of a process's program, in lower case; empty if it is not to be seen.
-pub(crate) fn executable_of(pid: u32) -> String {
-    let path = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-    let name = path.file_name().map(Path::new).map(|name| name.to_string_lossy().to_lowercase());
+/// What the system says of a process; what is not to be seen is empty.
+pub(crate) fn describe(pid: u32) -> ProcessStatus {
+    let image = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let image = printable(&image.to_string_lossy(), MAX_PATH_BYTES);
+    let arguments = std::fs::File::open(format!("/proc/{pid}/cmdline")).and_then(|file| {
+        let mut arguments = Vec::new();
+        file.take(MAX_COMMAND_LINE_BYTES as u64).read_to_end(&mut arguments).map(|_| arguments)
+    });
+    let arguments = arguments.unwrap_or_default();
+    let words: Vec<_> = arguments.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    let command_line = printable(words.join(" ").trim_end(), MAX_COMMAND_LINE_BYTES);
+    // The name stands in parentheses and may hold any character; the state and the parent come behind it.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let parent = stat.rsplit_once(')').and_then(|(_, behind)| behind.split_whitespace().nth(1)?.parse().ok());
     // What the kernel appends when the file was replaced since.
-    name.map(|name| name.trim_end_matches(" (deleted)").to_owned()).unwrap_or_default()
+    let image = image.trim_end_matches(" (deleted)").to_owned();
+    ProcessStatus { pid, parent_pid: parent.unwrap_or(0), image, command_line }
+}
+
+/// A text without control characters, cut to so many bytes.
+fn printable(text: &str, limit: usize) -> String {
+    let mut printable: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    while printable.len() > limit {
+        printable.pop();
+    }
+    printable
 }
 
 #[cfg(test)]
@@ -105,7 +128,9 @@ mod tests {
     fn filters_of_processes() {
         let check = |filters: Vec<Filter>, pid: u32, executable: &str, expected: bool| {
             let enable = Enable { filters, ..Enable::default() };
-            assert_eq!(lets_pass(&enable, pid, executable), expected, "{enable:?} {pid} {executable}");
+            let image = format!("/usr/bin/{executable}");
+            let process = ProcessStatus { pid, parent_pid: 1, image, command_line: String::new() };
+            assert_eq!(lets_pass(&enable, &process), expected, "{enable:?} {process:?}");
         };
         let named = |names: &str| Filter::ExecutableNames(vec![names.to_owned()]);
         check(vec![], 1, "shop", true);
@@ -115,7 +140,17 @@ mod tests {
         check(vec![named("db")], 1, "shop", false);
         check(vec![Filter::Pids(vec![1]), named("db")], 1, "shop", false);
         check(vec![Filter::EventIds { include: true, ids: vec![1] }], 1, "shop", true);
-        assert!(!executable_of(std::process::id()).is_empty());
-        assert_eq!(executable_of(0), "");
+    }
+
+    #[test]
+    fn processes_are_described() {
+        let this = describe(std::process::id());
+        assert_eq!(this.image, std::env::current_exe().unwrap().to_str().unwrap());
+        assert_eq!(this.parent_pid, std::os::unix::process::parent_id());
+        assert!(this.command_line.contains("etw_session"), "{this:?}");
+        let nobody = describe(0);
+        assert_eq!((nobody.parent_pid, nobody.image.as_str(), nobody.command_line.as_str()), (0, "", ""));
+        assert_eq!(printable("a\tb\u{7}ä", 5), "a b ");
+        assert_eq!(printable("a\tb\u{7}ä", 6), "a b ä");
     }
 }

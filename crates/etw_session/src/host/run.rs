@@ -27,7 +27,7 @@ use super::connection::{ClientRole, Connection, ProviderClient};
 use super::error::HostError;
 use super::journal::Journal;
 use super::options::{HostLimits, HostOptions};
-use super::registry::{Registration, executable_of};
+use super::registry::{Registration, describe};
 use super::sessions::{Done, Outcome, Session};
 
 const LISTENER: u64 = 0;
@@ -443,7 +443,7 @@ impl Host {
                 connection.role = ClientRole::Provider(Box::new(ProviderClient {
                     doorbell,
                     process,
-                    executable: executable_of(peer.pid),
+                    description: describe(peer.pid),
                     registrations: Default::default(),
                     regions: Default::default(),
                 }));

@@ -1,6 +1,6 @@
 //! The sessions of a host.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use etw_event::{FileTime, Guid};
 use etw_protocol::{
-    Enable, EnableProperties, ErrorKind, Failure, SessionProperties, SessionState, SessionStatus,
+    Enable, EnableProperties, ErrorKind, Failure, ProcessStatus, SessionProperties, SessionState,
+    SessionStatus,
 };
 use etw_sys::credentials::Peer;
 
@@ -17,6 +18,9 @@ use crate::logger::{
 };
 
 use super::registry::Registration;
+
+/// Processes that a session remembers.
+const MAX_PROCESSES: usize = 4096;
 
 /// A session that runs.
 #[derive(Debug)]
@@ -33,6 +37,8 @@ pub(crate) struct Session {
     pub(super) enables: BTreeMap<EnableKey, Enable>,
     /// By connection.
     pub(crate) regions: HashMap<u64, RegionId>,
+    /// The processes that have had regions, the newest last.
+    pub(crate) processes: VecDeque<ProcessStatus>,
     /// By connection; `None` until the logger has made the ring.
     pub(crate) consumers: HashMap<u64, Option<ConsumerId>>,
     /// The connections that wait for the session's end; `None` while nobody has asked for it.
@@ -115,6 +121,14 @@ impl Session {
         let of = |guid, is_group| self.enables.get(&EnableKey { guid, is_group });
         of(registration.guid, false)
             .or_else(|| if registration.group.is_zero() { None } else { of(registration.group, true) })
+    }
+
+    /// Remembers a process that may write from now on.
+    pub(crate) fn remember(&mut self, process: &ProcessStatus) {
+        if self.processes.len() >= MAX_PROCESSES {
+            self.processes.pop_front();
+        }
+        self.processes.push_back(process.clone());
     }
 
     pub(crate) fn status(&self) -> SessionStatus {

@@ -3,7 +3,7 @@
 //! Both are appended as further buffers, in the form in which the merge step of Windows and the kernel's rundown have
 //! them, so that any reader understands them.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -13,9 +13,9 @@ use openetw::etl::encode::RecordBuilder;
 use openetw::etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile};
 use openetw::schema::event_metadata::{encode_event, encode_map};
 use openetw::schema::{Decoding, EventSchema, PropertyType};
+use openetw::session::ProcessStatus;
 use openetw::{EventDescriptor, ExtendedType, Guid, HookId, Opcode, PointerSize, Ticks, Trace, classes};
 
-use super::process::{Process, Processes};
 use crate::schemas::Schemas;
 
 /// Hook id of Process/DCEnd: a process that there was when the recording ended, or that it saw.
@@ -24,6 +24,9 @@ const PROCESS_DC_END: HookId = HookId(0x0304);
 const MAX_HEADER_BYTES: u64 = 16 << 20;
 /// Offset in the file of the number of buffers (`BuffersWritten`), for both layouts of the log file header.
 const BUFFERS_WRITTEN: u64 = 0x48 + 0x20 + 0x24;
+
+/// Processes by their ids.
+pub(super) type Processes = BTreeMap<u32, ProcessStatus>;
 
 /// What a file holds, and what of it is not described in it.
 #[derive(Debug, Default)]
@@ -105,14 +108,14 @@ fn add_maps(schema: &EventSchema, known: &mut HashSet<(Guid, String)>, maps: &mu
 }
 
 /// The kernel's event of a process (`Process_V4_TypeGroup1`).
-fn process_record(process: &Process) -> RecordBuilder {
+fn process_record(process: &ProcessStatus) -> RecordBuilder {
     let name = process.image.rsplit('/').next().unwrap_or_default();
     let wide = |text: &str| text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     let payload = [
         // UniqueProcessKey, ProcessId, ParentId, SessionId, ExitStatus (still active), DirectoryTableBase, Flags.
         &0u64.to_le_bytes()[..],
-        &process.id.to_le_bytes(),
-        &process.parent.to_le_bytes(),
+        &process.pid.to_le_bytes(),
+        &process.parent_pid.to_le_bytes(),
         &0u32.to_le_bytes(),
         &259u32.to_le_bytes(),
         &0u64.to_le_bytes(),
@@ -127,7 +130,7 @@ fn process_record(process: &Process) -> RecordBuilder {
         &wide(""),
     ];
     RecordBuilder::system(PointerSize::Eight, PROCESS_DC_END, 4)
-        .process(process.id, u32::MAX)
+        .process(process.pid, u32::MAX)
         .payload(&payload.concat())
 }
 
@@ -230,9 +233,9 @@ mod tests {
         writer.finish(FileTime(0)).unwrap();
         let store = StoreArgs { store: Some(directory.path().join("none")) };
         let schemas = Schemas::load(&SchemaArgs { schema: Vec::new(), store }).unwrap();
-        let process = |id: u32, image: &str| {
+        let process = |pid: u32, image: &str| {
             let command_line = format!("{image} --option");
-            (id, Process { id, parent: 1, image: image.to_owned(), command_line })
+            (pid, ProcessStatus { pid, parent_pid: 1, image: image.to_owned(), command_line })
         };
         let processes = [process(4711, "/usr/bin/app"), process(4713, "/usr/bin/other")].into();
         let contents = look_through(&path, &schemas).unwrap();

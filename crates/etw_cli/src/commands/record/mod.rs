@@ -1,7 +1,6 @@
 //! `etw record`: a session from its start to a trace file that can be read anywhere.
 
 mod embed;
-mod process;
 mod summary;
 mod wait;
 
@@ -19,8 +18,7 @@ use crate::args::record::RecordArgs;
 use crate::commands::session::wanted;
 use crate::schemas::Schemas;
 use crate::{UsageError, output};
-use embed::Contents;
-use process::Watcher;
+use embed::{Contents, Processes};
 use summary::Summary;
 use wait::{Event, Waiting};
 
@@ -36,28 +34,31 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let controller = runtime.controller();
     let enables = args.provider.iter().map(|text| wanted(text, &args.want, &schemas, controller));
     let enables = enables.collect::<Result<Vec<_>>>()?;
-    let mut recording = Recording { controller, name, path, is_ring: args.ring.is_some(), schemas: &schemas };
+    let mut recording = Recording {
+        controller,
+        name,
+        path,
+        is_ring: args.ring.is_some(),
+        schemas: &schemas,
+        processes: Processes::new(),
+    };
     begin(builder, &recording.name, &enables, recording.controller)?;
     if let Some(expression) = &args.trigger {
         recording.watch_for(expression, &enables, &waiting)?;
     }
-    let processes = Watcher::start()?;
     let start = Instant::now();
     if !args.command.is_empty() {
-        match waiting.run(&args.command) {
-            Ok(program) => processes.add(program),
-            Err(error) => {
-                recording.abandon();
-                return Err(error);
-            }
+        if let Err(error) = waiting.run(&args.command) {
+            recording.abandon();
+            return Err(error);
         }
     } else if args.duration.is_none() {
         eprintln!("etw: recording to {}; Ctrl-C ends it", args.output.display());
     }
-    let end = recording.run(&mut waiting, &processes, start)?;
+    let end = recording.run(&mut waiting, start)?;
     let took = start.elapsed();
     let error = recording.finish(end.is_over);
-    let contents = recording.complete(&recording.path, processes.finish())?;
+    let contents = recording.complete(&recording.path)?;
     Summary { contents: &contents, took, path: &args.output, error, providers: &args.provider }.print();
     if runtime.is_host() {
         serve_others(runtime.controller(), &mut waiting);
@@ -75,6 +76,8 @@ struct Recording<'r> {
     path: PathBuf,
     is_ring: bool,
     schemas: &'r Schemas,
+    /// The processes that have written so far.
+    processes: Processes,
 }
 
 /// How a recording came to its end.
@@ -90,7 +93,7 @@ struct End {
 
 impl Recording<'_> {
     /// Waits for the end; writes what is in memory when that is asked for.
-    fn run(&mut self, waiting: &mut Waiting, processes: &Watcher, start: Instant) -> Result<End> {
+    fn run(&mut self, waiting: &mut Waiting, start: Instant) -> Result<End> {
         let mut dumps = 0;
         let mut status_line = StatusLine::new();
         let mut is_failing = false;
@@ -106,11 +109,13 @@ impl Recording<'_> {
                 Event::Dump if self.is_ring => {
                     dumps += 1;
                     status_line.clear();
-                    self.dump(&numbered(&self.path, dumps), processes);
+                    self.dump(&numbered(&self.path, dumps));
                 }
                 Event::Dump => output::warn(&"SIGUSR1 writes a file only with --ring"),
                 Event::Tick => match self.controller.query(&self.name) {
                     Ok(status) => {
+                        // Should the session end by itself, nobody could be asked any more.
+                        self.ask_for_processes();
                         status_line.show(&status, start);
                         let fails = status.state == SessionState::Failing;
                         if fails && !is_failing {
@@ -139,6 +144,7 @@ impl Recording<'_> {
         if is_over {
             return None;
         }
+        self.ask_for_processes();
         let dumped =
             if self.is_ring { self.controller.dump(&self.name, &self.path).map(drop) } else { Ok(()) };
         let stopped = match self.controller.stop(&self.name) {
@@ -150,21 +156,29 @@ impl Recording<'_> {
     }
 
     /// Adds to a file what is needed to read it elsewhere.
-    fn complete(&self, path: &Path, processes: process::Processes) -> Result<Contents> {
+    fn complete(&self, path: &Path) -> Result<Contents> {
         let contents = embed::look_through(path, self.schemas)?;
-        if let Err(error) = embed::append(path, &contents, &processes) {
+        if let Err(error) = embed::append(path, &contents, &self.processes) {
             output::warn(&format_args!("the file has no schemas and processes in it: {error:#}"));
         }
         Ok(contents)
     }
 
     /// Writes what is in memory to a file; the session goes on.
-    fn dump(&mut self, path: &Path, processes: &Watcher) {
+    fn dump(&mut self, path: &Path) {
+        self.ask_for_processes();
         let dumped = self.controller.dump(&self.name, path).map_err(anyhow::Error::from);
-        match dumped.and_then(|_| self.complete(path, processes.known())) {
+        match dumped.and_then(|_| self.complete(path)) {
             Ok(contents) => eprintln!("etw: wrote {}: {}", path.display(), contents.verdict()),
             // The recording itself goes on.
             Err(error) => output::warn(&format_args!("{}: {error:#}", path.display())),
+        }
+    }
+
+    /// Asks which processes have written. Of those that have had the same id, the last one counts.
+    fn ask_for_processes(&mut self) {
+        if let Ok(processes) = self.controller.processes(&self.name) {
+            self.processes.extend(processes.into_iter().map(|process| (process.pid, process)));
         }
     }
 

@@ -13,8 +13,6 @@ use anyhow::{Context, Result, anyhow};
 use etw_sys::poll::wait_readable;
 use etw_sys::signals::{Signal, watch};
 
-use super::process::Process;
-
 /// How often is looked how the session is.
 const TICK: Duration = Duration::from_millis(500);
 
@@ -93,7 +91,7 @@ impl Waiting {
     }
 
     /// Starts the program.
-    pub(super) fn run(&mut self, command: &[OsString]) -> Result<Process> {
+    pub(super) fn run(&mut self, command: &[OsString]) -> Result<()> {
         let (program, arguments) = command.split_first().ok_or_else(|| anyhow!("no program"))?;
         let image = program.to_string_lossy().into_owned();
         let mut child = Command::new(program).args(arguments).spawn().map_err(|error| {
@@ -105,8 +103,6 @@ impl Waiting {
             anyhow!("'{image}' cannot be started: {error}{hint}")
         })?;
         self.has_program = true;
-        let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-        let (id, parent) = (child.id(), std::process::id());
         let exited = self.sender();
         let wait = move || {
             // A program that a signal ended has the status that shells give it.
@@ -116,7 +112,7 @@ impl Waiting {
             exited.send(Event::Exited(status as u8));
         };
         thread::Builder::new().name("program".into()).spawn(wait)?;
-        Ok(Process { id, parent, image, command_line: words.join(" ") })
+        Ok(())
     }
 
     /// Waits no longer than until Ctrl-C from now on.
