@@ -10,6 +10,8 @@ mod real;
 mod record;
 mod schemas;
 #[cfg(target_os = "linux")]
+mod sessions;
+#[cfg(target_os = "linux")]
 mod write;
 
 use std::path::Path;

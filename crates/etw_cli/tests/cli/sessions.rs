@@ -1,0 +1,174 @@
+//! `etw daemon` and every verb of `etw session`, with events that `etw write` writes.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::{Etw, json_lines};
+
+/// A daemon with a directory of its own. Killed when it is dropped.
+struct Daemon {
+    etw: Etw,
+    child: Child,
+}
+
+impl Daemon {
+    fn start(args: &[&str]) -> Daemon {
+        let etw = Etw::new();
+        let mut command = etw.command(&[&["daemon"][..], args].concat());
+        command.env("OPENETW_RUNTIME_DIR", etw.dir.path().join("run")).stdin(Stdio::null());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("listens at")), "the daemon has ended");
+        // What it says later is read, so that it never waits.
+        std::thread::spawn(move || lines.for_each(drop));
+        Daemon { etw, child }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.etw.command(args);
+        command.env("OPENETW_RUNTIME_DIR", self.etw.dir.path().join("run")).stdin(Stdio::null());
+        command
+    }
+
+    /// Standard output of a command that succeeds.
+    fn ok(&self, args: &[&str]) -> String {
+        let output = self.command(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Exit status and standard error of a command that fails.
+    fn fails(&self, args: &[&str]) -> (i32, String) {
+        let output = self.command(args).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// What a command of `etw session` answers about one session.
+    fn session(&self, args: &[&str]) -> Value {
+        let args = [&["session"][..], args, &["--format", "json"]].concat();
+        json_lines(&self.ok(&args)).remove(0)
+    }
+
+    fn write(&self, number: u32) {
+        self.ok(&["write", "Cli.Test", "Number", &format!("number={number}")]);
+    }
+
+    /// The numbers of the events in a file.
+    fn numbers(&self, file: &str) -> Vec<u64> {
+        let text = self.ok(&["dump", file, "--provider", "Cli.Test", "--format", "json"]);
+        let number = |event: &Value| event["EventData"]["number"].as_u64().unwrap();
+        json_lines(&text).iter().map(number).collect()
+    }
+
+    /// Has it end as systemd does, and waits for it.
+    fn terminate(&mut self) {
+        let kill = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(kill.success() && self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn every_verb() {
+    let mut daemon = Daemon::start(&[]);
+    let started = daemon.ok(&["session", "start", "S", "-o", "s.etl", "-p", "Cli.Test:Verbose"]);
+    assert!(started.contains("session S (number 1, running)"), "{started}");
+    daemon.write(1);
+    let status = daemon.session(&["query", "s"]);
+    assert_eq!((&status["EventsWritten"], &status["EventsLost"]), (&1.into(), &0.into()));
+    assert_eq!((&status["Enables"][0]["Level"], &status["State"]), (&5.into(), &"running".into()));
+    let text = daemon.ok(&["session", "query", "S"]);
+    assert!(text.contains("events written           1") && text.contains("level 5"), "{text}");
+    assert_eq!(daemon.session(&["flush", "S"])["EventsWritten"], 1);
+    assert_eq!(daemon.numbers("s.etl"), [1]);
+    let updated =
+        daemon.session(&["update", "S", "--max-buffers", "64", "--flush-timer", "0.1", "-o", "t.etl"]);
+    assert_eq!((&updated["MaximumBuffers"], &updated["FlushTimerMillis"]), (&64.into(), &100.into()));
+    daemon.ok(&["session", "disable", "S", "Cli.Test"]);
+    daemon.write(2);
+    daemon.ok(&["session", "enable", "S", "Cli.Test", "--stacks"]);
+    daemon.ok(&["session", "capture-state", "S", "Cli.Test"]);
+    daemon.write(3);
+
+    daemon.ok(&[
+        "session",
+        "start",
+        "Parts",
+        "-o",
+        "part%d.etl",
+        "--mode",
+        "new-file",
+        "--max-file-size",
+        "1",
+    ]);
+    daemon.ok(&["session", "enable", "Parts", "Cli.Test"]);
+    daemon.write(4);
+    daemon.ok(&["session", "increment-file", "Parts"]);
+    daemon.write(5);
+    let converted = daemon.session(&["convert-to-real-time", "Parts"]);
+    assert_eq!((&converted["LogFileName"], &converted["Modes"]), (&"".into(), &vec!["real-time"].into()));
+    assert_eq!((daemon.numbers("part1.etl"), daemon.numbers("part2.etl")), (vec![4], vec![5]));
+
+    daemon.ok(&["session", "start", "Flight", "--ring", "16", "-p", "Cli.Test"]);
+    daemon.write(6);
+    daemon.ok(&["session", "dump", "Flight", "flight.etl"]);
+    assert_eq!(daemon.numbers("flight.etl"), [6]);
+
+    let list = daemon.ok(&["session", "list"]);
+    assert!(list.lines().count() == 4 && list.contains("Flight") && list.contains("(buffering)"), "{list}");
+    let stopped = daemon.ok(&["session", "stop", "Parts", "Flight"]);
+    assert!(stopped.contains("session Flight (number 3, stopped)"), "{stopped}");
+    // What still runs is written when the daemon ends.
+    daemon.terminate();
+    assert_eq!(daemon.numbers("t.etl"), [3, 4, 5, 6]);
+    let (status, text) = daemon.fails(&["session", "list"]);
+    assert!(status == 1 && text.contains("start one with `etw daemon`"), "{status} {text}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let daemon = Daemon::start(&[]);
+    daemon.ok(&["session", "start", "S", "-o", "s.etl"]);
+    for (args, status, expected) in [
+        (&["start", "s", "-o", "t.etl"][..], 1, "session 's' already exists"),
+        (&["start", "T"], 1, "log_file_name"),
+        (&["start", "T", "-o", "t.etl", "--mode", "round"], 2, "mode 'round' is none of"),
+        (&["start", "T", "-o", "t.etl", "--buffer-size", "1"], 1, "buffer_size: 1 KiB"),
+        (&["stop", "T"], 1, "session 'T' not found"),
+        (&["increment-file", "S"], 1, "session 'S'"),
+        (&["dump", "S", "x.etl"], 1, "session 'S'"),
+        (&["disable", "S", "Cli.Test"], 1, "has not enabled"),
+        (&["update", "S"], 2, "nothing to change"),
+        (&["update", "S", "--flush-timer", "0"], 2, "--flush-timer 0"),
+    ] {
+        let found = daemon.fails(&[&["session"][..], args].concat());
+        assert!(found.0 == status && found.1.contains(expected), "{args:?}: {found:?}");
+        assert_eq!(found.1.lines().count(), 1, "{args:?}: {found:?}");
+    }
+    let second = daemon.fails(&["daemon"]);
+    assert!(second.0 == 1 && second.1.contains("another host runs in"), "{second:?}");
+}
+
+#[test]
+fn a_wrong_configuration_keeps_the_daemon_from_starting() {
+    let etw = Etw::new();
+    std::fs::create_dir(etw.path("auto")).unwrap();
+    let check = |text: &str, expected: &str| {
+        std::fs::write(etw.path("auto/boot.toml"), text).unwrap();
+        let mut command = etw.command(&["daemon", "--autologgers", "auto"]);
+        let output = command.env("OPENETW_RUNTIME_DIR", etw.path("run")).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && text.contains(expected), "{text}");
+        assert!(text.contains("boot.toml"), "{text}");
+    };
+    check("mode = [\"round\"]", "mode 'round'");
+    check("colour = 1", "line 1");
+}
