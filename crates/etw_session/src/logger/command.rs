@@ -7,6 +7,7 @@ use etw_buffer::RegionReader;
 use etw_buffer::ring::RingWriter;
 use etw_sys::{EventFd, SharedWords};
 
+use super::threads::Threads;
 use super::{ConsumerId, LoggerError, RegionId, SessionUpdate};
 
 /// One request to the logger's thread.
@@ -30,6 +31,8 @@ pub(super) type Reply<T> = SyncSender<Result<T, LoggerError>>;
 pub(super) struct NewRegion {
     pub(super) reader: RegionReader<SharedWords>,
     pub(super) doorbell: Option<EventFd>,
+    /// The process's threads, if it is in another PID namespace.
+    pub(super) threads: Option<Threads>,
 }
 
 pub(super) struct NewConsumer {

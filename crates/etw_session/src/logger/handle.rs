@@ -16,6 +16,7 @@ use etw_sys::{EventFd, SharedWords};
 use super::budget::Budget;
 use super::command::{Command, NewConsumer, NewRegion, Reply};
 use super::statistics::Counters;
+use super::threads::Threads;
 use super::worker::Worker;
 use super::{LoggerError, SessionConfig, SessionUpdate, Statistics};
 
@@ -160,7 +161,8 @@ impl Logger {
         let share = shared.budget.take_first_share(usize::from(shared.geometry.buffers));
         shared.budget.give_back(share - reader.grant(share));
         let id = RegionId(self.next_id.fetch_add(1, Relaxed));
-        self.send(Command::AddRegion(id, NewRegion { reader, doorbell: owner.doorbell }))?;
+        let threads = Threads::of(owner.process_id);
+        self.send(Command::AddRegion(id, NewRegion { reader, doorbell: owner.doorbell, threads }))?;
         Ok(RegionFile { id, file, epoch: EPOCH })
     }
 

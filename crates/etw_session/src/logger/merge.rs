@@ -168,7 +168,11 @@ fn read(
             }
             bound = full_words.min(room);
         }
+        let from = output.words.len();
         let taken = region.reader.read(processor, pass.now, until, bound, &mut output.words);
+        if let Some(threads) = &mut region.threads {
+            threads.translate(output.words.get_mut(from..).unwrap_or_default());
+        }
         merged.records += taken.records;
         output.records += taken.records;
         if taken.records > 0 {

@@ -31,6 +31,7 @@ mod sinks;
 mod statistics;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod time_zone;
 mod worker;
 

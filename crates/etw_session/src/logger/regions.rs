@@ -9,6 +9,7 @@ use etw_sys::{EventFd, SharedWords};
 use super::RegionId;
 use super::budget::Budget;
 use super::statistics::Counters;
+use super::threads::Threads;
 
 /// How long a record may be reserved without being committed before it is given up.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
@@ -26,6 +27,8 @@ pub(super) struct RegionEntry {
     pub(super) pending_since: Vec<Option<Instant>>,
     /// Since when nothing can be written to it any more.
     pub(super) closed_since: Option<Instant>,
+    /// The process's threads, if it is in another PID namespace.
+    pub(super) threads: Option<Threads>,
 }
 
 impl RegionEntry {
@@ -33,9 +36,10 @@ impl RegionEntry {
         id: RegionId,
         reader: RegionReader<SharedWords>,
         doorbell: Option<EventFd>,
+        threads: Option<Threads>,
     ) -> RegionEntry {
         let pending_since = vec![None; usize::from(reader.geometry().processors)];
-        RegionEntry { id, reader, doorbell, pending_since, closed_since: None }
+        RegionEntry { id, reader, doorbell, pending_since, closed_since: None, threads }
     }
 
     /// Refuses all further records.

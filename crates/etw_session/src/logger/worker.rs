@@ -400,10 +400,10 @@ impl Worker {
     }
 
     fn add_region(&mut self, id: RegionId, region: NewRegion) {
-        let NewRegion { reader, doorbell } = region;
+        let NewRegion { reader, doorbell, threads } = region;
         let doorbell = doorbell.filter(|doorbell| self.poller.add(doorbell, id.0, Interest::Arrival).is_ok());
         reader.set_wanted(self.wanted);
-        self.regions.push(RegionEntry::new(id, reader, doorbell));
+        self.regions.push(RegionEntry::new(id, reader, doorbell, threads));
         self.list_sources();
         // It may have written before anybody listened.
         let now = Instant::now();

@@ -45,6 +45,18 @@ fn process_ids_are_the_hosts_own() {
     let events = events_of(&host.path("s.etl"));
     assert_eq!(events.len(), 100);
     assert!(events.iter().all(|event| event.process == seen), "{seen}: {:?}", events[0]);
+    // So are the ids of its threads: the writer's is one of those that the system shows here.
+    let mut trace = Trace::open_file(host.path("s.etl")).unwrap();
+    let tasks = fs::read_dir(format!("/proc/{seen}/task")).unwrap();
+    let tasks: Vec<u32> =
+        tasks.map(|task| task.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect();
+    trace
+        .for_each_record(|record| {
+            if record.process_id() == Some(seen) {
+                assert!(tasks.contains(&record.thread_id().unwrap()), "{record:?} {tasks:?}");
+            }
+        })
+        .unwrap();
 }
 
 #[test]
