@@ -434,6 +434,25 @@ fn a_session_is_watched_and_what_the_watcher_missed_is_told() {
 }
 
 #[test]
+fn a_process_that_cannot_be_recorded_is_told() {
+    let etw = Etw::new();
+    // Files, and so shared memory, of 256 KiB at most.
+    let command = format!(
+        "ulimit -f 256; trap '' XFSZ; exec {} record -p {NUMBERS} -o t.etl -- {} 10",
+        env!("CARGO_BIN_EXE_etw"),
+        program()
+    );
+    let mut bash = Command::new("bash");
+    let output = bash.args(["-c", &command]).current_dir(etw.dir.path());
+    let output = output.env("OPENETW_RUNTIME_DIR", etw.dir.path().join("run")).output().unwrap();
+    let text = stderr(&output);
+    assert!(
+        text.contains("no memory for the events of process") && text.contains("recorded 0 events"),
+        "{text}"
+    );
+}
+
+#[test]
 fn no_permission_is_one_line() {
     let etw = Etw::new();
     File::create(etw.path("t.etl")).unwrap();

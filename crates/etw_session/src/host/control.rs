@@ -612,6 +612,7 @@ impl Session {
             enables: Default::default(),
             regions: Default::default(),
             processes: Default::default(),
+            last_failure: String::new(),
             consumers: Default::default(),
             stop_askers: None,
             files: file.into_iter().collect(),

@@ -122,6 +122,7 @@ impl Host {
             Ok(region) => region,
             Err(error) => {
                 let text = format!("session '{}': no region for process {pid}: {error}", session.name());
+                session.last_failure = format!("no memory for the events of process {pid}: {error}");
                 self.report(&text);
                 return None;
             }

@@ -39,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) regions: HashMap<u64, RegionId>,
     /// The processes that have had regions, the newest last.
     pub(crate) processes: VecDeque<ProcessStatus>,
+    /// Why a process cannot write to it, if one cannot.
+    pub(crate) last_failure: String,
     /// By connection; `None` until the logger has made the ring.
     pub(crate) consumers: HashMap<u64, Option<ConsumerId>>,
     /// The connections that wait for the session's end; `None` while nobody has asked for it.
@@ -141,7 +143,8 @@ impl Session {
             LoggerState::Failing => SessionState::Failing,
             LoggerState::Ended(_) => SessionState::Stopped,
         };
-        let last_error = found.last_error.chars().filter(|c| !c.is_control()).take(1000).collect();
+        let last_error = if found.last_error.is_empty() { &self.last_failure } else { &found.last_error };
+        let last_error = last_error.chars().filter(|c| !c.is_control()).take(1000).collect();
         SessionStatus {
             properties: self.properties.clone(),
             logger_id: self.logger_id(),
