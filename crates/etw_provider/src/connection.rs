@@ -94,6 +94,10 @@ impl Connection {
         let mut state = self.lock();
         self.start(&mut state);
         let State { registrations, hosts, buffer, thread, .. } = &mut *state;
+        // The one before may have ended a moment ago.
+        for host in hosts.iter_mut() {
+            host.read(registrations, buffer, &self.notifications);
+        }
         hosts.retain(|host| !host.is_over());
         if hosts.iter().any(Host::is_private) {
             return Err(io::ErrorKind::AlreadyExists.into());

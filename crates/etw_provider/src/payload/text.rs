@@ -65,7 +65,15 @@ impl Text for [u16] {
 /// The part of a text in front of a zero.
 #[inline]
 fn until_nul(text: &str) -> &str {
-    text.find('\0').and_then(|end| text.get(..end)).unwrap_or(text)
+    let (chunks, rest) = text.as_bytes().as_chunks::<8>();
+    let has_nul = |word: u64| {
+        word.wrapping_sub(u64::from_le_bytes([1; 8])) & !word & u64::from_le_bytes([0x80; 8]) != 0
+    };
+    // Eight bytes at a time: texts with a zero in them are rare, and a search by characters costs more than the rest.
+    if chunks.iter().any(|chunk| has_nul(u64::from_le_bytes(*chunk))) || rest.contains(&0) {
+        return text.split('\0').next().unwrap_or_default();
+    }
+    text
 }
 
 #[inline]

@@ -42,6 +42,8 @@ pub(crate) enum Part {
     Writer(writer::Options),
     /// Reads a session until it ends.
     Consumer(consumer::Options),
+    /// Writes events whose instructions are counted.
+    Count(super::write::instructions::Options),
 }
 
 impl Part {
@@ -51,6 +53,7 @@ impl Part {
             Part::Host => host::run(),
             Part::Writer(options) => writer::run(options),
             Part::Consumer(options) => consumer::run(options),
+            Part::Count(options) => super::write::instructions::run(options),
         }
     }
 }

@@ -38,6 +38,14 @@ pub(crate) struct Measured {
     pub(crate) lost: u64,
 }
 
+impl Measured {
+    /// Adds what another run measured.
+    pub(crate) fn add(&mut self, other: Measured) {
+        self.nanos.extend(other.nanos);
+        self.lost += other.lost;
+    }
+}
+
 /// What is missing to run LTTng-UST, once installing it was tried; `None` if it runs.
 pub(crate) fn missing() -> Option<&'static str> {
     let is_there = || succeeds(Command::new("lttng").arg("--version"));

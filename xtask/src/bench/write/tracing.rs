@@ -2,11 +2,15 @@
 
 use std::hint::black_box;
 
+use anyhow::Result;
+use openetw::bridges::TracingLayer;
 use tracing::subscriber::{NoSubscriber, with_default};
 use tracing::{Dispatch, Event, Subscriber, dispatcher, event};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::{Registry, fmt};
 
+use super::lttng::Mode;
+use super::ours::{BENCH, Session};
 use super::{Effort, Row};
 
 /// A layer that does nothing.
@@ -19,7 +23,7 @@ impl<S: Subscriber> Layer<S> for Null {
 }
 
 /// Events of three integers.
-pub(super) fn rows(effort: &Effort) -> Vec<Row> {
+pub(super) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let events = effort.events / 10;
     let nanos = |dispatch: Dispatch| {
         dispatcher::with_default(&dispatch, || {
@@ -33,11 +37,27 @@ pub(super) fn rows(effort: &Effort) -> Vec<Row> {
     };
     let null = nanos(Dispatch::new(Registry::default().with(Null)));
     let text = nanos(Dispatch::new(fmt().with_writer(std::io::sink).finish()));
+    let layer = TracingLayer::new(&BENCH);
+    BENCH.register();
+    let idle = nanos(Dispatch::new(Registry::default().with(layer)));
+    let session = Session::start(Mode::Overwrite)?;
+    // A provider that is registered already is told a moment later.
+    while !BENCH.is_enabled() {
+        std::thread::yield_now();
+    }
+    let written = nanos(Dispatch::new(Registry::default().with(layer)));
+    let lost = session.stop()?;
+    BENCH.unregister();
     // Last: with no subscriber of interest left, the callsite is switched off.
     let off = with_default(NoSubscriber::new(), || nanos(Dispatch::none()));
-    vec![
+    Ok(vec![
         Row::new("tracing crate, nobody listens: three integers", off, "ns/event"),
         Row::new("tracing crate, a layer that does nothing: three integers", null, "ns/event"),
         Row::new("tracing crate, formatted to nowhere: three integers", text, "ns/event"),
-    ]
+        Row::new("tracing crate, our layer, no session: three integers", idle, "ns/event"),
+        Row {
+            events_lost: lost,
+            ..Row::new("tracing crate, our layer, flight recorder: three integers", written, "ns/event")
+        },
+    ])
 }

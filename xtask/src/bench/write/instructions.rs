@@ -1,0 +1,73 @@
+//! How many instructions an event takes, counted by running its writer step by step.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::Row;
+use super::lttng::{Kind, Mode};
+use super::ours::{self, BENCH, Form, Session};
+use crate::shell::{output, root, succeeds};
+
+/// Events that are counted together.
+const EVENTS: u64 = 200;
+
+/// The writer, a process of its own.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// No session wants the events.
+    #[arg(long)]
+    disabled: bool,
+    /// The events describe themselves.
+    #[arg(long)]
+    described: bool,
+    /// An integer and a text in place of three integers.
+    #[arg(long)]
+    text: bool,
+}
+
+/// Writes events between two calls that the one who counts looks for.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let session = (!options.disabled).then(|| Session::start(Mode::Overwrite)).transpose()?;
+    BENCH.register();
+    let count = |write: &dyn Fn(u64)| {
+        // What is done once is done.
+        (0..EVENTS).for_each(write);
+        std::thread::yield_now();
+        (0..EVENTS).for_each(write);
+        std::thread::yield_now();
+    };
+    match (options.described, options.text) {
+        (false, false) => count(&|value| ours::one(Form::Id, Kind::Integers, value)),
+        (false, true) => count(&|value| ours::one(Form::Id, Kind::Text, value)),
+        (true, false) => count(&|value| ours::one(Form::Described, Kind::Integers, value)),
+        (true, true) => count(&|value| ours::one(Form::Described, Kind::Text, value)),
+    }
+    session.map_or(Ok(0), Session::stop)?;
+    Ok(())
+}
+
+/// Counts; no rows where it cannot be done.
+pub(super) fn rows() -> Result<Vec<Row>> {
+    if !succeeds(Command::new("python3").arg("--version")) || !cfg!(target_arch = "x86_64") {
+        eprintln!("without counts of instructions: python3 on x86-64 is needed");
+        return Ok(Vec::new());
+    }
+    let mut rows = Vec::new();
+    for (name, arguments) in [
+        ("disabled: three integers", &["--disabled"][..]),
+        ("flight recorder: three integers", &[]),
+        ("flight recorder: three integers, self-describing", &["--described"]),
+        ("flight recorder: integer and 32 bytes", &["--text"]),
+        ("flight recorder: integer and 32 bytes, self-describing", &["--text", "--described"]),
+    ] {
+        let mut command = Command::new("python3");
+        command.arg(root().join("bench/instructions.py")).arg(std::env::current_exe()?);
+        let text = output(command.args(["bench-part", "count"]).args(arguments))?;
+        let count: f64 =
+            text.lines().next().unwrap_or_default().parse().context("no count of instructions")?;
+        rows.push(Row::new(name, (count / EVENTS as f64).round(), "instructions"));
+    }
+    Ok(rows)
+}
