@@ -40,7 +40,7 @@ const HOLD: Duration = Duration::from_millis(20);
 /// The same if somebody listens in real time.
 const SHORT_HOLD: Duration = Duration::from_millis(5);
 /// Buffers that a cycle must have read so that the next one follows at once.
-const MANY_BUFFERS: u64 = 8;
+const MANY_BUFFERS: u64 = 64;
 
 /// All that the logger's thread works on.
 #[derive(Debug)]
@@ -284,7 +284,7 @@ impl Worker {
     fn sleep(&mut self, records: u64, instant: Instant) {
         // Records of typical events, 96 bytes.
         let many = MANY_BUFFERS * u64::from(self.shared.geometry.buffer_bytes) / 96;
-        if records >= many {
+        if records >= many || records > 0 && self.regions.iter().any(RegionEntry::is_short) {
             return;
         }
         let listens = !self.sinks.consumers.is_empty();
