@@ -93,6 +93,9 @@ fn every_type_of_field_is_decoded() {
         char16(0x20AC) = "€";
         str8("text with é") = "text with é";
         cstr8("nul8") = "nul8";
+        cstr8("eight by\0es") = "eight by";
+        cstr8("ééééééé and\0") = "ééééééé and";
+        cstr16("12345678901234567\x008") = "12345678901234567";
         str16("text with é") = "text with é";
         cstr16("𝄞 nul16") = "𝄞 nul16";
         utf16(&[0x61, 0x20AC]) = "a€";
