@@ -65,6 +65,12 @@ impl Channel {
         let bytes = buffer.0.get(..packet.len_bytes).unwrap_or_default();
         Ok(Some((decode(bytes)?, packet.files)))
     }
+
+    /// As [`Channel::receive`], from a peer that has no business sending files: one that does fails with `InvalidData`.
+    pub fn receive_message<M: Message>(&self, buffer: &mut PacketBuffer) -> Result<Option<M>, ProtocolError> {
+        let Some(len_bytes) = self.0.receive_bytes(&mut buffer.0)? else { return Ok(None) };
+        Ok(Some(decode(buffer.0.get(..len_bytes).unwrap_or_default())?))
+    }
 }
 
 impl AsFd for Channel {

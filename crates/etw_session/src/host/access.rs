@@ -102,6 +102,15 @@ impl Access {
         self.is_open || is_privileged(peer.uid)
     }
 
+    /// Whether a process may send files at all: those that some session could write to. To close a file of a hostile
+    /// program may take forever, so that the host opens none of others.
+    pub(crate) fn may_send_files(&self, peer: &Peer) -> bool {
+        let lets = |rule: &Rule| {
+            [Right::Start, Right::Control].iter().any(|right| rule.allows(peer, *right, None, None))
+        };
+        is_privileged(peer.uid) || self.rules.iter().any(lets)
+    }
+
     /// Whether a rule, or who the process is, gives it a right over a session and a provider, where these matter.
     pub(crate) fn allows(
         &self,

@@ -115,12 +115,21 @@ impl Connection {
         Ok(())
     }
 
-    /// The next message, with its files; `None` if there is none now.
+    /// The next message, with its files; `None` if there is none now. From a client that `has_files` not, a packet with
+    /// files is an error (`InvalidData`).
     pub(crate) fn receive<M: Message>(
         &self,
         buffer: &mut PacketBuffer,
+        has_files: bool,
     ) -> Result<Option<(M, Vec<OwnedFd>)>, ProtocolError> {
-        match self.channel.receive(buffer) {
+        let received = match has_files {
+            true => self.channel.receive(buffer),
+            false => self
+                .channel
+                .receive_message(buffer)
+                .map(|message| message.map(|message| (message, Vec::new()))),
+        };
+        match received {
             Ok(Some(message)) => Ok(Some(message)),
             Ok(None) => Err(ProtocolError::Io(io::ErrorKind::UnexpectedEof.into())),
             Err(ProtocolError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),

@@ -622,10 +622,28 @@ impl Session {
 
 /// A file that its opener could write to, since the host opens it again with its own rights.
 fn writable(file: OwnedFd) -> Result<OwnedFd, Failure> {
+    let refused = |text: &str| Err(invalid("file", format!("the file beside the request {text}")));
+    if !is_on_seen_disk(&file) {
+        return refused("is of a file system that a program serves, or that the host does not see");
+    }
     match etw_sys::is_writable_file(&file) {
         Ok(true) => Ok(file),
-        _ => Err(invalid("file", "the file beside the request is no regular file that is open for writing")),
+        _ => refused("is no regular file that is open for writing"),
     }
+}
+
+/// Whether a file is of a file system that the host sees mounted and that no program serves (FUSE): such a program could
+/// keep the host waiting for as long as it likes. Asks the kernel alone.
+fn is_on_seen_disk(file: &OwnedFd) -> bool {
+    let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
+    let info = read(format!("/proc/self/fdinfo/{}", file.as_raw_fd()));
+    let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(str::trim);
+    let Some(id) = id else { return false };
+    let mounts = read("/proc/self/mountinfo".to_owned());
+    // The number of the mount is the first field; the type follows the separator (`proc_pid_mountinfo(5)`).
+    let mount = mounts.lines().find(|line| line.split(' ').next() == Some(id));
+    let kind = mount.and_then(|line| line.split(" - ").nth(1)).and_then(|rest| rest.split(' ').next());
+    kind.is_some_and(|kind| !kind.starts_with("fuse"))
 }
 
 fn no_thread() -> Failure {
@@ -665,4 +683,20 @@ where
     }
     let count = packets.len();
     packets.into_iter().zip(1..).map(|(items, number)| wrap(items, number < count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_disks_are_told_from_others() {
+        assert!(is_on_seen_disk(&tempfile::tempfile().unwrap().into()));
+        // Memory without a mount.
+        let (_, memory) = etw_sys::SharedWords::create("test", 8).unwrap();
+        assert!(!is_on_seen_disk(&memory));
+        assert!(writable(memory).unwrap_err().text.contains("does not see"));
+        let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
+        assert!(writable(null.into()).unwrap_err().text.contains("no regular file"));
+    }
 }

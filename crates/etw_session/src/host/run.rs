@@ -387,22 +387,35 @@ impl Host {
             return Ok(false);
         }
         let buffer = &mut self.buffer;
+        let peer = connection.peer;
+        let sends_files = self.access.may_send_files(&peer);
         match connection.role {
-            ClientRole::Unknown => match connection.receive::<Hello>(buffer) {
+            ClientRole::Unknown => match connection.receive::<Hello>(buffer, false) {
                 Ok(Some((hello, _))) => self.greet(token, hello),
                 other => finish(other),
             },
-            ClientRole::Provider(_) => match connection.receive::<FromProvider>(buffer) {
+            ClientRole::Provider(_) => match connection.receive::<FromProvider>(buffer, false) {
                 Ok(Some((message, _))) => self.take_from_provider(token, message).map(|()| true),
                 other => finish(other),
             },
-            ClientRole::Consumer { .. } => match connection.receive::<FromConsumer>(buffer) {
+            ClientRole::Consumer { .. } => match connection.receive::<FromConsumer>(buffer, false) {
                 Ok(Some((message, _))) => self.take_from_consumer(token, message).map(|()| true),
                 other => finish(other),
             },
-            ClientRole::Controller { .. } => match connection.receive::<Request>(buffer) {
+            ClientRole::Controller { .. } => match connection.receive::<Request>(buffer, sends_files) {
                 Ok(Some((request, files))) => {
                     self.take_request(token, request, files);
+                    Ok(true)
+                }
+                Err(ProtocolError::Io(error))
+                    if error.kind() == io::ErrorKind::InvalidData && !sends_files =>
+                {
+                    let text = format!("access denied: user {} may not start or control sessions", peer.uid);
+                    self.send(
+                        token,
+                        &Response::Failed(Failure::new(ErrorKind::AccessDenied, text)),
+                        Vec::new(),
+                    );
                     Ok(true)
                 }
                 Err(ProtocolError::Io(_)) => Err(()),

@@ -137,6 +137,27 @@ impl Connection {
         Ok((received.bytes > 0).then_some(Packet { len_bytes: received.bytes, files }))
     }
 
+    /// As [`Connection::receive`], from a peer that has no business sending files: a packet with some fails with
+    /// `InvalidData`, and none of them is opened here. To close a file of a hostile program may take forever.
+    pub fn receive_bytes(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let mut control = RecvAncillaryBuffer::default();
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let received = loop {
+            match recvmsg(&self.0, &mut [IoSliceMut::new(buffer)], &mut control, flags) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::CONNRESET) => return Ok(None),
+                received => break received?,
+            }
+        };
+        if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a packet that is too long, or with files",
+            ));
+        }
+        Ok((received.bytes > 0).then_some(received.bytes))
+    }
+
     /// Who the peer was when it connected (`SO_PEERCRED`).
     pub fn peer(&self) -> io::Result<Peer> {
         Peer::of_socket(self.0.as_fd())
@@ -185,6 +206,18 @@ mod tests {
         drop(ours);
         assert!(theirs.receive(&mut buffer).unwrap().is_none());
         assert_eq!(theirs.send(b"x", &[]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn files_of_those_who_have_none_to_send_are_not_opened() {
+        let (ours, theirs) = Connection::pair().unwrap();
+        ours.send(b"one", &[ours.as_fd()]).unwrap();
+        ours.send(b"two", &[]).unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(theirs.receive_bytes(&mut buffer).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(theirs.receive_bytes(&mut buffer).unwrap(), Some(3));
+        drop(ours);
+        assert_eq!(theirs.receive_bytes(&mut buffer).unwrap(), None, "no other handle of the peer is open");
     }
 
     #[test]

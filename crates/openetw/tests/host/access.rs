@@ -69,6 +69,10 @@ fn others_may_do_nothing_by_default() {
         let mut controller = Controller::connect_to(&instance).unwrap();
         let mine = SessionBuilder::new("Mine").real_time();
         assert_eq!(kind(mine.start(&mut controller)), Some(ErrorKind::AccessDenied));
+        // With a file beside the request, which the host does not even open.
+        let dir = tempfile::tempdir().unwrap();
+        let mine = SessionBuilder::new("Mine").file(dir.path().join("mine.etl"));
+        assert_eq!(kind(mine.start(&mut controller)), Some(ErrorKind::AccessDenied));
         assert_eq!(kind(controller.query("Roots")), Some(ErrorKind::AccessDenied));
         assert_eq!(kind(controller.stop("Roots")), Some(ErrorKind::AccessDenied));
         assert_eq!(controller.list().unwrap(), []);
