@@ -155,7 +155,7 @@ pub(crate) struct StartArgs {
     /// What times are read from.
     #[arg(long, value_enum, default_value_t = ClockArg::Qpc)]
     pub(crate) clock: ClockArg,
-    /// Enable a provider: (Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]].
+    /// Enable a provider: `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`.
     #[arg(long, short, value_name = "PROVIDER")]
     pub(crate) provider: Vec<String>,
     #[command(flatten)]
@@ -210,7 +210,7 @@ pub(crate) struct ProvidersArgs {
     /// Name of the session.
     #[arg(value_name = "SESSION")]
     pub(crate) session: String,
-    /// Providers: (Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]].
+    /// Providers: `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`.
     #[arg(required = true, value_name = "PROVIDER")]
     pub(crate) providers: Vec<String>,
     #[command(flatten)]
