@@ -242,6 +242,12 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
+    /// Buffers that the file still takes; `None` if its size is not limited, or the oldest make room.
+    pub fn room(&self) -> Option<u64> {
+        let limit = self.limit.filter(|_| !self.header.log_file_mode.has(LogFileMode::CIRCULAR))?;
+        Some(limit.saturating_sub(self.at) / u64::from(self.header.buffer_size.max(1)))
+    }
+
     /// Where a buffer goes, and the header it gets there.
     fn prepare(&mut self, header: &BufferHeader, events_len: usize) -> Result<BufferHeader, WriteError> {
         let size = events_len.saturating_add(BufferHeader::LEN_BYTES);

@@ -112,14 +112,14 @@ fn lost(output: &Output) -> u64 {
     text.trim().rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// That these are the newest of `count` numbers. Each processor has buffers of its own, so that the last ones that a
-/// program has filled on a processor may be older than what is gone of another's.
+/// That these are the newest of `count` numbers. Each processor has buffers of its own, and whole buffers go, so that
+/// among the older numbers some may be missing that another processor wrote.
 fn check_newest(numbers: &[u64], count: u64, lost: u64) {
     assert!(numbers.is_sorted_by(|a, b| a < b));
     assert!(lost > 0 || numbers.last() == Some(&(count - 1)));
-    let gaps = numbers.windows(2).filter(|pair| pair[0] + 1 != pair[1]).count();
-    let processors = std::thread::available_parallelism().unwrap().get();
-    assert!(gaps as u64 <= processors as u64 + lost, "{gaps} gaps, {lost} lost");
+    let newer = &numbers[numbers.len() / 2..];
+    let gaps = newer.windows(2).filter(|pair| pair[0] + 1 != pair[1]).count();
+    assert!(gaps as u64 <= lost, "{gaps} gaps, {lost} lost");
 }
 
 #[test]

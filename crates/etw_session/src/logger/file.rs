@@ -245,6 +245,12 @@ impl FileSink {
         Written::Done
     }
 
+    /// Buffers that the file still takes; `None` if there is no limit.
+    pub(super) fn room(&self) -> Option<u64> {
+        let begins_another = self.options.header.log_file_mode.has(LogFileMode::NEW_FILE);
+        self.writer.as_ref().filter(|_| !begins_another)?.room()
+    }
+
     fn try_write(&mut self, buffer: &mut FullBuffer) -> Result<(), WriteError> {
         if self.writer.is_none() {
             self.writer = Some(self.options.begin(&self.path)?);
@@ -253,7 +259,8 @@ impl FileSink {
         writer.write_whole_buffer(&buffer.header, bytes_of_mut(&mut buffer.words), buffer.events_len)
     }
 
-    fn lose(&mut self, counters: &Counters, buffers: u64, events: u64) {
+    /// Counts what is not in the file.
+    pub(super) fn lose(&mut self, counters: &Counters, buffers: u64, events: u64) {
         add(&counters.log_buffers_lost, buffers);
         add(&counters.log_events_lost, events);
         self.is_dirty = true;

@@ -127,6 +127,25 @@ pub(super) fn merge(
     merged
 }
 
+/// Buffers of a file that an output needs for what it has and what its sources have: each has at most one that is not
+/// full.
+pub(super) fn needed_by(
+    output: &Output,
+    regions: &mut [RegionEntry],
+    sources: &[Source],
+    pass: &Pass,
+) -> u64 {
+    if output.is_beyond_file {
+        return 0;
+    }
+    let has_events = |&&(region, processor): &&Source| {
+        regions.get_mut(region as usize).is_some_and(|region| {
+            !matches!(region.peek(usize::from(processor), pass.now, pass.instant), Peek::Empty)
+        })
+    };
+    u64::from(output.records > 0) + sources.iter().filter(has_events).count() as u64
+}
+
 /// Whether the others wait for the pending record of a region: for a while, unless they are running out of buffers.
 fn is_waited_for(region: &RegionEntry, processor: usize, pass: &Pass) -> bool {
     let since = region.pending_since.get(processor).copied().flatten();

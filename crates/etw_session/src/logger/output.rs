@@ -22,6 +22,10 @@ pub(super) struct Output {
     pub(super) floor: u64,
     /// Whether it counts as one of the session's buffers already.
     pub(super) is_counted: bool,
+    /// Whether the file has no room for what comes.
+    pub(super) is_beyond_file: bool,
+    /// What [`super::merge::needed_by`] answered at the start of a pass.
+    pub(super) needed: u64,
 }
 
 /// A buffer that is full, or as full as it becomes.
@@ -35,12 +39,24 @@ pub(super) struct FullBuffer {
     pub(super) header: BufferHeader,
     /// Whether it counts as one of the session's buffers by itself.
     pub(super) is_counted: bool,
+    /// Whether the file has no room for it.
+    pub(super) is_beyond_file: bool,
 }
 
 impl Output {
     pub(super) fn new(processor: u16, floor: u64) -> Output {
         let (words, sent_words) = (Vec::new(), HEADER_WORDS);
-        Output { processor, words, records: 0, sent_words, sent_records: 0, floor, is_counted: false }
+        Output {
+            processor,
+            words,
+            records: 0,
+            sent_words,
+            sent_records: 0,
+            floor,
+            is_counted: false,
+            is_beyond_file: false,
+            needed: 0,
+        }
     }
 
     /// Words that still fit.
@@ -81,6 +97,7 @@ impl Output {
         };
         let records = std::mem::take(&mut self.records);
         (self.sent_words, self.sent_records) = (HEADER_WORDS, 0);
-        FullBuffer { words, events_len, records, header, is_counted: false }
+        let is_beyond_file = self.is_beyond_file;
+        FullBuffer { words, events_len, records, header, is_counted: false, is_beyond_file }
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Sinks {
     next_sequence: i64,
     /// Whether events have been lost since the last full buffer.
     has_lost: bool,
+    /// Buffers that other outputs than the one being filled need for the events they have already.
+    pub(super) reserved: u64,
     /// Whether the file has its maximum size and the session is to end.
     pub(super) is_file_full: bool,
 }
@@ -60,6 +62,7 @@ impl Sinks {
             spare: Vec::new(),
             next_sequence: 1,
             has_lost: false,
+            reserved: 0,
             is_file_full: false,
         }
     }
@@ -75,6 +78,7 @@ impl Sinks {
                 }
             }
             output.begin(self.spare.pop().unwrap_or_default(), &geometry);
+            self.see_room(output);
             return;
         }
         self.send(output);
@@ -107,12 +111,29 @@ impl Sinks {
             }
         }
         output.begin(self.spare.pop().unwrap_or_default(), &geometry);
+        self.see_room(output);
+    }
+
+    /// Buffers that the file takes beside those that wait; `None` if there is no limit, or no file.
+    pub(super) fn room(&self) -> Option<u64> {
+        let room = self.file.as_ref()?.room()?;
+        Some(room.saturating_sub(self.waiting.len() as u64))
+    }
+
+    /// Looks whether the file has room for an output that begins, beside what others have. So the events of a full file
+    /// are the first ones of every processor, and what came before them on another one is not missing.
+    fn see_room(&mut self, output: &mut Output) {
+        if self.room().is_some_and(|room| room <= self.reserved) {
+            output.is_beyond_file = true;
+            self.is_file_full = true;
+        }
     }
 
     /// Takes what an output holds to be written with the next flush, and leaves it without memory.
     pub(super) fn take_partial(&mut self, output: &mut Output) {
         let buffer = self.take(output);
         self.waiting.push(buffer);
+        output.is_beyond_file = false;
     }
 
     fn take(&mut self, output: &mut Output) -> FullBuffer {
@@ -161,10 +182,15 @@ impl Sinks {
             if buffer.is_counted {
                 self.shared.budget.release(1);
             }
-            if let Some(file) = &mut self.file
-                && file.write(&mut buffer, &self.shared, &self.reference) == Written::FileFull
-            {
-                self.is_file_full = true;
+            match &mut self.file {
+                Some(file) if buffer.is_beyond_file => {
+                    file.lose(&self.shared.counters, 1, buffer.records);
+                }
+                Some(file) => {
+                    let written = file.write(&mut buffer, &self.shared, &self.reference);
+                    self.is_file_full |= written == Written::FileFull;
+                }
+                None => {}
             }
             self.reuse(buffer.words);
         }

@@ -40,8 +40,13 @@ impl Writer {
 
     /// Writes an event with a number and the writer's own.
     pub(super) fn write(&self, number: u64, writer: u64) -> bool {
+        self.write_on(cpu::current(), number, writer)
+    }
+
+    /// The same as if the thread ran on `processor`.
+    fn write_on(&self, processor: u32, number: u64, writer: u64) -> bool {
         let source = self.source;
-        let Reserve::Slot(slot) = self.region.reserve(1, cpu::current(), LEN_BYTES, || source.now()) else {
+        let Reserve::Slot(slot) = self.region.reserve(1, processor, LEN_BYTES, || source.now()) else {
             return false;
         };
         slot.put(1, ids::thread_and_process());
@@ -221,6 +226,42 @@ fn a_file_that_is_full_ends_the_session() {
     assert_eq!(statistics.events_written, written);
     assert!(statistics.log_buffers_lost > 0);
     assert_eq!(u64::from(found.lost), statistics.events_lost + statistics.log_events_lost);
+}
+
+#[test]
+fn a_full_file_has_the_first_events_of_every_processor() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("full.etl");
+    let mode = LogFileMode::KBYTES_FOR_SIZE;
+    let config =
+        SessionConfig { log_file_mode: mode, maximum_file_size: 64, buffer_bytes: 0x1000, ..config(&path) };
+    let logger = Logger::start(config).unwrap();
+    let processors = cpu::possible();
+    let writer = Writer::new(&logger, 7);
+    // A few of each processor, long before the file is full; the last ones do not fill a buffer.
+    let busy = processors / 2;
+    let few = |processor: u32| 10 + 40 * u64::from(processor);
+    for processor in 0..processors {
+        (0..few(processor)).for_each(|number| assert!(writer.write_on(processor, number, processor.into())));
+        thread::sleep(Duration::from_millis(5));
+    }
+    let mut number = few(busy);
+    while !etw_sys::poll::wait_any(&[logger.ended()], Some(Duration::ZERO)).unwrap() {
+        // The session may end meanwhile.
+        number +=
+            (number..number + 20).filter(|number| writer.write_on(busy, *number, busy.into())).count() as u64;
+        thread::sleep(Duration::from_micros(200));
+        assert!(number < 1_000_000);
+    }
+    let statistics = logger.stop().unwrap();
+    let found = read(&path);
+    assert_eq!(found.events + statistics.log_events_lost, statistics.events_written);
+    for processor in 0..u64::from(processors) {
+        let numbers = &found.numbers[&processor];
+        assert!(numbers.len() as u64 >= few(processor as u32), "{processor}: {numbers:?}");
+        assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{processor}: {numbers:?}");
+    }
+    assert!(found.numbers[&busy.into()].len() > 200);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use etw_sys::poll::{Interest, Poller};
 use super::command::{Command, NewConsumer, NewRegion};
 use super::file::{FileOptions, FileSink};
 use super::handle::Shared;
-use super::merge::{Heads, Merged, Pass, Source, merge};
+use super::merge::{Heads, Merged, Pass, Source, merge, needed_by};
 use super::output::Output;
 use super::regions::{GRACE, RegionEntry, rebalance, set_wanted};
 use super::sinks::Sinks;
@@ -109,8 +109,9 @@ impl Worker {
             self.obey();
             if self.sinks.is_file_full && self.sinks.mode.has(LogFileMode::REAL_TIME) {
                 // Consumers go on without the file.
-                self.sinks.is_file_full = false;
+                self.write_partial();
                 self.sinks.close_file();
+                self.sinks.is_file_full = false;
             }
             if self.is_stopped || self.sinks.is_file_full {
                 break;
@@ -182,10 +183,25 @@ impl Worker {
     fn read(&mut self, pass: &Pass) -> Merged {
         let mut total = Merged::NOTHING;
         let geometry = self.shared.geometry;
+        let is_limited = self.sinks.room().is_some();
+        let mut needed = 0;
+        if is_limited {
+            for (output, sources) in self.outputs.iter_mut().zip(&self.sources) {
+                output.needed = needed_by(output, &mut self.regions, sources, pass);
+                needed += output.needed;
+            }
+        }
         for (output, sources) in self.outputs.iter_mut().zip(&self.sources) {
+            if is_limited {
+                needed -= output.needed;
+                self.sinks.reserved = needed;
+            }
             let sinks = &mut self.sinks;
             let full = |output: &mut Output| sinks.turn(output);
             let merged = merge(&mut self.regions, sources, output, pass, &geometry, &mut self.heads, full);
+            if is_limited {
+                needed += needed_by(output, &mut self.regions, sources, pass);
+            }
             total.records += merged.records;
             merged.held_from.into_iter().for_each(|time| total.hold(time));
         }
