@@ -49,8 +49,9 @@ pub(crate) const OWNER: usize = 0;
 pub(crate) const END: usize = 1;
 /// Of a processor: its state, the count of events lost, and the buffer that followed a state without one.
 pub(crate) const LOST: usize = 1;
-/// In the count of events lost: nothing is counted any more, since the region was closed.
-pub(crate) const LOST_CLOSED: u64 = 1 << 63;
+/// In the count of events lost: what is counted will be read. Gone once the region is closed, and in the zero words that
+/// a process has in the region's place when it has left it.
+pub(crate) const LOST_OPEN: u64 = 1 << 63;
 pub(crate) const CHAIN: usize = 2;
 
 /// What a region consists of.

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use crate::geometry::{BUFFER_HEADER, CHAIN, CLOCK_WORD, END, FREE, LOST, LOST_CLOSED, OWNER, WANTED_WORD};
+use crate::geometry::{BUFFER_HEADER, CHAIN, CLOCK_WORD, END, FREE, LOST, LOST_OPEN, OWNER, WANTED_WORD};
 use crate::geometry::{End, Geometry, RegionError, State, chain, owner};
 use crate::record::FirstWord;
 use crate::region::{Wanted, give_back};
@@ -134,7 +134,9 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     fn set_epoch(&mut self, epoch: u8) {
         for (processor, stream) in self.streams.iter().enumerate() {
             let state = State::empty(epoch, stream.change.wrapping_sub(1));
-            self.words[self.geometry.processor(processor)].store(state.0, Ordering::Release);
+            let at = self.geometry.processor(processor);
+            self.words[at + LOST].store(LOST_OPEN, Ordering::Relaxed);
+            self.words[at].store(state.0, Ordering::Release);
         }
     }
 
@@ -209,7 +211,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             self.leave_buffer(processor, closed);
             // A writer either counts before this, or learns that the region is closed.
             let lost = self.words[self.geometry.processor(processor) + LOST]
-                .fetch_or(LOST_CLOSED, Ordering::Relaxed);
+                .fetch_and(!LOST_OPEN, Ordering::Relaxed);
             self.count_lost(processor, lost);
         }
         self.is_closed = true;
@@ -218,7 +220,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     /// Takes in what a processor's counter says.
     fn count_lost(&mut self, processor: usize, word: u64) {
         let Some(stream) = self.streams.get_mut(processor).filter(|_| !self.is_closed) else { return };
-        let count = word & !LOST_CLOSED;
+        let count = word & !LOST_OPEN;
         self.lost += count.wrapping_sub(stream.lost).min(MAX_LOST_A_LOOK);
         stream.lost = count;
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use crate::geometry::{BUFFER_HEADER, CHAIN, CLOCK_WORD, END, FREE, LOST, LOST_CLOSED, OWNER, WANTED_WORD};
+use crate::geometry::{BUFFER_HEADER, CHAIN, CLOCK_WORD, END, FREE, LOST, LOST_OPEN, OWNER, WANTED_WORD};
 use crate::geometry::{End, Geometry, RegionError, State, chain, owner};
 use crate::record;
 use crate::sync::{AtomicU64, Ordering};
@@ -148,7 +148,7 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
     /// Whether an event was counted before the region was closed: what is counted later, nobody reads.
     fn count_lost(&self, processor: usize) -> bool {
         let lost = self.words.get(self.geometry.processor(processor) + LOST);
-        lost.is_some_and(|lost| lost.fetch_add(1, Ordering::Relaxed) & LOST_CLOSED == 0)
+        lost.is_some_and(|lost| lost.fetch_add(1, Ordering::Relaxed) & LOST_OPEN != 0)
     }
 
     /// What the logger wants to be woken for. To be asked after a commit.

@@ -113,6 +113,16 @@ fn a_closed_region_refuses() {
 }
 
 #[test]
+fn in_the_place_of_a_region_that_was_left_nothing_is_counted() {
+    let (region, _reader) = pair(SMALL);
+    assert!(region.lose(0));
+    // As in a process that has left the memory: it finds zero words there.
+    region.words().iter().for_each(|word| word.store(0, Relaxed));
+    assert!(matches!(region.reserve(1, 0, 96, || 7), Reserve::Closed));
+    assert!(!region.lose(0), "nobody reads the count");
+}
+
+#[test]
 fn what_a_dead_writer_left_is_skipped_and_counted() {
     let (region, mut reader) = pair(SMALL);
     reader.grant(4);

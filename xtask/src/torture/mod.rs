@@ -18,6 +18,9 @@ pub(crate) struct Options {
     /// Where the random numbers begin, to see a round again.
     #[arg(long)]
     seed: Option<u64>,
+    /// Only sessions, and only of this kind.
+    #[arg(long)]
+    case: Option<session::Case>,
     #[command(subcommand)]
     child: Option<Child>,
 }
@@ -45,23 +48,25 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(Child::Writer(child)) => child.run(),
         Some(Child::Consumer(child)) => child.run(),
         Some(Child::Host) => session::host(),
-        None => torture(options.rounds, options.seed.unwrap_or_else(seed)),
+        None => torture(options.rounds, options.case, options.seed.unwrap_or_else(seed)),
     }
 }
 
 /// A short form of it.
 pub(crate) fn short() -> Result<()> {
-    torture(SHORT_ROUNDS, seed())
+    torture(SHORT_ROUNDS, None, seed())
 }
 
-fn torture(rounds: u32, seed: u64) -> Result<()> {
+fn torture(rounds: u32, case: Option<session::Case>, seed: u64) -> Result<()> {
     eprintln!("{rounds} rounds, --seed {seed}");
     let mut random = Random(seed | 1);
+    if case.is_none() {
+        let start = Instant::now();
+        let total = region::torture(rounds, &mut random)?;
+        println!("killed writers: {total}, {:.1} s", start.elapsed().as_secs_f64());
+    }
     let start = Instant::now();
-    let total = region::torture(rounds, &mut random)?;
-    println!("killed writers: {total}, {:.1} s", start.elapsed().as_secs_f64());
-    let start = Instant::now();
-    let total = session::torture(rounds, &mut random)?;
+    let total = session::torture(rounds, case, &mut random)?;
     println!("sessions: {total}, {:.1} s", start.elapsed().as_secs_f64());
     Ok(())
 }

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
 use etw_sys::SharedWords;
 use openetw::Trace;
 use openetw::session::{
@@ -31,8 +32,8 @@ const THREADS: u64 = 3;
 const LIFE_MICROS: u64 = 6000;
 
 /// What happens to a session, and where its events go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Case {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Case {
     /// A file; with few buffers, so that events are lost, or many.
     File,
     /// A file whose buffers belong to all processors.
@@ -65,30 +66,13 @@ enum Case {
     KilledHost,
 }
 
-const CASES: [Case; 15] = [
-    Case::File,
-    Case::SingleFile,
-    Case::SystemTime,
-    Case::Append,
-    Case::NewFile,
-    Case::Circular,
-    Case::Ring,
-    Case::RealTime,
-    Case::Both,
-    Case::SlowConsumer,
-    Case::KilledConsumer,
-    Case::FullDisk,
-    Case::Deleted,
-    Case::Restart,
-    Case::KilledHost,
-];
-
-/// Runs rounds, each case as often as the others.
-pub(super) fn torture(rounds: u32, random: &mut Random) -> Result<Total> {
+/// Runs rounds of one case, or of each as often as of the others.
+pub(super) fn torture(rounds: u32, only: Option<Case>, random: &mut Random) -> Result<Total> {
     let mut total = Total::default();
     let mut skipped = 0;
     for number in 0..rounds {
-        let case = CASES[number as usize % CASES.len()];
+        let cases = Case::value_variants();
+        let case = only.unwrap_or(cases[number as usize % cases.len()]);
         let done = Round::new(case, random)?.run(random);
         match done.with_context(|| format!("round {number}, {case:?}"))? {
             Some(done) => total.add(&done),

@@ -46,14 +46,14 @@ impl Merged {
     }
 
     fn hold_all(&mut self, heads: &Heads) {
-        if let Some(Reverse((time, _))) = heads.peek() {
+        if let Some(Reverse((time, ..))) = heads.peek() {
             self.hold(*time);
         }
     }
 }
 
-/// Sources by the times of their next records.
-pub(super) type Heads = BinaryHeap<Reverse<(u64, u32)>>;
+/// Sources by the times of their next records, and whether each has a full buffer.
+pub(super) type Heads = BinaryHeap<Reverse<(u64, u32, bool)>>;
 
 /// Moves records of `sources` into `output`; whenever it is full, `full` makes room.
 ///
@@ -81,8 +81,9 @@ pub(super) fn merge(
         region.reader.not_before(processor, output.floor);
         match region.peek(processor, pass.now, pass.instant) {
             Peek::Time(time) => {
-                full_sources += usize::from(region.reader.full_words(processor) > 0);
-                heads.push(Reverse((time, index as u32)));
+                let is_full = region.reader.full_words(processor) > 0;
+                full_sources += usize::from(is_full);
+                heads.push(Reverse((time, index as u32, is_full)));
             }
             // What is pending is later than what was read before it.
             Peek::Pending if is_waited_for(region, processor, pass) => {
@@ -96,23 +97,25 @@ pub(super) fn merge(
         merged.hold_all(heads);
         return merged;
     }
-    while let Some(Reverse((time, index))) = heads.pop() {
+    while let Some(Reverse((time, index, is_full))) = heads.pop() {
         if time > limit || !pass.is_complete && full_sources == 0 {
             break;
         }
-        let until = heads.peek().map_or(limit, |Reverse((next, _))| limit.min(*next));
+        full_sources -= usize::from(is_full);
+        let until = heads.peek().map_or(limit, |Reverse((next, ..))| limit.min(*next));
         let Some(&(region, processor)) = sources.get(index as usize) else { continue };
         let Some(region) = regions.get_mut(region as usize) else { continue };
         let processor = usize::from(processor);
-        let was_full = region.reader.full_words(processor) > 0;
         // What is older than a full buffer of another source goes before it, full or not.
-        let is_cautious = was_full && !pass.is_complete;
+        let is_cautious = is_full && !pass.is_complete;
         let end = read(region, processor, until, output, pass, is_cautious, geometry, &mut merged, &mut full);
-        if was_full && (end == ReadEnd::Empty || region.reader.full_words(processor) == 0) {
-            full_sources -= 1;
-        }
         match end {
-            ReadEnd::Later(time) => heads.push(Reverse((time, index))),
+            ReadEnd::Later(time) => {
+                // It may have become full just now.
+                let is_full = region.reader.full_words(processor) > 0;
+                full_sources += usize::from(is_full);
+                heads.push(Reverse((time, index, is_full)));
+            }
             ReadEnd::Pending => {
                 merged.hold(region.reader.last_time(processor));
                 // Nothing is older than what the others have, up to here.

@@ -96,12 +96,16 @@ impl Consumers {
         }
     }
 
-    /// Says that everything up to `time` has been sent, and wakes who sleeps. Consumers whose rings are broken are
-    /// forgotten; answers whether there was one.
-    pub(super) fn publish(&mut self, time: u64) -> bool {
+    /// Says that everything up to `time` has been sent, and wakes who sleeps. What was lost is told as of `floor`, which
+    /// is not before what has been sent of the first processor: that may go beyond `time`. Consumers whose rings are
+    /// broken are forgotten; answers whether there was one.
+    pub(super) fn publish(&mut self, time: u64, floor: u64) -> bool {
         self.watermark = self.watermark.max(time);
         let watermark = self.watermark;
-        let lost = self.header(0, 0, BufferType::GENERIC);
+        let lost = BufferHeader {
+            time_stamp: Ticks(watermark.max(floor) as i64),
+            ..self.header(0, 0, BufferType::GENERIC)
+        };
         let mut header = self.header(0, 0, BufferType::REFERENCE_TIME);
         header.reference_start_time = clock::filetime();
         header.reference_start_perf_clock = watermark;

@@ -166,7 +166,8 @@ impl Worker {
                     output.floor = output.floor.max(watermark.saturating_add(1));
                 }
             }
-            if self.sinks.consumers.publish(watermark) {
+            let floor = self.outputs.first().map_or(0, |output| output.floor);
+            if self.sinks.consumers.publish(watermark, floor) {
                 real_time::count(&self.sinks.consumers, &self.shared.counters);
             }
         }
