@@ -57,6 +57,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
+    #[inline(always)]
     pub(crate) const fn from_word(word: u64) -> Wanted {
         match word {
             0 => Wanted::Nothing,
@@ -115,8 +116,7 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
             // Acquire: the buffer's memory has been cleared by the logger before it became current (partner: the
             // exchange in `next_buffer`, and through it `RegionReader::recycle`).
             let state = State(current.load(Ordering::Acquire));
-            let end = state.offset() + len_words;
-            if state.epoch() != epoch || end > self.buffer_words {
+            if !self.fits(state, epoch, len_words) {
                 match self.next_buffer(current, state, epoch, processor, len_words) {
                     Next::Retry => continue,
                     Next::Closed => return Reserve::Closed,
@@ -124,19 +124,58 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
                     Next::TooLarge => return Reserve::TooLarge,
                 }
             }
-            let time = clock();
-            let next = state.0 + len_words as u64;
-            if current.compare_exchange_weak(state.0, next, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-                continue;
+            if let Some(slot) = self.take(current, state, len_bytes, &clock) {
+                return Reserve::Slot(slot);
             }
-            let buffer = (state.0 >> 22 & 0xFFF) as usize;
-            let start = self.first_buffer + buffer * self.buffer_words + state.offset();
-            let Some(words) = self.words.get(start..start + len_words) else { return Reserve::Lost };
-            let Some(first) = words.first() else { return Reserve::TooLarge };
-            // From here on the logger knows how long the record is, should its writer die.
-            first.store(record::reserved(u32::from(len_bytes)), Ordering::Relaxed);
-            return Reserve::Slot(Slot { words, time, opens_buffer: state.offset() == BUFFER_HEADER });
         }
+    }
+
+    /// As [`Region::reserve`], in one attempt, which nearly always succeeds. `None`: nothing was reserved, and nothing
+    /// counted.
+    #[inline(always)]
+    pub fn try_reserve(
+        &self,
+        epoch: u8,
+        processor: u32,
+        len_bytes: u16,
+        clock: impl Fn() -> u64,
+    ) -> Option<Slot<'_>> {
+        if processor >= u32::from(self.geometry.processors) {
+            return None;
+        }
+        let current = self.words.get(self.geometry.processor(processor as usize))?;
+        // Acquire: as in `reserve`.
+        let state = State(current.load(Ordering::Acquire));
+        if !self.fits(state, epoch, usize::from(len_bytes).div_ceil(8)) {
+            return None;
+        }
+        self.take(current, state, len_bytes, &clock)
+    }
+
+    #[inline(always)]
+    fn fits(&self, state: State, epoch: u8, len_words: usize) -> bool {
+        state.epoch() == epoch && state.offset() + len_words <= self.buffer_words
+    }
+
+    /// Reserves room that there is; `None` if another writer was faster.
+    #[inline(always)]
+    fn take(
+        &self,
+        current: &AtomicU64,
+        state: State,
+        len_bytes: u16,
+        clock: &impl Fn() -> u64,
+    ) -> Option<Slot<'_>> {
+        let len_words = usize::from(len_bytes).div_ceil(8);
+        let time = clock();
+        let next = state.0 + len_words as u64;
+        current.compare_exchange_weak(state.0, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        let buffer = (state.0 >> 22 & 0xFFF) as usize;
+        let start = self.first_buffer + buffer * self.buffer_words + state.offset();
+        let words = self.words.get(start..start + len_words)?;
+        // From here on the logger knows how long the record is, should its writer die.
+        words.first()?.store(record::reserved(u32::from(len_bytes)), Ordering::Relaxed);
+        Some(Slot { words, time, opens_buffer: state.offset() == BUFFER_HEADER })
     }
 
     /// Counts an event of `processor` as lost that was too large to be reserved room for. Answers `false` if the session
@@ -157,7 +196,8 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
     /// asleep; the logger's first sleep is short for that reason.
     #[inline(always)]
     pub fn wanted(&self) -> Wanted {
-        Wanted::from_word(self.words[WANTED_WORD].load(Ordering::Relaxed))
+        let word = self.words.get(WANTED_WORD);
+        Wanted::from_word(word.map_or(0, |word| word.load(Ordering::Relaxed)))
     }
 
     /// Makes a free buffer the current one, or says why not.

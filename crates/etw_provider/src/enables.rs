@@ -137,19 +137,19 @@ impl Enables {
         let mut live = self.live.load(Ordering::Acquire);
         let mut wanted = 0;
         while live != 0 {
-            let index = live.trailing_zeros();
-            live &= live - 1;
-            let Some(entry) = self.entries.get(index as usize) else { break };
+            let entry = self.entry(live.trailing_zeros());
+            let others = live & (live - 1);
             if entry.wants(level, keyword) {
-                wanted |= 1 << index;
+                wanted |= live ^ others;
             }
+            live = others;
         }
         wanted
     }
 
     #[inline(always)]
-    pub(crate) fn entry(&self, index: u32) -> Option<&Entry> {
-        self.entries.get(index as usize)
+    pub(crate) fn entry(&self, index: u32) -> &Entry {
+        &self.entries[index as usize % MAX_SESSIONS]
     }
 
     /// Enables a session, or changes what it wants. `false` if eight others have the provider already.
@@ -233,12 +233,18 @@ impl Enables {
     pub(crate) fn only(&self, key: SessionKey) -> Only {
         let owner = key.owner();
         let index = self.entries.iter().position(|entry| entry.owner.load(Ordering::Relaxed) == owner);
+        SCOPES.fetch_add(1, Ordering::Relaxed);
         Only(ONLY.replace((self.address(), index.map_or(0, |index| 1 << index))))
     }
 
     /// The sessions that this thread may write to at present.
     #[inline(always)]
     pub(crate) fn scope(&self) -> u32 {
+        if SCOPES.load(Ordering::Relaxed) == 0 { u32::MAX } else { self.scope_of_thread() }
+    }
+
+    #[cold]
+    fn scope_of_thread(&self) -> u32 {
         let (address, mask) = ONLY.get();
         if address == self.address() { mask } else { u32::MAX }
     }
@@ -270,6 +276,9 @@ thread_local! {
     static ONLY: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
 }
 
+/// How many threads are restricted at present: as long as there is none, nobody looks. A thread sees its own change.
+static SCOPES: AtomicU32 = AtomicU32::new(0);
+
 /// Restricts a thread to one session.
 #[derive(Debug)]
 pub(crate) struct Only((usize, u32));
@@ -277,6 +286,7 @@ pub(crate) struct Only((usize, u32));
 impl Drop for Only {
     fn drop(&mut self) {
         ONLY.set(self.0);
+        SCOPES.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -177,7 +177,8 @@ impl Provider {
         if wanted == 0 {
             return Outcome::NotEnabled;
         }
-        self.write_wanted(wanted, descriptor_words(descriptor), 0, &Context::default(), payload)
+        let [descriptor, keyword] = descriptor_words(descriptor);
+        self.write_plain(wanted, descriptor, keyword, payload)
     }
 
     /// Writes an event of a given activity, or of the thread's, that `related` has caused (`EventWriteTransfer`).
@@ -253,15 +254,60 @@ impl Provider {
         related: Option<&Guid>,
         payload: &P,
     ) -> Outcome {
-        let front = Described {
+        if related.is_none() {
+            let activity = Context { activity, ..Context::default() }.activity_words();
+            let front = self.described(event);
+            if let Some(outcome) = self.enables.try_write(wanted, &front, activity, payload) {
+                return outcome;
+            }
+        }
+        self.write_event_anyhow(wanted, event, activity, related, payload)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_event_anyhow<P: Payload + ?Sized>(
+        &self,
+        wanted: u32,
+        event: &EventMetadata<'_>,
+        activity: Option<&Guid>,
+        related: Option<&Guid>,
+        payload: &P,
+    ) -> Outcome {
+        let context = Context { activity, related, name: Some(event.name) };
+        self.enables.write(wanted, &self.described(event), &context, payload)
+    }
+
+    #[inline(always)]
+    fn described<'e>(&self, event: &'e EventMetadata<'_>) -> Described<'e> {
+        Described {
             plain: Plain { first: EVENT_HEADER, provider: self.guid_words, descriptor: event.words },
             traits: self.traits,
             schema: event.schema,
-        };
-        let context = Context { activity, related, name: Some(event.name) };
-        self.enables.write(wanted, &front, &context, payload)
+        }
     }
 
+    /// The way of nearly all events that have an id.
+    #[inline(never)]
+    fn write_plain<P: Payload + ?Sized>(
+        &self,
+        wanted: u32,
+        descriptor: u64,
+        keyword: u64,
+        payload: &P,
+    ) -> Outcome {
+        if self.group.is_none() {
+            let plain =
+                Plain { first: EVENT_HEADER, provider: self.guid_words, descriptor: [descriptor, keyword] };
+            let activity = Context::default().activity_words();
+            if let Some(outcome) = self.enables.try_write(wanted, &plain, activity, payload) {
+                return outcome;
+            }
+        }
+        self.write_wanted(wanted, [descriptor, keyword], 0, &Context::default(), payload)
+    }
+
+    #[cold]
     #[inline(never)]
     fn write_wanted<P: Payload + ?Sized>(
         &self,

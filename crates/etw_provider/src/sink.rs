@@ -55,10 +55,19 @@ impl Sink {
         self.region.reserve(epoch, etw_sys::cpu::current(), len_bytes, || self.now())
     }
 
+    /// The same in one attempt, where nothing is out of the ordinary; `None` if nothing was done.
+    #[inline(always)]
+    pub(crate) fn try_reserve(&self, epoch: u8, len_bytes: u16) -> Option<Slot<'_>> {
+        if self.clock != ClockSource::Counter {
+            return None;
+        }
+        self.region.try_reserve(epoch, etw_sys::cpu::known()?, len_bytes, clock::counter)
+    }
+
     /// The time on the session's clock.
     #[inline(always)]
     fn now(&self) -> u64 {
-        if self.clock == ClockSource::Counter { clock::counter() } else { other_clock(self.clock) }
+        self.clock.now()
     }
 
     /// Counts an event that no region takes, since it is too large for any. Answers `false` if the session is over.
@@ -72,17 +81,17 @@ impl Sink {
     pub(crate) fn commit(&self, slot: Slot<'_>, first_word: u64) {
         let opens_buffer = slot.opens_buffer;
         slot.commit(first_word);
-        match self.region.wanted() {
-            Wanted::Nothing => {}
-            Wanted::FullBuffer if !opens_buffer => {}
-            _ => self.doorbell.ring(),
+        let wanted = self.region.wanted();
+        if wanted != Wanted::Nothing {
+            self.wake(wanted, opens_buffer);
         }
     }
-}
 
-/// Out of the way of the counter, which most sessions have.
-#[cold]
-#[inline(never)]
-fn other_clock(clock: ClockSource) -> u64 {
-    clock.now()
+    #[cold]
+    #[inline(never)]
+    fn wake(&self, wanted: Wanted, opens_buffer: bool) {
+        if wanted == Wanted::Event || opens_buffer {
+            self.doorbell.ring();
+        }
+    }
 }

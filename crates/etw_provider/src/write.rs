@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use etw_buffer::Reserve;
+use etw_buffer::{Reserve, Slot};
 use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
 
 use crate::activity;
@@ -209,31 +209,37 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Enables {
-    /// Writes an event to the sessions of the bits of `wanted`. No lock, no system call, no allocation.
+    /// Writes an event if all is as it nearly always is: one session, which wants nothing but the event, has room for
+    /// it. `None` if nothing was done. It calls nothing, so that all it needs stays in registers.
     #[inline(always)]
-    pub(crate) fn write<F: Front, P: Payload + ?Sized>(
+    pub(crate) fn try_write<F: Front, P: Payload + ?Sized>(
         &self,
         wanted: u32,
         front: &F,
-        context: &Context<'_>,
+        activity: [u64; 2],
         payload: &P,
-    ) -> Outcome {
-        // Nearly always it is one session, and it wants nothing but the event.
-        if wanted.is_power_of_two()
-            && context.related.is_none()
-            && let Some(entry) = self.entry(wanted.trailing_zeros())
-            && let settings = entry.settings()
-            && settings.is_plain()
-            && let Some(sink) = entry.sink.load()
-        {
-            return put(sink, settings.epoch(), front, context.activity_words(), &[], payload);
+    ) -> Option<Outcome> {
+        if !wanted.is_power_of_two() {
+            return None;
         }
-        self.write_all(wanted, front, context, payload)
+        let entry = self.entry(wanted.trailing_zeros());
+        let settings = entry.settings();
+        if !settings.is_plain() {
+            return None;
+        }
+        let sink = entry.sink.load()?;
+        let ids = etw_sys::ids::known()?;
+        let len = u16::try_from(front.len_words() * 8 + payload.len_bytes()).ok()?;
+        let slot = sink.try_reserve(settings.epoch(), len)?;
+        let first = fill(&slot, len, ids, front, activity, &[], payload);
+        sink.commit(slot, first);
+        Some(Outcome::Written)
     }
 
-    /// As `write`, for any number of sessions and whatever they ask for.
+    /// Writes an event to the sessions of the bits of `wanted`, whatever they ask for. No lock, no system call, no
+    /// allocation.
     #[inline(never)]
-    fn write_all<F: Front, P: Payload + ?Sized>(
+    pub(crate) fn write<F: Front, P: Payload + ?Sized>(
         &self,
         wanted: u32,
         front: &F,
@@ -246,7 +252,7 @@ impl Enables {
         while rest != 0 {
             let index = rest.trailing_zeros();
             rest &= rest - 1;
-            let Some(entry) = self.entry(index) else { break };
+            let entry = self.entry(index);
             let settings = entry.settings();
             let Some(sink) = entry.sink.load() else { continue };
             let one = if settings.is_plain() && context.related.is_none() {
@@ -262,7 +268,7 @@ impl Enables {
 
 impl Context<'_> {
     #[inline(always)]
-    fn activity_words(&self) -> [u64; 2] {
+    pub(crate) fn activity_words(&self) -> [u64; 2] {
         match self.activity {
             Some(activity) => guid_words(activity),
             None => activity::current_words(),
@@ -327,15 +333,32 @@ fn put<F: Front, P: Payload + ?Sized>(
         Reserve::TooLarge => return Outcome::TooLarge,
         Reserve::Closed => return Outcome::NotEnabled,
     };
-    let words = slot.words();
-    if let [_, ids, time, ..] = words {
-        ids.store(etw_sys::ids::thread_and_process(), Relaxed);
-        time.store(slot.time, Relaxed);
-    }
-    let first = front.put(words, activity, extras) | u64::from(len);
-    let mut writer = PayloadWriter::new(words.get(front_words..).unwrap_or_default());
-    payload.put(&mut writer);
-    writer.finish();
+    let ids = etw_sys::ids::thread_and_process();
+    let first = fill(&slot, len, ids, front, activity, extras, payload);
     sink.commit(slot, first);
     Outcome::Written
+}
+
+/// Stores all of a record but its first word, and answers that.
+#[inline(always)]
+fn fill<F: Front, P: Payload + ?Sized>(
+    slot: &Slot<'_>,
+    len: u16,
+    ids: u64,
+    front: &F,
+    activity: [u64; 2],
+    extras: &[u64],
+    payload: &P,
+) -> u64 {
+    let words = slot.words();
+    if let [_, first, second, ..] = words {
+        first.store(ids, Relaxed);
+        second.store(slot.time, Relaxed);
+    }
+    let first = front.put(words, activity, extras) | u64::from(len);
+    let behind = words.get(front.len_words() + extras.len()..).unwrap_or_default();
+    let mut writer = PayloadWriter::new(behind);
+    payload.put(&mut writer);
+    writer.finish();
+    first
 }

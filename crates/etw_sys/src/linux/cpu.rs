@@ -3,40 +3,45 @@
 // UNSAFETY: reads the thread's rseq area, and asks the C library where it lies.
 #![expect(unsafe_code)]
 
+use std::sync::Once;
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
-/// The offset of the rseq area from the thread pointer, as glibc 2.35 and later tells it: `UNKNOWN` before it was
-/// asked for, `NONE` where there is none.
-static RSEQ_OFFSET: AtomicIsize = AtomicIsize::new(UNKNOWN);
-const UNKNOWN: isize = isize::MIN;
-const NONE: isize = isize::MAX;
+/// The offset of the rseq area from the thread pointer, as glibc 2.35 and later tells it; 0, where the thread's own
+/// control block is, before it was asked for and where there is none.
+static RSEQ_OFFSET: AtomicIsize = AtomicIsize::new(0);
 
 /// Index of the processor that this thread runs on; it may be another one by the time it is used.
 ///
 /// Costs a load where the C library registers an rseq area, and a call of `sched_getcpu` elsewhere.
 #[inline(always)]
 pub fn current() -> u32 {
-    let offset = RSEQ_OFFSET.load(Relaxed);
-    if offset == UNKNOWN || offset == NONE { ask(offset) } else { from_rseq(offset) }
+    known().unwrap_or_else(ask)
+}
+
+/// The same where it costs no call; `None` before [`current`] was called, and where it always takes one.
+#[inline(always)]
+pub fn known() -> Option<u32> {
+    match RSEQ_OFFSET.load(Relaxed) {
+        0 => None,
+        offset => Some(from_rseq(offset)),
+    }
 }
 
 #[cold]
-fn ask(offset: isize) -> u32 {
-    if offset == UNKNOWN {
-        let offset = find_rseq();
-        RSEQ_OFFSET.store(offset, Relaxed);
-        if offset != NONE {
-            return from_rseq(offset);
-        }
+fn ask() -> u32 {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| RSEQ_OFFSET.store(find_rseq().unwrap_or(0), Relaxed));
+    if let Some(cpu) = known() {
+        return cpu;
     }
     // SAFETY: the call has no arguments and touches no memory of ours.
     u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
 /// Where the C library has registered the area, if it has.
-fn find_rseq() -> isize {
+fn find_rseq() -> Option<isize> {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        return NONE;
+        return None;
     }
     // SAFETY: both symbols, where they exist, are constants of glibc's types `ptrdiff_t` and `unsigned int`
     // (`sys/rseq.h`), which live as long as the program.
@@ -44,7 +49,7 @@ fn find_rseq() -> isize {
         let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
         let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
         // The size is 0 where the kernel refused the registration, or the user turned it off.
-        if offset.is_null() || size.is_null() || *size == 0 { NONE } else { *offset }
+        if offset.is_null() || size.is_null() || *size == 0 { None } else { Some(*offset) }
     }
 }
 

@@ -26,6 +26,15 @@ pub fn thread_and_process() -> u64 {
     }
 }
 
+/// The same where it costs no call; `None` before the thread's first call of [`thread_and_process`].
+#[inline(always)]
+pub fn known() -> Option<u64> {
+    match IDS.get() {
+        0 => None,
+        ids => Some(ids),
+    }
+}
+
 #[cold]
 fn ask() -> u64 {
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
