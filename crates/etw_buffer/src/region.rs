@@ -124,8 +124,8 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
                     Next::TooLarge => return Reserve::TooLarge,
                 }
             }
-            if let Some(slot) = self.take(current, state, len_bytes, &clock) {
-                return Reserve::Slot(slot);
+            if let Some(time) = take(current, state, len_words, &clock) {
+                return self.slot(state, len_bytes, time).map_or(Reserve::Lost, Reserve::Slot);
             }
         }
     }
@@ -146,10 +146,12 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         let current = self.words.get(self.geometry.processor(processor as usize))?;
         // Acquire: as in `reserve`.
         let state = State(current.load(Ordering::Acquire));
-        if !self.fits(state, epoch, usize::from(len_bytes).div_ceil(8)) {
+        let len_words = usize::from(len_bytes).div_ceil(8);
+        if !self.fits(state, epoch, len_words) {
             return None;
         }
-        self.take(current, state, len_bytes, &clock)
+        let time = take(current, state, len_words, &clock)?;
+        self.slot(state, len_bytes, time)
     }
 
     #[inline(always)]
@@ -157,22 +159,12 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         state.epoch() == epoch && state.offset() + len_words <= self.buffer_words
     }
 
-    /// Reserves room that there is; `None` if another writer was faster.
+    /// The room that was reserved behind `state`; `None` if the state names no buffer of this region.
     #[inline(always)]
-    fn take(
-        &self,
-        current: &AtomicU64,
-        state: State,
-        len_bytes: u16,
-        clock: &impl Fn() -> u64,
-    ) -> Option<Slot<'_>> {
-        let len_words = usize::from(len_bytes).div_ceil(8);
-        let time = clock();
-        let next = state.0 + len_words as u64;
-        current.compare_exchange_weak(state.0, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+    fn slot(&self, state: State, len_bytes: u16, time: u64) -> Option<Slot<'_>> {
         let buffer = (state.0 >> 22 & 0xFFF) as usize;
         let start = self.first_buffer + buffer * self.buffer_words + state.offset();
-        let words = self.words.get(start..start + len_words)?;
+        let words = self.words.get(start..start + usize::from(len_bytes).div_ceil(8))?;
         // From here on the logger knows how long the record is, should its writer die.
         words.first()?.store(record::reserved(u32::from(len_bytes)), Ordering::Relaxed);
         Some(Slot { words, time, opens_buffer: state.offset() == BUFFER_HEADER })
@@ -277,6 +269,15 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         }
         None
     }
+}
+
+/// Reserves room that there is, and tells when; `None` if another writer was faster.
+#[inline(always)]
+fn take(current: &AtomicU64, state: State, len_words: usize, clock: &impl Fn() -> u64) -> Option<u64> {
+    let time = clock();
+    let next = state.0 + len_words as u64;
+    current.compare_exchange_weak(state.0, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+    Some(time)
 }
 
 enum Next {
