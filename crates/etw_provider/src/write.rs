@@ -339,6 +339,10 @@ fn put<F: Front, P: Payload + ?Sized>(
     Outcome::Written
 }
 
+/// How far behind a record the cache lines are asked for that later ones will be written to, in words. The exchange that
+/// reserves room waits for all stores before it, so that lines which are slow to come would hold up each event.
+const AHEAD_WORDS: usize = 128;
+
 /// Stores all of a record but its first word, and answers that.
 #[inline(always)]
 fn fill<F: Front, P: Payload + ?Sized>(
@@ -351,6 +355,9 @@ fn fill<F: Front, P: Payload + ?Sized>(
     payload: &P,
 ) -> u64 {
     let words = slot.words();
+    if let [record, ..] = words {
+        etw_sys::prefetch_for_writing(record, AHEAD_WORDS, words.len());
+    }
     if let [_, first, second, ..] = words {
         first.store(ids, Relaxed);
         second.store(slot.time, Relaxed);

@@ -17,6 +17,6 @@ pub use atomic_ref::AtomicRef;
 pub use linux::*;
 pub use map::FileMap;
 pub use page_errors::exit_on_page_error;
-pub use prefetch::prefetch;
+pub use prefetch::{prefetch, prefetch_for_writing};
 pub use temporary::temporary_file;
 pub use words::{bytes_of, bytes_of_mut};
