@@ -98,6 +98,9 @@ pub struct ConsumerFiles {
     pub space_free: EventFd,
 }
 
+/// Words of a ring whose memory is there from the start: 16 MiB, and at most a quarter of the ring.
+const READY_WORDS: usize = 2 << 20;
+
 impl Logger {
     /// Starts a session: makes its file, if it has one, and its thread.
     ///
@@ -190,6 +193,8 @@ impl Logger {
         // Room for two buffers at least, of which each must fit into somewhat less than half of the ring.
         let least = 4 * self.shared.geometry.buffer_bytes as usize;
         let (data, ring) = memory(ring_bytes.max(least) / 8)?;
+        // Most rings are empty again and again, and begin anew; this part is there from the start.
+        data.populate(0..(ring_bytes / 4 / 8).min(READY_WORDS));
         let (words, position) = memory(POSITION_WORDS)?;
         let (data_ready, space_free) = (event()?, event()?);
         let ours = data_ready.try_clone().map_err(LoggerError::system("an event counter"))?;
