@@ -1,0 +1,313 @@
+//! The enable flags of the NT Kernel Logger: their bits, the names that tools have for them, and what each needs.
+
+use std::fmt;
+use std::ops::{BitAnd, BitOr};
+
+use crate::{Hook, Hooks};
+
+/// What a session asks of the kernel (`EVENT_TRACE_PROPERTIES.EnableFlags`, the first word of the group masks).
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct EnableFlags(pub u32);
+
+/// What one flag can give on Linux.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    /// Its events come from these hooks.
+    Captured(Hooks),
+    /// It changes what is said at the start, not what is captured.
+    Control,
+    /// Nothing; with the reason.
+    Refused(&'static str),
+}
+
+/// A flag: one bit, and what is known of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flag {
+    /// Its bit.
+    pub bit: u32,
+    /// The name in `evntrace.h`, without `EVENT_TRACE_FLAG_`.
+    pub name: &'static str,
+    /// The name that xperf has for it. Some of xperf's names stand for several flags.
+    pub xperf: &'static str,
+    /// The keyword of recording profiles (wpr).
+    pub wpr: &'static str,
+    /// The name that logman has for it; empty if it has none.
+    pub logman: &'static str,
+    /// What it gives on Linux.
+    pub support: Support,
+}
+
+/// Why names of flags are refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FlagError {
+    /// There is no flag of this name.
+    #[error("`{0}` is no flag of the kernel logger")]
+    Unknown(String),
+    /// Linux cannot give what the flag asks for.
+    #[error("{flag}: {reason}")]
+    Refused {
+        /// The flag's name.
+        flag: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+}
+
+impl EnableFlags {
+    /// No flag.
+    pub const NONE: EnableFlags = EnableFlags(0);
+    /// Starts and ends of processes.
+    pub const PROCESS: EnableFlags = EnableFlags(0x0000_0001);
+    /// Starts and ends of threads.
+    pub const THREAD: EnableFlags = EnableFlags(0x0000_0002);
+    /// Images that processes load.
+    pub const IMAGE_LOAD: EnableFlags = EnableFlags(0x0000_0004);
+    /// Context switches.
+    pub const CSWITCH: EnableFlags = EnableFlags(0x0000_0010);
+    /// Deferred procedure calls.
+    pub const DPC: EnableFlags = EnableFlags(0x0000_0020);
+    /// Interrupts.
+    pub const INTERRUPT: EnableFlags = EnableFlags(0x0000_0040);
+    /// System calls.
+    pub const SYSTEMCALL: EnableFlags = EnableFlags(0x0000_0080);
+    /// Disk requests that are done.
+    pub const DISK_IO: EnableFlags = EnableFlags(0x0000_0100);
+    /// Disk requests that are sent.
+    pub const DISK_IO_INIT: EnableFlags = EnableFlags(0x0000_0400);
+    /// Threads that are made ready.
+    pub const DISPATCHER: EnableFlags = EnableFlags(0x0000_0800);
+    /// Page faults of all kinds.
+    pub const MEMORY_PAGE_FAULTS: EnableFlags = EnableFlags(0x0000_1000);
+    /// Sampled profile.
+    pub const PROFILE: EnableFlags = EnableFlags(0x0100_0000);
+    /// No description of the machine at the start.
+    pub const NO_SYSCONFIG: EnableFlags = EnableFlags(0x1000_0000);
+
+    /// Every flag that is known, in the order of bits.
+    pub const KNOWN: &'static [Flag] = &[
+        captured(0x0000_0001, "PROCESS", "PROC_THREAD", "ProcessThread", "process", &[Hook::Process]),
+        captured(0x0000_0002, "THREAD", "PROC_THREAD", "ProcessThread", "thread", &[Hook::Process]),
+        captured(0x0000_0004, "IMAGE_LOAD", "LOADER", "Loader", "img", &[Hook::Process]),
+        refused(0x0000_0008, "PROCESS_COUNTERS", "PERF_COUNTER", "PerfCounter", "proccntr", NOT_YET),
+        captured(0x0000_0010, "CSWITCH", "CSWITCH", "CSwitch", "cswitch", &[Hook::ContextSwitch]),
+        captured(0x0000_0020, "DPC", "DPC", "DPC", "dpc", &[Hook::Dpc]),
+        captured(0x0000_0040, "INTERRUPT", "INTERRUPT", "Interrupt", "isr", &[Hook::Interrupt]),
+        captured(0x0000_0080, "SYSTEMCALL", "SYSCALL", "SystemCall", "syscall", &[Hook::SystemCall]),
+        captured(0x0000_0100, "DISK_IO", "DISK_IO", "DiskIO", "disk", &[Hook::Disk]),
+        refused(0x0000_0200, "DISK_FILE_IO", "FILENAME", "Filename", "file", NOT_YET),
+        captured(0x0000_0400, "DISK_IO_INIT", "DISK_IO_INIT", "DiskIOInit", "diskinit", &[Hook::Disk]),
+        captured(0x0000_0800, "DISPATCHER", "DISPATCHER", "ReadyThread", "dispatcher", &[Hook::ReadyThread]),
+        captured(0x0000_1000, "MEMORY_PAGE_FAULTS", "ALL_FAULTS", "AllFaults", "pf", &[Hook::PageFault]),
+        refused(0x0000_2000, "MEMORY_HARD_FAULTS", "HARD_FAULTS", "HardFaults", "hf", NOT_YET),
+        refused(0x0000_4000, "VIRTUAL_ALLOC", "VIRT_ALLOC", "VirtualAllocation", "virtalloc", NOT_YET),
+        refused(0x0000_8000, "VAMAP", "VAMAP", "VAMap", "vamap", NOT_YET),
+        refused(0x0001_0000, "NETWORK_TCPIP", "NETWORKTRACE", "NetworkTrace", "net", NOT_YET),
+        refused(0x0002_0000, "REGISTRY", "REGISTRY", "Registry", "registry", "Linux has no registry"),
+        refused(0x0004_0000, "DBGPRINT", "DBGPRINT", "DbgPrint", "dbgprint", NO_DEBUGGER),
+        refused(0x0008_0000, "JOB", "JOB", "Job", "job", "Linux has no job objects"),
+        refused(0x0010_0000, "ALPC", "ALPC", "Alpc", "alpc", "Linux has no local procedure calls"),
+        refused(
+            0x0020_0000,
+            "SPLIT_IO",
+            "SPLIT_IO",
+            "SplitIO",
+            "splitio",
+            "Linux has no volume manager that splits",
+        ),
+        refused(0x0040_0000, "DEBUG_EVENTS", "DEBUG_EVENTS", "DebugEvents", "", NO_DEBUGGER),
+        refused(
+            0x0080_0000,
+            "DRIVER",
+            "DRIVERS",
+            "Drivers",
+            "driver",
+            "Linux drivers have no request packets",
+        ),
+        captured(0x0100_0000, "PROFILE", "PROFILE", "SampledProfile", "profile", &[Hook::Sample]),
+        refused(0x0200_0000, "FILE_IO", "FILE_IO", "FileIO", "fileiocompletion", NOT_YET),
+        refused(0x0400_0000, "FILE_IO_INIT", "FILE_IO_INIT", "FileIOInit", "fileio", NOT_YET),
+        Flag {
+            bit: 0x1000_0000,
+            name: "NO_SYSCONFIG",
+            xperf: "",
+            wpr: "",
+            logman: "",
+            support: Support::Control,
+        },
+    ];
+
+    /// Reads names joined by `+` or `,`, of any tool and in any case, and numbers (`0x…` or decimal).
+    ///
+    /// # Errors
+    ///
+    /// A name that nobody has, or a flag that Linux has no counterpart for.
+    pub fn parse(text: &str) -> Result<EnableFlags, FlagError> {
+        let mut flags = EnableFlags::NONE;
+        for part in text.split(['+', ',']).map(str::trim).filter(|part| !part.is_empty()) {
+            flags = flags | named(part).ok_or_else(|| FlagError::Unknown(part.to_owned()))?;
+        }
+        flags.hooks()?;
+        Ok(flags)
+    }
+
+    /// The hooks that these flags need.
+    ///
+    /// # Errors
+    ///
+    /// The first flag that Linux cannot give, or a bit that is no flag.
+    pub fn hooks(self) -> Result<Hooks, FlagError> {
+        let mut hooks = Hooks::NONE;
+        let mut left = self.0;
+        for flag in EnableFlags::KNOWN.iter().filter(|flag| self.0 & flag.bit != 0) {
+            left &= !flag.bit;
+            match flag.support {
+                Support::Captured(needed) => hooks = hooks | needed,
+                Support::Control => {}
+                Support::Refused(reason) => return Err(FlagError::Refused { flag: flag.name, reason }),
+            }
+        }
+        if left == 0 { Ok(hooks) } else { Err(FlagError::Unknown(format!("{left:#x}"))) }
+    }
+
+    /// Whether all of `other` is asked for.
+    pub const fn has(self, other: EnableFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for EnableFlags {
+    type Output = EnableFlags;
+
+    fn bitor(self, other: EnableFlags) -> EnableFlags {
+        EnableFlags(self.0 | other.0)
+    }
+}
+
+impl BitAnd for EnableFlags {
+    type Output = EnableFlags;
+
+    fn bitand(self, other: EnableFlags) -> EnableFlags {
+        EnableFlags(self.0 & other.0)
+    }
+}
+
+impl fmt::Display for EnableFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut left = self.0;
+        let mut joint = "";
+        for flag in EnableFlags::KNOWN.iter().filter(|flag| self.0 & flag.bit != 0) {
+            write!(f, "{joint}{}", flag.name)?;
+            left &= !flag.bit;
+            joint = "+";
+        }
+        if left != 0 || self.0 == 0 { write!(f, "{joint}{left:#x}") } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for EnableFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EnableFlags({self})")
+    }
+}
+
+const NOT_YET: &str = "its events are not captured on Linux yet";
+const NO_DEBUGGER: &str = "Linux has no messages to a kernel debugger";
+
+const fn captured(
+    bit: u32,
+    name: &'static str,
+    xperf: &'static str,
+    wpr: &'static str,
+    logman: &'static str,
+    hooks: &[Hook],
+) -> Flag {
+    Flag { bit, name, xperf, wpr, logman, support: Support::Captured(Hooks::of(hooks)) }
+}
+
+const fn refused(
+    bit: u32,
+    name: &'static str,
+    xperf: &'static str,
+    wpr: &'static str,
+    logman: &'static str,
+    reason: &'static str,
+) -> Flag {
+    Flag { bit, name, xperf, wpr, logman, support: Support::Refused(reason) }
+}
+
+/// The flags that a name or a number stands for.
+fn named(text: &str) -> Option<EnableFlags> {
+    let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    if let Some(bits) = number {
+        return Some(EnableFlags(bits));
+    }
+    let text = text.strip_prefix("EVENT_TRACE_FLAG_").unwrap_or(text);
+    let is = |name: &str| !name.is_empty() && name.eq_ignore_ascii_case(text);
+    // xperf's names go first, since some of them stand for several flags.
+    let columns: [fn(&Flag) -> &str; 4] =
+        [|flag| flag.xperf, |flag| flag.name, |flag| flag.wpr, |flag| flag.logman];
+    columns.iter().find_map(|column| {
+        let bits =
+            EnableFlags::KNOWN.iter().filter(|flag| is(column(flag))).fold(0, |bits, flag| bits | flag.bit);
+        (bits != 0).then_some(EnableFlags(bits))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_every_tool_are_read() {
+        let check =
+            |text: &str, bits: u32| assert_eq!(EnableFlags::parse(text), Ok(EnableFlags(bits)), "{text}");
+        check("", 0);
+        check("PROC_THREAD+LOADER+CSWITCH", 0x17);
+        check("proc_thread", 3);
+        check("PROCESS", 1);
+        check("EVENT_TRACE_FLAG_THREAD", 2);
+        check("ProcessThread,Loader", 7);
+        check("process,thread,img,disk", 0x107);
+        check("0x10 + 1", 0x11);
+        check("ReadyThread+SampledProfile", 0x0100_0800);
+        check("DISK_IO+DISK_IO_INIT", 0x500);
+    }
+
+    #[test]
+    fn what_linux_cannot_give_is_refused_by_name() {
+        let check = |text: &str, said: &str| {
+            let error = EnableFlags::parse(text).expect_err(text).to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        };
+        check("CSWITCH+REGISTRY", "REGISTRY: Linux has no registry");
+        check("alpc", "ALPC: ");
+        check("CSWITHC", "`CSWITHC` is no flag");
+        check("0x08000000", "`0x8000000` is no flag");
+    }
+
+    #[test]
+    fn bits_are_apart_and_names_lead_back() {
+        let mut seen = 0;
+        for flag in EnableFlags::KNOWN {
+            assert_eq!(flag.bit.count_ones(), 1, "{}", flag.name);
+            assert_eq!(seen & flag.bit, 0, "{}", flag.name);
+            seen |= flag.bit;
+            if !matches!(flag.support, Support::Refused(_)) {
+                assert_eq!(EnableFlags::parse(&EnableFlags(flag.bit).to_string()), Ok(EnableFlags(flag.bit)));
+            }
+        }
+        assert_eq!(EnableFlags::NONE.to_string(), "0x0");
+        assert_eq!((EnableFlags::CSWITCH | EnableFlags(0x0800_0000)).to_string(), "CSWITCH+0x8000000");
+    }
+
+    #[test]
+    fn flags_need_their_hooks() {
+        let hooks = (EnableFlags::PROCESS | EnableFlags::CSWITCH).hooks();
+        assert_eq!(hooks, Ok(Hooks::of(&[Hook::Process, Hook::ContextSwitch])));
+        assert_eq!(EnableFlags::NO_SYSCONFIG.hooks(), Ok(Hooks::NONE));
+    }
+}

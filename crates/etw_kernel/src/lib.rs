@@ -1,0 +1,10 @@
+//! The Linux kernel as the system logger's provider: what a session's enable flags ask for, captured from the kernel.
+//!
+//! It exists on Linux only; elsewhere this crate is empty.
+#![cfg(target_os = "linux")]
+
+mod flags;
+mod hooks;
+
+pub use flags::{EnableFlags, Flag, FlagError, Support};
+pub use hooks::{Hook, Hooks};
