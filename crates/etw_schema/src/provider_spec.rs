@@ -102,7 +102,10 @@ pub enum ProviderSpecError {
 }
 
 fn hint(known: &[String]) -> String {
-    if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) }
+    match known {
+        [] => " in a schema; give a schema of it, or the keyword's bits, such as 0x10".to_owned(),
+        known => format!("; it has {}", known.join(", ")),
+    }
 }
 
 impl ProviderSpec {

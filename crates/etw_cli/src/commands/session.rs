@@ -149,6 +149,7 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
         None => session.buffers(args.min_buffers, args.max_buffers),
     };
     // What makes no sense is refused before a session is started.
+    check_delivery(args)?;
     let mut controller = connect(&args.common.instance)?;
     let mut enables = Vec::new();
     if !args.provider.is_empty() {
@@ -169,6 +170,26 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
         status = controller.query(&args.name)?;
     }
     put_status(out, &status, None, args.common.format)
+}
+
+/// Whether the events go somewhere, and whether a file that is named would have any.
+fn check_delivery(args: &StartArgs) -> Result<()> {
+    let has = |bit| args.mode.iter().any(|name| LogFileMode::from_name(name) == Some(bit));
+    let is_ring = args.ring.is_some() || has(LogFileMode::BUFFERING);
+    let is_real_time = args.real_time || has(LogFileMode::REAL_TIME);
+    let text = match &args.output {
+        None if !is_ring && !is_real_time => {
+            "a session needs somewhere to put events: -o FILE, --real-time or --ring MIB".to_owned()
+        }
+        Some(path) if is_ring => format!(
+            "a session of mode buffering keeps events in memory and writes no file; leave out -o, and have them \
+             written by `etw session dump {} {}`",
+            args.name,
+            path.display()
+        ),
+        _ => return Ok(()),
+    };
+    Err(UsageError(text).into())
 }
 
 fn update(args: &UpdateArgs, out: &mut Vec<u8>) -> Result<()> {

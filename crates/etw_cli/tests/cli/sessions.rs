@@ -139,11 +139,15 @@ fn what_makes_no_sense_is_refused() {
     daemon.ok(&["session", "start", "S", "-o", "s.etl"]);
     for (args, status, expected) in [
         (&["start", "s", "-o", "t.etl"][..], 1, "session 's' already exists"),
-        (&["start", "T"], 1, "log_file_name"),
+        (&["start", "T"], 2, "-o FILE, --real-time or --ring MIB"),
+        (&["start", "T", "-o", "t.etl", "--ring", "4"], 2, "`etw session dump T t.etl`"),
+        (&["start", "T", "-o", "t.etl", "--mode", "buffering"], 2, "`etw session dump T t.etl`"),
+        (&["start", "T", "-o", "t.etl", "--mode", "circular"], 1, "maximum_file_size"),
+        (&["start", "T", "-o", "t.etl", "-p", "A:::Net"], 2, "provider A has no keyword 'Net' in a schema"),
         (&["start", "T", "-o", "t.etl", "--mode", "round"], 2, "mode 'round' is none of"),
         (&["start", "T", "-o", "t.etl", "--buffer-size", "1"], 1, "buffer_size: 1 KiB"),
         (&["stop", "T"], 1, "session 'T' not found"),
-        (&["increment-file", "S"], 1, "session 'S'"),
+        (&["increment-file", "S"], 1, "session 'S': there is no next file"),
         (&["dump", "S", "x.etl"], 1, "session 'S'"),
         (&["disable", "S", "Cli.Test"], 1, "has not enabled"),
         (&["update", "S"], 2, "nothing to change"),
@@ -153,6 +157,8 @@ fn what_makes_no_sense_is_refused() {
         assert!(found.0 == status && found.1.contains(expected), "{args:?}: {found:?}");
         assert_eq!(found.1.lines().count(), 1, "{args:?}: {found:?}");
     }
+    let live = daemon.fails(&["dump", "-s", "T"]);
+    assert!(live.0 == 1 && live.1.contains("session 'T': not found"), "{live:?}");
     let second = daemon.fails(&["daemon"]);
     assert!(second.0 == 1 && second.1.contains("another host runs in"), "{second:?}");
 }

@@ -205,7 +205,7 @@ pub(crate) fn failure_of(session: &str, error: LoggerError) -> Failure {
         LoggerError::BufferSize { .. } | LoggerError::MaximumBuffers { .. } | LoggerError::NewFile => {
             ErrorKind::InvalidParameter
         }
-        LoggerError::NoFile | LoggerError::NotBuffering => ErrorKind::NotSupported,
+        LoggerError::NotNewFile | LoggerError::NotBuffering => ErrorKind::NotSupported,
         LoggerError::File { .. } => ErrorKind::File,
         LoggerError::Ended => ErrorKind::NotFound,
         _ => ErrorKind::NoSystemResources,

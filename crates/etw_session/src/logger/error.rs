@@ -26,9 +26,9 @@ pub enum LoggerError {
     /// Files that follow each other need a pattern and a size.
     #[error("the new-file mode needs a file name with %d in it and a maximum file size")]
     NewFile,
-    /// The session has no file, and what was asked for needs one.
-    #[error("the session writes no file")]
-    NoFile,
+    /// The session has one file, or none, and was asked for the next one.
+    #[error("there is no next file: the session's mode has no NEW_FILE")]
+    NotNewFile,
     /// The session keeps nothing in memory that could be dumped.
     #[error("the session keeps no buffers in memory: its mode has no BUFFERING")]
     NotBuffering,

@@ -495,7 +495,7 @@ impl Worker {
         let sinks = &mut self.sinks;
         match &mut sinks.file {
             Some(file) if file.is_pattern() => file.increment(&self.shared, &sinks.reference),
-            _ => Err(LoggerError::NoFile),
+            _ => Err(LoggerError::NotNewFile),
         }
     }
 

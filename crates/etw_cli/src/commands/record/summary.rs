@@ -26,7 +26,8 @@ impl Summary<'_> {
         }
         let size = size_text(std::fs::metadata(self.path).map_or(0, |file| file.len()));
         let (events, seconds) = (grouped(contents.events), self.took.as_secs_f64());
-        eprintln!("etw: recorded {events} events in {seconds:.2} s: {}", contents.verdict());
+        let plural = if contents.events == 1 { "" } else { "s" };
+        eprintln!("etw: recorded {events} event{plural} in {seconds:.2} s: {}", contents.verdict());
         if contents.events == 0 {
             let names = self.providers.join(", ");
             eprintln!(

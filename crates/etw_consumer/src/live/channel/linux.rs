@@ -97,7 +97,10 @@ impl Channel {
         let (header, files) = match answer {
             Some((ToConsumer::Opened { header, .. }, files)) => (header, files),
             Some((ToConsumer::Refused(failure), _)) => {
-                return Err(SessionError::Refused { session: session.to_owned(), reason: failure.text });
+                // The host names the session too.
+                let name = format!("session '{session}' ");
+                let reason = failure.text.strip_prefix(&name).unwrap_or(&failure.text).to_owned();
+                return Err(SessionError::Refused { session: session.to_owned(), reason });
             }
             Some((ToConsumer::Ended, _)) | None => return Err(protocol("no answer".to_owned())),
         };
