@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{self, cargo};
-use crate::{bench, fuzz, layers, peers, systems};
+use crate::{bench, bpf, fuzz, layers, peers, systems};
 
 /// A check: its name, and what runs it.
 type Check = (&'static str, fn() -> Result<()>);
@@ -14,6 +14,7 @@ type Check = (&'static str, fn() -> Result<()>);
 const CHECKS: &[Check] = &[
     ("format", || shell::run(&mut cargo(["fmt", "--all", "--check"]))),
     ("layers", layers::check),
+    ("kernel programs", bpf::check),
     ("clippy", || shell::run(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("other systems", systems::check),
     ("documentation", || {

@@ -1,6 +1,7 @@
 //! The project's own chores: checks, generated traces, fuzzing and benches.
 
 mod bench;
+mod bpf;
 mod ci;
 mod coverage;
 mod fuzz;
@@ -30,6 +31,8 @@ enum Chore {
     Ci,
     /// Check that dependencies between crates point down the layers only.
     Layers,
+    /// Build the programs that trace the Linux kernel, or check that the built ones are those of the source.
+    Bpf(bpf::Options),
     /// Write a generated trace.
     Generate(generate::Options),
     /// Have independent readers read what our writer writes, and compare.
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().chore {
         Chore::Ci => ci::run(),
         Chore::Layers => layers::check(),
+        Chore::Bpf(options) => bpf::run(&options),
         Chore::Generate(options) => generate::run(&options),
         Chore::Peers => peers::compare(),
         Chore::Coverage => coverage::write(),

@@ -3,6 +3,7 @@
 //! It exists on Linux only; elsewhere this crate is empty.
 #![cfg(target_os = "linux")]
 
+pub mod capture;
 mod flags;
 mod hooks;
 

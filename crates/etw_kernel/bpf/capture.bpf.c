@@ -1,0 +1,578 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* What is captured from the kernel: programs on raw tracepoints and on perf events, one ring for each processor.
+ *
+ * `src/capture/event.rs` has the same records; a change here is a change there. Records are multiples of 8 bytes.
+ *
+ * A record gets its time after its room is reserved. So what interrupts a program stands behind that program's record
+ * in the ring, with an earlier time, and is there when that record is: the reader can put both in order. */
+#include "kernel.h"
+
+/* Helpers for tracing are for programs whose license is compatible with the kernel's. */
+char terms[] SECTION("license") = "Dual MIT/GPL";
+
+enum kind {
+	FORK = 1,
+	EXEC,
+	EXIT,
+	SWITCH,
+	WAKING,
+	SAMPLE,
+	SYSTEM_CALL_ENTER,
+	SYSTEM_CALL_EXIT,
+	INTERRUPT,
+	DPC,
+	DISK_ISSUE,
+	DISK_COMPLETE,
+	PAGE_FAULT,
+};
+
+struct header {
+	u64 time;
+	u32 kind;
+	u32 pid;
+	u32 tid;
+	u32 number; /* Whatever the kind has that fits. */
+};
+
+/* A process whose own system calls and page faults are left out; 0 for none. */
+const volatile u32 left_out_pid = 0;
+
+struct ring {
+	NUMBER(type, MAP_RINGBUF);
+	NUMBER(max_entries, 4096);
+};
+
+struct {
+	NUMBER(type, MAP_ARRAY_OF_MAPS);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	VALUES(values, struct ring);
+} rings MAP;
+
+/* Records that found no room, by processor. */
+struct {
+	NUMBER(type, MAP_PERCPU_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} lost MAP;
+
+INLINE void count_lost(void)
+{
+	u32 zero = 0;
+	u64 *count = map_lookup(&lost, &zero);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+INLINE void *own_ring(void)
+{
+	u32 cpu = processor();
+	return map_lookup(&rings, &cpu);
+}
+
+INLINE void fill(struct header *to, u32 kind, u32 number)
+{
+	u64 ids = current_pid_tid();
+	to->kind = kind;
+	to->pid = ids >> 32;
+	to->tid = (u32)ids;
+	to->number = number;
+	to->time = ktime();
+}
+
+/* Room for a record with its header; 0 if there is none, which is counted. */
+INLINE void *reserve(u64 size, u32 kind, u32 number)
+{
+	void *ring = own_ring();
+	struct header *record = ring ? ring_reserve(ring, size, 0) : 0;
+	if (!record) {
+		count_lost();
+		return 0;
+	}
+	fill(record, kind, number);
+	return record;
+}
+
+INLINE void submit(void *record)
+{
+	ring_submit(record, RING_NO_WAKEUP);
+}
+
+INLINE bool is_left_out(void)
+{
+	return left_out_pid && (u32)(current_pid_tid() >> 32) == left_out_pid;
+}
+
+#define SESSION_ID 3
+
+INLINE u32 session_of(struct task_struct *task)
+{
+	return task->signal->pids[SESSION_ID]->numbers[0].nr;
+}
+
+/* ---- Processes and threads ---- */
+
+struct fork {
+	struct header header;
+	u32 pid;
+	u32 tid;
+	u32 parent_pid;
+	u32 uid;
+	u32 session;
+	u32 priority;
+	char name[16];
+};
+
+SECTION("tp_btf/sched_process_fork") int process_fork(u64 *context)
+{
+	struct task_struct *child = (void *)context[1];
+	struct fork *record = reserve(sizeof(*record), FORK, 0);
+	if (!record)
+		return 0;
+	record->pid = child->tgid;
+	record->tid = child->pid;
+	record->parent_pid = child->real_parent->tgid;
+	record->uid = current_uid_gid();
+	record->session = session_of(child);
+	record->priority = child->prio;
+	read_kernel(record->name, sizeof(record->name), child->comm);
+	submit(record);
+	return 0;
+}
+
+#define PATH_MOST 4096
+#define ARGUMENTS_MOST 24576
+
+struct exec {
+	struct header header; /* Its number: the thread's id before. */
+	u32 parent_pid;
+	u32 uid;
+	u32 session;
+	u32 path_bytes;
+	u32 arguments_bytes;
+	u32 arguments_all_bytes;
+	/* The path with its NUL, then the arguments, each with its NUL. */
+};
+
+struct path {
+	char bytes[PATH_MOST];
+};
+
+struct {
+	NUMBER(type, MAP_PERCPU_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct path);
+} exec_path MAP;
+
+/* Room is reserved in one of a few sizes, since the verifier wants to know it. */
+#define WRITE_EXEC(most)                                                                                          \
+	do {                                                                                                      \
+		struct exec *record = reserve(sizeof(*record) + (most), EXEC, context[1]);                        \
+		if (!record)                                                                                      \
+			return 0;                                                                                 \
+		u8 *to = (u8 *)(record + 1);                                                                      \
+		record->parent_pid = task->real_parent->tgid;                                                     \
+		record->uid = current_uid_gid();                                                                  \
+		record->session = session_of(task);                                                               \
+		record->arguments_all_bytes = all;                                                                \
+		u64 path_bytes = length;                                                                          \
+		if (path_bytes > PATH_MOST || path_bytes > (most) / 2)                                            \
+			path_bytes = 0;                                                                           \
+		if (path_bytes && read_kernel(to, path_bytes, path->bytes))                                       \
+			path_bytes = 0;                                                                           \
+		u64 arguments = kept;                                                                             \
+		if (arguments > (most) / 2)                                                                       \
+			arguments = 0;                                                                            \
+		if (arguments && read_user(to + path_bytes, arguments, (void *)start))                            \
+			arguments = 0;                                                                            \
+		record->path_bytes = path_bytes;                                                                  \
+		record->arguments_bytes = arguments;                                                              \
+		submit(record);                                                                                   \
+	} while (0)
+
+SECTION("tp_btf/sched_process_exec") int process_exec(u64 *context)
+{
+	struct task_struct *task = (void *)context[0];
+	struct linux_binprm *program = (void *)context[2];
+	u32 zero = 0;
+	struct path *path = map_lookup(&exec_path, &zero);
+	if (!path)
+		return 0;
+	s64 found = read_kernel_str(path->bytes, PATH_MOST, program->filename);
+	u64 length = found > 0 ? found : 0;
+	u64 start = task->mm->arg_start;
+	u64 all = task->mm->arg_end - start;
+	u64 kept = all < ARGUMENTS_MOST ? all : ARGUMENTS_MOST;
+	if (length <= 256 && kept <= 256)
+		WRITE_EXEC(512);
+	else if (length <= PATH_MOST && kept <= 4096)
+		WRITE_EXEC(8192);
+	else
+		WRITE_EXEC(2 * ARGUMENTS_MOST);
+	return 0;
+}
+
+#define GROUP_EXIT 4
+
+struct exit {
+	struct header header; /* Its number: whether this is the end of the process. */
+	u32 code;
+	u32 process_code;
+};
+
+struct process_key {
+	u64 start_time;
+	u64 pid;
+};
+
+/* Processes of several threads whose end was told. */
+struct {
+	NUMBER(type, MAP_LRU_HASH);
+	NUMBER(max_entries, 4096);
+	TYPE(key, struct process_key);
+	TYPE(value, u32);
+} ended MAP;
+
+SECTION("tp_btf/sched_process_exit") int process_exit(u64 *context)
+{
+	struct task_struct *task = (void *)context[0];
+	struct signal_struct *process = task->signal;
+	u32 last = process->live.counter == 0;
+	if (last && process->nr_threads > 1) {
+		/* Two threads that end at once may both see that no thread is left. */
+		struct process_key key = { task->group_leader->start_time, task->tgid };
+		u32 one = 1;
+		if (map_update(&ended, &key, &one, UPDATE_NEW_ONLY))
+			last = 0;
+	}
+	struct exit *record = reserve(sizeof(*record), EXIT, last);
+	if (!record)
+		return 0;
+	record->code = task->exit_code;
+	if (process->flags & GROUP_EXIT)
+		record->process_code = process->group_exit_code;
+	else
+		record->process_code = task->group_leader->exit_code;
+	submit(record);
+	return 0;
+}
+
+/* ---- The scheduler ---- */
+
+#define RUNNING 0
+#define UNINTERRUPTIBLE 2
+
+struct switched {
+	struct header header; /* Its number: the state of the old thread, whose ids it has. */
+	u32 new_pid;
+	u32 new_tid;
+	u16 old_priority;
+	u16 new_priority;
+	u8 preempted;
+	u8 waits_for_io;
+	u16 reserved;
+};
+
+SECTION("tp_btf/sched_switch") int context_switch(u64 *context)
+{
+	struct task_struct *old = (void *)context[1];
+	struct task_struct *new = (void *)context[2];
+	u32 state;
+	if (FIELD_EXISTS(old->__state))
+		state = old->__state;
+	else
+		state = ((struct task_struct___old *)old)->state;
+	struct switched *record = reserve(sizeof(*record), SWITCH, state);
+	if (!record)
+		return 0;
+	record->new_pid = new->tgid;
+	record->new_tid = new->pid;
+	record->old_priority = old->prio;
+	record->new_priority = new->prio;
+	record->preempted = context[0] & 1;
+	record->waits_for_io = state & UNINTERRUPTIBLE ? BIT_FIELD(old, in_iowait) : 0;
+	record->reserved = 0;
+	submit(record);
+	return 0;
+}
+
+struct waking {
+	struct header header; /* Its number: the priority of the thread that is made ready. */
+	u32 pid;
+	u32 tid;
+};
+
+SECTION("tp_btf/sched_waking") int ready_thread(u64 *context)
+{
+	struct task_struct *task = (void *)context[0];
+	struct waking *record = reserve(sizeof(*record), WAKING, task->prio);
+	if (!record)
+		return 0;
+	record->pid = task->tgid;
+	record->tid = task->pid;
+	submit(record);
+	return 0;
+}
+
+/* ---- Samples ---- */
+
+#define FRAMES_MOST 127
+
+struct sample {
+	struct header header; /* Its number: how many of the frames are the kernel's. */
+	u64 frames[2 * FRAMES_MOST];
+};
+
+struct {
+	NUMBER(type, MAP_PERCPU_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct sample);
+} sample_room MAP;
+
+/* Runs in the timer's interrupt, so nothing of this processor comes between its time and its record. */
+SECTION("perf_event") int sample(void *context)
+{
+	u32 zero = 0;
+	struct sample *record = map_lookup(&sample_room, &zero);
+	if (!record)
+		return 0;
+	bool idle = (u32)current_pid_tid() == 0;
+	s64 bytes = get_stack(context, record->frames, idle ? 8 : FRAMES_MOST * 8, 0);
+	u64 of_kernel = bytes > 0 ? bytes : 0;
+	if (of_kernel > FRAMES_MOST * 8)
+		of_kernel = 0;
+	u64 all = of_kernel;
+	if (!idle) {
+		bytes = get_stack(context, (u8 *)record->frames + of_kernel, FRAMES_MOST * 8, STACK_OF_USER);
+		if (bytes > 0 && bytes <= FRAMES_MOST * 8)
+			all += bytes;
+	}
+	fill(&record->header, SAMPLE, of_kernel / 8);
+	void *ring = own_ring();
+	if (!ring || ring_output(ring, record, sizeof(record->header) + all, RING_NO_WAKEUP))
+		count_lost();
+	return 0;
+}
+
+/* ---- System calls ---- */
+
+SECTION("tp_btf/sys_enter") int system_call_enter(u64 *context)
+{
+	if (is_left_out())
+		return 0;
+	struct header *record = reserve(sizeof(*record), SYSTEM_CALL_ENTER, context[1]);
+	if (record)
+		submit(record);
+	return 0;
+}
+
+struct system_call_exit {
+	struct header header; /* Its number: the system call's. */
+	s64 result;
+};
+
+SECTION("tp_btf/sys_exit") int system_call_exit(u64 *context)
+{
+	if (is_left_out())
+		return 0;
+	struct pt_regs___x86 *x86 = (void *)context[0];
+	struct pt_regs___arm *arm = (void *)context[0];
+	u32 number = -1;
+	if (FIELD_EXISTS(x86->orig_ax))
+		number = x86->orig_ax;
+	else if (FIELD_EXISTS(arm->syscallno))
+		number = arm->syscallno;
+	struct system_call_exit *record = reserve(sizeof(*record), SYSTEM_CALL_EXIT, number);
+	if (!record)
+		return 0;
+	record->result = context[1];
+	submit(record);
+	return 0;
+}
+
+/* ---- Interrupts ---- */
+
+/* When what runs on a processor began: its interrupt, its softirq. */
+struct begun {
+	u64 interrupt;
+	u64 dpc;
+};
+
+struct {
+	NUMBER(type, MAP_PERCPU_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct begun);
+} begun MAP;
+
+INLINE struct begun *own_begun(void)
+{
+	u32 zero = 0;
+	return map_lookup(&begun, &zero);
+}
+
+struct interrupt {
+	struct header header; /* Its number: the interrupt's. */
+	u64 begun;
+	u64 routine;
+	u64 handled;
+};
+
+SECTION("tp_btf/irq_handler_entry") int interrupt_enter(u64 *context)
+{
+	struct begun *own = own_begun();
+	if (own)
+		own->interrupt = ktime();
+	return 0;
+}
+
+SECTION("tp_btf/irq_handler_exit") int interrupt_exit(u64 *context)
+{
+	struct irqaction *action = (void *)context[1];
+	struct begun *own = own_begun();
+	if (!own || !own->interrupt)
+		return 0;
+	struct interrupt *record = reserve(sizeof(*record), INTERRUPT, context[0]);
+	if (!record)
+		return 0;
+	record->begun = own->interrupt;
+	record->routine = (u64)action->handler;
+	record->handled = (s32)context[2];
+	own->interrupt = 0;
+	submit(record);
+	return 0;
+}
+
+struct dpc {
+	struct header header; /* Its number: the softirq's. */
+	u64 begun;
+};
+
+SECTION("tp_btf/softirq_entry") int dpc_enter(u64 *context)
+{
+	struct begun *own = own_begun();
+	if (own)
+		own->dpc = ktime();
+	return 0;
+}
+
+SECTION("tp_btf/softirq_exit") int dpc_exit(u64 *context)
+{
+	struct begun *own = own_begun();
+	if (!own || !own->dpc)
+		return 0;
+	struct dpc *record = reserve(sizeof(*record), DPC, context[0]);
+	if (!record)
+		return 0;
+	record->begun = own->dpc;
+	own->dpc = 0;
+	submit(record);
+	return 0;
+}
+
+/* ---- Disks ---- */
+
+struct disk {
+	struct header header; /* Its number: the operation and its flags. */
+	u64 request;
+	u64 sector;
+	u32 bytes;
+	u32 device;
+	u64 issued;
+	u32 issuer_pid;
+	u32 issuer_tid;
+	u64 error;
+};
+
+struct issue {
+	u64 time;
+	u64 ids;
+};
+
+struct {
+	NUMBER(type, MAP_HASH);
+	NUMBER(max_entries, 16384);
+	TYPE(key, u64);
+	TYPE(value, struct issue);
+} issued MAP;
+
+INLINE void fill_disk(struct disk *record, struct request *request)
+{
+	struct gendisk *disk;
+	if (FIELD_EXISTS(request->q->disk))
+		disk = request->q->disk;
+	else
+		disk = ((struct request___old *)request)->rq_disk;
+	record->request = (u64)request;
+	record->sector = request->__sector;
+	record->device = disk->major << 20 | disk->first_minor;
+}
+
+SECTION("tp_btf/block_rq_issue") int disk_issue(u64 *context)
+{
+	struct request *request = (void *)context[0];
+	struct disk *record = reserve(sizeof(*record), DISK_ISSUE, request->cmd_flags);
+	u64 key = (u64)request;
+	struct issue now = { 0, current_pid_tid() };
+	if (!record) {
+		now.time = ktime();
+		map_update(&issued, &key, &now, UPDATE_ANY);
+		return 0;
+	}
+	now.time = record->header.time;
+	map_update(&issued, &key, &now, UPDATE_ANY);
+	fill_disk(record, request);
+	record->bytes = request->__data_len;
+	record->issued = now.time;
+	record->issuer_pid = record->header.pid;
+	record->issuer_tid = record->header.tid;
+	record->error = 0;
+	submit(record);
+	return 0;
+}
+
+SECTION("tp_btf/block_rq_complete") int disk_complete(u64 *context)
+{
+	struct request *request = (void *)context[0];
+	u64 key = (u64)request;
+	struct disk *record = reserve(sizeof(*record), DISK_COMPLETE, request->cmd_flags);
+	struct issue *issue = map_lookup(&issued, &key);
+	if (record) {
+		fill_disk(record, request);
+		record->bytes = context[2];
+		record->issued = issue ? issue->time : 0;
+		record->issuer_pid = issue ? issue->ids >> 32 : 0;
+		record->issuer_tid = issue ? (u32)issue->ids : 0;
+		record->error = context[1] & 0xffffffff;
+		submit(record);
+	}
+	/* A request may be done in parts. */
+	if (issue && (u32)context[2] >= request->__data_len)
+		map_delete(&issued, &key);
+	return 0;
+}
+
+/* ---- Page faults ---- */
+
+struct page_fault {
+	struct header header; /* Its number: the processor's code. */
+	u64 address;
+	u64 instruction;
+};
+
+SECTION("tp_btf/page_fault_user") int page_fault(u64 *context)
+{
+	if (is_left_out())
+		return 0;
+	struct pt_regs___x86 *registers = (void *)context[1];
+	struct page_fault *record = reserve(sizeof(*record), PAGE_FAULT, context[2]);
+	if (!record)
+		return 0;
+	record->address = context[0];
+	record->instruction = registers->ip;
+	submit(record);
+	return 0;
+}

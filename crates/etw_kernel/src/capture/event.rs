@@ -1,0 +1,408 @@
+//! What the programs in the kernel write, record by record: `bpf/capture.bpf.c` has the same layouts.
+
+/// Something that happened in the kernel.
+///
+/// All of it borrows from the bytes that came from the kernel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Event<'a> {
+    /// When, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub time: u64,
+    /// The processor where it happened.
+    pub processor: u32,
+    /// The process that was running there. It need not be the cause: interrupts come to whoever runs.
+    pub process_id: u32,
+    /// The thread that was running there; 0 where none was.
+    pub thread_id: u32,
+    /// What happened.
+    pub body: Body<'a>,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Body<'a> {
+    /// A process or a thread began. The event's thread is the one that made it.
+    Fork(Fork<'a>),
+    /// The process runs another program from now on.
+    Exec(Exec<'a>),
+    /// The event's thread ends.
+    Exit {
+        /// What the thread gave as its end: a wait status, so `exit(3)` is `0x300`, and a signal its number.
+        code: u32,
+        /// The wait status of the process, if it ends with this thread.
+        process_code: Option<u32>,
+    },
+    /// The processor goes from the event's thread to another one.
+    ContextSwitch(ContextSwitch),
+    /// The event's thread, or an interrupt that it was running under, makes a thread ready.
+    ReadyThread {
+        /// The process of the thread that is made ready.
+        process_id: u32,
+        /// The thread that is made ready.
+        thread_id: u32,
+        /// Its priority, as the kernel counts: 0 to 99 real time, 100 to 139 the others.
+        priority: u32,
+    },
+    /// What the processor was doing when the sampling clock struck.
+    Sample(Stack<'a>),
+    /// A system call begins.
+    SystemCallEnter {
+        /// Its number on this architecture.
+        number: u32,
+    },
+    /// A system call ends.
+    SystemCallExit {
+        /// Its number on this architecture.
+        number: u32,
+        /// What it gives back; negative numbers down to -4095 are errors.
+        result: i64,
+    },
+    /// The handler of an interrupt is done.
+    Interrupt {
+        /// The interrupt's number.
+        vector: u32,
+        /// When the handler began.
+        begun: u64,
+        /// The handler's address in the kernel.
+        routine: u64,
+        /// Whether the interrupt was the handler's.
+        handled: bool,
+    },
+    /// Work that interrupts put off (a softirq) is done.
+    Dpc {
+        /// The softirq's number: 1 timer, 2 and 3 network, 4 block devices, 7 scheduler, 9 RCU.
+        vector: u32,
+        /// When it began.
+        begun: u64,
+    },
+    /// A request is sent to a disk.
+    DiskIssue(Disk),
+    /// A disk is done with a request, or with a part of it.
+    DiskComplete {
+        /// The request.
+        disk: Disk,
+        /// When it was sent; nothing if that was before the capture.
+        issued: Option<u64>,
+        /// The kernel's status; 0 is success.
+        error: u32,
+    },
+    /// The event's thread touched memory that was not there.
+    PageFault {
+        /// The address that it touched.
+        address: u64,
+        /// The instruction that did.
+        instruction: u64,
+        /// The processor's code of the fault: bit 0 protection, bit 1 write, bit 4 instruction fetch.
+        code: u32,
+    },
+}
+
+/// The begin of a process or a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fork<'a> {
+    /// The process that begins, or that the new thread belongs to.
+    pub process_id: u32,
+    /// The new thread; the first thread of a process has the process's id.
+    pub thread_id: u32,
+    /// The parent of the process.
+    pub parent_id: u32,
+    /// The user who made it.
+    pub user_id: u32,
+    /// The session (`setsid`) of the process.
+    pub session_id: u32,
+    /// Its priority, as the kernel counts: 0 to 99 real time, 100 to 139 the others.
+    pub priority: u32,
+    /// Its short name, without its NUL.
+    pub name: &'a [u8],
+}
+
+impl Fork<'_> {
+    /// Whether this is a process, not a further thread of one.
+    pub const fn is_process(&self) -> bool {
+        self.process_id == self.thread_id
+    }
+}
+
+/// A program that a process runs from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exec<'a> {
+    /// The parent of the process.
+    pub parent_id: u32,
+    /// The user whom it runs as.
+    pub user_id: u32,
+    /// The session (`setsid`) of the process.
+    pub session_id: u32,
+    /// The id that the thread had before; another thread's if that one called `exec`.
+    pub old_thread_id: u32,
+    /// The path that was given to `exec`, without its NUL; it may be relative to the directory of the process.
+    pub path: &'a [u8],
+    /// The arguments one behind the other, each with its NUL.
+    pub arguments: &'a [u8],
+    /// How many bytes all arguments have. There is room for 24,576 of them here; `/proc` has the others.
+    pub arguments_all_bytes: u32,
+}
+
+impl<'a> Exec<'a> {
+    /// The arguments, the program's own name first.
+    pub fn argv(&self) -> impl Iterator<Item = &'a [u8]> {
+        let text = self.arguments.strip_suffix(&[0]).unwrap_or(self.arguments);
+        let some = !self.arguments.is_empty();
+        text.split(|byte| *byte == 0).filter(move |_| some)
+    }
+}
+
+/// A switch from the event's thread to another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextSwitch {
+    /// The process of the thread that goes on.
+    pub new_process_id: u32,
+    /// The thread that goes on; 0 is the processor's idle thread.
+    pub new_thread_id: u32,
+    /// The priority of the old thread, as the kernel counts: 0 to 99 real time, 100 to 139 the others.
+    pub old_priority: u16,
+    /// The priority of the new thread.
+    pub new_priority: u16,
+    /// The state of the old thread in the kernel's bits: 0 can run, bit 0 waits, bit 1 waits and cannot be interrupted,
+    /// bits 2 and 3 stopped, bits 4 to 7 at its end. Higher bits say more of a wait, differently in each kernel.
+    pub old_state: u32,
+    /// Whether the old thread was taken off although it could run.
+    pub preempted: bool,
+    /// Whether the old thread waits for a device.
+    pub waits_for_io: bool,
+}
+
+/// A request to a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disk {
+    /// Tells requests apart that are under way at the same time.
+    pub request: u64,
+    /// Where on the disk, in sectors of 512 bytes; all ones for requests without a place, as a flush.
+    pub sector: u64,
+    /// How many bytes.
+    pub bytes: u32,
+    /// The disk, as the kernel numbers devices: 12 bits major, 20 bits minor.
+    pub device: u32,
+    /// The operation in the lowest 8 bits (0 read, 1 write, 2 flush, 3 discard), and flags of the kernel's.
+    pub operation: u32,
+    /// The process that sent it; 0 if that is not known. Writes of cached files are sent by kernel threads.
+    pub issuer_process_id: u32,
+    /// The thread that sent it.
+    pub issuer_thread_id: u32,
+}
+
+/// Addresses of a stack, innermost first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stack<'a> {
+    kernel: &'a [u8],
+    user: &'a [u8],
+}
+
+impl<'a> Stack<'a> {
+    /// Addresses in the kernel; none if the processor was running a program.
+    pub fn kernel(&self) -> impl ExactSizeIterator<Item = u64> + 'a {
+        addresses(self.kernel)
+    }
+
+    /// Addresses in the program. They are found by frame pointers, so code without them gives few.
+    pub fn user(&self) -> impl ExactSizeIterator<Item = u64> + 'a {
+        addresses(self.user)
+    }
+}
+
+fn addresses(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> + '_ {
+    bytes.as_chunks().0.iter().map(|chunk| u64::from_ne_bytes(*chunk))
+}
+
+/// Bytes of a record's header.
+const HEADER: usize = 24;
+
+/// The time of a record.
+pub(super) fn time_of(record: &[u8]) -> Option<u64> {
+    Fields(record).u64(0)
+}
+
+impl<'a> Event<'a> {
+    /// The event of one record; nothing if the record is none of those above, or too short.
+    pub(super) fn parse(record: &'a [u8], processor: u32) -> Option<Event<'a>> {
+        let header = Fields(record);
+        let (kind, number) = (header.u32(8)?, header.u32(20)?);
+        let (process_id, thread_id) = (header.u32(12)?, header.u32(16)?);
+        let body = body(kind, number, (process_id, thread_id), Fields(record.get(HEADER..)?))?;
+        Some(Event { time: header.u64(0)?, processor, process_id, thread_id, body })
+    }
+}
+
+fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> Option<Body<'a>> {
+    Some(match kind {
+        1 => Body::Fork(Fork {
+            process_id: fields.u32(0)?,
+            thread_id: fields.u32(4)?,
+            parent_id: fields.u32(8)?,
+            user_id: fields.u32(12)?,
+            session_id: fields.u32(16)?,
+            priority: fields.u32(20)?,
+            name: until_nul(fields.bytes(24, 16)?),
+        }),
+        2 => {
+            let (path_bytes, arguments_bytes) = (fields.u32(12)? as usize, fields.u32(16)? as usize);
+            Body::Exec(Exec {
+                parent_id: fields.u32(0)?,
+                user_id: fields.u32(4)?,
+                session_id: fields.u32(8)?,
+                old_thread_id: number,
+                path: until_nul(fields.bytes(24, path_bytes)?),
+                arguments: fields.bytes(24 + path_bytes, arguments_bytes)?,
+                arguments_all_bytes: fields.u32(20)?,
+            })
+        }
+        3 => {
+            let process_code = fields.u32(4)?;
+            Body::Exit { code: fields.u32(0)?, process_code: (number != 0).then_some(process_code) }
+        }
+        4 => Body::ContextSwitch(ContextSwitch {
+            new_process_id: fields.u32(0)?,
+            new_thread_id: fields.u32(4)?,
+            old_priority: fields.u16(8)?,
+            new_priority: fields.u16(10)?,
+            old_state: number,
+            preempted: fields.bytes(12, 1)? != [0],
+            waits_for_io: fields.bytes(13, 1)? != [0],
+        }),
+        5 => Body::ReadyThread { process_id: fields.u32(0)?, thread_id: fields.u32(4)?, priority: number },
+        6 => {
+            let (kernel, user) = fields.0.split_at_checked(number as usize * 8)?;
+            Body::Sample(Stack { kernel, user })
+        }
+        7 => Body::SystemCallEnter { number },
+        8 => Body::SystemCallExit { number, result: fields.u64(0)?.cast_signed() },
+        9 => Body::Interrupt {
+            vector: number,
+            begun: fields.u64(0)?,
+            routine: fields.u64(8)?,
+            handled: fields.u64(16)? != 0,
+        },
+        10 => Body::Dpc { vector: number, begun: fields.u64(0)? },
+        11 => Body::DiskIssue(disk(number, fields, current)?),
+        12 => {
+            let issued = fields.u64(24)?;
+            Body::DiskComplete {
+                disk: disk(number, fields, (fields.u32(32)?, fields.u32(36)?))?,
+                issued: (issued != 0).then_some(issued),
+                error: fields.u32(40)?,
+            }
+        }
+        13 => Body::PageFault { address: fields.u64(0)?, instruction: fields.u64(8)?, code: number },
+        _ => return None,
+    })
+}
+
+fn disk(operation: u32, fields: Fields<'_>, issuer: (u32, u32)) -> Option<Disk> {
+    Some(Disk {
+        request: fields.u64(0)?,
+        sector: fields.u64(8)?,
+        bytes: fields.u32(16)?,
+        device: fields.u32(20)?,
+        operation,
+        issuer_process_id: issuer.0,
+        issuer_thread_id: issuer.1,
+    })
+}
+
+/// Fields at their offsets, as far as there are bytes.
+#[derive(Clone, Copy)]
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn bytes(self, at: usize, count: usize) -> Option<&'a [u8]> {
+        self.0.get(at..at.checked_add(count)?)
+    }
+
+    fn u16(self, at: usize) -> Option<u16> {
+        Some(u16::from_ne_bytes(*self.0.get(at..)?.first_chunk()?))
+    }
+
+    fn u32(self, at: usize) -> Option<u32> {
+        Some(u32::from_ne_bytes(*self.0.get(at..)?.first_chunk()?))
+    }
+
+    fn u64(self, at: usize) -> Option<u64> {
+        Some(u64::from_ne_bytes(*self.0.get(at..)?.first_chunk()?))
+    }
+}
+
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u32, number: u32, fields: &[u32]) -> Vec<u8> {
+        let header = [7, 0, kind, 10, 11, number];
+        header.iter().chain(fields).flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn records_are_read_and_shorter_ones_refused() {
+        let check = |kind: u32, number: u32, fields: &[u32], expected: Body<'_>| {
+            let record = record(kind, number, fields);
+            let event = Event::parse(&record, 3).expect("a whole record");
+            assert_eq!((event.time, event.processor), (7, 3));
+            assert_eq!((event.process_id, event.thread_id), (10, 11));
+            assert_eq!(event.body, expected);
+            // A stack may end anywhere.
+            for end in (0..record.len()).filter(|_| kind != 6) {
+                assert_eq!(Event::parse(&record[..end], 3), None, "kind {kind} cut at {end}");
+            }
+        };
+        check(3, 1, &[0x300, 0x900], Body::Exit { code: 0x300, process_code: Some(0x900) });
+        check(3, 0, &[9, 0x900], Body::Exit { code: 9, process_code: None });
+        check(5, 120, &[1, 2], Body::ReadyThread { process_id: 1, thread_id: 2, priority: 120 });
+        check(7, 39, &[], Body::SystemCallEnter { number: 39 });
+        check(8, 0, &[u32::MAX - 3, u32::MAX], Body::SystemCallExit { number: 0, result: -4 });
+        check(10, 1, &[5, 0], Body::Dpc { vector: 1, begun: 5 });
+        check(13, 6, &[1, 0, 2, 0], Body::PageFault { address: 1, instruction: 2, code: 6 });
+    }
+
+    #[test]
+    fn lengths_from_a_record_are_checked() {
+        let exec = |path: u32, arguments: u32| record(2, 0, &[1, 2, 3, path, arguments, 0, u32::MAX]);
+        let parsed = exec(2, 2);
+        let Some(Event { body: Body::Exec(exec_event), .. }) = Event::parse(&parsed, 0) else { panic!() };
+        assert_eq!((exec_event.path, exec_event.arguments), (&[0xff, 0xff][..], &[0xff, 0xff][..]));
+        assert_eq!(Event::parse(&exec(2, 3), 0), None);
+        assert_eq!(Event::parse(&exec(u32::MAX, u32::MAX), 0), None);
+        assert_eq!(Event::parse(&record(6, 2, &[1, 2]), 0), None);
+        assert_eq!(Event::parse(&record(99, 0, &[0; 32]), 0), None);
+    }
+
+    #[test]
+    fn stacks_are_parted() {
+        let record = record(6, 1, &[1, 0, 2, 0, 3, 0]);
+        let Some(Event { body: Body::Sample(stack), .. }) = Event::parse(&record, 0) else { panic!() };
+        assert_eq!(stack.kernel().collect::<Vec<_>>(), [1]);
+        assert_eq!(stack.user().collect::<Vec<_>>(), [2, 3]);
+    }
+
+    #[test]
+    fn arguments_are_parted() {
+        let check = |arguments: &[u8], expected: &[&[u8]]| {
+            let (path, parent_id, user_id, session_id) = (&b""[..], 0, 0, 0);
+            let exec = Exec {
+                parent_id,
+                user_id,
+                session_id,
+                old_thread_id: 0,
+                path,
+                arguments,
+                arguments_all_bytes: 0,
+            };
+            assert_eq!(exec.argv().collect::<Vec<_>>(), expected);
+        };
+        check(b"", &[]);
+        check(b"sh\0-c\0\0", &[b"sh", b"-c", b""]);
+        check(b"cut of", &[b"cut of"]);
+    }
+}

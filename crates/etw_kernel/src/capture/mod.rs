@@ -1,0 +1,232 @@
+//! Capturing what the kernel does: programs at its tracepoints write records into a ring for each processor.
+//!
+//! The programs are `bpf/capture.bpf.c`, compiled beforehand (`bpf/build.sh`) and fitted to the running kernel when
+//! they are loaded. They are attached when a hook needs them, and only then; a kernel without a hook's tracepoint
+//! loses that hook alone.
+
+mod error;
+mod event;
+mod programs;
+mod ring;
+
+use std::fs;
+use std::time::Duration;
+
+use aya::maps::{ArrayOfMaps, MapData, MapError, PerCpuArray, RingBuf};
+use aya::util::{nr_cpus, online_cpus};
+use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
+use aya_obj::Map as MapDefinition;
+use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_RINGBUF;
+
+pub use error::CaptureError;
+pub use event::{Body, ContextSwitch, Disk, Event, Exec, Fork, Stack};
+use programs::{Attached, with_causes};
+use ring::Ring;
+
+use crate::{Hook, Hooks};
+
+/// The programs, as `bpf/build.sh` makes them.
+static PROGRAMS: &[u8] = include_bytes_aligned!("../../bpf/capture.bpf.o");
+
+/// The least that a ring has: the greatest page of any machine, and room for one event of the longest kind.
+const LEAST_RING_BYTES: u32 = 64 << 10;
+
+/// How to capture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaptureOptions {
+    /// Bytes of each processor's ring; rounded up to a power of two, 64 KiB at least.
+    pub ring_bytes: u32,
+    /// The time between two samples of a processor.
+    pub sample_interval: Duration,
+    /// A process whose own system calls and page faults are left out: the one that reads the rings, for example, whose
+    /// work would otherwise make events that make work. Its life, its switches and its samples are captured all the
+    /// same, since what a processor did would have holes without them.
+    pub left_out_process: Option<u32>,
+}
+
+impl Default for CaptureOptions {
+    /// 4 MiB for each processor, a sample each millisecond, no process left out.
+    fn default() -> CaptureOptions {
+        CaptureOptions {
+            ring_bytes: 4 << 20,
+            sample_interval: Duration::from_millis(1),
+            left_out_process: None,
+        }
+    }
+}
+
+/// A running capture. When it is dropped, everything is detached.
+pub struct Capture {
+    object: Ebpf,
+    types: Btf,
+    rings: Vec<Ring>,
+    /// Records that were no events, by processor. The kernel has the count of those that found no room.
+    unknown: Vec<u64>,
+    lost: PerCpuArray<MapData, u64>,
+    online: Vec<u32>,
+    sample_interval: Duration,
+    attached: Vec<(Hook, Attached)>,
+    missing: Vec<(Hook, String)>,
+}
+
+impl Capture {
+    /// Loads and attaches what `hooks` need. What cannot be attached stands in [`Capture::missing`] afterwards.
+    ///
+    /// # Errors
+    ///
+    /// The process lacks the rights, or the kernel what every hook needs.
+    pub fn start(hooks: Hooks, options: &CaptureOptions) -> Result<Capture, CaptureError> {
+        check_rights()?;
+        let types = Btf::from_sys_fs().map_err(|error| CaptureError::NoTypes(with_causes(&error)))?;
+        let online = online_cpus().map_err(|(file, error)| refused(&format!("{file}: {error}")))?;
+        let processors = nr_cpus().map_err(|(file, error)| refused(&format!("{file}: {error}")))?;
+        let processors = u32::try_from(processors).unwrap_or(u32::MAX);
+        let mut object = EbpfLoader::new()
+            .btf(Some(&types))
+            .verifier_log_level(VerifierLogLevel::DISABLE)
+            .map_max_entries("rings", processors)
+            .override_global("left_out_pid", &options.left_out_process.unwrap_or(0), true)
+            .load(PROGRAMS)
+            .map_err(|error| refused(&with_causes(&error)))?;
+        let rings = make_rings(&mut object, processors, options.ring_bytes)
+            .map_err(|error| refused(&with_causes(&error)))?;
+        let lost = object.take_map("lost").ok_or_else(|| refused("the count of lost events is missing"))?;
+        let lost = PerCpuArray::try_from(lost).map_err(|error| refused(&with_causes(&error)))?;
+        let mut capture = Capture {
+            object,
+            types,
+            unknown: vec![0; rings.len()],
+            rings,
+            lost,
+            online,
+            sample_interval: options.sample_interval,
+            attached: Vec::new(),
+            missing: Vec::new(),
+        };
+        capture.set_hooks(hooks);
+        Ok(capture)
+    }
+
+    /// Attaches what `hooks` need and is not attached, and detaches what they do not need. What was captured before is
+    /// still read.
+    pub fn set_hooks(&mut self, hooks: Hooks) {
+        let (stay, go) =
+            std::mem::take(&mut self.attached).into_iter().partition(|(hook, _)| hooks.has(*hook));
+        self.attached = stay;
+        for (_, attached) in go {
+            programs::detach(&mut self.object, attached);
+        }
+        self.missing.clear();
+        for hook in hooks.iter() {
+            if self.attached.iter().any(|(attached, _)| *attached == hook) {
+                continue;
+            }
+            match programs::attach(&mut self.object, &self.types, hook, self.sample_interval, &self.online) {
+                Ok(attached) => self.attached.push((hook, attached)),
+                Err(reason) => self.missing.push((hook, reason)),
+            }
+        }
+    }
+
+    /// The hooks that were asked for and could not be attached, with the reason.
+    pub fn missing(&self) -> &[(Hook, String)] {
+        &self.missing
+    }
+
+    /// How many rings there are: one for each processor that the machine may have.
+    pub fn processors(&self) -> usize {
+        self.rings.len()
+    }
+
+    /// Hands out what is in the ring of one processor, in the order of time, and answers how many events that were.
+    ///
+    /// The times of one processor never go back, not from one reading to the next either. One reading takes about a
+    /// mebibyte at most; one that hands out nothing has found the ring empty. Nobody is woken when events come: the
+    /// rings are to be read every few milliseconds.
+    pub fn read(&mut self, processor: usize, each: impl FnMut(Event<'_>)) -> usize {
+        let Some((ring, unknown)) = self.rings.get_mut(processor).zip(self.unknown.get_mut(processor)) else {
+            return 0;
+        };
+        let delivered = ring.read(u32::try_from(processor).unwrap_or(u32::MAX), each);
+        *unknown += delivered.unknown;
+        delivered.events
+    }
+
+    /// How many events of one processor were lost since the start, since its ring was full.
+    pub fn lost(&self, processor: usize) -> u64 {
+        let in_kernel = self.lost.get(&0, 0).ok().and_then(|counts| counts.get(processor).copied());
+        in_kernel.unwrap_or(0) + self.unknown.get(processor).copied().unwrap_or(0)
+    }
+}
+
+impl std::fmt::Debug for Capture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let hooks = self.attached.iter().map(|(hook, _)| hook).collect::<Vec<_>>();
+        f.debug_struct("Capture")
+            .field("hooks", &hooks)
+            .field("missing", &self.missing)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes a ring for each processor and tells the programs of them.
+fn make_rings(object: &mut Ebpf, processors: u32, ring_bytes: u32) -> Result<Vec<Ring>, MapError> {
+    let bytes = ring_bytes.clamp(LEAST_RING_BYTES, 1 << 30).next_power_of_two();
+    let mut table: ArrayOfMaps<_, RingBuf<MapData>> = match object.map_mut("rings") {
+        Some(map) => ArrayOfMaps::try_from(map)?,
+        None => return Err(MapError::KeyNotFound),
+    };
+    let mut rings = Vec::new();
+    for processor in 0..processors {
+        let definition = MapDefinition::new_from_params(BPF_MAP_TYPE_RINGBUF as u32, 0, 0, bytes, 0);
+        let ring = RingBuf::try_from(aya::maps::Map::RingBuf(MapData::create(definition, "ring", None)?))?;
+        table.set(processor, &ring, 0)?;
+        rings.push(Ring::new(ring));
+    }
+    Ok(rings)
+}
+
+fn refused(reason: &str) -> CaptureError {
+    CaptureError::Refused(reason.to_owned())
+}
+
+/// Capabilities that tracing needs, by their bits; the first stands for all others.
+const SYS_ADMIN: u32 = 21;
+const NEEDED: [(u32, &str); 2] = [(39, "CAP_BPF"), (38, "CAP_PERFMON")];
+
+/// Whether the process has the capabilities that tracing needs. The kernel itself says only that something is missing.
+fn check_rights() -> Result<(), CaptureError> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    match missing_rights(&status) {
+        Some(missing) => Err(CaptureError::NotPermitted { missing }),
+        None => Ok(()),
+    }
+}
+
+fn missing_rights(status: &str) -> Option<String> {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    let capabilities = u64::from_str_radix(line.trim(), 16).ok()?;
+    let has = |bit: u32| capabilities & (1 << bit) != 0;
+    if has(SYS_ADMIN) {
+        return None;
+    }
+    let missing = NEEDED.iter().filter(|(bit, _)| !has(*bit)).map(|(_, name)| *name).collect::<Vec<_>>();
+    (!missing.is_empty()).then(|| missing.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let check = |mask: &str, expected: Option<&str>| {
+            assert_eq!(missing_rights(&format!("Name:\tx\nCapEff:\t{mask}\n")).as_deref(), expected);
+        };
+        check("000001ffffffffff", None);
+        check("0000000000200000", None);
+        check("000000c000000000", None);
+        check("0000008000000000", Some("CAP_PERFMON"));
+        check("0000000000000000", Some("CAP_BPF and CAP_PERFMON"));
+    }
+}

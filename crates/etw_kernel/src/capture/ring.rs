@@ -1,0 +1,155 @@
+//! The ring of one processor, read in the order of time.
+
+use aya::maps::{MapData, RingBuf};
+
+use super::event::{Event, time_of};
+
+/// What is read at once at most; what is kept until the next reading is a part of it.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// The ring of one processor.
+pub(super) struct Ring {
+    ring: RingBuf<MapData>,
+    batch: Batch,
+}
+
+impl Ring {
+    pub(super) fn new(ring: RingBuf<MapData>) -> Ring {
+        Ring { ring, batch: Batch::default() }
+    }
+
+    /// Hands out the ring's events in the order of time; answers how many records were none.
+    pub(super) fn read(&mut self, processor: u32, each: impl FnMut(Event<'_>)) -> Delivered {
+        let mut all = false;
+        while self.batch.bytes.len() < BATCH_BYTES {
+            let Some(record) = self.ring.next() else {
+                all = true;
+                break;
+            };
+            self.batch.push(&record);
+        }
+        self.batch.deliver(all, processor, each)
+    }
+}
+
+/// What came of a reading.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Delivered {
+    /// Events that were handed out.
+    pub(super) events: usize,
+    /// Records that are no events.
+    pub(super) unknown: u64,
+}
+
+/// Records that were taken out of the ring.
+///
+/// A record has its time from after its place in the ring. Records that were written by interrupts of the program
+/// that wrote it stand behind it, with earlier times, and they are complete when it is. So records that were read up
+/// to the end of the ring can be put in order for good. If reading stops before, those from the last one's time on
+/// wait for the next reading.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Time, begin and end of each record.
+    order: Vec<(u64, usize, usize)>,
+    ordered: bool,
+    kept: Vec<u8>,
+}
+
+impl Batch {
+    fn push(&mut self, record: &[u8]) {
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(record);
+        // A record without a time is none; it is counted when it is parsed.
+        let time = time_of(record).unwrap_or(0);
+        self.ordered = self.order.last().is_none_or(|last| last.0 <= time) && (self.ordered || begin == 0);
+        self.order.push((time, begin, self.bytes.len()));
+    }
+
+    fn deliver(&mut self, all: bool, processor: u32, mut each: impl FnMut(Event<'_>)) -> Delivered {
+        let bound = if all { None } else { self.order.last().map(|last| last.0) };
+        if !self.ordered {
+            self.order.sort_by_key(|record| record.0);
+        }
+        let count = match bound {
+            Some(time) => self.order.partition_point(|record| record.0 < time),
+            None => self.order.len(),
+        };
+        let mut delivered = Delivered::default();
+        for (_, begin, end) in &self.order[..count] {
+            match Event::parse(&self.bytes[*begin..*end], processor) {
+                Some(event) => {
+                    delivered.events += 1;
+                    each(event);
+                }
+                None => delivered.unknown += 1,
+            }
+        }
+        self.kept.clear();
+        let mut at = 0;
+        for record in &mut self.order[count..] {
+            self.kept.extend_from_slice(&self.bytes[record.1..record.2]);
+            let bytes = record.2 - record.1;
+            (record.1, record.2) = (at, at + bytes);
+            at += bytes;
+        }
+        self.order.drain(..count);
+        std::mem::swap(&mut self.bytes, &mut self.kept);
+        self.ordered = true;
+        delivered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::Body;
+    use super::*;
+
+    fn record(time: u64) -> Vec<u8> {
+        let mut bytes = time.to_ne_bytes().to_vec();
+        bytes.extend([7_u32, 0, 0, 0].iter().flat_map(|word| word.to_ne_bytes()));
+        bytes
+    }
+
+    fn deliver(batch: &mut Batch, all: bool) -> Vec<u64> {
+        let mut times = Vec::new();
+        batch.deliver(all, 0, |event| {
+            assert_eq!(event.body, Body::SystemCallEnter { number: 0 });
+            times.push(event.time);
+        });
+        times
+    }
+
+    #[test]
+    fn records_of_interrupts_go_before_what_they_interrupted() {
+        let mut batch = Batch::default();
+        for time in [10, 40, 20, 30, 50] {
+            batch.push(&record(time));
+        }
+        assert_eq!(deliver(&mut batch, true), [10, 20, 30, 40, 50]);
+        assert_eq!(deliver(&mut batch, true), []);
+    }
+
+    #[test]
+    fn what_may_have_earlier_records_behind_it_waits() {
+        let mut batch = Batch::default();
+        for time in [10, 40, 20] {
+            batch.push(&record(time));
+        }
+        assert_eq!(deliver(&mut batch, false), [10]);
+        for time in [30, 50] {
+            batch.push(&record(time));
+        }
+        assert_eq!(deliver(&mut batch, false), [20, 30, 40]);
+        assert_eq!(deliver(&mut batch, true), [50]);
+    }
+
+    #[test]
+    fn records_that_are_none_are_counted() {
+        let mut batch = Batch::default();
+        batch.push(&[1, 2, 3]);
+        batch.push(&record(5));
+        let delivered = batch.deliver(true, 0, |_| {});
+        assert_eq!(delivered, Delivered { events: 1, unknown: 1 });
+    }
+}

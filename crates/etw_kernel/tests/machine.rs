@@ -1,0 +1,453 @@
+//! Captures this machine, and compares with what the tests themselves did. Where programs cannot be loaded into the
+//! kernel, the tests say so and are left out.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hint::black_box;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use etw_kernel::capture::{Body, Capture, CaptureError, CaptureOptions, Event};
+use etw_kernel::{Hook, Hooks};
+
+/// An event that lives on, as far as the tests look at it.
+#[derive(Debug, Clone, PartialEq)]
+enum Seen {
+    Fork { parent: u32, process: u32, thread: u32 },
+    Exec { process: u32, parent: u32, path: String, argv: Vec<String> },
+    Exit { process: u32, thread: u32, code: u32, process_code: Option<u32> },
+    Switch { old: u32, new: u32, state: u32, preempted: bool },
+    Ready { by: u32, thread: u32 },
+    Sample { thread: u32, kernel: usize, user: Vec<u64> },
+    Call { thread: u32, number: u32, result: Option<i64> },
+    Span { begun: u64 },
+    Fault { process: u32, address: u64 },
+    Disk { bytes: u32, operation: u32, issued: Option<u64>, done: bool },
+}
+
+fn seen(event: Event<'_>) -> Seen {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (process, thread) = (event.process_id, event.thread_id);
+    match event.body {
+        Body::Fork(fork) => {
+            assert_eq!(fork.is_process(), fork.process_id == fork.thread_id);
+            Seen::Fork { parent: fork.parent_id, process: fork.process_id, thread: fork.thread_id }
+        }
+        Body::Exec(exec) => Seen::Exec {
+            process,
+            parent: exec.parent_id,
+            path: text(exec.path),
+            argv: exec.argv().map(text).collect(),
+        },
+        Body::Exit { code, process_code } => Seen::Exit { process, thread, code, process_code },
+        Body::ContextSwitch(switch) => Seen::Switch {
+            old: thread,
+            new: switch.new_thread_id,
+            state: switch.old_state,
+            preempted: switch.preempted,
+        },
+        Body::ReadyThread { thread_id, .. } => Seen::Ready { by: thread, thread: thread_id },
+        Body::Sample(stack) => {
+            Seen::Sample { thread, kernel: stack.kernel().len(), user: stack.user().collect() }
+        }
+        Body::SystemCallEnter { number } => Seen::Call { thread, number, result: None },
+        Body::SystemCallExit { number, result } => Seen::Call { thread, number, result: Some(result) },
+        Body::Interrupt { begun, .. } | Body::Dpc { begun, .. } => Seen::Span { begun },
+        Body::DiskIssue(disk) => {
+            Seen::Disk { bytes: disk.bytes, operation: disk.operation, issued: None, done: false }
+        }
+        Body::DiskComplete { disk, issued, .. } => {
+            Seen::Disk { bytes: disk.bytes, operation: disk.operation, issued, done: true }
+        }
+        Body::PageFault { address, .. } => Seen::Fault { process, address },
+        other => panic!("an event of a new kind: {other:?}"),
+    }
+}
+
+/// Starts a capture; nothing, with a line that says why, where that is not possible.
+fn start(hooks: &[Hook], options: &CaptureOptions) -> Option<Capture> {
+    let capture = match Capture::start(Hooks::of(hooks), options) {
+        Ok(capture) => capture,
+        Err(error @ (CaptureError::NotPermitted { .. } | CaptureError::NoTypes(_))) => {
+            eprintln!("left out: {error}");
+            return None;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    if let Some((hook, reason)) = capture.missing().first() {
+        eprintln!("left out: this kernel gives no {hook}: {reason}");
+        return None;
+    }
+    Some(capture)
+}
+
+/// Reads all rings until they are empty, and checks the order of time of each.
+fn drain(capture: &mut Capture, last: &mut BTreeMap<usize, u64>, to: &mut Vec<(u64, Seen)>) {
+    for processor in 0..capture.processors() {
+        let last = last.entry(processor).or_default();
+        // An event of the very reading may always be there, so this ends by number.
+        for _ in 0..64 {
+            let count = capture.read(processor, |event| {
+                assert!(event.time >= *last, "{} after {last}", event.time);
+                assert_eq!(event.processor as usize, processor);
+                *last = event.time;
+                to.push((event.time, seen(event)));
+            });
+            if count == 0 {
+                break;
+            }
+        }
+    }
+}
+
+fn lost(capture: &Capture) -> u64 {
+    (0..capture.processors()).map(|processor| capture.lost(processor)).sum()
+}
+
+/// Captures while `act` runs, and answers its result and the events by time.
+fn capture_while<T: Send>(
+    hooks: &[Hook],
+    options: &CaptureOptions,
+    act: impl FnOnce() -> T + Send,
+) -> Option<(T, Vec<(u64, Seen)>)> {
+    let mut capture = start(hooks, options)?;
+    let (mut last, mut events) = (BTreeMap::new(), Vec::new());
+    let result = thread::scope(|scope| {
+        let acting = scope.spawn(act);
+        while !acting.is_finished() {
+            drain(&mut capture, &mut last, &mut events);
+            thread::sleep(Duration::from_millis(2));
+        }
+        acting.join().unwrap()
+    });
+    capture.set_hooks(Hooks::NONE);
+    drain(&mut capture, &mut last, &mut events);
+    assert_eq!(lost(&capture), 0);
+    events.sort_by_key(|event| event.0);
+    Some((result, events))
+}
+
+/// The id of the calling thread.
+fn own_thread_id() -> u32 {
+    let link = fs::read_link("/proc/thread-self").unwrap();
+    link.file_name().unwrap().to_str().unwrap().parse().unwrap()
+}
+
+#[test]
+fn each_process_is_seen_once_with_its_arguments_and_its_end() {
+    let count = 100;
+    let act = || {
+        let start = |number: usize| {
+            let code = number % 3;
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", &format!("exit {code}"), "name of it", &"x".repeat(number * 50), ""]);
+            let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+            let id = child.id();
+            assert_eq!(child.wait().unwrap().code(), Some(code as i32));
+            id
+        };
+        (0..count).map(start).collect::<Vec<_>>()
+    };
+    let Some((ids, events)) = capture_while(&[Hook::Process], &CaptureOptions::default(), act) else {
+        return;
+    };
+    let own = std::process::id();
+    for (number, id) in ids.iter().enumerate() {
+        let of_process = events.iter().map(|event| &event.1).filter(|seen| match seen {
+            Seen::Fork { process, .. } | Seen::Exec { process, .. } | Seen::Exit { process, .. } => {
+                process == id
+            }
+            _ => false,
+        });
+        let code = ((number % 3) << 8) as u32;
+        let argv =
+            ["/bin/sh", "-c", &format!("exit {}", number % 3), "name of it", &"x".repeat(number * 50), ""];
+        let expected = [
+            Seen::Fork { parent: own, process: *id, thread: *id },
+            Seen::Exec {
+                process: *id,
+                parent: own,
+                path: "/bin/sh".to_owned(),
+                argv: argv.map(str::to_owned).to_vec(),
+            },
+            Seen::Exit { process: *id, thread: *id, code, process_code: Some(code) },
+        ];
+        assert_eq!(of_process.cloned().collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_ends_with_the_signal() {
+    let act = || {
+        let mut child = Command::new("/bin/sleep").arg("100").spawn().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        child.id()
+    };
+    let Some((id, events)) = capture_while(&[Hook::Process], &CaptureOptions::default(), act) else { return };
+    let ends =
+        events.into_iter().filter(|(_, seen)| matches!(seen, Seen::Exit { process, .. } if *process == id));
+    let expected = Seen::Exit { process: id, thread: id, code: 9, process_code: Some(9) };
+    assert_eq!(ends.map(|event| event.1).collect::<Vec<_>>(), [expected]);
+}
+
+#[test]
+fn threads_begin_and_end() {
+    let act = || {
+        let threads = (0..20).map(|_| thread::spawn(own_thread_id)).collect::<Vec<_>>();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    };
+    let Some((ids, events)) = capture_while(&[Hook::Process], &CaptureOptions::default(), act) else {
+        return;
+    };
+    let own = std::process::id();
+    for id in ids {
+        let mut of_thread = events.iter().map(|event| &event.1).filter(
+            |seen| matches!(seen, Seen::Fork { thread, .. } | Seen::Exit { thread, .. } if *thread == id),
+        );
+        assert!(matches!(of_thread.next(), Some(Seen::Fork { process, .. }) if *process == own));
+        let end = of_thread.next();
+        // A joined thread has left memory, but may not have reached its end in the kernel when the capture stops.
+        assert!(matches!(end, None | Some(Seen::Exit { process_code: None, .. })), "{end:?}");
+        assert_eq!(of_thread.next(), None);
+    }
+}
+
+#[test]
+fn a_sleeping_thread_waits_and_is_woken() {
+    let naps = 50;
+    let act = || {
+        let id = own_thread_id();
+        for _ in 0..naps {
+            thread::sleep(Duration::from_millis(1));
+        }
+        id
+    };
+    let hooks = [Hook::ContextSwitch, Hook::ReadyThread];
+    let Some((id, events)) = capture_while(&hooks, &CaptureOptions::default(), act) else { return };
+    let count = |of: &dyn Fn(&Seen) -> bool| events.iter().filter(|event| of(&event.1)).count();
+    let waits = count(
+        &|seen| matches!(seen, Seen::Switch { old, state, preempted: false, .. } if *old == id && state & 3 == 1),
+    );
+    let wakes = count(&|seen| matches!(seen, Seen::Ready { thread, by } if *thread == id && *by != id));
+    assert!(waits >= naps, "{waits} waits in {naps} naps");
+    assert!(wakes >= naps, "{wakes} wakes in {naps} naps");
+    // A thread goes off as often as it comes on, but for the ends of the capture.
+    let on = count(&|seen| matches!(seen, Seen::Switch { new, .. } if *new == id));
+    let off = count(&|seen| matches!(seen, Seen::Switch { old, .. } if *old == id));
+    assert!(on.abs_diff(off) <= 1, "on {on}, off {off}");
+}
+
+/// Voluntary and other switches of the calling thread, as `/proc` counts them.
+fn counted_switches() -> u64 {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+    let lines = status.lines().filter(|line| line.contains("ctxt_switches"));
+    lines.map(|line| line.split_whitespace().next_back().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn switches_are_those_that_proc_counts() {
+    let act = || {
+        let before = counted_switches();
+        for _ in 0..300 {
+            thread::sleep(Duration::from_micros(200));
+            thread::yield_now();
+        }
+        (own_thread_id(), counted_switches() - before)
+    };
+    let options = CaptureOptions::default();
+    let Some(((id, counted), events)) = capture_while(&[Hook::ContextSwitch], &options, act) else { return };
+    let off = |seen: &Seen| matches!(seen, Seen::Switch { old, .. } if *old == id);
+    let captured = events.iter().filter(|event| off(&event.1)).count() as u64;
+    // The thread's life before the first and after the second look at /proc has switches too: its start, its end, and
+    // where other work took its processor meanwhile.
+    assert!(captured >= counted, "{captured} captured, {counted} counted");
+    assert!(captured <= counted + 20, "{captured} captured, {counted} counted");
+}
+
+/// Something that takes time, in a frame of its own.
+#[inline(never)]
+fn burn(until: Instant) -> u64 {
+    let mut value = 1_u64;
+    while Instant::now() < until {
+        for _ in 0..10_000 {
+            value = black_box(value.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        }
+    }
+    value
+}
+
+#[test]
+fn a_burning_thread_is_sampled() {
+    let act = || {
+        let id = own_thread_id();
+        let ticks = || {
+            let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+            stat.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+        };
+        let before = ticks();
+        black_box(burn(Instant::now() + Duration::from_millis(300)));
+        (id, ticks() - before)
+    };
+    let options = CaptureOptions::default();
+    let Some(((id, nanos), events)) = capture_while(&[Hook::Sample], &options, act) else { return };
+    let of_thread = events.iter().filter_map(|event| match &event.1 {
+        Seen::Sample { thread, kernel, user } if *thread == id => Some((*kernel, user)),
+        _ => None,
+    });
+    let of_thread = of_thread.collect::<Vec<_>>();
+    // One sample for each millisecond of processor time; a host that takes the processor away swallows some.
+    let expected = nanos / 1_000_000;
+    let count = of_thread.len() as u64;
+    assert!(
+        count >= expected / 4 && count <= expected + expected / 4 + 5,
+        "{count} samples in {expected} ms"
+    );
+    let in_program = of_thread.iter().filter(|(kernel, user)| *kernel == 0 && !user.is_empty()).count();
+    assert!(in_program * 2 > of_thread.len(), "{in_program} of {} in the program", of_thread.len());
+}
+
+#[test]
+fn system_calls_begin_and_end_with_their_results() {
+    let act = || {
+        for _ in 0..50 {
+            assert!(fs::metadata("/no such file").is_err());
+        }
+        own_thread_id()
+    };
+    let Some((id, events)) = capture_while(&[Hook::SystemCall], &CaptureOptions::default(), act) else {
+        return;
+    };
+    let of_thread = events.iter().filter_map(|event| match event.1 {
+        Seen::Call { thread, number, result } if thread == id => Some((number, result)),
+        _ => None,
+    });
+    let of_thread = of_thread.collect::<Vec<_>>();
+    let failed = of_thread.windows(2).filter(|pair| pair[0] == (pair[1].0, None) && pair[1].1 == Some(-2));
+    assert_eq!(failed.count(), 50);
+}
+
+#[test]
+fn a_process_can_be_left_out() {
+    let options = CaptureOptions { left_out_process: Some(std::process::id()), ..CaptureOptions::default() };
+    let act = || {
+        let id = own_thread_id();
+        let done = Command::new("/bin/true").status().unwrap();
+        assert!(done.success());
+        id
+    };
+    let hooks = [Hook::SystemCall, Hook::Process];
+    let Some((id, events)) = capture_while(&hooks, &options, act) else { return };
+    let own = std::process::id();
+    assert!(!events.iter().any(|event| matches!(event.1, Seen::Call { thread, .. } if thread == id)));
+    assert!(events.iter().any(|event| matches!(event.1, Seen::Call { .. })));
+    assert!(events.iter().any(|event| matches!(event.1, Seen::Fork { parent, .. } if parent == own)));
+}
+
+#[test]
+fn faults_tell_the_address() {
+    const PAGES: usize = 256;
+    let act = || {
+        let mut memory = vec![0_u8; (PAGES + 1) * 4096];
+        for page in memory.chunks_mut(4096) {
+            page[0] = black_box(1);
+        }
+        memory.as_ptr() as u64
+    };
+    let Some((begin, events)) = capture_while(&[Hook::PageFault], &CaptureOptions::default(), act) else {
+        return;
+    };
+    let own = std::process::id();
+    let inside = begin..begin + (PAGES as u64) * 4096;
+    let faults = events.iter().filter(
+        |event| matches!(event.1, Seen::Fault { process, address } if process == own && inside.contains(&address)),
+    );
+    // Huge pages may take many at once.
+    assert!(faults.count() > 0);
+}
+
+#[test]
+fn interrupts_and_dpcs_have_a_begin_and_an_end() {
+    let act = || {
+        for _ in 0..20 {
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let hooks = [Hook::Interrupt, Hook::Dpc];
+    let Some(((), events)) = capture_while(&hooks, &CaptureOptions::default(), act) else { return };
+    assert!(!events.is_empty());
+    for (time, seen) in events {
+        let Seen::Span { begun } = seen else { panic!("{seen:?}") };
+        assert!(begun <= time && time - begun < 1_000_000_000, "{begun} to {time}");
+    }
+}
+
+#[test]
+fn disk_requests_are_sent_and_done() {
+    let act = || {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = directory.path().join("data");
+        fs::write(&path, vec![7_u8; 1 << 20]).unwrap();
+        fs::File::open(&path).unwrap().sync_all().unwrap();
+    };
+    let Some(((), events)) = capture_while(&[Hook::Disk], &CaptureOptions::default(), act) else { return };
+    let done = events.iter().filter_map(|(time, seen)| match seen {
+        Seen::Disk { bytes, operation, issued: Some(issued), done: true } => {
+            assert!(issued <= time);
+            Some((*operation & 0xff, u64::from(*bytes)))
+        }
+        _ => None,
+    });
+    let written = done.filter(|(operation, _)| *operation == 1).map(|(_, bytes)| bytes).sum::<u64>();
+    if events.is_empty() {
+        eprintln!("left out: the file system of the sources is on no disk");
+        return;
+    }
+    assert!(written >= 1 << 20, "{written} bytes written");
+}
+
+#[test]
+fn hooks_come_and_go() {
+    let Some(mut capture) = start(&[], &CaptureOptions::default()) else { return };
+    let (mut last, mut events) = (BTreeMap::new(), Vec::new());
+    let mut run = |capture: &mut Capture, hooks: &[Hook]| {
+        capture.set_hooks(Hooks::of(hooks));
+        assert_eq!(capture.missing(), &[]);
+        let mut child = Command::new("/bin/true").spawn().unwrap();
+        child.wait().unwrap();
+        events.clear();
+        drain(capture, &mut last, &mut events);
+        let forks =
+            events.iter().filter(|e| matches!(e.1, Seen::Fork { process, .. } if process == child.id()));
+        let switches = events.iter().filter(|event| matches!(event.1, Seen::Switch { .. }));
+        (forks.count(), switches.count() > 0)
+    };
+    assert_eq!(run(&mut capture, &[]), (0, false));
+    assert_eq!(run(&mut capture, &[Hook::Process]), (1, false));
+    assert_eq!(run(&mut capture, &[Hook::Process, Hook::ContextSwitch]), (1, true));
+    capture.set_hooks(Hooks::NONE);
+    drain(&mut capture, &mut BTreeMap::new(), &mut Vec::new());
+    assert_eq!(run(&mut capture, &[Hook::Process]), (1, false));
+}
+
+#[test]
+fn what_finds_no_room_is_counted() {
+    let calls = 20_000_u64;
+    let options = CaptureOptions { ring_bytes: 0, ..CaptureOptions::default() };
+    let Some(mut capture) = start(&[], &options) else { return };
+    capture.set_hooks(Hooks::of(&[Hook::SystemCall]));
+    let own = own_thread_id();
+    for _ in 0..calls {
+        thread::yield_now();
+    }
+    capture.set_hooks(Hooks::NONE);
+    let mut events = Vec::new();
+    drain(&mut capture, &mut BTreeMap::new(), &mut events);
+    let kept =
+        events.iter().filter(|e| matches!(e.1, Seen::Call { thread, .. } if thread == own)).count() as u64;
+    assert!(kept < 2 * calls);
+    assert!(kept + lost(&capture) >= 2 * calls, "{kept} kept, {} lost", lost(&capture));
+}

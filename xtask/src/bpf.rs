@@ -1,0 +1,56 @@
+//! The programs that trace the Linux kernel: they are committed as they are built, and this says whether they are current.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell;
+
+/// What `build.sh` needs, of the version that the committed object is made with.
+const TOOLS: [&str; 2] = ["clang-14", "llvm-strip-14"];
+
+/// What to do.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Build into a temporary file and compare with the committed object, instead of writing that.
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    if options.check { check() } else { build(&object()) }
+}
+
+/// Builds the object anew and compares it byte for byte, where its compiler is installed.
+pub(crate) fn check() -> Result<()> {
+    for tool in TOOLS {
+        if !shell::succeeds(Command::new(tool).arg("--version")) {
+            eprintln!("skipped: {tool} is not installed (Debian: clang-14 and llvm-14)");
+            return Ok(());
+        }
+    }
+    let directory = shell::target_dir().join("bpf");
+    fs::create_dir_all(&directory)?;
+    let built = directory.join("capture.bpf.o");
+    build(&built)?;
+    let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+    if read(&built)? != read(&object())? {
+        bail!("{} is not what its source gives: run `cargo xtask bpf`", object().display());
+    }
+    eprintln!("{} is what its source gives", object().display());
+    Ok(())
+}
+
+fn object() -> PathBuf {
+    sources().join("capture.bpf.o")
+}
+
+fn sources() -> PathBuf {
+    shell::root().join("crates/etw_kernel/bpf")
+}
+
+fn build(output: &Path) -> Result<()> {
+    shell::run(Command::new(sources().join("build.sh")).arg(output))
+}
