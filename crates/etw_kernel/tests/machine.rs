@@ -138,12 +138,14 @@ fn own_thread_id() -> u32 {
 
 #[test]
 fn each_process_is_seen_once_with_its_arguments_and_its_end() {
-    let count = 100;
+    let count = if std::env::var_os("RUN_SLOW_TESTS").is_some() { 10_000 } else { 100 };
+    // Long and short arguments, up to 20,000 bytes.
+    let filler = |number: usize| "x".repeat(number % 400 * 50);
     let act = || {
         let start = |number: usize| {
             let code = number % 3;
             let mut command = Command::new("/bin/sh");
-            command.args(["-c", &format!("exit {code}"), "name of it", &"x".repeat(number * 50), ""]);
+            command.args(["-c", &format!("exit {code}"), "name of it", &filler(number), ""]);
             let mut child = command.stdin(Stdio::null()).spawn().unwrap();
             let id = child.id();
             assert_eq!(child.wait().unwrap().code(), Some(code as i32));
@@ -163,8 +165,7 @@ fn each_process_is_seen_once_with_its_arguments_and_its_end() {
             _ => false,
         });
         let code = ((number % 3) << 8) as u32;
-        let argv =
-            ["/bin/sh", "-c", &format!("exit {}", number % 3), "name of it", &"x".repeat(number * 50), ""];
+        let argv = ["/bin/sh", "-c", &format!("exit {}", number % 3), "name of it", &filler(number), ""];
         let expected = [
             Seen::Fork { parent: own, process: *id, thread: *id },
             Seen::Exec {
@@ -177,6 +178,24 @@ fn each_process_is_seen_once_with_its_arguments_and_its_end() {
         ];
         assert_eq!(of_process.cloned().collect::<Vec<_>>(), expected);
     }
+}
+
+#[test]
+fn arguments_that_are_too_long_are_cut_off() {
+    let act = || {
+        let mut child = Command::new("/bin/true").arg("x".repeat(100_000)).spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    };
+    let Some((id, events)) = capture_while(&[Hook::Process], &CaptureOptions::default(), act) else { return };
+    let mut starts = events.iter().filter_map(|event| match &event.1 {
+        Seen::Exec { process, argv, .. } if *process == id => Some(argv),
+        _ => None,
+    });
+    let argv = starts.next().unwrap();
+    assert_eq!(argv[0], "/bin/true");
+    assert_eq!(argv[1], "x".repeat(24_576 - "/bin/true".len() - 1));
+    assert_eq!(argv.len(), 2);
 }
 
 #[test]

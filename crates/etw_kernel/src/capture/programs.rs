@@ -7,6 +7,7 @@ use aya::programs::perf_event::{
 };
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, ProgramError};
+use aya::util::KernelVersion;
 use aya::{Btf, Ebpf};
 
 use crate::Hook;
@@ -49,6 +50,9 @@ pub(super) fn attach(
     interval: Duration,
     processors: &[u32],
 ) -> Result<Attached, String> {
+    if hook == Hook::Disk && !arguments_are_known() {
+        return Err("its tracepoints have the arguments that are read since Linux 5.11".to_owned());
+    }
     let mut attached = Attached(Vec::new());
     for (_, name, tracepoint) in PROGRAMS.iter().filter(|program| program.0 == hook) {
         let done = match tracepoint {
@@ -75,6 +79,12 @@ pub(super) fn detach(object: &mut Ebpf, attached: Attached) {
             Link::Sample(name, link) => sample_program(object, name).and_then(|program| program.detach(link)),
         };
     }
+}
+
+/// Whether the tracepoints of disks have a request as their first argument. Before, a queue stood there, and nothing
+/// would tell that fields of another structure are read.
+fn arguments_are_known() -> bool {
+    KernelVersion::current().is_ok_and(|version| version >= KernelVersion::new(5, 11, 0))
 }
 
 fn attach_tracepoint(
