@@ -176,5 +176,6 @@ fn a_wrong_configuration_keeps_the_daemon_from_starting() {
         assert!(text.contains("boot.toml"), "{text}");
     };
     check("mode = [\"round\"]", "mode 'round'");
-    check("colour = 1", "line 1");
+    check("colour = 1", "boot.toml: line 1: unknown field `colour`");
+    check("name = \"é\"\n\n[[provider]]\nspec = 1", "boot.toml: line 4: ");
 }

@@ -9,6 +9,7 @@ use etw_protocol::session_name_eq;
 use etw_sys::credentials::{Peer, effective_uid};
 
 use super::HostError;
+use super::error::toml_text;
 
 /// Who may do what. Root and the host's own user may do everything; everybody else what the rules allow, and nothing
 /// by default.
@@ -74,7 +75,7 @@ impl Access {
     ///
     /// Fails with the place of what is wrong.
     pub fn from_list(list: &str) -> Result<Access, String> {
-        let file: File = toml::from_str(list).map_err(|error| error.to_string().trim().replace('\n', " "))?;
+        let file: File = toml::from_str(list).map_err(|error| toml_text(list, &error))?;
         for provider in file.allow.iter().flat_map(|rule| &rule.providers) {
             if provider.starts_with('{') && provider.parse::<Guid>().is_err() {
                 return Err(format!("'{provider}' is not a GUID"));

@@ -11,6 +11,7 @@ use etw_protocol::{Enable, EnableProperties, Filter, SessionClock, SessionProper
 use etw_schema::ProviderSpec;
 
 use super::HostError;
+use super::error::toml_text;
 
 /// A session that starts with the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +96,7 @@ pub fn read_autologgers(directory: &Path) -> Result<Vec<(PathBuf, Autologger)>, 
 }
 
 fn parse(text: &str, stem: &str) -> Result<Option<Autologger>, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string().trim().replace('\n', " "))?;
+    let file: File = toml::from_str(text).map_err(|error| toml_text(text, &error))?;
     if !file.enabled {
         return Ok(None);
     }

@@ -41,3 +41,10 @@ impl HostError {
         HostError::File { path: path.to_owned(), error }
     }
 }
+
+/// What is wrong with a TOML file's text, and where, in one line.
+pub(super) fn toml_text(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    format!("line {line}: {}", error.message().replace('\n', " "))
+}
