@@ -2,6 +2,7 @@
 
 use std::convert::identity;
 
+use super::writer::short_word;
 use super::{Payload, PayloadWriter};
 
 /// The most bytes that a `u16` in front of them can count.
@@ -63,17 +64,37 @@ impl Text for [u16] {
 }
 
 /// The part of a text in front of a zero.
-#[inline]
+#[inline(always)]
 fn until_nul(text: &str) -> &str {
-    let (chunks, rest) = text.as_bytes().as_chunks::<8>();
-    let has_nul = |word: u64| {
+    if has_nul(text.as_bytes()) { cut(text) } else { text }
+}
+
+/// Texts with a zero in them are rare, and a search by characters costs more than all the rest.
+#[cold]
+#[inline(never)]
+fn cut(text: &str) -> &str {
+    text.split('\0').next().unwrap_or_default()
+}
+
+/// Whether a byte is zero. Sixteen at a time, the last ones together with some that were looked at before.
+#[inline(always)]
+fn has_nul(bytes: &[u8]) -> bool {
+    let Some(last) = bytes.last_chunk() else { return short_has_nul(bytes) };
+    let in_chunk = |chunk: &[u8; 16]| chunk.iter().fold(false, |any, byte| any | (*byte == 0));
+    let (chunks, rest) = bytes.as_chunks();
+    chunks.iter().any(in_chunk) || !rest.is_empty() && in_chunk(last)
+}
+
+/// The same for less than sixteen bytes.
+#[inline(never)]
+fn short_has_nul(bytes: &[u8]) -> bool {
+    let in_word = |word: u64| {
         word.wrapping_sub(u64::from_le_bytes([1; 8])) & !word & u64::from_le_bytes([0x80; 8]) != 0
     };
-    // Eight bytes at a time: texts with a zero in them are rare, and a search by characters costs more than the rest.
-    if chunks.iter().any(|chunk| has_nul(u64::from_le_bytes(*chunk))) || rest.contains(&0) {
-        return text.split('\0').next().unwrap_or_default();
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return in_word(u64::from_le_bytes(*first)) || in_word(u64::from_le_bytes(*last));
     }
-    text
+    in_word(short_word(bytes) | u64::MAX << (8 * bytes.len() % 64))
 }
 
 #[inline]
@@ -90,14 +111,15 @@ fn units_until_nul(Units16(units): Units16<'_>) -> &[u16] {
 macro_rules! forms {
     ($($form:ident($type:ty) |$text:ident| $part:expr, $len:expr, $put:expr, count: $counted:literal, nul: $nul:literal;)*) => {
         $(impl Payload for $form<$type> {
-            #[inline]
+            // Out of line, the writer's state would be in memory.
+            #[inline(always)]
             fn len_bytes(&self) -> usize {
                 let $text = $part(self.0);
                 let len: usize = $len;
                 if $counted { 2 + len.min(MAX_COUNT) } else { len + $nul }
             }
 
-            #[inline]
+            #[inline(always)]
             fn put(&self, out: &mut PayloadWriter<'_>) {
                 let $text = $part(self.0);
                 if $counted {
@@ -114,6 +136,7 @@ macro_rules! forms {
     };
 }
 
+#[inline(always)]
 fn put8(text: &str, out: &mut PayloadWriter<'_>) {
     out.put_bytes(text.as_bytes());
 }
@@ -128,14 +151,60 @@ forms! {
 }
 
 impl Payload for CountedBytes<'_> {
-    #[inline]
+    #[inline(always)]
     fn len_bytes(&self) -> usize {
         2 + self.0.len()
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&self, out: &mut PayloadWriter<'_>) {
         out.put(self.0.len().min(MAX_COUNT) as u64, 2);
         out.put_bytes(self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    /// What is put, behind so many bytes.
+    fn bytes(shift: usize, payload: &impl Payload) -> Vec<u8> {
+        let words: Vec<AtomicU64> = (0..16).map(|_| AtomicU64::new(0)).collect();
+        let mut writer = PayloadWriter::new(&words);
+        (0..shift).for_each(|_| writer.put(0xFF, 1));
+        payload.put(&mut writer);
+        // The end shows.
+        writer.put(0xFE, 1);
+        writer.finish();
+        let all: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
+        let end = all.iter().rposition(|byte| *byte == 0xFE).unwrap();
+        all[shift..end].to_vec()
+    }
+
+    #[test]
+    fn texts_end_at_a_zero_wherever_it_is() {
+        // Bytes whose neighbours are zeros, in a word, are none.
+        let text: String = "\u{1}\u{80}x\u{7f}".chars().cycle().take(30).collect();
+        let starts: Vec<usize> = (0..=text.len()).filter(|end| text.is_char_boundary(*end)).collect();
+        for len in &starts {
+            let whole = &text[..*len];
+            for end in starts.iter().filter(|end| **end <= *len) {
+                let mut cut = whole.to_owned();
+                cut.insert(*end, '\0');
+                let expected = [whole[..*end].as_bytes(), &[0]].concat();
+                for shift in [0, 4, 7] {
+                    assert_eq!(bytes(shift, &Nul8(cut.as_str())), expected, "{len} {end}");
+                }
+                assert_eq!(Nul8(cut.as_str()).len_bytes(), expected.len());
+                assert_eq!(bytes(0, &Nul16(cut.as_str())).len(), Nul16(cut.as_str()).len_bytes());
+                // A counted text has all of it.
+                let counted = Counted8(cut.as_str());
+                assert_eq!(counted.len_bytes(), cut.len() + 2);
+                assert_eq!(bytes(4, &counted)[2..], *cut.as_bytes());
+            }
+            assert_eq!(bytes(4, &Nul8(whole)), [whole.as_bytes(), &[0]].concat());
+            assert_eq!(Nul8(whole).len_bytes(), whole.len() + 1);
+        }
     }
 }

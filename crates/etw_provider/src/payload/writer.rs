@@ -38,30 +38,29 @@ impl<'r> PayloadWriter<'r> {
     }
 
     /// Puts bytes as they are.
-    #[inline]
+    #[inline(always)]
     pub fn put_bytes(&mut self, bytes: &[u8]) {
         let (chunks, rest) = bytes.as_chunks::<8>();
         let end = self.next.saturating_add(chunks.len());
         if let Some(words) = self.words.get(self.next..end) {
             self.next = end;
-            if self.bits == 0 {
-                for (word, chunk) in words.iter().zip(chunks) {
-                    word.store(u64::from_le_bytes(*chunk), Relaxed);
-                }
-            } else {
-                for (word, chunk) in words.iter().zip(chunks) {
-                    let value = u64::from_le_bytes(*chunk);
-                    word.store(self.pending | value << self.bits, Relaxed);
-                    self.pending = value >> (64 - self.bits);
-                }
+            let mut pending = self.pending;
+            for (word, chunk) in words.iter().zip(chunks) {
+                let value = u64::from_le_bytes(*chunk);
+                word.store(pending | value << self.bits, Relaxed);
+                // By two steps, since a shift by 64 is none.
+                pending = (value >> 1) >> (63 - self.bits);
             }
+            self.pending = pending;
         }
         if !rest.is_empty() {
-            let mut last = [0; 8];
-            for (to, from) in last.iter_mut().zip(rest) {
-                *to = *from;
-            }
-            self.put(u64::from_le_bytes(last), rest.len() as u32);
+            let len_bytes = rest.len() as u32;
+            // The last eight bytes end with the rest.
+            let last = match bytes.last_chunk() {
+                Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * len_bytes),
+                None => short_word(rest),
+            };
+            self.put(last, len_bytes);
         }
     }
 
@@ -97,6 +96,22 @@ impl<'r> PayloadWriter<'r> {
             place.store(word, Relaxed);
         }
         self.next += 1;
+    }
+}
+
+/// Up to seven bytes as the low ones of a word, whose others are zero. No loop: parts that overlap are equal.
+#[inline(always)]
+pub(super) fn short_word(bytes: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return u64::from(u32::from_le_bytes(*first))
+            | u64::from(u32::from_le_bytes(*last)) << (8 * (bytes.len() - 4) % 64);
+    }
+    let middle = bytes.len() / 2;
+    match (bytes.first(), bytes.get(middle), bytes.last()) {
+        (Some(a), Some(b), Some(c)) => {
+            u64::from(*a) | u64::from(*b) << (8 * middle) | u64::from(*c) << (8 * (bytes.len() - 1))
+        }
+        _ => 0,
     }
 }
 
