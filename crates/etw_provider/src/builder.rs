@@ -141,16 +141,7 @@ impl EventBuilder {
         if wanted == 0 {
             return Outcome::NotEnabled;
         }
-        let mut metadata = vec![0; 2];
-        append_tags(&mut metadata, self.options.tags);
-        append_name(&mut metadata, &self.name);
-        metadata.extend(&self.fields);
-        // A size that does not fit makes the record too large, which is found when it is written.
-        let size = u16::try_from(metadata.len()).unwrap_or(u16::MAX);
-        for (to, from) in metadata.iter_mut().zip(size.to_le_bytes()) {
-            *to = from;
-        }
-        let schema = item_of(ExtendedType::EVENT_SCHEMA_TL, &metadata);
+        let schema = schema_of(self.options.tags, &self.name, &self.fields);
         let event = EventMetadata::from_parts(descriptor, &self.name, &schema);
         let (activity, related) = (self.activity.as_ref(), self.related.as_ref());
         provider.write_event(wanted, &event, activity, related, &Raw(&self.payload))
@@ -182,6 +173,56 @@ impl EventBuilder {
         self.payload.extend(words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()));
         self.payload.truncate(start + len);
     }
+}
+
+/// The description of an event whose fields are known only at run time, made once for many of them.
+#[derive(Debug)]
+pub struct EventTemplate {
+    name: String,
+    schema: Vec<u64>,
+}
+
+impl EventTemplate {
+    /// An event of these fields. Names are cut in front of a zero.
+    pub fn new<'f>(name: &str, fields: impl IntoIterator<Item = (&'f str, FieldType)>) -> EventTemplate {
+        let mut bytes = Vec::new();
+        for (name, field) in fields {
+            append_field(&mut bytes, &field.named(cut(name)));
+        }
+        let name = cut(name).to_owned();
+        let schema = schema_of(0, &name, &bytes);
+        EventTemplate { name, schema }
+    }
+
+    /// Writes an event of this description to the sessions of the bits of `wanted`, as [`Provider::wanted`] gives them.
+    /// The payload must be the fields' values.
+    #[inline]
+    pub fn write<P: Payload + ?Sized>(
+        &self,
+        provider: &Provider,
+        wanted: u32,
+        options: Options,
+        activity: Option<&Guid>,
+        related: Option<&Guid>,
+        payload: &P,
+    ) -> Outcome {
+        let event = EventMetadata::from_parts(options.descriptor, &self.name, &self.schema);
+        provider.write_event(wanted, &event, activity, related, payload)
+    }
+}
+
+/// The extended item that describes an event.
+fn schema_of(tags: u32, name: &str, fields: &[u8]) -> Vec<u64> {
+    let mut metadata = vec![0; 2];
+    append_tags(&mut metadata, tags);
+    append_name(&mut metadata, name);
+    metadata.extend(fields);
+    // A size that does not fit makes the record too large, which is found when it is written.
+    let size = u16::try_from(metadata.len()).unwrap_or(u16::MAX);
+    for (to, from) in metadata.iter_mut().zip(size.to_le_bytes()) {
+        *to = from;
+    }
+    item_of(ExtendedType::EVENT_SCHEMA_TL, &metadata)
 }
 
 /// A name up to a zero.

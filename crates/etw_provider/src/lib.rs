@@ -36,6 +36,8 @@ pub use write::{MAX_RECORD_BYTES, Outcome};
 pub mod __private {
     pub use etw_event::ExtendedType;
 
+    /// What the bridges of other ways to log describe their events by.
+    pub use crate::builder::EventTemplate;
     /// Level, keyword and the like of an event, by the options of `event!`.
     pub use crate::macros::Options;
 }

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 
@@ -185,6 +186,135 @@ fn spans_go_from_thread_to_thread_and_end_in_any_order() {
     assert_eq!((of("InB"), of("Outside"), of("InA")), (vec![b], vec![Guid::ZERO], vec![a, a]));
 }
 
+/// Logs when it is formatted.
+struct Chatty(u32);
+
+impl fmt::Debug for Chatty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        log::debug!("at {}", self.0);
+        if self.0 > 0 { write!(f, "<{:?}>", Chatty(self.0 - 1)) } else { f.write_str("end") }
+    }
+}
+
+fn texts(session: &mut Capture) -> Vec<String> {
+    seen(session)
+        .into_iter()
+        .map(|event| event.text.replace(&format!(" target={}", module_path!()), ""))
+        .collect()
+}
+
+#[test]
+fn fields_of_one_place_change() {
+    provider!(static APP: "OpenETW.Test.Changes");
+    let subscriber = tracing_subscriber::registry().with(TracingLayer::new(&APP));
+    let mut session = Capture::new().unwrap();
+    session.enable(&APP, Level(0), Keyword(0), 0);
+    fn at_one_place(value: &dyn tracing::Value, optional: Option<u64>) {
+        info!(name: "Changing", a = value, b = optional, never = tracing::field::Empty, z = true);
+    }
+    // More types than there are, and each again.
+    let round = || {
+        at_one_place(&-1i64, None);
+        at_one_place(&1u64, Some(2));
+        at_one_place(&0.5, None);
+        at_one_place(&"text", Some(3));
+        at_one_place(&false, Some(4));
+        at_one_place(&tracing::field::debug(Some(5)), None);
+        at_one_place(&1u64, None);
+        at_one_place(&tracing::field::Empty, None);
+    };
+    tracing::subscriber::with_default(subscriber, || (0..3).for_each(|_| round()));
+    let expected = [
+        "Changing a=-1 z=true",
+        "Changing a=1 b=2 z=true",
+        "Changing a=0.5 z=true",
+        "Changing a=text b=3 z=true",
+        "Changing a=false b=4 z=true",
+        "Changing a=Some(5) z=true",
+        "Changing a=1 z=true",
+        "Changing z=true",
+    ];
+    assert_eq!(texts(&mut session), expected.repeat(3));
+}
+
+#[test]
+fn more_kinds_of_one_place_than_are_kept() {
+    provider!(static APP: "OpenETW.Test.Kinds");
+    let subscriber = tracing_subscriber::registry().with(TracingLayer::new(&APP));
+    let mut session = Capture::new().unwrap();
+    session.enable(&APP, Level(0), Keyword(0), 0);
+    let bit = |kinds: u32, index: u32| (kinds >> index & 1 != 0).then_some(index);
+    tracing::subscriber::with_default(subscriber, || {
+        for kinds in (0..64).chain(0..64) {
+            let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(|index| bit(kinds, index));
+            info!(name: "Kinds", a, b, c, d, e, f);
+        }
+    });
+    let expected: Vec<String> = (0..64)
+        .chain(0..64)
+        .map(|kinds| {
+            let fields = (0..6).filter_map(|index| bit(kinds, index));
+            let name = |index: u32| char::from(b'a' + index as u8);
+            fields.fold("Kinds".to_owned(), |text, index| text + &format!(" {}={index}", name(index)))
+        })
+        .collect();
+    assert_eq!(texts(&mut session), expected);
+}
+
+#[test]
+fn spans_are_recorded_in_any_order() {
+    provider!(static APP: "OpenETW.Test.Recorded");
+    let subscriber = tracing_subscriber::registry().with(TracingLayer::new(&APP));
+    let mut session = Capture::new().unwrap();
+    session.enable(&APP, Level(0), Keyword(0), 0);
+    tracing::subscriber::with_default(subscriber, || {
+        for round in 0..2u64 {
+            let span = info_span!("work", a = round, b = tracing::field::Empty, c = tracing::field::Empty);
+            span.record("c", "late");
+            span.record("b", round);
+            span.record("b", -1i64);
+            span.record("b", round);
+        }
+    });
+    let expected =
+        ["work a=0", "work c=late b=0 b=-1 b=0", "work a=1", "work c=late b=1 b=-1 b=1"].map(str::to_owned);
+    assert_eq!(texts(&mut session), expected);
+}
+
+#[test]
+fn threads_describe_one_place_at_once() {
+    const THREADS: u64 = 8;
+    provider!(static APP: "OpenETW.Test.Many");
+    let subscriber = Arc::new(tracing_subscriber::registry().with(TracingLayer::new(&APP)));
+    let mut session = Capture::new().unwrap();
+    session.enable(&APP, Level(0), Keyword(0), 0);
+    let start = Barrier::new(THREADS as usize);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (start, subscriber) = (&start, subscriber.clone());
+            scope.spawn(move || {
+                tracing::subscriber::with_default(subscriber, || {
+                    start.wait();
+                    for count in 0..100u64 {
+                        let odd = (count % 2 == 1).then_some(count);
+                        info!(name: "Many", thread, count, odd, text = ?odd);
+                    }
+                });
+            });
+        }
+    });
+    let mut texts = texts(&mut session);
+    texts.sort();
+    let mut expected: Vec<String> = (0..THREADS * 100)
+        .map(|index| match (index / 100, index % 100) {
+            (thread, count) if count % 2 == 0 => format!("Many thread={thread} count={count} text=None"),
+            (thread, count) => format!("Many thread={thread} count={count} odd={count} text=Some({count})"),
+        })
+        .collect();
+    expected.sort();
+    assert_eq!(texts, expected);
+}
+
 #[test]
 fn records_of_log() {
     provider!(static APP: "OpenETW.Test.Log");
@@ -210,6 +340,13 @@ fn records_of_log() {
     log::warn!(target: "net", "{} files", 3);
     log::debug!("d");
     log::trace!("behind verbose");
+    // With no place in the source.
+    log::logger()
+        .log(&log::Record::builder().level(log::Level::Info).target("t").args(format_args!("m")).build());
+    // What formats a value may log too.
+    log::info!("{:?}", Chatty(1));
+    let subscriber = tracing_subscriber::registry().with(TracingLayer::new(&APP));
+    tracing::subscriber::with_default(subscriber, || info!(name: "Outer", a = 1, b = ?Chatty(2), c = 3));
     let seen = seen(&mut session);
     let texts: Vec<&str> = seen.iter().map(|event| event.text.as_str()).collect();
     let here = module_path!();
@@ -217,9 +354,17 @@ fn records_of_log() {
         format!("Log target={here} message=plain"),
         "Log target=net message=3 files".to_owned(),
         format!("Log target={here} message=d"),
+        "Log target=t message=m".to_owned(),
+        format!("Log target={here} message=at 1"),
+        format!("Log target={here} message=at 0"),
+        format!("Log target={here} message=<end>"),
+        format!("Log target={here} message=at 2"),
+        format!("Log target={here} message=at 1"),
+        format!("Log target={here} message=at 0"),
+        format!("Outer target={here} a=1 b=<<end>> c=3"),
     ];
     assert_eq!(texts, expected);
     let levels: Vec<u8> = seen.iter().map(|event| event.descriptor.level.0).collect();
-    assert_eq!(levels, [2, 3, 5]);
+    assert_eq!(levels, [2, 3, 5, 4, 5, 5, 4, 5, 5, 5, 4]);
     assert_eq!(OTHER.load(Ordering::Relaxed), 2);
 }

@@ -1,11 +1,12 @@
 //! Records of `log`.
 
-use std::borrow::Cow;
 use std::fmt;
+use std::sync::LazyLock;
 
-use super::add_text;
+use super::values::{Kind, put_text, with_values};
 use etw_event::{Keyword, Level};
-use etw_provider::{EventBuilder, Provider, fields};
+use etw_provider::__private::{EventTemplate, Options};
+use etw_provider::Provider;
 use log::{LevelFilter, Log, Metadata, Record, SetLoggerError};
 
 /// Writes what `log` reports as TraceLogging events `Log` of a provider, with the fields `target`, `message` and `source`
@@ -24,6 +25,16 @@ use log::{LevelFilter, Log, Metadata, Record, SetLoggerError};
 pub struct Logger {
     provider: &'static Provider,
     other: Option<(Box<dyn Log>, LevelFilter)>,
+}
+
+/// Records with a place in the source, and those without.
+static TEMPLATES: [LazyLock<EventTemplate>; 2] = [
+    LazyLock::new(|| template(&["target", "message", "source"])),
+    LazyLock::new(|| template(&["target", "message"])),
+];
+
+fn template(fields: &[&'static str]) -> EventTemplate {
+    EventTemplate::new("Log", fields.iter().map(|name| (*name, Kind::Text.field())))
 }
 
 impl Logger {
@@ -52,30 +63,35 @@ impl Logger {
         (metadata.level() <= *up_to && other.enabled(metadata)).then_some(other.as_ref())
     }
 
-    fn is_wanted(&self, metadata: &Metadata<'_>) -> bool {
-        self.provider.is_enabled() && self.provider.provider_enabled(level(metadata.level()), Keyword(0))
+    /// The sessions that want such a record, as bits.
+    fn wanted(&self, level: Level) -> u32 {
+        if self.provider.is_enabled() { self.provider.wanted(level, Keyword(0)) } else { 0 }
     }
 }
 
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        self.is_wanted(metadata) || self.other(metadata).is_some()
+        self.wanted(level(metadata.level())) != 0 || self.other(metadata).is_some()
     }
 
     fn log(&self, record: &Record<'_>) {
-        if self.is_wanted(record.metadata()) {
-            let message =
-                record.args().as_str().map_or_else(|| Cow::Owned(record.args().to_string()), Cow::Borrowed);
-            let mut event = EventBuilder::new("Log").level(level(record.level())).add(
-                "target",
-                fields::str8::FIELD,
-                &fields::str8::value(record.target()),
-            );
-            event = add_text(event, "message", &message);
-            if let (Some(file), Some(line)) = (record.file(), record.line()) {
-                event = add_text(event, "source", &format!("{file}:{line}"));
-            }
-            event.write(self.provider);
+        let level = level(record.level());
+        let wanted = self.wanted(level);
+        if wanted != 0 {
+            with_values(|values| {
+                let bytes = &mut values.bytes;
+                put_text(bytes, record.target());
+                put_text(bytes, record.args());
+                let [with_source, without] = &TEMPLATES;
+                let template = if let (Some(file), Some(line)) = (record.file(), record.line()) {
+                    put_text(bytes, format_args!("{file}:{line}"));
+                    with_source
+                } else {
+                    without
+                };
+                let options = Options::DEFAULT.level(level);
+                template.write(self.provider, wanted, options, None, None, bytes.as_slice());
+            });
         }
         if let Some(other) = self.other(record.metadata()) {
             other.log(record);

@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 use std::fmt::{self, Debug};
 
-use super::add_text;
+use super::descriptions::with_description;
+use super::values::{Kind, Values, with_values};
 use etw_event::{Guid, Keyword, Level, Opcode};
-use etw_provider::{EventBuilder, Provider, activity, fields};
+use etw_provider::__private::Options;
+use etw_provider::{Provider, activity};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -49,7 +51,7 @@ pub struct TracingLayer {
 struct Span {
     activity: Guid,
     /// Fields that were recorded after it began.
-    recorded: Option<EventBuilder>,
+    recorded: Values,
 }
 
 thread_local! {
@@ -68,70 +70,73 @@ impl TracingLayer {
         TracingLayer { keyword, ..self }
     }
 
-    /// The event to be filled, if a session wants it.
-    fn wanted(&self, metadata: &Metadata<'_>) -> Option<EventBuilder> {
-        let level = level(metadata.level());
+    /// The sessions that want such an event or span, as bits, and how it is to be described.
+    #[inline]
+    fn wanted(&self, metadata: &Metadata<'_>, opcode: Opcode) -> Option<(u32, Options)> {
         // Most often nobody listens, which is one load and one branch.
         if !self.provider.is_enabled() {
             return None;
         }
-        let keyword = (self.keyword)(metadata);
-        if !self.provider.provider_enabled(level, keyword) {
-            return None;
-        }
-        // Events that were not given a name have one of the form "event FILE:LINE".
-        let is_named = metadata.is_span() || !metadata.name().starts_with("event ");
-        let event = EventBuilder::new(if is_named { metadata.name() } else { metadata.target() });
-        Some(event.level(level).keyword(keyword).add(
-            "target",
-            fields::str8::FIELD,
-            &fields::str8::value(metadata.target()),
-        ))
+        let (level, keyword) = (level(metadata.level()), (self.keyword)(metadata));
+        let wanted = self.provider.wanted(level, keyword);
+        (wanted != 0).then(|| (wanted, Options::DEFAULT.level(level).keyword(keyword).opcode(opcode)))
     }
 
-    fn write(&self, event: EventBuilder, metadata: &Metadata<'_>) {
-        let event = match (metadata.file(), metadata.line()) {
-            (Some(file), Some(line)) => add_text(event, "source", &format!("{file}:{line}")),
-            _ => event,
-        };
-        event.write(self.provider);
+    #[inline]
+    fn write(
+        &self,
+        (wanted, options): (u32, Options),
+        metadata: &'static Metadata<'static>,
+        activity: Option<&Guid>,
+        related: Option<&Guid>,
+        values: &Values,
+    ) {
+        with_description(metadata, values, |description| {
+            let payload =
+                (description.front.as_slice(), values.bytes.as_slice(), description.behind.as_slice());
+            description.template.write(self.provider, wanted, options, activity, related, &payload);
+        });
     }
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let metadata = attributes.metadata();
-        let Some(event) = self.wanted(metadata) else { return };
+        let Some(wanted) = self.wanted(metadata, Opcode::START) else { return };
         let Some(span) = context.span(id) else { return };
         let around = span.parent().map_or_else(activity::current, |parent| activity_of(&parent));
-        let mut fields = Fields(event.opcode(Opcode::START).activity(activity_of(&span)));
-        attributes.record(&mut fields);
-        let event = if around == Guid::ZERO { fields.0 } else { fields.0.related(around) };
-        self.write(event, metadata);
+        let related = (around != Guid::ZERO).then_some(&around);
+        let activity = activity_of(&span);
+        with_values(|values| {
+            attributes.record(values);
+            self.write(wanted, metadata, Some(&activity), related, values);
+        });
     }
 
-    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+    fn on_record(&self, id: &Id, record: &Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        let Some(event) = self.wanted(span.metadata()) else { return };
-        let activity = activity_of(&span);
-        let mut extensions = span.extensions_mut();
-        let Some(state) = extensions.get_mut::<Span>() else { return };
-        let event = state.recorded.take().unwrap_or_else(|| event.opcode(Opcode::STOP).activity(activity));
-        let mut fields = Fields(event);
-        values.record(&mut fields);
-        state.recorded = Some(fields.0);
+        if self.wanted(span.metadata(), Opcode::STOP).is_none() {
+            return;
+        }
+        activity_of(&span);
+        with_values(|values| {
+            // Not into the span at once, which is locked meanwhile: what formats a value may ask for it too.
+            record.record(values);
+            if let Some(state) = span.extensions_mut().get_mut::<Span>() {
+                state.recorded.append(values);
+            }
+        });
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let metadata = event.metadata();
-        let Some(builder) = self.wanted(metadata) else { return };
-        let activity = match context.event_span(event) {
-            Some(span) => activity_of(&span),
-            None => activity::current(),
-        };
-        let mut fields = Fields(builder.activity(activity));
-        event.record(&mut fields);
-        self.write(fields.0, metadata);
+        let Some(wanted) = self.wanted(metadata, Opcode::INFO) else { return };
+        // The thread's own where there is no span.
+        let activity = context.event_span(event).map(|span| activity_of(&span));
+        with_values(|values| {
+            event.record(values);
+            self.write(wanted, metadata, activity.as_ref(), None, values);
+        });
     }
 
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
@@ -157,21 +162,24 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id) else { return };
-        let Some(event) = self.wanted(span.metadata()) else { return };
+        let Some(wanted) = self.wanted(span.metadata(), Opcode::STOP) else { return };
         let Some(state) = span.extensions_mut().remove::<Span>() else { return };
-        let event = state.recorded.unwrap_or_else(|| event.opcode(Opcode::STOP).activity(state.activity));
-        self.write(event, span.metadata());
+        self.write(wanted, span.metadata(), Some(&state.activity), None, &state.recorded);
     }
 }
 
 /// The activity of a span, made when it is first asked for: a session may come while the span is open.
 fn activity_of<'a, S: LookupSpan<'a>>(span: &SpanRef<'a, S>) -> Guid {
+    if let Some(state) = span.extensions().get::<Span>() {
+        return state.activity;
+    }
     let mut extensions = span.extensions_mut();
     if let Some(state) = extensions.get_mut::<Span>() {
+        // Another thread came first.
         return state.activity;
     }
     let activity = activity::create();
-    extensions.insert(Span { activity, recorded: None });
+    extensions.insert(Span { activity, recorded: Values::default() });
     activity
 }
 
@@ -186,39 +194,29 @@ fn level(level: &tracing::Level) -> Level {
     }
 }
 
-/// Adds fields to an event.
-struct Fields(EventBuilder);
-
-impl Fields {
-    fn add(&mut self, add: impl FnOnce(EventBuilder) -> EventBuilder) {
-        let event = std::mem::replace(&mut self.0, EventBuilder::new(""));
-        self.0 = add(event);
-    }
-}
-
-impl Visit for Fields {
+impl Visit for Values {
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.add(|event| event.add(field.name(), fields::i64::FIELD, &value));
+        self.add(field.name(), Kind::I64, value.to_le_bytes());
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.add(|event| event.add(field.name(), fields::u64::FIELD, &value));
+        self.add(field.name(), Kind::U64, value.to_le_bytes());
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.add(|event| event.add(field.name(), fields::f64::FIELD, &value));
+        self.add(field.name(), Kind::F64, value.to_le_bytes());
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.add(|event| event.add(field.name(), fields::bool8::FIELD, &fields::bool8::value(value)));
+        self.add(field.name(), Kind::Bool, [u8::from(value)]);
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.add(|event| add_text(event, field.name(), value));
+        self.add_text(field.name(), value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.add(|event| add_text(event, field.name(), &format!("{value:?}")));
+        self.add_text(field.name(), format_args!("{value:?}"));
     }
 }
 

@@ -25,6 +25,9 @@ pub(crate) struct Options {
     /// An integer and a text in place of three integers.
     #[arg(long)]
     text: bool,
+    /// The events come by `tracing` and our layer.
+    #[arg(long)]
+    tracing: bool,
 }
 
 /// Writes events between two calls that the one who counts looks for.
@@ -38,6 +41,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         (0..EVENTS).for_each(write);
         std::thread::yield_now();
     };
+    if options.tracing {
+        super::tracing::in_layer(|| count(&super::tracing::one));
+        session.map_or(Ok(0), Session::stop)?;
+        return Ok(());
+    }
     match (options.described, options.text) {
         (false, false) => count(&|value| ours::one(Form::Id, Kind::Integers, value)),
         (false, true) => count(&|value| ours::one(Form::Id, Kind::Text, value)),
@@ -61,6 +69,7 @@ pub(super) fn rows() -> Result<Vec<Row>> {
         ("flight recorder: three integers, self-describing", &["--described"]),
         ("flight recorder: integer and 32 bytes", &["--text"]),
         ("flight recorder: integer and 32 bytes, self-describing", &["--text", "--described"]),
+        ("flight recorder: three integers by the tracing crate and our layer", &["--tracing"]),
     ] {
         let mut command = Command::new("python3");
         command.arg(root().join("bench/instructions.py")).arg(std::env::current_exe()?);

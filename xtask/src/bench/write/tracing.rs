@@ -22,15 +22,23 @@ impl<S: Subscriber> Layer<S> for Null {
     }
 }
 
-/// Events of three integers.
+/// Writes one event of three integers.
+pub(super) fn one(value: u64) {
+    event!(tracing::Level::INFO, a = value as u32, b = value, c = 3u32);
+}
+
+/// Runs with our layer as the thread's subscriber.
+pub(super) fn in_layer(run: impl FnOnce()) {
+    with_default(Registry::default().with(TracingLayer::new(&BENCH)), run);
+}
+
+/// Measures everything.
 pub(super) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let events = effort.events / 10;
     let nanos = |dispatch: Dispatch| {
         dispatcher::with_default(&dispatch, || {
             let seconds = effort.seconds(|| {
-                for value in 0..events {
-                    event!(tracing::Level::INFO, a = value as u32, b = value, c = 3u32);
-                }
+                (0..events).for_each(one);
             });
             seconds * 1e9 / events as f64
         })
