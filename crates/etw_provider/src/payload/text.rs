@@ -192,7 +192,7 @@ mod tests {
             for end in starts.iter().filter(|end| **end <= *len) {
                 let mut cut = whole.to_owned();
                 cut.insert(*end, '\0');
-                let expected = [whole[..*end].as_bytes(), &[0]].concat();
+                let expected = [&whole.as_bytes()[..*end], &[0]].concat();
                 for shift in [0, 4, 7] {
                     assert_eq!(bytes(shift, &Nul8(cut.as_str())), expected, "{len} {end}");
                 }

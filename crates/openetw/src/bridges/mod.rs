@@ -10,6 +10,11 @@ mod descriptions;
 mod log;
 #[cfg(feature = "tracing")]
 mod tracing;
+#[cfg(any(feature = "log", feature = "tracing"))]
+#[cfg_attr(
+    not(feature = "tracing"),
+    allow(dead_code, reason = "records of `log` have the same fields always")
+)]
 mod values;
 
 #[cfg(feature = "log")]

@@ -15,13 +15,9 @@ const MAX_SPARE_BYTES: usize = 64 << 10;
 /// What a field holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    #[cfg(feature = "tracing")]
     I64,
-    #[cfg(feature = "tracing")]
     U64,
-    #[cfg(feature = "tracing")]
     F64,
-    #[cfg(feature = "tracing")]
     Bool,
     Text,
 }
@@ -30,13 +26,9 @@ impl Kind {
     /// The field's type.
     pub(super) fn field(self) -> FieldType {
         match self {
-            #[cfg(feature = "tracing")]
             Kind::I64 => fields::i64::FIELD,
-            #[cfg(feature = "tracing")]
             Kind::U64 => fields::u64::FIELD,
-            #[cfg(feature = "tracing")]
             Kind::F64 => fields::f64::FIELD,
-            #[cfg(feature = "tracing")]
             Kind::Bool => fields::bool8::FIELD,
             Kind::Text => fields::str8::FIELD,
         }
@@ -86,7 +78,6 @@ pub(super) fn with_values<R>(function: impl FnOnce(&mut Values) -> R) -> R {
 
 impl Values {
     /// Adds a value of a fixed size.
-    #[cfg(feature = "tracing")]
     #[inline]
     pub(super) fn add<const N: usize>(&mut self, name: &'static str, kind: Kind, value: [u8; N]) {
         self.fields.push(Named { name, kind });
@@ -100,7 +91,6 @@ impl Values {
     }
 
     /// Adds what others hold.
-    #[cfg(feature = "tracing")]
     pub(super) fn append(&mut self, others: &Values) {
         self.fields.extend_from_slice(&others.fields);
         self.bytes.extend_from_slice(&others.bytes);
