@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod capture;
+pub mod classes;
 mod flags;
 mod hooks;
 

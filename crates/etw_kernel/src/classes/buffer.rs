@@ -1,0 +1,234 @@
+//! The buffer that records are written into.
+
+use etw_event::{HeaderKind, Ticks};
+
+use super::KernelEvent;
+use super::field::Field;
+
+/// When a record is logged, and by whom.
+///
+/// Thread, process and CPU times go into headers that have a place for them, and nowhere else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stamp {
+    /// Time on the session's raw clock.
+    pub time: Ticks,
+    /// The process that caused the event.
+    pub process_id: u32,
+    /// The thread that caused the event.
+    pub thread_id: u32,
+    /// CPU time of that thread in the kernel, in units of the file header's `TimerResolution`.
+    pub kernel_time: u32,
+    /// CPU time of that thread in user mode, in the same units.
+    pub user_time: u32,
+}
+
+impl Stamp {
+    /// A stamp without CPU times.
+    pub fn new(time: Ticks, process_id: u32, thread_id: u32) -> Stamp {
+        Stamp { time, process_id, thread_id, ..Stamp::default() }
+    }
+}
+
+/// Records, one behind the other: each begins at a word, and what its last word has to spare is zero.
+///
+/// The buffer keeps its memory, so that once it has grown, putting records allocates nothing.
+#[derive(Debug, Clone, Default)]
+pub struct RecordBuffer {
+    words: Vec<u64>,
+}
+
+/// Largest size of a record that the header's size field can say.
+const MAX_RECORD_BYTES: usize = u16::MAX as usize;
+
+/// What the fourth byte of a record's header has for headers of this kind.
+const MARK: u64 = 0xC0 << 24;
+
+impl RecordBuffer {
+    /// An empty buffer.
+    pub fn new() -> RecordBuffer {
+        RecordBuffer::default()
+    }
+
+    /// Forgets the records.
+    pub fn clear(&mut self) {
+        self.words.clear();
+    }
+
+    /// The words of all records; little-endian in a trace.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Whether there are no records.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The words of each record.
+    pub fn records(&self) -> impl Iterator<Item = &[u64]> {
+        let mut rest = &self.words[..];
+        std::iter::from_fn(move || {
+            let (record, behind) = rest.split_at_checked(len_words(*rest.first()?))?;
+            rest = behind;
+            Some(record)
+        })
+    }
+
+    /// Adds a record.
+    ///
+    /// Every event of this crate fits into a record. One of a foreign [`KernelEvent`] that takes more than 65,535
+    /// bytes is left out, and the answer is `false`.
+    #[inline]
+    pub fn put<E: KernelEvent>(&mut self, stamp: &Stamp, event: &E) -> bool {
+        let start = self.words.len();
+        let (kind, hook) = (event.kind(), event.hook_id());
+        let mark = u64::from(kind as u8) << 16 | MARK;
+        let by_hook = u64::from(E::VERSION) | mark | u64::from(hook.0) << 48;
+        let ids = u64::from(stamp.thread_id) | u64::from(stamp.process_id) << 32;
+        let times = u64::from(stamp.kernel_time) | u64::from(stamp.user_time) << 32;
+        let time = stamp.time.0 as u64;
+        let size_at = match kind {
+            HeaderKind::PerfInfo64 => {
+                self.words.extend([by_hook, time]);
+                32
+            }
+            HeaderKind::Full64 => {
+                // EVENT_TRACE_HEADER: size, kind; type, level, version.
+                let first = mark | u64::from(hook.event_type()) << 32 | u64::from(E::VERSION) << 48;
+                let class = event.class().to_bytes();
+                let (low, high) = class.split_at(8);
+                let word =
+                    |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+                self.words.extend([first, ids, time, word(low), word(high), times]);
+                0
+            }
+            HeaderKind::Compact64 => {
+                self.words.extend([by_hook, ids, time]);
+                32
+            }
+            _ => {
+                self.words.extend([by_hook, ids, time, times]);
+                32
+            }
+        };
+        let mut payload = Payload { words: &mut self.words, pending: 0, bits: 0 };
+        event.put_payload(&mut payload);
+        let spare_bytes = payload.finish();
+        let size = 8 * (self.words.len() - start) - spare_bytes;
+        if size > MAX_RECORD_BYTES {
+            self.words.truncate(start);
+            return false;
+        }
+        self.words[start] |= (size as u64) << size_at;
+        true
+    }
+}
+
+/// Words of the record that begins with `first`.
+fn len_words(first: u64) -> usize {
+    let by_class = first >> 16 & 0xFF == HeaderKind::Full64 as u64;
+    let size = if by_class { first as u16 } else { (first >> 32) as u16 };
+    usize::from(size).div_ceil(8)
+}
+
+/// The payload of a record that is being written.
+#[derive(Debug)]
+pub struct Payload<'b> {
+    words: &'b mut Vec<u64>,
+    /// Bytes that do not fill a word yet.
+    pending: u64,
+    /// How many bits of `pending` are taken; less than 64.
+    bits: u32,
+}
+
+impl Payload<'_> {
+    /// Puts a field.
+    #[inline]
+    pub fn put(&mut self, field: impl Field) {
+        field.put(self);
+    }
+
+    /// Puts the `len_bytes` (1 to 8) low bytes of `value`, whose other bytes must be zero.
+    #[inline(always)]
+    pub(super) fn put_low_bytes(&mut self, value: u64, len_bytes: u32) {
+        let filled = self.bits + 8 * len_bytes;
+        self.pending |= value << self.bits;
+        if filled < 64 {
+            self.bits = filled;
+            return;
+        }
+        self.words.push(self.pending);
+        // By two steps, since a shift by 64 is none.
+        self.pending = (value >> 1) >> (63 - self.bits);
+        self.bits = filled - 64;
+    }
+
+    /// Stores what does not fill a word, and tells how many bytes it lacks.
+    fn finish(self) -> usize {
+        if self.bits == 0 {
+            return 0;
+        }
+        self.words.push(self.pending);
+        8 - self.bits as usize / 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::bytes_of;
+    use super::super::{ProcessTerminate, RundownComplete, SysCallExit, layout};
+    use super::*;
+    use etw_event::{Origin, Record};
+
+    struct Large(usize);
+    struct Zeros(usize);
+
+    impl Field for Zeros {
+        fn put(&self, to: &mut Payload<'_>) {
+            for _ in 0..self.0 {
+                to.put_low_bytes(0xAB, 1);
+            }
+        }
+    }
+
+    layout! { Large, version 1, |event| Compact64 0x0F00; Zeros(event.0) }
+
+    #[test]
+    fn records_follow_each_other_and_what_is_too_large_is_left_out() {
+        let mut buffer = RecordBuffer::new();
+        let stamp = Stamp { time: Ticks(-5), process_id: 7, thread_id: 8, kernel_time: 9, user_time: 10 };
+        assert!(buffer.is_empty());
+        assert!(buffer.put(&stamp, &ProcessTerminate { process_id: 7 }));
+        assert!(buffer.put(&stamp, &RundownComplete));
+        let before = buffer.words().len();
+        assert!(!buffer.put(&stamp, &Large(MAX_RECORD_BYTES - 0x18 + 1)));
+        assert_eq!(buffer.words().len(), before);
+        assert!(buffer.put(&stamp, &Large(MAX_RECORD_BYTES - 0x18)));
+        for len in 0..20 {
+            assert!(buffer.put(&stamp, &Large(len)));
+        }
+        assert!(buffer.put(&stamp, &SysCallExit { status: 5 }));
+        let origin = Origin::default();
+        let bytes = bytes_of(buffer.words());
+        let (mut rest, mut sizes) = (&bytes[..], Vec::new());
+        let mut records = buffer.records();
+        while !rest.is_empty() {
+            let record = Record::parse(rest, &origin, Ticks(0)).unwrap();
+            assert_eq!(bytes_of(records.next().unwrap()), rest[..record.stride_bytes()]);
+            assert!(rest[record.as_bytes().len()..record.stride_bytes()].iter().all(|byte| *byte == 0));
+            assert_eq!(record.raw_time(), Ticks(-5));
+            if record.kind() == HeaderKind::System64 {
+                assert_eq!((record.process_id(), record.thread_id()), (Some(7), Some(8)));
+                assert_eq!(record.cpu_times(), Some((9, 10)));
+            }
+            sizes.push(record.payload().len());
+            rest = &rest[record.stride_bytes()..];
+        }
+        assert!(records.next().is_none());
+        drop(records);
+        let expected = [4, 0, MAX_RECORD_BYTES - 0x18].into_iter().chain(0..20).chain([4]);
+        assert!(sizes.into_iter().eq(expected));
+        buffer.clear();
+        assert!(buffer.is_empty() && buffer.records().next().is_none());
+    }
+}

@@ -1,0 +1,64 @@
+//! Class EventTrace: what a system session says of itself.
+
+use super::field::Narrow;
+use super::layout;
+
+/// Version of the kernel's events as a whole: that of Windows 10 1903, whose classes these are.
+const KERNEL_EVENT_VERSION: u32 = 0x46;
+
+/// When the masks are said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum GroupMasksEvent {
+    /// From now on they are in force.
+    Extension = 5,
+    /// The session ends; they were in force until now.
+    EndExtension = 32,
+}
+
+/// Which events the session asks for (`Header_Extension_TypeGroup`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupMasks {
+    /// When they are said.
+    pub event: GroupMasksEvent,
+    /// The masks; the first one has the enable flags.
+    pub masks: [u32; 8],
+}
+
+layout! { GroupMasks, version 2, |e| PerfInfo64 e.event as u16; e.masks, KERNEL_EVENT_VERSION }
+
+/// The rundown at the session's begin or end is over (`RDComplete`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RundownComplete;
+
+layout! { RundownComplete, version 2, |e| PerfInfo64 0x0008 }
+
+/// The build of the operating system (`Header_BuildInfo_TypeGroup`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildInfo<'a> {
+    /// The text of `/proc/version`.
+    pub build: &'a [u8],
+}
+
+layout! { BuildInfo<'_>, version 2, |e| System64 0x0042; Narrow(e.build) }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check, fields_of};
+    use super::*;
+
+    #[test]
+    fn fields_are_read_back() {
+        for event in [GroupMasksEvent::Extension, GroupMasksEvent::EndExtension] {
+            let fields = fields_of(&GroupMasks { event, masks: [1, 2, 3, 4, 5, 6, 7, 0x8000_0000] });
+            let names: Vec<_> = (1..=8).map(|number| format!("GroupMask{number}")).collect();
+            assert!(
+                fields.iter().map(|(name, _)| name).eq(names.iter().chain([&"KernelEventVersion".into()]))
+            );
+            let texts: Vec<_> = fields.iter().map(|(_, text)| text.as_str()).collect();
+            assert_eq!(texts, ["0x1", "0x2", "0x3", "0x4", "0x5", "0x6", "0x7", "0x80000000", "0x46"]);
+        }
+        check(&RundownComplete, &[]);
+        check(&BuildInfo { build: b"Linux version 6.1" }, &[("BuildString", "Linux version 6.1")]);
+    }
+}
