@@ -7,6 +7,7 @@ pub mod capture;
 pub mod classes;
 mod flags;
 mod hooks;
+pub mod rundown;
 
 pub use flags::{EnableFlags, Flag, FlagError, Support};
 pub use hooks::{Hook, Hooks};

@@ -1,0 +1,234 @@
+//! Processes and threads.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::classes::{MAX_TEXT_UNITS, Process, ProcessEvent, STILL_ACTIVE, Thread, ThreadEvent, linux};
+
+/// What `/proc` says of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessEntry {
+    /// Id.
+    pub process_id: u32,
+    /// Id of its parent; 0 if it has none.
+    pub parent_id: u32,
+    /// Login session of the audit system; all ones if there is none.
+    pub session_id: u32,
+    /// Effective user.
+    pub uid: u32,
+    /// When it started, in clock ticks (usually of 10 ms) since the system started.
+    pub start_ticks: u64,
+    /// Name of its program's file without the directory, or the name of the main thread if that is not known.
+    pub name: Vec<u8>,
+    /// Arguments, each ended by a zero byte; what is longer than a record can take is cut. Empty for threads of the
+    /// kernel.
+    pub command_line: Vec<u8>,
+    is_kernel_thread: bool,
+}
+
+/// Bit of a task's flags: a thread of the kernel.
+const PF_KTHREAD: u64 = 0x0020_0000;
+
+impl ProcessEntry {
+    /// Reads the directory of a process; `None` if it has ended.
+    pub fn read(directory: &Path) -> Option<ProcessEntry> {
+        let stat = Stat::read(directory)?;
+        let status = std::fs::read(directory.join("status")).ok()?;
+        // Real, effective, saved, that of files.
+        let ids = status_field(&status, b"Uid:").and_then(|ids| str::from_utf8(ids).ok());
+        let uid = ids.and_then(|ids| ids.split_ascii_whitespace().nth(1)?.parse().ok());
+        let session_id = super::number_of(&directory.join("sessionid")).unwrap_or(u32::MAX.into()) as u32;
+        // No unit takes more than three bytes.
+        let mut command_line = Vec::new();
+        if let Ok(file) = File::open(directory.join("cmdline")) {
+            let _ = file.take(3 * MAX_TEXT_UNITS as u64).read_to_end(&mut command_line);
+        }
+        let program = std::fs::read_link(directory.join("exe")).ok();
+        let name = program.as_deref().and_then(Path::file_name).map(|name| {
+            let name = name.as_bytes();
+            name.strip_suffix(b" (deleted)").unwrap_or(name).to_vec()
+        });
+        Some(ProcessEntry {
+            process_id: stat.id,
+            parent_id: stat.number(3)? as u32,
+            session_id,
+            uid: uid?,
+            start_ticks: stat.number(21)?,
+            is_kernel_thread: stat.number(8)? & PF_KTHREAD != 0,
+            name: name.unwrap_or_else(|| stat.name.clone()),
+            command_line,
+        })
+    }
+
+    /// Whether this is a thread of the kernel, which Linux shows as a process of its own.
+    pub fn is_kernel_thread(&self) -> bool {
+        self.is_kernel_thread
+    }
+
+    /// A number that no other process of this boot has: the start and the id, as the item `PROCESS_START_KEY` of
+    /// events has it.
+    pub fn key(&self) -> u64 {
+        self.start_ticks << 22 | u64::from(self.process_id) & 0x3F_FFFF
+    }
+
+    /// The event that says that the process is there.
+    pub fn event(&self, event: ProcessEvent) -> Process<'_> {
+        Process {
+            event,
+            key: self.key(),
+            process_id: self.process_id,
+            parent_id: self.parent_id,
+            session_id: self.session_id,
+            exit_status: STILL_ACTIVE,
+            uid: self.uid,
+            image_file_name: &self.name,
+            command_line: &self.command_line,
+        }
+    }
+}
+
+/// The idle process, which has the idle threads of all processors; name and ids are those of Windows.
+pub(super) fn idle_process(event: ProcessEvent) -> Process<'static> {
+    Process {
+        event,
+        key: 0,
+        process_id: 0,
+        parent_id: 0,
+        session_id: u32::MAX,
+        exit_status: 0,
+        uid: 0,
+        image_file_name: b"Idle",
+        command_line: b"",
+    }
+}
+
+/// The idle thread of a processor.
+pub(super) fn idle_thread(event: ThreadEvent, processor: u32) -> Thread<'static> {
+    Thread {
+        event,
+        process_id: 0,
+        thread_id: 0,
+        user_stack_base: 0,
+        affinity: 1_u64.checked_shl(processor).unwrap_or(0),
+        start_address: 0,
+        base_priority: 0,
+        name: b"",
+    }
+}
+
+/// What `/proc` says of a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadEntry {
+    /// Id.
+    pub thread_id: u32,
+    /// Name.
+    pub name: Vec<u8>,
+    /// Priority, 0 to 31.
+    pub priority: u8,
+    /// Processors that it may run on, of the first 64.
+    pub affinity: u64,
+    /// Where the main thread's stack begins; 0 for other threads, or if that is hidden.
+    pub stack_base: u64,
+    /// When it started, in clock ticks since the system started.
+    pub start_ticks: u64,
+}
+
+impl ThreadEntry {
+    /// Reads the directory of a thread; `None` if it has ended.
+    pub fn read(directory: &Path) -> Option<ThreadEntry> {
+        let stat = Stat::read(directory)?;
+        let status = std::fs::read(directory.join("status")).ok()?;
+        let affinity = status_field(&status, b"Cpus_allowed:").map_or(0, mask);
+        Some(ThreadEntry {
+            thread_id: stat.id,
+            // The kernel says priorities less 100, which is where those that are not real-time begin.
+            priority: linux::priority((stat.signed(17)? + 100) as i32),
+            affinity,
+            stack_base: stat.number(27).unwrap_or(0),
+            start_ticks: stat.number(21)?,
+            name: stat.name,
+        })
+    }
+
+    /// The event that says that the thread is there.
+    pub fn event(&self, process_id: u32, event: ThreadEvent) -> Thread<'_> {
+        Thread {
+            event,
+            process_id,
+            thread_id: self.thread_id,
+            user_stack_base: if process_id == self.thread_id { self.stack_base } else { 0 },
+            affinity: self.affinity,
+            start_address: 0,
+            base_priority: self.priority,
+            name: &self.name,
+        }
+    }
+}
+
+/// The ids of all processes.
+pub(super) fn ids(proc: &Path) -> io::Result<impl Iterator<Item = u32> + use<>> {
+    Ok(std::fs::read_dir(proc)?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))
+}
+
+/// The threads of the process with this directory.
+pub(super) fn for_each_thread(directory: &Path, mut each: impl FnMut(&ThreadEntry)) {
+    let directory = directory.join("task");
+    let Ok(threads) = ids(&directory) else { return };
+    for id in threads {
+        if let Some(thread) = ThreadEntry::read(&directory.join(id.to_string())) {
+            each(&thread);
+        }
+    }
+}
+
+/// The line of `stat`.
+struct Stat {
+    id: u32,
+    name: Vec<u8>,
+    /// What follows the name, which may contain anything.
+    rest: Vec<u8>,
+}
+
+impl Stat {
+    fn read(directory: &Path) -> Option<Stat> {
+        let line = std::fs::read(directory.join("stat")).ok()?;
+        let open = line.iter().position(|byte| *byte == b'(')?;
+        let close = line.iter().rposition(|byte| *byte == b')')?;
+        Some(Stat {
+            id: number(line.get(..open)?.trim_ascii())? as u32,
+            name: line.get(open + 1..close)?.to_vec(),
+            rest: line.get(close + 1..)?.to_vec(),
+        })
+    }
+
+    /// The field at `index`, counted from 0 with the id.
+    fn field(&self, index: usize) -> Option<&str> {
+        let mut fields = self.rest.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
+        str::from_utf8(fields.nth(index.checked_sub(2)?)?.trim_ascii()).ok()
+    }
+
+    fn number(&self, index: usize) -> Option<u64> {
+        self.field(index)?.parse().ok()
+    }
+
+    fn signed(&self, index: usize) -> Option<i64> {
+        self.field(index)?.parse().ok()
+    }
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// What stands behind a name in `status`.
+fn status_field<'s>(status: &'s [u8], name: &[u8]) -> Option<&'s [u8]> {
+    status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))
+}
+
+/// The low 64 bits of a mask in hexadecimal groups of 32 bits.
+pub(super) fn mask(text: &[u8]) -> u64 {
+    let digits = text.iter().filter_map(|byte| (*byte as char).to_digit(16));
+    digits.fold(0, |mask, digit| mask << 4 | u64::from(digit))
+}
