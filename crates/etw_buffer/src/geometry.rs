@@ -6,6 +6,7 @@
 //! | 1 | processors (bits 0..16), buffers (16..32), bytes of a buffer (32..64) |
 //! | 2 | the clock, as `etw_sys::ClockSource` numbers it |
 //! | 3 | what the logger wants to be woken for, [`crate::Wanted`] |
+//! | 4 | the time up to which all events have been written, if they are written late; 0 if they are not |
 //! | 16.. | bitmap of free buffers, 64 words |
 //! | 80.. | 16 words for each processor: state, events lost, first buffer of a chain |
 //! | .. | the buffers, from a page's start on |
@@ -32,6 +33,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"ETWREGN1");
 pub(crate) const GEOMETRY_WORD: usize = 1;
 pub(crate) const CLOCK_WORD: usize = 2;
 pub(crate) const WANTED_WORD: usize = 3;
+pub(crate) const COMPLETE_WORD: usize = 4;
 /// The bitmap of free buffers.
 pub(crate) const FREE: usize = 16;
 const FREE_WORDS: usize = if cfg!(loom) { 1 } else { 64 };

@@ -2,7 +2,9 @@
 
 use std::ops::Deref;
 
-use crate::geometry::{BUFFER_HEADER, CHAIN, CLOCK_WORD, END, FREE, LOST, LOST_OPEN, OWNER, WANTED_WORD};
+use crate::geometry::{
+    BUFFER_HEADER, CHAIN, CLOCK_WORD, COMPLETE_WORD, END, FREE, LOST, LOST_OPEN, OWNER, WANTED_WORD,
+};
 use crate::geometry::{End, Geometry, RegionError, State, chain, owner};
 use crate::record::FirstWord;
 use crate::region::{Wanted, give_back};
@@ -31,7 +33,7 @@ pub struct RegionReader<W> {
     is_closed: bool,
     /// Whether the process is gone, so that what is uncommitted stays so.
     has_ended: bool,
-    /// Process id that the records get.
+    /// Process id that the records get; 0 if they keep what their writer gave them.
     process_id: u32,
     /// How far ahead of the present a time may lie, in ticks of the session's clock.
     horizon: u64,
@@ -253,6 +255,14 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         }
     }
 
+    /// The time up to which all events have been written, if the writer is one that writes late.
+    pub fn complete_until(&self) -> Option<u64> {
+        match self.words[COMPLETE_WORD].load(Ordering::Acquire) {
+            0 => None,
+            time => Some(time),
+        }
+    }
+
     /// Says that the process is gone: what is not committed now never will be, and is counted as lost.
     pub fn process_ended(&mut self) {
         self.has_ended = true;
@@ -344,7 +354,10 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
                     if let Some(place) = out.get_mut(at + time_word) {
                         *place = time;
                     }
-                    if has_process && let Some(place) = out.get_mut(at + 1) {
+                    if has_process
+                        && self.process_id != 0
+                        && let Some(place) = out.get_mut(at + 1)
+                    {
                         *place = *place & 0xFFFF_FFFF | u64::from(self.process_id) << 32;
                     }
                     if let Some(stream) = self.streams.get_mut(processor) {

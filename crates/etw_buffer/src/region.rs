@@ -2,7 +2,9 @@
 
 use std::ops::Deref;
 
-use crate::geometry::{BUFFER_HEADER, CHAIN, CLOCK_WORD, END, FREE, LOST, LOST_OPEN, OWNER, WANTED_WORD};
+use crate::geometry::{
+    BUFFER_HEADER, CHAIN, CLOCK_WORD, COMPLETE_WORD, END, FREE, LOST, LOST_OPEN, OWNER, WANTED_WORD,
+};
 use crate::geometry::{End, Geometry, RegionError, State, chain, owner};
 use crate::record;
 use crate::sync::{AtomicU64, Ordering};
@@ -170,16 +172,24 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         Some(Slot { words, time, opens_buffer: state.offset() == BUFFER_HEADER })
     }
 
-    /// Counts an event of `processor` as lost that was too large to be reserved room for. Answers `false` if the session
-    /// is over.
-    pub fn lose(&self, processor: u32) -> bool {
-        self.count_lost(processor as usize % usize::from(self.geometry.processors).max(1))
+    /// Counts events of `processor` as lost for which no room was reserved. Answers `false` if the session is over.
+    pub fn lose(&self, processor: u32, events: u32) -> bool {
+        self.count_lost(processor as usize % usize::from(self.geometry.processors).max(1), events)
     }
 
-    /// Whether an event was counted before the region was closed: what is counted later, nobody reads.
-    fn count_lost(&self, processor: usize) -> bool {
+    /// Whether events were counted before the region was closed: what is counted later, nobody reads.
+    fn count_lost(&self, processor: usize, events: u32) -> bool {
         let lost = self.words.get(self.geometry.processor(processor) + LOST);
-        lost.is_some_and(|lost| lost.fetch_add(1, Ordering::Relaxed) & LOST_OPEN != 0)
+        lost.is_some_and(|lost| lost.fetch_add(events.into(), Ordering::Relaxed) & LOST_OPEN != 0)
+    }
+
+    /// Says that all events up to `time` have been written, by a writer that comes to know of them late: the logger
+    /// holds later ones of other regions back until then.
+    pub fn set_complete(&self, time: u64) {
+        if let Some(word) = self.words.get(COMPLETE_WORD) {
+            // Release: the events are there (partner: `RegionReader::complete_until`).
+            word.store(time, Ordering::Release);
+        }
     }
 
     /// What the logger wants to be woken for. To be asked after a commit.
@@ -206,7 +216,7 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         if state.epoch() != epoch {
             return Next::Closed;
         }
-        let lost = |next| if self.count_lost(processor) { next } else { Next::Closed };
+        let lost = |next| if self.count_lost(processor, 1) { next } else { Next::Closed };
         if BUFFER_HEADER + len_words > self.buffer_words {
             return lost(Next::TooLarge);
         }

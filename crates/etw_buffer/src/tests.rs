@@ -108,18 +108,18 @@ fn a_closed_region_refuses() {
     pending.commit(EVENT | 96);
     assert_eq!(values(&mut reader, 0), (vec![2], ReadEnd::Empty));
     assert!(matches!(region.reserve(2, 0, 96, || 7), Reserve::Closed));
-    assert!(!region.lose(0), "nobody counts any more");
+    assert!(!region.lose(0, 1), "nobody counts any more");
     assert_eq!((reader.lost(), reader.free()), (0, 4));
 }
 
 #[test]
 fn in_the_place_of_a_region_that_was_left_nothing_is_counted() {
     let (region, _reader) = pair(SMALL);
-    assert!(region.lose(0));
+    assert!(region.lose(0, 1));
     // As in a process that has left the memory: it finds zero words there.
     region.words().iter().for_each(|word| word.store(0, Relaxed));
     assert!(matches!(region.reserve(1, 0, 96, || 7), Reserve::Closed));
-    assert!(!region.lose(0), "nobody reads the count");
+    assert!(!region.lose(0, 1), "nobody reads the count");
 }
 
 #[test]

@@ -67,6 +67,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Has the system's own events recorded, as `EnableFlags` say it (`EVENT_TRACE_FLAG_*`). What they stand for on
+    /// Linux is told by the kernel provider, which also checks them.
+    pub fn enable_flags(mut self, flags: u32) -> SessionBuilder {
+        self.properties.enable_flags = flags;
+        self
+    }
+
     /// Milliseconds after which buffers that are not full are written all the same.
     pub fn flush_timer_millis(mut self, millis: u32) -> SessionBuilder {
         self.properties.flush_timer_millis = millis;

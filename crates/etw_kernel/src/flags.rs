@@ -88,17 +88,17 @@ impl EnableFlags {
     pub const KNOWN: &'static [Flag] = &[
         captured(0x0000_0001, "PROCESS", "PROC_THREAD", "ProcessThread", "process", &[Hook::Process]),
         captured(0x0000_0002, "THREAD", "PROC_THREAD", "ProcessThread", "thread", &[Hook::Process]),
-        captured(0x0000_0004, "IMAGE_LOAD", "LOADER", "Loader", "img", &[Hook::Process]),
+        refused(0x0000_0004, "IMAGE_LOAD", "LOADER", "Loader", "img", NOT_YET),
         refused(0x0000_0008, "PROCESS_COUNTERS", "PERF_COUNTER", "PerfCounter", "proccntr", NOT_YET),
         captured(0x0000_0010, "CSWITCH", "CSWITCH", "CSwitch", "cswitch", &[Hook::ContextSwitch]),
         captured(0x0000_0020, "DPC", "DPC", "DPC", "dpc", &[Hook::Dpc]),
         captured(0x0000_0040, "INTERRUPT", "INTERRUPT", "Interrupt", "isr", &[Hook::Interrupt]),
-        captured(0x0000_0080, "SYSTEMCALL", "SYSCALL", "SystemCall", "syscall", &[Hook::SystemCall]),
+        refused(0x0000_0080, "SYSTEMCALL", "SYSCALL", "SystemCall", "syscall", NOT_YET),
         captured(0x0000_0100, "DISK_IO", "DISK_IO", "DiskIO", "disk", &[Hook::Disk]),
         refused(0x0000_0200, "DISK_FILE_IO", "FILENAME", "Filename", "file", NOT_YET),
         captured(0x0000_0400, "DISK_IO_INIT", "DISK_IO_INIT", "DiskIOInit", "diskinit", &[Hook::Disk]),
         captured(0x0000_0800, "DISPATCHER", "DISPATCHER", "ReadyThread", "dispatcher", &[Hook::ReadyThread]),
-        captured(0x0000_1000, "MEMORY_PAGE_FAULTS", "ALL_FAULTS", "AllFaults", "pf", &[Hook::PageFault]),
+        refused(0x0000_1000, "MEMORY_PAGE_FAULTS", "ALL_FAULTS", "AllFaults", "pf", NOT_YET),
         refused(0x0000_2000, "MEMORY_HARD_FAULTS", "HARD_FAULTS", "HardFaults", "hf", NOT_YET),
         refused(0x0000_4000, "VIRTUAL_ALLOC", "VIRT_ALLOC", "VirtualAllocation", "virtalloc", NOT_YET),
         refused(0x0000_8000, "VAMAP", "VAMAP", "VAMap", "vamap", NOT_YET),
@@ -266,12 +266,12 @@ mod tests {
         let check =
             |text: &str, bits: u32| assert_eq!(EnableFlags::parse(text), Ok(EnableFlags(bits)), "{text}");
         check("", 0);
-        check("PROC_THREAD+LOADER+CSWITCH", 0x17);
+        check("PROC_THREAD+CSWITCH", 0x13);
         check("proc_thread", 3);
         check("PROCESS", 1);
         check("EVENT_TRACE_FLAG_THREAD", 2);
-        check("ProcessThread,Loader", 7);
-        check("process,thread,img,disk", 0x107);
+        check("ProcessThread,CSwitch", 0x13);
+        check("process,thread,disk", 0x103);
         check("0x10 + 1", 0x11);
         check("ReadyThread+SampledProfile", 0x0100_0800);
         check("DISK_IO+DISK_IO_INIT", 0x500);

@@ -73,7 +73,7 @@ impl Sink {
     /// Counts an event that no region takes, since it is too large for any. Answers `false` if the session is over.
     #[cold]
     pub(crate) fn lose(&self) -> bool {
-        self.region.lose(etw_sys::cpu::current())
+        self.region.lose(etw_sys::cpu::current(), 1)
     }
 
     /// Commits a record, and wakes the logger if it asks for it.

@@ -8,11 +8,14 @@
 //! | [`export`] | events as JSON, CSV, XML and text |
 //! | `provider` | on Linux: writing events, with the macros `provider!` and `event!` |
 //! | `session` | on Linux: hosts, sessions, and enabling providers in them |
+//! | `kernel` | on Linux: the system's own events, as the NT kernel logger has them |
 //! | `bridges` | on Linux, with the features `tracing` and `log`: what programs log by these, as events |
 //! | [`testing`] | events made by hand, for tests of filters and callbacks |
 
 #[cfg(all(target_os = "linux", any(feature = "log", feature = "tracing")))]
 pub mod bridges;
+#[cfg(target_os = "linux")]
+pub mod kernel;
 #[cfg(target_os = "linux")]
 pub mod session;
 

@@ -14,7 +14,9 @@
 //! ```
 
 pub use etw_controller::*;
-pub use etw_session::host::{Access, Host, HostError, HostLimits, HostOptions, HostThread, Right};
+pub use etw_session::host::{
+    Access, Host, HostError, HostLimits, HostOptions, HostThread, Right, SystemProvider,
+};
 
 /// A connection to a host: one that ran already, or one in a thread of this process.
 #[derive(Debug)]
@@ -51,7 +53,9 @@ impl Runtime {
                 Err(ControllerError::NoHost { .. }) => {}
                 controller => return Ok(Runtime { controller: controller?, host: None }),
             }
-            match Host::bind(HostOptions::new(instance.clone()), |_| {}) {
+            let mut options = HostOptions::new(instance.clone());
+            options.system = Some(crate::kernel::provider());
+            match Host::bind(options, |_| {}) {
                 Ok(host) => {
                     let host = host.spawn().map_err(HostError::System)?;
                     let controller = Controller::connect_to(instance)?;

@@ -14,6 +14,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw record -p MyProvider -o t.etl -- ./app     until the program ends
   etw record -p MyProvider --for 10s             of all programs, for ten seconds
   etw record -p MyProvider:Warning -p '{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}'
+  etw record -k PROC_THREAD+CSWITCH+PROFILE -- make
+                                                 of the system (as root): who ran when, and what
   etw record -p MyProvider --max-size 100MB --circular
                                                  the newest 100 MB, in the file
   etw record -p MyProvider --ring 64MB           the newest 64 MB, in memory, until Ctrl-C;
@@ -33,8 +35,11 @@ pub(crate) struct RecordArgs {
     #[arg(long, short, value_name = "FILE", default_value = "trace.etl")]
     pub(crate) output: PathBuf,
     /// Record the events of a provider; several options record several.
-    #[arg(long, short, value_name = "PROVIDER", required = true)]
+    #[arg(long, short, value_name = "PROVIDER", required_unless_present = "kernel")]
     pub(crate) provider: Vec<String>,
+    /// Record the system's events of these flags, joined by +; their names are those of xperf, logman and wpr.
+    #[arg(long, short, value_name = "FLAGS")]
+    pub(crate) kernel: Option<String>,
     /// End after this time: 10s, 500ms, 2m. The program goes on if it still runs.
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub(crate) duration: Option<Duration>,

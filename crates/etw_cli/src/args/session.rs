@@ -158,6 +158,9 @@ pub(crate) struct StartArgs {
     /// Enable a provider: `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`.
     #[arg(long, short, value_name = "PROVIDER")]
     pub(crate) provider: Vec<String>,
+    /// The system's events of these flags, joined by +; their names are those of xperf, logman and wpr.
+    #[arg(long, short, value_name = "FLAGS")]
+    pub(crate) kernel: Option<String>,
     #[command(flatten)]
     pub(crate) want: WantArgs,
     #[command(flatten)]
@@ -237,6 +240,9 @@ pub(crate) struct UpdateArgs {
     /// Whether events are delivered in real time.
     #[arg(long, value_name = "BOOL")]
     pub(crate) real_time: Option<bool>,
+    /// The system's events of these flags from now on, of a session that has had some.
+    #[arg(long, short, value_name = "FLAGS")]
+    pub(crate) kernel: Option<String>,
     #[command(flatten)]
     pub(crate) common: ListArgs,
 }

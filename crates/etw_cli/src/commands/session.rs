@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
+use openetw::kernel::EnableFlags;
 use openetw::session::{
     Controller, EnableBuilder, EnableProperties, EnableStatus, Filter, Instance, LogFileMode, ProviderKey,
     SessionBuilder, SessionClock, SessionState, SessionStatus, SessionUpdate,
@@ -131,6 +132,9 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
             ClockArg::System => SessionClock::SystemTime,
             ClockArg::Cycle => SessionClock::CpuCycle,
         });
+    if let Some(flags) = &args.kernel {
+        session = session.enable_flags(EnableFlags::parse(flags)?.0);
+    }
     for name in &args.mode {
         let known = LogFileMode::from_name(name).ok_or_else(|| unknown_mode(name))?;
         session = session.mode(known);
@@ -200,7 +204,7 @@ fn update(args: &UpdateArgs, out: &mut Vec<u8>) -> Result<()> {
         flush_timer_millis: args.flush_timer.map(millis).transpose()?,
         log_file_name: args.output.as_deref().map(absolute).transpose()?,
         real_time: args.real_time,
-        enable_flags: None,
+        enable_flags: args.kernel.as_deref().map(EnableFlags::parse).transpose()?.map(|flags| flags.0),
     };
     if update == SessionUpdate::default() {
         return Err(

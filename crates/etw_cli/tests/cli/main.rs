@@ -4,6 +4,8 @@
 
 mod generated;
 #[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
 mod live;
 mod real;
 #[cfg(target_os = "linux")]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{Etw, json_lines};
 
 /// The program of `examples/numbered_events.rs`, which is built with the tests.
-fn program() -> String {
+pub(crate) fn program() -> String {
     let directory = std::env::current_exe().unwrap();
     let directory = directory.ancestors().find(|path| path.join("examples").is_dir()).unwrap();
     directory.join("examples/numbered_events").to_str().unwrap().to_owned()
@@ -22,18 +22,18 @@ const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/numbers.ma
 
 impl Etw {
     /// A command with an instance of its own.
-    fn session_command(&self, args: &[&str]) -> Command {
+    pub(crate) fn session_command(&self, args: &[&str]) -> Command {
         let mut command = self.command(args);
         command.env("OPENETW_RUNTIME_DIR", self.dir.path().join("run")).stdin(Stdio::null());
         command
     }
 
-    fn record(&self, args: &[&str], program: &[&str]) -> Output {
+    pub(crate) fn record(&self, args: &[&str], program: &[&str]) -> Output {
         self.session_command(&[&["record"][..], args, &["--"], program].concat()).output().unwrap()
     }
 
     /// Starts it, and waits until it says that it records.
-    fn start(&self, args: &[&str]) -> Running {
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
         let mut command = self.session_command(args);
         let mut child =
             command.stderr(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn().unwrap();
@@ -62,7 +62,7 @@ impl Etw {
 }
 
 /// A command that runs.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     first: String,
     rest: Option<std::thread::JoinHandle<String>>,

@@ -4,7 +4,6 @@
 ///
 /// All of it borrows from the bytes that came from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub struct Event<'a> {
     /// When, in nanoseconds of `CLOCK_MONOTONIC`.
     pub time: u64,

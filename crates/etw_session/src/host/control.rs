@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etw_etl::LogFileMode;
-use etw_event::{FileTime, Guid};
+use etw_event::{FileTime, Guid, classes};
 use etw_protocol::{
     Enable, EnableStatus, ErrorKind, Failure, FromConsumer, Message, ProviderEnable, ProviderStatus, Request,
     Response, SessionProperties, SessionUpdate, ToConsumer, encode, limits, session_name_eq,
@@ -18,6 +18,7 @@ use crate::logger::{self, Logger, LoggerError};
 
 use super::access::{Right, is_privileged};
 use super::connection::ClientRole;
+use super::options::SystemProvider;
 use super::properties::{check_path, complete, invalid};
 use super::registry::Registration;
 use super::run::Host;
@@ -198,6 +199,13 @@ impl Host {
         let logger = Logger::start(config_of(&properties, u16::from(slot) + 1, peer, place))
             .map_err(|error| failure_of(&name, error))?;
         self.next_serial += 1;
+        if properties.enable_flags != 0 {
+            let region = logger.add_system_region().map_err(|error| failure_of(&name, error))?;
+            let system = self.system(peer, &name)?;
+            system
+                .attach(self.next_serial, properties.enable_flags, region)
+                .map_err(|error| Failure::new(ErrorKind::NotSupported, error))?;
+        }
         let session = Session::new(slot, self.next_serial, properties, logger, *peer, lease, file);
         self.watch_session(&session)
             .map_err(|error| Failure::new(ErrorKind::NoSystemResources, error.to_string()))?;
@@ -208,6 +216,15 @@ impl Host {
         Ok(slot)
     }
 
+    /// What writes the system's events, for a user who may have them.
+    fn system(&self, peer: &Peer, session: &str) -> Result<Arc<dyn SystemProvider>, Failure> {
+        if !self.access.allows(peer, Right::Enable, Some(session), Some(classes::SYSTEM_TRACE)) {
+            return Err(denied(peer, "enable the system's events"));
+        }
+        let text = "this host has no provider of the system's events";
+        self.system.clone().ok_or_else(|| Failure::new(ErrorKind::NotSupported, text))
+    }
+
     /// Has a session stop; who asks is answered when it is over.
     pub(crate) fn stop_session(&mut self, slot: u8, asker: Option<u64>) {
         let Some(Some(session)) = self.sessions.get_mut(usize::from(slot)) else { return };
@@ -215,7 +232,10 @@ impl Host {
         session.stop_askers.get_or_insert_default().extend(asker);
         if is_new {
             let logger = session.logger.clone();
+            let system = self.system.clone().filter(|_| session.properties.enable_flags != 0);
+            let serial = session.serial;
             let work = move || {
+                system.into_iter().for_each(|system| system.detach(serial));
                 // Its failures stand in the statistics, which are asked for when it is over.
                 let _ = logger.stop();
                 Outcome::Stopped
@@ -236,11 +256,19 @@ impl Host {
         file: Option<OwnedFd>,
     ) -> Result<Answer, Failure> {
         let mut properties = self.session(slot)?.properties.clone();
-        if update.enable_flags.is_some() {
-            return Err(Failure::new(
-                ErrorKind::NotSupported,
-                "enable_flags: this host has no kernel provider",
-            ));
+        if let Some(flags) = update.enable_flags {
+            let session = self.session(slot)?;
+            if session.properties.enable_flags == 0 || flags == 0 {
+                return Err(invalid(
+                    "enable_flags",
+                    "a session has the system's events from its start to its end",
+                ));
+            }
+            let system = self.system(peer, session.name())?;
+            system
+                .update(session.serial, flags)
+                .map_err(|error| Failure::new(ErrorKind::NotSupported, error))?;
+            properties.enable_flags = flags;
         }
         if update.maximum_buffers.is_some_and(|buffers| buffers < 2) {
             return Err(invalid("maximum_buffers", "a session needs at least 2 buffers"));

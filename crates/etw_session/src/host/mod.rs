@@ -19,5 +19,5 @@ mod sessions;
 pub use access::{Access, Right};
 pub use autologger::{Autologger, AutologgerProvider, read_autologgers};
 pub use error::HostError;
-pub use options::{HostLimits, HostOptions};
+pub use options::{HostLimits, HostOptions, SystemProvider};
 pub use run::{Host, HostThread};

@@ -1,11 +1,14 @@
 //! How a host is to be, and how much it takes on.
 
+use std::fmt::Debug;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use etw_protocol::Instance;
 use etw_protocol::limits::MAX_SLOTS;
 
 use super::access::Access;
+use crate::logger::SystemRegion;
 
 /// How a host is to be.
 #[derive(Debug)]
@@ -18,6 +21,26 @@ pub struct HostOptions {
     pub limits: HostLimits,
     /// Directory with the configuration of sessions that start with the host.
     pub autologgers: Option<PathBuf>,
+    /// What writes the system's own events; `None` refuses sessions that ask for them.
+    pub system: Option<Arc<dyn SystemProvider>>,
+}
+
+/// What writes the system's own events to sessions that ask for them by `EnableFlags`.
+pub trait SystemProvider: Debug + Send + Sync {
+    /// Begins to write the events of these flags to a session, known by `session` from now on.
+    ///
+    /// # Errors
+    /// One line that says what is missing, for whoever started the session.
+    fn attach(&self, session: u64, flags: u32, region: SystemRegion) -> Result<(), String>;
+
+    /// Changes the flags of a session.
+    ///
+    /// # Errors
+    /// As for [`SystemProvider::attach`]; the flags stay as they were.
+    fn update(&self, session: u64, flags: u32) -> Result<(), String>;
+
+    /// Writes what has happened up to now, and nothing more.
+    fn detach(&self, session: u64);
 }
 
 /// How much a host takes on. What goes beyond is refused, and harms nobody else.
@@ -50,7 +73,13 @@ pub struct HostLimits {
 impl HostOptions {
     /// A host at an instance, for its own user only.
     pub fn new(instance: Instance) -> HostOptions {
-        HostOptions { instance, access: Access::default(), limits: HostLimits::default(), autologgers: None }
+        HostOptions {
+            instance,
+            access: Access::default(),
+            limits: HostLimits::default(),
+            autologgers: None,
+            system: None,
+        }
     }
 }
 

@@ -26,7 +26,7 @@ use super::autologger::read_autologgers;
 use super::connection::{ClientRole, Connection, ProviderClient};
 use super::error::HostError;
 use super::journal::Journal;
-use super::options::{HostLimits, HostOptions};
+use super::options::{HostLimits, HostOptions, SystemProvider};
 use super::registry::{Registration, describe};
 use super::sessions::{Done, Outcome, Session};
 
@@ -55,6 +55,8 @@ pub struct Host {
     door: Option<Door>,
     pub(super) access: Access,
     pub(super) limits: HostLimits,
+    /// What writes the system's own events.
+    pub(super) system: Option<Arc<dyn SystemProvider>>,
     poller: Poller,
     pub(super) connections: HashMap<u64, Connection>,
     by_uid: HashMap<u32, usize>,
@@ -103,6 +105,7 @@ impl Host {
         let door = Door::open(options.instance, options.access.is_open())?;
         let cut_off = door.journal.take();
         let mut host = Host::new(Some(door), options.access, options.limits, Box::new(report))?;
+        host.system = options.system;
         cut_off.iter().for_each(|session| host.report(&session.to_string()));
         if let Some(directory) = options.autologgers {
             host.start_autologgers(&directory)?;
@@ -132,6 +135,7 @@ impl Host {
             door,
             access,
             limits,
+            system: None,
             poller: Poller::new()?,
             connections: HashMap::new(),
             by_uid: HashMap::new(),

@@ -33,6 +33,8 @@ pub(super) struct NewRegion {
     pub(super) doorbell: Option<EventFd>,
     /// The process's threads, if it is in another PID namespace.
     pub(super) threads: Option<Threads>,
+    /// Whether this program itself writes to it, later than at the events' times.
+    pub(super) is_late: bool,
 }
 
 pub(super) struct NewConsumer {

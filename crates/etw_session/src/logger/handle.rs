@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use etw_buffer::ring::{POSITION_WORDS, RingWriter};
-use etw_buffer::{Geometry, RegionReader};
+use etw_buffer::{Geometry, Region, RegionReader};
 use etw_etl::LogFileMode;
 use etw_sys::clock::ClockSource;
 use etw_sys::{EventFd, SharedWords};
@@ -18,7 +18,7 @@ use super::command::{Command, NewConsumer, NewRegion, Reply};
 use super::statistics::Counters;
 use super::threads::Threads;
 use super::worker::Worker;
-use super::{LoggerError, SessionConfig, SessionUpdate, Statistics};
+use super::{LoggerError, SessionConfig, SessionUpdate, Statistics, SystemRegion};
 
 /// Sessions tell their regions apart by this; each region here belongs to one session.
 const EPOCH: u8 = 1;
@@ -146,15 +146,34 @@ impl Logger {
     /// # Errors
     /// There is no memory, or the session has ended.
     pub fn add_region(&self, owner: RegionOwner) -> Result<RegionFile, LoggerError> {
+        let threads = Threads::of(owner.process_id);
+        self.make_region(owner, threads, false)
+    }
+
+    /// Makes a region for this program itself to write what it learns of the system to.
+    ///
+    /// # Errors
+    /// There is no memory, or the session has ended.
+    pub fn add_system_region(&self) -> Result<SystemRegion, LoggerError> {
+        let region = self.make_region(RegionOwner { process_id: 0, doorbell: None }, None, true)?;
+        let words = SharedWords::map(&region.file).map_err(LoggerError::system("a map of shared memory"))?;
+        Ok(SystemRegion::new(region.id, Region::attach(words)?, self.shared.clock, region.epoch))
+    }
+
+    fn make_region(
+        &self,
+        owner: RegionOwner,
+        threads: Option<Threads>,
+        is_late: bool,
+    ) -> Result<RegionFile, LoggerError> {
         let shared = &self.shared;
         let (words, file) = SharedWords::create("openetw-region", shared.geometry.len_words())
             .map_err(LoggerError::system("shared memory for a region"))?;
         let horizon = shared.clock.frequency().saturating_mul(HORIZON_SECONDS);
-        let code = shared.clock as u8;
         let mut reader = RegionReader::format(
             words,
             shared.geometry,
-            code,
+            shared.clock as u8,
             EPOCH,
             owner.process_id,
             shared.start,
@@ -164,8 +183,8 @@ impl Logger {
         let share = shared.budget.take_first_share(usize::from(shared.geometry.buffers));
         shared.budget.give_back(share - reader.grant(share));
         let id = RegionId(self.next_id.fetch_add(1, Relaxed));
-        let threads = Threads::of(owner.process_id);
-        self.send(Command::AddRegion(id, NewRegion { reader, doorbell: owner.doorbell, threads }))?;
+        let region = NewRegion { reader, doorbell: owner.doorbell, threads, is_late };
+        self.send(Command::AddRegion(id, region))?;
         Ok(RegionFile { id, file, epoch: EPOCH })
     }
 

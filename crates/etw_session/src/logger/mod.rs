@@ -29,6 +29,7 @@ mod real_time;
 mod regions;
 mod sinks;
 mod statistics;
+mod system;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -39,3 +40,4 @@ pub use config::{SessionClock, SessionConfig, SessionUpdate};
 pub use error::LoggerError;
 pub use handle::{ConsumerFiles, ConsumerId, Logger, RegionFile, RegionId, RegionOwner};
 pub use statistics::{EndReason, LoggerState, Statistics};
+pub use system::SystemRegion;

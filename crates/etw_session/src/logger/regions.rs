@@ -8,6 +8,7 @@ use etw_sys::{EventFd, SharedWords};
 
 use super::RegionId;
 use super::budget::Budget;
+use super::command::NewRegion;
 use super::statistics::Counters;
 use super::threads::Threads;
 
@@ -29,17 +30,21 @@ pub(super) struct RegionEntry {
     pub(super) closed_since: Option<Instant>,
     /// The process's threads, if it is in another PID namespace.
     pub(super) threads: Option<Threads>,
+    /// Whether this program itself writes to it, later than at the events' times.
+    is_late: bool,
 }
 
 impl RegionEntry {
-    pub(super) fn new(
-        id: RegionId,
-        reader: RegionReader<SharedWords>,
-        doorbell: Option<EventFd>,
-        threads: Option<Threads>,
-    ) -> RegionEntry {
+    pub(super) fn new(id: RegionId, region: NewRegion) -> RegionEntry {
+        let NewRegion { reader, doorbell, threads, is_late } = region;
         let pending_since = vec![None; usize::from(reader.geometry().processors)];
-        RegionEntry { id, reader, doorbell, pending_since, closed_since: None, threads }
+        RegionEntry { id, reader, doorbell, pending_since, closed_since: None, threads, is_late }
+    }
+
+    /// The time up to which all events are in the region, if they come late. Processes are not asked: they could make
+    /// everybody wait.
+    pub(super) fn complete_until(&self) -> Option<u64> {
+        if self.is_late && self.closed_since.is_none() { self.reader.complete_until() } else { None }
     }
 
     /// Refuses all further records.

@@ -17,9 +17,14 @@ use etw_sys::{EventFd, SharedWords, cpu, ids};
 
 use super::*;
 
+/// The first word of an event, but for its size.
+const EVENT: u64 = 0xC013_0000;
 /// Such records fill the output buffers of `EXACT_BYTES` to their last word.
 const LEN_BYTES: u16 = 104;
 const EXACT_BYTES: u32 = 0x3C00;
+
+/// In place of a writer's number: events of the system, whose number is their time.
+const LATE: u64 = 99;
 
 /// A process's side of a region.
 pub(super) struct Writer {
@@ -114,6 +119,9 @@ fn read(path: &Path) -> Found {
 
 fn take(record: &etw_event::Record<'_>, found: &mut Found) {
     let word = |at: usize| u64::from_le_bytes(record.payload()[at..at + 8].try_into().unwrap());
+    if word(8) == LATE {
+        assert_eq!(record.raw_time().0 as u64, word(0), "an event of the system has another time");
+    }
     found.numbers.entry(word(8)).or_default().push(word(0));
     found.events += 1;
     let process = record.process_id().unwrap();
@@ -181,6 +189,48 @@ fn events_of_several_processes_are_in_the_file() {
         assert_eq!(found.processes, [1, 2, 3], "process ids are the host's");
         (0..6).for_each(|number| found.assert_complete(number, 20_000));
     }
+}
+
+#[test]
+fn events_of_the_system_come_late_and_keep_their_times_and_processes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("late.etl");
+    let mode = LogFileMode::NO_PER_PROCESSOR_BUFFERING;
+    let config = SessionConfig {
+        log_file_mode: mode,
+        flush_timer: Duration::from_millis(5),
+        buffer_bytes: 0x1000,
+        ..config(&path)
+    };
+    let logger = Logger::start(config).unwrap();
+    let system = logger.add_system_region().unwrap();
+    let writer = Writer::new(&logger, 7);
+    let now = || system.clock().now();
+    system.set_complete(now());
+    for round in 0..100 {
+        let times = [now(), now(), now()];
+        // What the program writes has later times, and is there earlier.
+        (0..20).for_each(|value| assert!(writer.write(round * 20 + value, 0)));
+        let complete = now();
+        thread::sleep(Duration::from_millis(3));
+        for time in times {
+            let ids = 4242 << 32 | 17;
+            let mut record = [EVENT, ids, time, 0, 0, 0, 0, 0, 0, 0, time, LATE];
+            record[0] |= 96;
+            assert!(system.write(round as u32 % 2, time, &record));
+        }
+        system.set_complete(complete);
+    }
+    system.lose(0, 5);
+    logger.close_region(system.id());
+    let statistics = logger.stop().unwrap();
+    assert_eq!((statistics.events_written, statistics.events_lost), (2300, 5));
+    assert!(!system.write(0, now(), &[EVENT | 96, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), "it is over");
+    let mut found = read(&path);
+    found.assert_complete(0, 2000);
+    assert_eq!(found.numbers[&LATE].len(), 300);
+    found.processes.sort_unstable();
+    assert_eq!(found.processes, [7, 4242]);
 }
 
 #[test]

@@ -42,6 +42,9 @@ const SHORT_HOLD: Duration = Duration::from_millis(5);
 /// Buffers that a cycle must have read so that the next one follows at once.
 const MANY_BUFFERS: u64 = 64;
 
+/// How long events wait for those of a writer who writes late.
+const LONGEST_DELAY: Duration = Duration::from_millis(200);
+
 /// All that the logger's thread works on.
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -62,6 +65,8 @@ pub(super) struct Worker {
     wanted: Wanted,
     has_mute_region: bool,
     is_stopped: bool,
+    /// [`LONGEST_DELAY`] in ticks of the session's clock.
+    longest_delay: u64,
 }
 
 impl Worker {
@@ -98,6 +103,7 @@ impl Worker {
             last_complete: now,
             wanted: Wanted::Nothing,
             has_mute_region: false,
+            longest_delay: (shared.clock.frequency() as f64 * LONGEST_DELAY.as_secs_f64()) as u64,
             is_stopped: false,
             shared,
         })
@@ -148,7 +154,8 @@ impl Worker {
             true => HOLD,
             false => SHORT_HOLD,
         };
-        let merged = self.read(&Pass { now, limit: now, instant, is_complete, hold });
+        let limit = self.limit(now);
+        let merged = self.read(&Pass { now, limit, instant, is_complete, hold });
         self.collect_losses(is_complete);
         if !self.sinks.consumers.is_empty() {
             for output in &mut self.outputs {
@@ -159,7 +166,7 @@ impl Worker {
                 watermark = match merged.held_from {
                     Some(time) => time.saturating_sub(1),
                     // The system time may have been set back; what has been sent counts.
-                    None => self.outputs.iter().map(|output| output.floor).fold(now, u64::max),
+                    None => self.outputs.iter().map(|output| output.floor).fold(limit, u64::max),
                 };
                 for output in &mut self.outputs {
                     // Whatever comes later is later.
@@ -179,6 +186,13 @@ impl Worker {
             rebalance(&mut self.regions, &self.shared.budget, &self.shared.counters);
         }
         merged.records
+    }
+
+    /// The latest time to read: the present, or as far as writers who write late have come. Who does not come on is not
+    /// waited for.
+    fn limit(&self, now: u64) -> u64 {
+        let complete = self.regions.iter().filter_map(RegionEntry::complete_until).min();
+        complete.map_or(now, |time| time.clamp(now.saturating_sub(self.longest_delay), now))
     }
 
     fn read(&mut self, pass: &Pass) -> Merged {
@@ -417,10 +431,11 @@ impl Worker {
     }
 
     fn add_region(&mut self, id: RegionId, region: NewRegion) {
-        let NewRegion { reader, doorbell, threads } = region;
-        let doorbell = doorbell.filter(|doorbell| self.poller.add(doorbell, id.0, Interest::Arrival).is_ok());
-        reader.set_wanted(self.wanted);
-        self.regions.push(RegionEntry::new(id, reader, doorbell, threads));
+        let mut region = region;
+        region.doorbell =
+            region.doorbell.filter(|bell| self.poller.add(bell, id.0, Interest::Arrival).is_ok());
+        region.reader.set_wanted(self.wanted);
+        self.regions.push(RegionEntry::new(id, region));
         self.list_sources();
         // It may have written before anybody listened.
         let now = Instant::now();

@@ -66,6 +66,11 @@ impl ClockSource {
     pub fn anchor(self) -> (u64, u64) {
         pair(|| self.now(), filetime)
     }
+
+    /// A reading and that of `CLOCK_MONOTONIC` of the same instant, to some tens of nanoseconds.
+    pub fn beside_monotonic(self) -> (u64, u64) {
+        pair(|| self.now(), monotonic_nanos)
+    }
 }
 
 /// The time stamp counter. Takes about 10 ns, or 0 where the processor has none that programs can read.
@@ -162,6 +167,16 @@ mod tests {
             let expected = elapsed.as_nanos() * u128::from(frequency) / 1_000_000_000;
             let error = expected.abs_diff(u128::from(ticks)) * 1000 / expected;
             assert!(error <= 20, "{source:?}: {ticks} ticks for {elapsed:?}");
+        }
+    }
+
+    #[test]
+    fn readings_beside_the_monotonic_clock_are_of_one_instant() {
+        for source in [ClockSource::of_performance_counter(), ClockSource::Monotonic, ClockSource::System] {
+            let before = (source.now(), monotonic_nanos());
+            let (ticks, nanos) = source.beside_monotonic();
+            assert!((before.0..=source.now()).contains(&ticks), "{source:?}");
+            assert!((before.1..=monotonic_nanos()).contains(&nanos), "{source:?}");
         }
     }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
+use openetw::kernel::EnableFlags;
 use openetw::session::{
     Controller, ControllerError, EnableBuilder, ErrorKind, LogFileMode, Runtime, SessionBuilder, SessionState,
 };
@@ -30,7 +31,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let mut runtime = Runtime::connect_or_host()?;
     let mut waiting = Waiting::new(args.duration)?;
     let name = args.session.clone().unwrap_or_else(|| format!("etw-record-{}", std::process::id()));
-    let builder = builder(args, &name, &path)?;
+    let kernel = args.kernel.as_deref().map_or(Ok(EnableFlags::NONE), EnableFlags::parse)?;
+    let builder = builder(args, &name, &path)?.enable_flags(kernel.0);
     let controller = runtime.controller();
     let enables = args.provider.iter().map(|text| wanted(text, &args.want, &schemas, controller));
     let enables = enables.collect::<Result<Vec<_>>>()?;
@@ -59,7 +61,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let took = start.elapsed();
     let error = recording.finish(end.is_over);
     let contents = recording.complete(&recording.path)?;
-    Summary { contents: &contents, took, path: &args.output, error, providers: &args.provider }.print();
+    let asked: Vec<&str> = args.provider.iter().chain(&args.kernel).map(String::as_str).collect();
+    Summary { contents: &contents, took, path: &args.output, error, asked: &asked }.print();
     if runtime.is_host() {
         serve_others(runtime.controller(), &mut waiting);
     }

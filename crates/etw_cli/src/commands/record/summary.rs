@@ -12,8 +12,8 @@ pub(super) struct Summary<'s> {
     pub(super) path: &'s Path,
     /// What went wrong meanwhile.
     pub(super) error: Option<String>,
-    /// The provider strings.
-    pub(super) providers: &'s [String],
+    /// The provider strings, and the kernel's flags.
+    pub(super) asked: &'s [&'s str],
 }
 
 impl Summary<'_> {
@@ -29,7 +29,7 @@ impl Summary<'_> {
         let plural = if contents.events == 1 { "" } else { "s" };
         eprintln!("etw: recorded {events} event{plural} in {seconds:.2} s: {}", contents.verdict());
         if contents.events == 0 {
-            let names = self.providers.join(", ");
+            let names = self.asked.join(", ");
             eprintln!(
                 "etw: no program wrote an event that was asked for ({names}); check the name (`etw provider list \
                  --registered` while the program runs), the level and the keywords"

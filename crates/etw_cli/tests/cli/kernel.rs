@@ -1,0 +1,170 @@
+//! `etw record -k`: what this machine does, as the NT kernel logger tells it.
+
+use std::collections::HashMap;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::record::program;
+use crate::{Etw, json_lines};
+
+const KERNEL: &str = "Windows Kernel Trace";
+
+/// Records the system while a program runs; nothing where that is not allowed.
+fn record(etw: &Etw, flags: &str, program: &[&str]) -> Option<Output> {
+    let output = etw.record(&["-k", flags, "-o", "k.etl"], program);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
+        eprintln!("skipped: {text}");
+        return None;
+    }
+    assert!(text.contains(": complete"), "{text}");
+    Some(output)
+}
+
+fn events(etw: &Etw) -> Vec<Value> {
+    json_lines(&etw.ok(&["dump", "k.etl", "--provider", KERNEL, "--format", "json"]))
+}
+
+fn kind(event: &Value) -> &str {
+    event["System"]["EventType"].as_str().unwrap()
+}
+
+fn field<'e>(event: &'e Value, name: &str) -> &'e str {
+    event["EventData"][name].as_str().unwrap_or_default()
+}
+
+fn time(event: &Value) -> &str {
+    event["System"]["TimeCreated"]["SystemTime"].as_str().unwrap()
+}
+
+#[test]
+fn every_process_starts_and_ends_once() {
+    let etw = Etw::new();
+    let script = "i=0; while [ $i -lt 100 ]; do /bin/true $i; i=$((i+1)); done; (exit 5); exit 3";
+    let Some(output) = record(&etw, "PROC_THREAD", &["sh", "-c", script]) else { return };
+    assert_eq!(output.status.code(), Some(3));
+    let events = events(&etw);
+    for number in 0..100 {
+        let ours = |event: &&Value| field(event, "CommandLine") == format!("/bin/true {number}");
+        let ours: Vec<&Value> = events.iter().filter(ours).collect();
+        let kinds: Vec<&str> = ours.iter().map(|event| kind(event)).collect();
+        assert_eq!(kinds, ["Process/Start", "Process/End"], "{number}");
+        assert_eq!(field(ours[0], "ImageFileName"), "true");
+        assert_eq!(ours[1]["EventData"]["ExitStatus"], 0);
+        // Its one thread comes and goes with it.
+        let id = field(ours[0], "ProcessId");
+        let threads = |wanted: &str| {
+            let is_thread = |event: &&Value| kind(event) == wanted && field(event, "ProcessId") == id;
+            events.iter().filter(is_thread).count()
+        };
+        assert_eq!((threads("Thread/Start"), threads("Thread/End")), (1, 1), "{number}");
+    }
+    let shell = |event: &&Value| field(event, "CommandLine").contains("while");
+    let ends: Vec<i64> = events
+        .iter()
+        .filter(shell)
+        .filter(|event| kind(event) == "Process/End")
+        .map(|event| event["EventData"]["ExitStatus"].as_i64().unwrap())
+        .collect();
+    // The subshell runs no program of its own, and so goes under the shell's name.
+    assert_eq!(ends, [5, 3]);
+}
+
+#[test]
+fn no_switch_is_missing_between_two_others() {
+    let etw = Etw::new();
+    let script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 0.05";
+    if record(&etw, "CSWITCH+DISPATCHER+PROFILE", &["sh", "-c", script]).is_none() {
+        return;
+    }
+    let events = events(&etw);
+    // A machine's own supervisor may be hidden from tracing, as virtual machines have it.
+    let hidden: Vec<String> = std::fs::read_dir("/proc/1/task")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+        .map(|id| format!("{id:#x}"))
+        .collect();
+    let mut running: HashMap<u64, String> = HashMap::new();
+    let mut switches = 0;
+    for event in events.iter().filter(|event| kind(event) == "Thread/CSwitch") {
+        let processor = event["System"]["Execution"]["ProcessorID"].as_u64().unwrap();
+        let (old, new) = (field(event, "OldThreadId"), field(event, "NewThreadId"));
+        if let Some(running) = running.get(&processor).filter(|running| !hidden.contains(running)) {
+            assert_eq!(running, old, "processor {processor} ran another thread");
+        }
+        running.insert(processor, new.to_owned());
+        switches += 1;
+    }
+    assert!(switches > 10, "{switches}");
+    let count = |wanted: &str| events.iter().filter(|event| kind(event) == wanted).count();
+    assert!(count("Thread/ReadyThread") > 0 && count("PerfInfo/SampleProfile") > 10);
+    assert_eq!(count("PerfInfo/SampleProfile"), count("StackWalk/Stack"));
+    assert!(events.is_sorted_by(|one, next| time(one) <= time(next)));
+}
+
+#[test]
+fn a_programs_own_events_lie_between_its_start_and_its_end() {
+    let etw = Etw::new();
+    let args = ["-k", "PROC_THREAD", "-p", "Example.Numbers", "-o", "k.etl"];
+    let output = etw.record(&args, &[&program(), "2000", "1000"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
+        eprintln!("skipped: {text}");
+        return;
+    }
+    assert!(output.status.success(), "{text}");
+    let all = json_lines(&etw.ok(&["dump", "k.etl", "--format", "json"]));
+    let of = |wanted: &str| {
+        let is_ours =
+            |event: &&Value| kind(event) == wanted && field(event, "ImageFileName") == "numbered_events";
+        all.iter().position(|event| is_ours(&event)).unwrap()
+    };
+    let (start, end) = (of("Process/Start"), of("Process/End"));
+    let numbers: Vec<usize> = (0..all.len()).filter(|at| kind(&all[*at]) == "Number").collect();
+    assert_eq!(numbers.len(), 2000);
+    assert!(start < numbers[0] && numbers[1999] < end);
+    assert!(time(&all[start]) < time(&all[numbers[0]]) && time(&all[numbers[1999]]) < time(&all[end]));
+}
+
+#[test]
+fn what_linux_cannot_give_is_refused_by_name() {
+    let etw = Etw::new();
+    for (flags, said) in [
+        ("PROC_THREAD+REGISTRY", "REGISTRY: Linux has no registry"),
+        ("FILE_IO", "FILE_IO: its events are not captured on Linux yet"),
+        ("LOADER", "IMAGE_LOAD: its events are not captured on Linux yet"),
+        ("CSWITHC", "`CSWITHC` is no flag"),
+    ] {
+        let output = etw.record(&["-k", flags, "-o", "k.etl"], &["true"]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && text.contains(said), "{flags}: {text}");
+    }
+}
+
+#[test]
+fn sessions_of_the_system_are_started_and_changed() {
+    let etw = Etw::new();
+    let _daemon = etw.start(&["daemon"]);
+    let run = |args: &[&str]| etw.session_command(args).output().unwrap();
+    let started = run(&["session", "start", "Kernel", "-k", "PROC_THREAD", "-o", "k.etl"]);
+    let text = String::from_utf8_lossy(&started.stderr).into_owned();
+    if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
+        eprintln!("skipped: {text}");
+        return;
+    }
+    assert!(started.status.success(), "{text}");
+    assert!(run(&["session", "start", "Other", "-k", "CSWITCH", "--ring", "4"]).status.success());
+    std::process::Command::new("true").status().unwrap();
+    let refused = run(&["session", "update", "Kernel", "-k", "REGISTRY"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("Linux has no registry"));
+    assert!(run(&["session", "update", "Kernel", "-k", "CSWITCH"]).status.success());
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert!(run(&["session", "stop", "Kernel", "Other"]).status.success());
+    let events = events(&etw);
+    let count = |wanted: &str| events.iter().filter(|event| kind(event) == wanted).count();
+    assert!(count("Process/Start") > 0 && count("Thread/CSwitch") > 0);
+    let first_switch = events.iter().position(|event| kind(event) == "Thread/CSwitch").unwrap();
+    assert!(events[first_switch..].iter().all(|event| kind(event) != "Process/Start"));
+}

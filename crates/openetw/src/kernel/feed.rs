@@ -1,0 +1,264 @@
+//! From the kernel's rings to the sessions' regions.
+
+use std::collections::BTreeMap;
+
+use etw_event::Ticks;
+use etw_kernel::capture::{Capture, CaptureOptions};
+use etw_kernel::classes::{RecordBuffer, Stamp};
+use etw_kernel::rundown::{Parts, Phase, Rundown};
+use etw_kernel::{EnableFlags, Hooks};
+use etw_session::logger::SystemRegion;
+use etw_sys::clock;
+
+use super::clock::SessionClock;
+use super::rare::Rare;
+use super::translate::Translator;
+
+/// How long after its time an event may come to be seen in its ring.
+const SETTLE_NANOS: u64 = 100_000;
+/// Readings of one ring in a row, each of about a mebibyte: so that nobody keeps the others waiting.
+const READINGS: usize = 16;
+
+/// The capture, and the sessions that share it.
+#[derive(Debug)]
+pub(super) struct Feed {
+    capture: Capture,
+    sessions: BTreeMap<u64, Session>,
+    translator: Translator,
+    /// What has been told of each processor's losses.
+    lost: Vec<u64>,
+    /// Begins and ends of processes and threads that were fetched, each with the records that each session has queued
+    /// in front of it.
+    rare: Vec<(Rare, Vec<usize>)>,
+}
+
+/// A session that wants events of the system.
+#[derive(Debug)]
+pub(super) struct Session {
+    flags: EnableFlags,
+    region: SystemRegion,
+    clock: SessionClock,
+    /// By processor.
+    queues: Vec<Queue>,
+}
+
+/// Records of one processor that are to be written.
+#[derive(Debug, Default)]
+struct Queue {
+    records: RecordBuffer,
+    /// Records behind the last event that all processors' order matters for.
+    new: usize,
+}
+
+impl Feed {
+    /// Begins with a first session.
+    pub(super) fn start(session: u64, flags: EnableFlags, region: SystemRegion) -> Result<Feed, String> {
+        let hooks = flags.hooks().map_err(|error| error.to_string())?;
+        let options =
+            CaptureOptions { left_out_process: Some(std::process::id()), ..CaptureOptions::default() };
+        // What processes do is followed in any case: their names belong to their ends.
+        let capture = Capture::start(hooks | needed(), &options).map_err(|error| error.to_string())?;
+        let lost = vec![0; capture.processors()];
+        let translator = Translator::of_this_machine();
+        let mut feed = Feed { capture, sessions: BTreeMap::new(), translator, lost, rare: Vec::new() };
+        feed.attach(session, flags, region)?;
+        Ok(feed)
+    }
+
+    /// Takes a session on. What is there already is told to it first.
+    pub(super) fn attach(
+        &mut self,
+        session: u64,
+        flags: EnableFlags,
+        region: SystemRegion,
+    ) -> Result<(), String> {
+        self.set_hooks(None, flags)?;
+        let clock = SessionClock::new(region.clock());
+        let new = Session { flags, region, clock, queues: Vec::new() };
+        new.run_down(Phase::Start);
+        self.sessions.insert(session, new);
+        Ok(())
+    }
+
+    /// Changes what a session wants.
+    pub(super) fn update(&mut self, session: u64, flags: EnableFlags) -> Result<(), String> {
+        self.set_hooks(Some(session), flags)?;
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.flags = flags;
+        }
+        Ok(())
+    }
+
+    /// Writes what has happened up to now to a session and lets it go. Answers whether it was the last one.
+    pub(super) fn detach(&mut self, session: u64) -> bool {
+        self.fetch();
+        if let Some(session) = self.sessions.remove(&session) {
+            session.run_down(Phase::End);
+        }
+        let wanted = self.sessions.values().filter_map(|session| session.flags.hooks().ok());
+        self.capture.set_hooks(wanted.fold(needed(), |all, hooks| all | hooks));
+        self.sessions.is_empty()
+    }
+
+    /// Attaches what all sessions want, this one with new flags among them. If the kernel lacks a hook, nothing changes.
+    fn set_hooks(&mut self, session: Option<u64>, flags: EnableFlags) -> Result<(), String> {
+        let of_others = |all: Hooks| {
+            let others = self.sessions.iter().filter(|(key, _)| Some(**key) != session);
+            others.filter_map(|(_, other)| other.flags.hooks().ok()).fold(all, |all, hooks| all | hooks)
+        };
+        let new = flags.hooks().map_err(|error| error.to_string())?;
+        let all = of_others(needed() | new);
+        self.capture.set_hooks(all);
+        let missing = self.capture.missing().iter().find(|(hook, _)| new.has(*hook));
+        match missing.map(|(hook, reason)| format!("this kernel does not tell of {hook}: {reason}")) {
+            Some(text) => {
+                let before = self.sessions.values().filter_map(|session| session.flags.hooks().ok());
+                self.capture.set_hooks(before.fold(needed(), |all, hooks| all | hooks));
+                Err(text)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what has happened to all sessions.
+    ///
+    /// Each processor's events come in their order. What begins and ends processes and threads is looked at in the order
+    /// of all processors together, since a process begins on one of them and goes on on another.
+    pub(super) fn fetch(&mut self) {
+        let complete = clock::monotonic_nanos().saturating_sub(SETTLE_NANOS);
+        let processors = self.capture.processors();
+        for session in self.sessions.values_mut() {
+            session.clock.look();
+            session.queues.resize_with(processors, Queue::default);
+        }
+        for processor in 0..processors {
+            let (sessions, translator, rare) = (&mut self.sessions, &mut self.translator, &mut self.rare);
+            for _ in 0..READINGS {
+                let events = self.capture.read(processor, |event| {
+                    if let Some(owned) = Rare::of(&event) {
+                        let before = sessions.values_mut().map(|session| session.queued(processor));
+                        rare.push((owned, before.collect()));
+                        return;
+                    }
+                    for session in sessions.values_mut() {
+                        if let Some(queue) = session.queues.get_mut(processor) {
+                            let (flags, clock) = (session.flags, &session.clock);
+                            queue.new += translator.translate(&event, flags, clock, &mut queue.records);
+                        }
+                    }
+                    translator.forget(&event);
+                });
+                if events == 0 {
+                    break;
+                }
+            }
+            self.count_lost(processor);
+        }
+        self.deliver();
+        self.tell_overdue(complete);
+        for session in self.sessions.values_mut() {
+            session
+                .queues
+                .iter_mut()
+                .for_each(|queue| *queue = Queue::of(std::mem::take(&mut queue.records)));
+            session.region.set_complete(session.clock.of(complete));
+        }
+    }
+
+    /// Writes what was fetched.
+    fn deliver(&mut self) {
+        self.rare.sort_by_key(|(rare, _)| rare.time);
+        let sessions: Vec<&Session> = self.sessions.values().collect();
+        let mut queues: Vec<Vec<_>> = sessions
+            .iter()
+            .map(|session| session.queues.iter().map(|queue| queue.records.records()).collect())
+            .collect();
+        let mut records = RecordBuffer::new();
+        for (rare, before) in self.rare.drain(..) {
+            let event = rare.event();
+            self.translator.follow(&event);
+            for ((session, queues), before) in sessions.iter().zip(&mut queues).zip(before) {
+                let queue = queues.get_mut(event.processor as usize).into_iter().flatten();
+                queue.take(before).for_each(|record| session.write(event.processor, record));
+                records.clear();
+                self.translator.translate(&event, session.flags, &session.clock, &mut records);
+                records.records().for_each(|record| session.write(event.processor, record));
+            }
+            self.translator.forget(&event);
+        }
+        for (session, queues) in sessions.iter().zip(queues) {
+            for (queue, processor) in queues.into_iter().zip(0..) {
+                queue.for_each(|record| session.write(processor, record));
+            }
+        }
+    }
+
+    fn count_lost(&mut self, processor: usize) {
+        let lost = self.capture.lost(processor);
+        let Some(told) = self.lost.get_mut(processor) else { return };
+        let new = u32::try_from(lost.saturating_sub(*told)).unwrap_or(u32::MAX);
+        *told = lost;
+        if new > 0 {
+            self.sessions.values().for_each(|session| session.region.lose(processor as u32, new));
+        }
+    }
+
+    /// Tells of processes that were forked long ago and run no program of their own.
+    fn tell_overdue(&mut self, now: u64) {
+        let mut records = RecordBuffer::new();
+        while let Some(process_id) = self.translator.overdue(now) {
+            for session in self.sessions.values().filter(|session| session.flags.has(EnableFlags::PROCESS)) {
+                records.clear();
+                let stamp = Stamp::new(Ticks(session.clock.of(now) as i64), 0, 0);
+                self.translator.put_start(process_id, &stamp, &mut records);
+                records.records().for_each(|record| session.write(0, record));
+            }
+        }
+    }
+}
+
+impl Queue {
+    /// An empty queue in the memory of another one.
+    fn of(mut records: RecordBuffer) -> Queue {
+        records.clear();
+        Queue { records, new: 0 }
+    }
+}
+
+impl Session {
+    /// Records of a processor that were queued since this was asked last.
+    fn queued(&mut self, processor: usize) -> usize {
+        self.queues.get_mut(processor).map_or(0, |queue| std::mem::take(&mut queue.new))
+    }
+
+    fn write(&self, processor: u32, record: &[u64]) {
+        // A session that is over takes nothing more, and is let go of soon.
+        let _ = self.region.write(processor, self.region.clock().now(), record);
+    }
+
+    /// Tells what is there when it begins or ends, and what machine it is.
+    fn run_down(&self, phase: Phase) {
+        let parts = Parts {
+            processes: self.flags.has(EnableFlags::PROCESS),
+            threads: self.flags.has(EnableFlags::THREAD),
+            images: false,
+        };
+        let now = || Ticks(self.region.clock().now() as i64);
+        let out = |record: &[u64]| self.write(0, record);
+        let stamp = Stamp::new(now(), std::process::id(), 0);
+        let mut rundown = Rundown::new();
+        if phase == Phase::Start && !self.flags.has(EnableFlags::NO_SYSCONFIG) {
+            rundown.system_config(stamp, now, out);
+        }
+        if parts.processes || parts.threads {
+            // With no list of processes to be read, events have their ids all the same.
+            let _ = rundown.run(phase, parts, stamp, now, out);
+        }
+        self.region.set_complete(self.region.clock().now());
+    }
+}
+
+/// What is captured whatever a session wants.
+fn needed() -> Hooks {
+    Hooks::of(&[etw_kernel::Hook::Process])
+}

@@ -1,0 +1,43 @@
+//! Events that are kept until those of all processors have come.
+
+use etw_kernel::capture::{Body, Event, Exec, Fork};
+
+/// The begin or end of a process or thread, or a program that one runs, with memory of its own.
+#[derive(Debug)]
+pub(super) struct Rare {
+    pub(super) time: u64,
+    processor: u32,
+    process_id: u32,
+    thread_id: u32,
+    body: Body<'static>,
+    /// Name or path, and arguments.
+    texts: [Box<[u8]>; 2],
+}
+
+impl Rare {
+    /// The event, if it is one of those.
+    pub(super) fn of(event: &Event<'_>) -> Option<Rare> {
+        let (body, texts) = match event.body {
+            Body::Fork(fork) => (Body::Fork(Fork { name: b"", ..fork }), [fork.name, b""]),
+            Body::Exec(exec) => {
+                (Body::Exec(Exec { path: b"", arguments: b"", ..exec }), [exec.path, exec.arguments])
+            }
+            Body::Exit { code, process_code } => (Body::Exit { code, process_code }, [&b""[..]; 2]),
+            _ => return None,
+        };
+        let Event { time, processor, process_id, thread_id, .. } = *event;
+        Some(Rare { time, processor, process_id, thread_id, body, texts: texts.map(Box::from) })
+    }
+
+    /// The event again.
+    pub(super) fn event(&self) -> Event<'_> {
+        let [first, second] = &self.texts;
+        let body = match self.body {
+            Body::Fork(fork) => Body::Fork(Fork { name: first, ..fork }),
+            Body::Exec(exec) => Body::Exec(Exec { path: first, arguments: second, ..exec }),
+            other => other,
+        };
+        let Rare { time, processor, process_id, thread_id, .. } = *self;
+        Event { time, processor, process_id, thread_id, body }
+    }
+}

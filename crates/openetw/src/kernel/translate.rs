@@ -1,0 +1,406 @@
+//! From what Linux does to the events that the NT kernel logger has for it.
+
+use std::collections::{HashMap, VecDeque};
+
+use etw_event::Ticks;
+use etw_kernel::EnableFlags;
+use etw_kernel::capture::{Body, ContextSwitch, Disk, Event, Exec, Fork, Stack};
+use etw_kernel::classes::{
+    CSwitch, DiskIo, DiskIoFlush, DiskIoInit, DiskOperation, DiskTransfer, Dpc, DpcKind, Isr, KernelEvent,
+    Process, ProcessEvent, ReadyThread, RecordBuffer, STILL_ACTIVE, SampledProfile, StackWalk, Stamp, Thread,
+    ThreadEvent, linux,
+};
+
+use etw_kernel::rundown::ProcessEntry;
+
+use super::clock::SessionClock;
+
+/// How long a process that was forked is given to run a program of its own, before it is told as a copy of its parent.
+const TIME_TO_EXEC_NANOS: u64 = 500_000_000;
+/// The thread that all threads of the kernel are children of.
+const KTHREADD: u32 = 2;
+/// Softirqs that serve timers (`TIMER_SOFTIRQ`, `HRTIMER_SOFTIRQ` of `linux/interrupt.h`).
+const TIMER_SOFTIRQS: [u32; 2] = [1, 8];
+
+/// What is known of processes and threads beside their events, for all sessions together.
+///
+/// Linux begins a process as a copy of its parent, which then runs another program; Windows begins it with its program.
+/// So a process is told to have started when it runs its program, or, if it does not, some time after it was forked, or
+/// when it ends.
+#[derive(Debug, Default)]
+pub(super) struct Translator {
+    processes: HashMap<u32, Known>,
+    /// Processes that were forked, with the times.
+    forked: VecDeque<(u64, u32)>,
+    /// Since when a thread does not run.
+    switched_out: HashMap<u32, u64>,
+    frames: Vec<u64>,
+}
+
+/// A process.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) key: u64,
+    pub(super) parent_id: u32,
+    pub(super) session_id: u32,
+    pub(super) uid: u32,
+    pub(super) image: Box<[u8]>,
+    pub(super) arguments: Box<[u8]>,
+    /// Whether its start has been told.
+    pub(super) is_told: bool,
+    /// Whether its fork has been seen, or it was there before.
+    is_forked: bool,
+}
+
+impl Translator {
+    /// One that knows the processes that are there already.
+    pub(super) fn of_this_machine() -> Translator {
+        let mut translator = Translator::default();
+        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            if let Some(process) = ProcessEntry::read(&entry.path()) {
+                translator.remember(&process);
+            }
+        }
+        translator
+    }
+
+    fn remember(&mut self, process: &ProcessEntry) {
+        let event = process.event(ProcessEvent::DcStart);
+        let known = Known {
+            key: event.key,
+            parent_id: event.parent_id,
+            session_id: event.session_id,
+            uid: event.uid,
+            image: event.image_file_name.into(),
+            arguments: event.command_line.into(),
+            is_told: true,
+            is_forked: true,
+        };
+        self.processes.insert(event.process_id, known);
+    }
+
+    /// Takes in what an event says of processes. To be called before it is translated.
+    pub(super) fn follow(&mut self, event: &Event<'_>) {
+        match event.body {
+            Body::Fork(fork) if fork.is_process() => self.begin(event.time, &fork),
+            Body::Exec(exec) => self.run(event.time, event.process_id, &exec),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, time: u64, fork: &Fork<'_>) {
+        if let Some(known) = self.processes.get_mut(&fork.process_id).filter(|known| !known.is_forked) {
+            // What it runs was told first, by another processor.
+            (known.is_forked, known.parent_id) = (true, fork.parent_id);
+            return;
+        }
+        // Unless it runs a program, it goes on with its parent's.
+        let parent = self.processes.get(&fork.parent_id);
+        let known = Known {
+            key: time,
+            parent_id: fork.parent_id,
+            session_id: fork.session_id,
+            uid: fork.user_id,
+            image: parent.map_or_else(|| fork.name.into(), |parent| parent.image.clone()),
+            arguments: parent.map_or_else(Box::default, |parent| parent.arguments.clone()),
+            is_told: false,
+            is_forked: true,
+        };
+        self.processes.insert(fork.process_id, known);
+        self.forked.push_back((time, fork.process_id));
+    }
+
+    fn run(&mut self, time: u64, process_id: u32, exec: &Exec<'_>) {
+        let name = exec.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let known = self.processes.entry(process_id).or_insert_with(|| Known {
+            key: time,
+            parent_id: exec.parent_id,
+            session_id: exec.session_id,
+            uid: exec.user_id,
+            image: Box::default(),
+            arguments: Box::default(),
+            is_told: false,
+            is_forked: false,
+        });
+        known.session_id = exec.session_id;
+        known.uid = exec.user_id;
+        known.image = name.into();
+        known.arguments = exec.arguments.into();
+    }
+
+    /// Forgets what ends with an event. To be called when it has been translated for all.
+    pub(super) fn forget(&mut self, event: &Event<'_>) {
+        match event.body {
+            Body::Exit { process_code, .. } => {
+                self.switched_out.remove(&event.thread_id);
+                if process_code.is_some() {
+                    self.processes.remove(&event.process_id);
+                }
+            }
+            Body::Exec(_) => {
+                if let Some(known) = self.processes.get_mut(&event.process_id) {
+                    known.is_told = true;
+                }
+            }
+            Body::ContextSwitch(switch) => {
+                if event.thread_id != 0 {
+                    self.switched_out.insert(event.thread_id, event.time);
+                }
+                self.switched_out.remove(&switch.new_thread_id);
+            }
+            _ => {}
+        }
+    }
+
+    /// The next process that was forked long before `now` and runs no program of its own.
+    pub(super) fn overdue(&mut self, now: u64) -> Option<u32> {
+        while let Some((time, process_id)) = self.forked.front().copied() {
+            if time.saturating_add(TIME_TO_EXEC_NANOS) > now {
+                return None;
+            }
+            self.forked.pop_front();
+            if let Some(known) = self.processes.get_mut(&process_id).filter(|known| !known.is_told) {
+                known.is_told = true;
+                return Some(process_id);
+            }
+        }
+        None
+    }
+
+    /// Puts the start of a process.
+    pub(super) fn put_start(&self, process_id: u32, stamp: &Stamp, records: &mut RecordBuffer) {
+        self.put_start_counted(process_id, stamp, &mut Counted { records, count: 0 });
+    }
+
+    fn put_start_counted(&self, process_id: u32, stamp: &Stamp, records: &mut Counted<'_>) {
+        if let Some(known) = self.processes.get(&process_id) {
+            records.put(stamp, &known.event(ProcessEvent::Start, process_id, STILL_ACTIVE));
+        }
+    }
+
+    /// Puts the records that an event is for a session with these flags; answers how many.
+    pub(super) fn translate(
+        &mut self,
+        event: &Event<'_>,
+        flags: EnableFlags,
+        clock: &SessionClock,
+        records: &mut RecordBuffer,
+    ) -> usize {
+        let mut records = Counted { records, count: 0 };
+        self.put(event, flags, clock, &mut records);
+        records.count
+    }
+
+    fn put(
+        &mut self,
+        event: &Event<'_>,
+        flags: EnableFlags,
+        clock: &SessionClock,
+        records: &mut Counted<'_>,
+    ) {
+        let ticks = |nanos| Ticks(clock.of(nanos) as i64);
+        let stamp = Stamp::new(ticks(event.time), event.process_id, event.thread_id);
+        match event.body {
+            Body::Fork(fork) if flags.has(EnableFlags::THREAD) => {
+                records.put(&stamp, &thread(ThreadEvent::Start, &fork));
+            }
+            Body::Exec(_) if flags.has(EnableFlags::PROCESS) => {
+                let is_new = self.processes.get(&event.process_id).is_some_and(|known| !known.is_told);
+                if is_new {
+                    self.put_start_counted(event.process_id, &stamp, records);
+                }
+            }
+            Body::Exit { process_code, .. } => self.put_exit(event, process_code, flags, &stamp, records),
+            Body::ContextSwitch(switch) if flags.has(EnableFlags::CSWITCH) => {
+                records.put(&stamp, &self.context_switch(event, &switch));
+            }
+            Body::ReadyThread { thread_id, .. } if flags.has(EnableFlags::DISPATCHER) => {
+                // A wait is over.
+                let ready =
+                    ReadyThread { thread_id, adjust_reason: 1, adjust_increment: 0, is_executing_dpc: false };
+                records.put(&stamp, &ready);
+            }
+            Body::Sample(stack) if flags.has(EnableFlags::PROFILE) => {
+                self.put_sample(event, &stack, &stamp, records);
+            }
+            Body::Interrupt { vector, begun, routine, handled } if flags.has(EnableFlags::INTERRUPT) => {
+                let vector = vector as u16;
+                let isr = Isr { initial_time: ticks(begun), routine, is_handled: handled, vector };
+                records.put(&stamp, &isr);
+            }
+            Body::Dpc { vector, begun } if flags.has(EnableFlags::DPC) => {
+                let is_timer = TIMER_SOFTIRQS.contains(&vector);
+                let kind = if is_timer { DpcKind::Timer } else { DpcKind::Dpc };
+                // Which function serves a softirq the kernel does not tell.
+                records.put(&stamp, &Dpc { kind, initial_time: ticks(begun), routine: 0 });
+            }
+            Body::DiskIssue(disk) if flags.has(EnableFlags::DISK_IO_INIT) => {
+                let operation = match disk.operation & 0xFF {
+                    0 => DiskOperation::Read,
+                    1 => DiskOperation::Write,
+                    2 => DiskOperation::Flush,
+                    _ => return,
+                };
+                let (irp, issuing_thread_id) = (disk.request, disk.issuer_thread_id);
+                records.put(&stamp, &DiskIoInit { operation, irp, issuing_thread_id });
+            }
+            Body::DiskComplete { disk, issued, .. } if flags.has(EnableFlags::DISK_IO) => {
+                let begun = issued.unwrap_or(event.time);
+                let response_time = clock.of(event.time).saturating_sub(clock.of(begun));
+                put_disk(&disk, response_time, &stamp, records);
+            }
+            _ => {}
+        }
+    }
+
+    fn put_exit(
+        &self,
+        event: &Event<'_>,
+        process_code: Option<u32>,
+        flags: EnableFlags,
+        stamp: &Stamp,
+        records: &mut Counted<'_>,
+    ) {
+        if flags.has(EnableFlags::THREAD) {
+            let thread = Thread {
+                event: ThreadEvent::End,
+                process_id: event.process_id,
+                thread_id: event.thread_id,
+                user_stack_base: 0,
+                affinity: 0,
+                start_address: 0,
+                base_priority: 0,
+                name: b"",
+            };
+            records.put(stamp, &thread);
+        }
+        if let Some(code) = process_code
+            && flags.has(EnableFlags::PROCESS)
+            && let Some(known) = self.processes.get(&event.process_id)
+        {
+            if !known.is_told {
+                self.put_start_counted(event.process_id, stamp, records);
+            }
+            records.put(stamp, &known.event(ProcessEvent::End, event.process_id, linux::exit_status(code)));
+        }
+    }
+
+    fn context_switch(&self, event: &Event<'_>, switch: &ContextSwitch) -> CSwitch {
+        let is_of_kernel =
+            self.processes.get(&event.process_id).is_some_and(|known| known.parent_id == KTHREADD);
+        // Which system call it waits in is not known here.
+        let request = if is_of_kernel { linux::Request::Nothing } else { linux::Request::Other };
+        let since = self.switched_out.get(&switch.new_thread_id).map_or(event.time, |since| *since);
+        let waited = event.time.saturating_sub(since) / TIMER_RESOLUTION_NANOS;
+        CSwitch {
+            new_thread_id: switch.new_thread_id,
+            old_thread_id: event.thread_id,
+            new_thread_priority: linux::priority(switch.new_priority.into()) as i8,
+            old_thread_priority: linux::priority(switch.old_priority.into()) as i8,
+            old_thread_wait_reason: linux::wait_reason(
+                switch.old_state,
+                switch.preempted,
+                switch.waits_for_io,
+                request,
+            ),
+            old_thread_wait_mode: i8::from(!is_of_kernel),
+            old_thread_state: linux::thread_state(switch.old_state),
+            old_thread_ideal_processor: event.processor as i8,
+            new_thread_wait_time: u32::try_from(waited).unwrap_or(u32::MAX),
+        }
+    }
+
+    fn put_sample(&mut self, event: &Event<'_>, stack: &Stack<'_>, stamp: &Stamp, records: &mut Counted<'_>) {
+        self.frames.clear();
+        self.frames.extend(stack.kernel().chain(stack.user()));
+        let Some(instruction_pointer) = self.frames.first().copied() else { return };
+        let sample = SampledProfile {
+            instruction_pointer,
+            thread_id: event.thread_id,
+            count: 1,
+            is_dpc: false,
+            is_isr: false,
+            priority: 0,
+        };
+        records.put(stamp, &sample);
+        let walk = StackWalk {
+            event_time: stamp.time,
+            process_id: event.process_id,
+            thread_id: event.thread_id,
+            frames: &self.frames,
+        };
+        records.put(stamp, &walk);
+    }
+}
+
+/// A buffer, and how many records were put.
+struct Counted<'r> {
+    records: &'r mut RecordBuffer,
+    count: usize,
+}
+
+impl Counted<'_> {
+    fn put(&mut self, stamp: &Stamp, event: &impl KernelEvent) {
+        self.count += usize::from(self.records.put(stamp, event));
+    }
+}
+
+/// What CPU times and waits are counted in: the header's `TimerResolution`, 15.625 ms.
+const TIMER_RESOLUTION_NANOS: u64 = 15_625_000;
+
+impl Known {
+    pub(super) fn event(&self, event: ProcessEvent, process_id: u32, exit_status: i32) -> Process<'_> {
+        Process {
+            event,
+            key: self.key,
+            process_id,
+            parent_id: self.parent_id,
+            session_id: self.session_id,
+            exit_status,
+            uid: self.uid,
+            image_file_name: &self.image,
+            command_line: &self.arguments,
+        }
+    }
+}
+
+fn thread<'f>(event: ThreadEvent, fork: &Fork<'f>) -> Thread<'f> {
+    Thread {
+        event,
+        process_id: fork.process_id,
+        thread_id: fork.thread_id,
+        user_stack_base: 0,
+        affinity: 0,
+        start_address: 0,
+        base_priority: linux::priority(fork.priority as i32),
+        name: fork.name,
+    }
+}
+
+fn put_disk(disk: &Disk, response_time: u64, stamp: &Stamp, records: &mut Counted<'_>) {
+    let disk_number = linux::disk_number(disk.device >> 20, disk.device);
+    let (irp, issuing_thread_id) = (disk.request, disk.issuer_thread_id);
+    let transfer = match disk.operation & 0xFF {
+        0 => DiskTransfer::Read,
+        1 => DiskTransfer::Write,
+        2 => {
+            let flush = DiskIoFlush { disk_number, irp_flags: 0, response_time, irp, issuing_thread_id };
+            records.put(stamp, &flush);
+            return;
+        }
+        // Windows has no event for what else disks are asked for, such as to discard.
+        _ => return,
+    };
+    let io = DiskIo {
+        transfer,
+        disk_number,
+        irp_flags: 0,
+        transfer_size: disk.bytes,
+        byte_offset: disk.sector.saturating_mul(512),
+        file_object: 0,
+        irp,
+        response_time,
+        issuing_thread_id,
+    };
+    records.put(stamp, &io);
+}
