@@ -196,12 +196,14 @@ impl Host {
                 (Some(place), file)
             }
         };
+        // Who may not have the system's events is refused before a file is touched.
+        let wants_system = properties.enable_flags != 0;
+        let system = if wants_system { Some(self.system(peer, &name)?) } else { None };
         let logger = Logger::start(config_of(&properties, u16::from(slot) + 1, peer, place))
             .map_err(|error| failure_of(&name, error))?;
         self.next_serial += 1;
-        if properties.enable_flags != 0 {
+        if let Some(system) = system {
             let region = logger.add_system_region().map_err(|error| failure_of(&name, error))?;
-            let system = self.system(peer, &name)?;
             system
                 .attach(self.next_serial, properties.enable_flags, region)
                 .map_err(|error| Failure::new(ErrorKind::NotSupported, error))?;

@@ -143,7 +143,9 @@ impl Translator {
                 }
             }
             Body::ContextSwitch(switch) => {
-                if event.thread_id != 0 {
+                // A thread's last switch comes behind its end.
+                let has_ended = linux::thread_state(switch.old_state) == linux::state::TERMINATED;
+                if event.thread_id != 0 && !has_ended {
                     self.switched_out.insert(event.thread_id, event.time);
                 }
                 self.switched_out.remove(&switch.new_thread_id);
