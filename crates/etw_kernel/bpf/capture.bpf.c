@@ -94,7 +94,7 @@ INLINE void *reserve(u64 size, u32 kind, u32 number)
 	return record;
 }
 
-INLINE void submit(void *record)
+INLINE void submit(void *context, void *record)
 {
 	ring_submit(record, RING_NO_WAKEUP);
 }
@@ -137,7 +137,7 @@ SECTION("tp_btf/sched_process_fork") int process_fork(u64 *context)
 	record->session = session_of(child);
 	record->priority = child->prio;
 	read_kernel(record->name, sizeof(record->name), child->comm);
-	submit(record);
+	submit(context, record);
 	return 0;
 }
 
@@ -189,7 +189,7 @@ struct {
 			arguments = 0;                                                                            \
 		record->path_bytes = path_bytes;                                                                  \
 		record->arguments_bytes = arguments;                                                              \
-		submit(record);                                                                                   \
+		submit(context, record);                                                                          \
 	} while (0)
 
 SECTION("tp_btf/sched_process_exec") int process_exec(u64 *context)
@@ -255,7 +255,7 @@ SECTION("tp_btf/sched_process_exit") int process_exit(u64 *context)
 		record->process_code = process->group_exit_code;
 	else
 		record->process_code = task->group_leader->exit_code;
-	submit(record);
+	submit(context, record);
 	return 0;
 }
 
@@ -294,7 +294,7 @@ SECTION("tp_btf/sched_switch") int context_switch(u64 *context)
 	record->preempted = context[0] & 1;
 	record->waits_for_io = state & UNINTERRUPTIBLE ? BIT_FIELD(old, in_iowait) : 0;
 	record->reserved = 0;
-	submit(record);
+	submit(context, record);
 	return 0;
 }
 
@@ -312,7 +312,7 @@ SECTION("tp_btf/sched_waking") int ready_thread(u64 *context)
 		return 0;
 	record->pid = task->tgid;
 	record->tid = task->pid;
-	submit(record);
+	submit(context, record);
 	return 0;
 }
 
@@ -365,7 +365,7 @@ SECTION("tp_btf/sys_enter") int system_call_enter(u64 *context)
 		return 0;
 	struct header *record = reserve(sizeof(*record), SYSTEM_CALL_ENTER, context[1]);
 	if (record)
-		submit(record);
+		submit(context, record);
 	return 0;
 }
 
@@ -389,7 +389,7 @@ SECTION("tp_btf/sys_exit") int system_call_exit(u64 *context)
 	if (!record)
 		return 0;
 	record->result = context[1];
-	submit(record);
+	submit(context, record);
 	return 0;
 }
 
@@ -442,7 +442,7 @@ SECTION("tp_btf/irq_handler_exit") int interrupt_exit(u64 *context)
 	record->routine = (u64)action->handler;
 	record->handled = (s32)context[2];
 	own->interrupt = 0;
-	submit(record);
+	submit(context, record);
 	return 0;
 }
 
@@ -469,7 +469,7 @@ SECTION("tp_btf/softirq_exit") int dpc_exit(u64 *context)
 		return 0;
 	record->begun = own->dpc;
 	own->dpc = 0;
-	submit(record);
+	submit(context, record);
 	return 0;
 }
 
@@ -530,7 +530,7 @@ SECTION("tp_btf/block_rq_issue") int disk_issue(u64 *context)
 	record->issuer_pid = record->header.pid;
 	record->issuer_tid = record->header.tid;
 	record->error = 0;
-	submit(record);
+	submit(context, record);
 	return 0;
 }
 
@@ -547,7 +547,7 @@ SECTION("tp_btf/block_rq_complete") int disk_complete(u64 *context)
 		record->issuer_pid = issue ? issue->ids >> 32 : 0;
 		record->issuer_tid = issue ? (u32)issue->ids : 0;
 		record->error = context[1] & 0xffffffff;
-		submit(record);
+		submit(context, record);
 	}
 	/* A request may be done in parts. */
 	if (issue && (u32)context[2] >= request->__data_len)
@@ -573,6 +573,6 @@ SECTION("tp_btf/page_fault_user") int page_fault(u64 *context)
 		return 0;
 	record->address = context[0];
 	record->instruction = registers->ip;
-	submit(record);
+	submit(context, record);
 	return 0;
 }
