@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* What is captured from the kernel: programs on raw tracepoints and on perf events, one ring for each processor.
  *
- * `src/capture/event.rs` has the same records; a change here is a change there. Records are multiples of 8 bytes.
+ * `src/capture/event/` has the same records; a change here is a change there. Records are multiples of 8 bytes.
  *
  * A record gets its time after its room is reserved. So what interrupts a program stands behind that program's record
  * in the ring, with an earlier time, and is there when that record is: the reader can put both in order. */
