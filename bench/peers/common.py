@@ -11,6 +11,7 @@ def arguments(description):
     parser.add_argument("--decode", action="store_true", help="time the decoding of payloads, too")
     parser.add_argument("--times", action="store_true", help="find the first and last raw time stamp, too")
     parser.add_argument("--events", metavar="GUID", help="list a provider's events, too")
+    parser.add_argument("--values", action="store_true", help="list decoded events with their fields, too")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop each pass after this time")
     return parser.parse_args()
 

@@ -33,6 +33,17 @@ def payload(header):
     return header.payload[start:]
 
 
+def manifest_event(record):
+    """An event of a manifest's: raw time, provider, id, fields as texts; no fields if it does not know the event."""
+    header, fields = record.header, {}
+    values = getattr(record.event, "_struct", None)
+    for name, value in (values._values if values else {}).items():
+        if isinstance(value, (int, str)):
+            fields[name] = str(value)
+    provider = str(UUID(bytes_le=header.header.ProviderId))
+    return [header.time_delta, provider, header.descriptor.id, fields]
+
+
 def main():
     args = arguments(__doc__)
     with open(args.file, "rb") as file:
@@ -71,6 +82,10 @@ def main():
                 # Its own provider_id has the bytes of events in another order.
                 if str(UUID(bytes_le=header.header.ProviderId)) == args.events
             ]
+
+        if args.values:
+            headers = (record for record in ETL(file) if hasattr(record.header, "descriptor"))
+            result["values"] = [manifest_event(record) for record in headers]
 
         if args.decode:
             decoding = Pass(args.seconds)

@@ -67,6 +67,33 @@ def guid(provider_id):
     return f"{inner.data1:08x}-{inner.data2:04x}-{inner.data3:04x}-{tail[:4]}-{tail[4:]}"
 
 
+def fields(mof):
+    """The numbers and texts of a kernel event, as texts."""
+    values = {}
+    for name, value in mof.source.items():
+        kind = getattr(value, "type", None)
+        if isinstance(value, int) and not name.startswith("_"):
+            values[name] = str(value)
+        elif kind == "CString":
+            values[name] = bytes(value.string[:-1]).decode("utf-8", "replace")
+        elif kind == "WString":
+            values[name] = bytes(value.string[:-2]).decode("utf-16le", "replace")
+    return values
+
+
+def kernel_event(record):
+    """A kernel event: raw time, class group, type, fields; None if the reader does not know its class."""
+    if record.type not in ("SystemTraceRecord", "PerfInfoTraceRecord"):
+        return None
+    value = record.value
+    header = (value.system_header if record.type == "SystemTraceRecord" else value).header
+    try:
+        mof = decode(record)
+    except Exception:  # noqa: BLE001 - a class that it does not know, or a version
+        return None
+    return [TICKS[record.type](value), int(header.group), int(header.type), fields(mof)]
+
+
 def main():
     args = arguments(__doc__)
     with open(args.file, "rb") as file:
@@ -96,6 +123,10 @@ def main():
             for header, payload in headers
             if guid(header.provider_id) == args.events
         ]
+
+    if args.values:
+        events = (kernel_event(record) for record in records(etl, Pass(args.seconds)))
+        result["values"] = [event for event in events if event]
 
     if args.decode:
         decoding = Pass(args.seconds)

@@ -2,6 +2,8 @@
 //! the same counts, times, header fields and events.
 
 #[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
 mod sessions;
 
 use std::fs;
@@ -68,6 +70,7 @@ pub(crate) fn compare() -> Result<()> {
     #[cfg(target_os = "linux")]
     {
         differences += sessions::compare(&directory.join("sessions"))?;
+        differences += kernel::compare(&directory.join("kernel"))?;
     }
     if differences > 0 {
         bail!("{differences} differences from independent readers");
