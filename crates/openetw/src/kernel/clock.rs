@@ -2,6 +2,8 @@
 
 use etw_sys::clock::ClockSource;
 
+/// A clock that is this far from where it was expected has been set, or went on while the machine was suspended.
+const JUMP_NANOS: f64 = 1e6;
 /// Pairs that are kept: as many looks back as the slope is taken over.
 const PAIRS: usize = 64;
 
@@ -10,6 +12,9 @@ const PAIRS: usize = 64;
 /// The two are read together at every look for events, and a time is reckoned from the newest pair by the slope over the
 /// last pairs. So the error stays below a microsecond also where the system's clock is being adjusted; each pair is exact
 /// to some tens of nanoseconds.
+///
+/// The monotonic clock stands still while the machine is suspended, and is never set; others may be. Events from before a
+/// jump that were not fetched yet get times of after it: of two milliseconds, the time from one look to the next.
 #[derive(Debug)]
 pub(super) struct SessionClock {
     source: ClockSource,
@@ -29,6 +34,15 @@ impl SessionClock {
     /// Reads both clocks.
     pub(super) fn look(&mut self) {
         let pair = self.source.beside_monotonic();
+        self.add(pair);
+    }
+
+    fn add(&mut self, pair: (u64, u64)) {
+        let nominal = self.source.frequency() as f64 / 1e9;
+        if self.of(pair.1).abs_diff(pair.0) as f64 > JUMP_NANOS * nominal {
+            self.pairs.clear();
+            self.slope = nominal;
+        }
         if self.pairs.len() < PAIRS {
             self.pairs.push(pair);
             self.newest = self.pairs.len() - 1;
@@ -58,6 +72,24 @@ impl SessionClock {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn a_clock_that_jumps_is_followed() {
+        let mut clock = SessionClock::new(ClockSource::Monotonic);
+        let start = clock.pairs[0].1;
+        // A second is lost to a suspension between two looks, a millisecond every second to the clock's pace.
+        let pace = |nanos: u64| nanos + nanos / 1000;
+        for look in 1..200 {
+            let nanos = look * 2_000_000;
+            let jumped = if look < 100 { 0 } else { 1_000_000_000 };
+            clock.add((start + pace(nanos) + jumped, start + nanos));
+            let error =
+                clock.of(start + nanos + 1_000_000).abs_diff(start + pace(nanos + 1_000_000) + jumped);
+            // The pace is known some looks after the start, and after a jump.
+            let bound = if (30..100).contains(&look) || look > 130 { 100 } else { 1_100 };
+            assert!(error < bound, "look {look}: {error} ns");
+        }
+    }
 
     #[test]
     fn times_are_those_of_the_sessions_clock() {
