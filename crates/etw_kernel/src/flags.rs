@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::{BitAnd, BitOr};
 
+use crate::groups::{GROUPS, OF_FURTHER_WORDS};
 use crate::{Hook, Hooks};
 
 /// What a session asks of the kernel (`EVENT_TRACE_PROPERTIES.EnableFlags`, the first word of the group masks).
@@ -35,6 +36,15 @@ pub struct Flag {
     pub logman: &'static str,
     /// What it gives on Linux.
     pub support: Support,
+}
+
+/// What a text of names asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// The flags that Linux gives.
+    pub flags: EnableFlags,
+    /// What groups have beside them, and Linux does not give.
+    pub left_out: Vec<FlagError>,
 }
 
 /// Why names of flags are refused.
@@ -137,18 +147,24 @@ impl EnableFlags {
         },
     ];
 
-    /// Reads names joined by `+` or `,`, of any tool and in any case, and numbers (`0x…` or decimal).
+    /// Reads names joined by `+` or `,`, of any tool and in any case, numbers (`0x…` or decimal), and xperf's groups of
+    /// flags. Of groups, that what Linux gives is taken.
     ///
     /// # Errors
     ///
-    /// A name that nobody has, or a flag that Linux has no counterpart for.
-    pub fn parse(text: &str) -> Result<EnableFlags, FlagError> {
-        let mut flags = EnableFlags::NONE;
+    /// A name that nobody has, a flag that Linux has no counterpart for, or a group of which it gives nothing.
+    pub fn parse(text: &str) -> Result<Selection, FlagError> {
+        let mut selection = Selection::default();
         for part in text.split(['+', ',']).map(str::trim).filter(|part| !part.is_empty()) {
-            flags = flags | named(part).ok_or_else(|| FlagError::Unknown(part.to_owned()))?;
+            match GROUPS.iter().find(|group| group.0.eq_ignore_ascii_case(part)) {
+                Some((_, members)) => members.split('+').for_each(|member| selection.add_member(member)),
+                None => selection.flags = selection.flags | named(part)?,
+            }
         }
-        flags.hooks()?;
-        Ok(flags)
+        match selection.left_out.first() {
+            Some(error) if selection.flags == EnableFlags::NONE => Err(error.clone()),
+            _ => Ok(selection),
+        }
     }
 
     /// The hooks that these flags need.
@@ -211,7 +227,7 @@ impl fmt::Debug for EnableFlags {
     }
 }
 
-const NOT_YET: &str = "its events are not captured on Linux yet";
+pub(crate) const NOT_YET: &str = "its events are not captured on Linux yet";
 const NO_DEBUGGER: &str = "Linux has no messages to a kernel debugger";
 
 const fn captured(
@@ -236,35 +252,58 @@ const fn refused(
     Flag { bit, name, xperf, wpr, logman, support: Support::Refused(reason) }
 }
 
-/// The flags that a name or a number stands for.
-fn named(text: &str) -> Option<EnableFlags> {
+impl Selection {
+    /// Adds what Linux gives of a member of a group. Members are known, all of them.
+    fn add_member(&mut self, member: &str) {
+        match named(member) {
+            Ok(flags) => self.flags = self.flags | flags,
+            Err(error) if self.left_out.contains(&error) => {}
+            Err(error) => self.left_out.push(error),
+        }
+    }
+}
+
+/// The flags that a name or a number stands for, if Linux gives all of them.
+fn named(text: &str) -> Result<EnableFlags, FlagError> {
     let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
     };
-    if let Some(bits) = number {
-        return Some(EnableFlags(bits));
-    }
-    let text = text.strip_prefix("EVENT_TRACE_FLAG_").unwrap_or(text);
-    let is = |name: &str| !name.is_empty() && name.eq_ignore_ascii_case(text);
+    let bare = text.strip_prefix("EVENT_TRACE_FLAG_").unwrap_or(text);
+    let is = |name: &str| !name.is_empty() && name.eq_ignore_ascii_case(bare);
     // xperf's names go first, since some of them stand for several flags.
     let columns: [fn(&Flag) -> &str; 4] =
         [|flag| flag.xperf, |flag| flag.name, |flag| flag.wpr, |flag| flag.logman];
-    columns.iter().find_map(|column| {
-        let bits =
-            EnableFlags::KNOWN.iter().filter(|flag| is(column(flag))).fold(0, |bits, flag| bits | flag.bit);
-        (bits != 0).then_some(EnableFlags(bits))
-    })
+    let by_name = || {
+        columns.iter().find_map(|column| {
+            let flags = EnableFlags::KNOWN.iter().filter(|flag| is(column(flag)));
+            let bits = flags.fold(0, |bits, flag| bits | flag.bit);
+            (bits != 0).then_some(bits)
+        })
+    };
+    let Some(flags) = number.or_else(by_name).map(EnableFlags) else {
+        let further = OF_FURTHER_WORDS.iter().find(|(xperf, wpr, _)| is(xperf) || is(wpr));
+        return Err(match further {
+            Some((flag, _, reason)) => FlagError::Refused { flag, reason },
+            None => FlagError::Unknown(text.to_owned()),
+        });
+    };
+    flags.hooks().map(|_| flags)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn only(flags: EnableFlags) -> Selection {
+        Selection { flags, left_out: Vec::new() }
+    }
+
     #[test]
     fn names_of_every_tool_are_read() {
-        let check =
-            |text: &str, bits: u32| assert_eq!(EnableFlags::parse(text), Ok(EnableFlags(bits)), "{text}");
+        let check = |text: &str, bits: u32| {
+            assert_eq!(EnableFlags::parse(text), Ok(only(EnableFlags(bits))), "{text}")
+        };
         check("", 0);
         check("PROC_THREAD+CSWITCH", 0x13);
         check("proc_thread", 3);
@@ -285,6 +324,8 @@ mod tests {
         };
         check("CSWITCH+REGISTRY", "REGISTRY: Linux has no registry");
         check("alpc", "ALPC: ");
+        check("POWER", "POWER: ");
+        check("SysProf+REGISTRY", "REGISTRY: ");
         check("CSWITHC", "`CSWITHC` is no flag");
         check("0x08000000", "`0x8000000` is no flag");
     }
@@ -297,7 +338,8 @@ mod tests {
             assert_eq!(seen & flag.bit, 0, "{}", flag.name);
             seen |= flag.bit;
             if !matches!(flag.support, Support::Refused(_)) {
-                assert_eq!(EnableFlags::parse(&EnableFlags(flag.bit).to_string()), Ok(EnableFlags(flag.bit)));
+                let flag = EnableFlags(flag.bit);
+                assert_eq!(EnableFlags::parse(&flag.to_string()), Ok(only(flag)));
             }
         }
         assert_eq!(EnableFlags::NONE.to_string(), "0x0");
@@ -309,5 +351,28 @@ mod tests {
         let hooks = (EnableFlags::PROCESS | EnableFlags::CSWITCH).hooks();
         assert_eq!(hooks, Ok(Hooks::of(&[Hook::Process, Hook::ContextSwitch])));
         assert_eq!(EnableFlags::NO_SYSCONFIG.hooks(), Ok(Hooks::NONE));
+    }
+
+    #[test]
+    fn groups_are_taken_as_far_as_they_go() {
+        for (group, members) in GROUPS {
+            let selection = EnableFlags::parse(group).unwrap_or_else(|error| panic!("{group}: {error}"));
+            for member in members.split('+') {
+                match EnableFlags::parse(member) {
+                    Ok(given) => assert!(selection.flags.has(given.flags), "{group} has {member}"),
+                    Err(refused) => {
+                        assert!(matches!(refused, FlagError::Refused { .. }), "{group}: {refused}");
+                        assert!(selection.left_out.contains(&refused), "{group} lacks {member}");
+                    }
+                }
+            }
+        }
+        let latency = EnableFlags::parse("latency+DISK_IO_INIT+Diag").unwrap();
+        assert!(latency.flags.has(EnableFlags(0x0100_0573)), "{latency:?}");
+        let told = |flag: &str| {
+            let is_it = |error: &&FlagError| error.to_string().starts_with(&format!("{flag}: "));
+            latency.left_out.iter().filter(is_it).count()
+        };
+        assert_eq!(told("COMPACT_CSWITCH"), 1);
     }
 }

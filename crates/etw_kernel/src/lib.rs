@@ -6,8 +6,9 @@
 pub mod capture;
 pub mod classes;
 mod flags;
+mod groups;
 mod hooks;
 pub mod rundown;
 
-pub use flags::{EnableFlags, Flag, FlagError, Support};
+pub use flags::{EnableFlags, Flag, FlagError, Selection, Support};
 pub use hooks::{Hook, Hooks};

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-pub use etw_kernel::{EnableFlags, Flag, FlagError, Hook, Hooks, Support};
+pub use etw_kernel::{EnableFlags, Flag, FlagError, Hook, Hooks, Selection, Support};
 use etw_session::host::SystemProvider;
 use etw_session::logger::SystemRegion;
 
