@@ -204,6 +204,7 @@ pub(crate) enum ProviderCommand {
     #[command(after_help = "Examples:
   etw provider show Microsoft-Windows-Kernel-Process
   etw provider show '{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}' --event 1
+  etw provider show 'Windows Kernel Trace'     the flags of -k, and which of them this system gives
   etw provider show MyProvider --schema MyProvider.man --format json")]
     Show {
         /// Name or GUID; for the kernel's classic events a class (`Process`) or `Windows Kernel Trace`.

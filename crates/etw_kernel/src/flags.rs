@@ -147,6 +147,10 @@ impl EnableFlags {
         },
     ];
 
+    /// xperf's groups of flags: names, and members joined by `+`. Members that are no names of [`EnableFlags::KNOWN`]
+    /// are flags of the further words of the group masks, of which Linux gives none.
+    pub const GROUPS: &'static [(&'static str, &'static str)] = GROUPS;
+
     /// Reads names joined by `+` or `,`, of any tool and in any case, numbers (`0x…` or decimal), and xperf's groups of
     /// flags. Of groups, that what Linux gives is taken.
     ///

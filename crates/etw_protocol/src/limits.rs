@@ -4,6 +4,8 @@
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 /// Bytes of a session's or a provider's name (ETW: 1024 characters).
 pub const MAX_NAME_BYTES: usize = 1024;
+/// Things that a session lacks, as its status tells them.
+pub const MAX_MISSING: usize = 32;
 /// Bytes of a path.
 pub const MAX_PATH_BYTES: usize = 4096;
 /// Bytes of a process's command line, cut if it is longer.

@@ -6,7 +6,9 @@ use etw_etl::LogFileMode;
 use etw_event::{FileTime, Guid, Keyword, Level};
 
 use crate::codec::{at_most, text};
-use crate::limits::{MAX_COMMAND_LINE_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIDS_LISTED, MAX_SLOTS};
+use crate::limits::{
+    MAX_COMMAND_LINE_BYTES, MAX_MISSING, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIDS_LISTED, MAX_SLOTS,
+};
 use crate::{Enable, EnableProperties, ProtocolError, wire};
 
 /// What a session is to be (`EVENT_TRACE_PROPERTIES`). Fields have the names of `evntrace.h`.
@@ -115,6 +117,8 @@ pub struct SessionStatus {
     pub enabled_providers: u32,
     /// What went wrong last, such as a full disk; empty if nothing did.
     pub last_error: String,
+    /// What of the system's events it wants and does not get, one line for each thing with the reason.
+    pub system_missing: Vec<String>,
 }
 
 /// What a session is doing.
@@ -236,7 +240,9 @@ impl SessionUpdate {
 impl SessionStatus {
     pub(crate) fn check(&self) -> Result<(), ProtocolError> {
         self.properties.check()?;
-        text("a session's last error", &self.last_error, MAX_PATH_BYTES)
+        text("a session's last error", &self.last_error, MAX_PATH_BYTES)?;
+        at_most("things that a session lacks", self.system_missing.len(), MAX_MISSING)?;
+        self.system_missing.iter().try_for_each(|line| text("what a session lacks", line, MAX_NAME_BYTES))
     }
 }
 

@@ -15,7 +15,7 @@
 
 pub use etw_controller::*;
 pub use etw_session::host::{
-    Access, Host, HostError, HostLimits, HostOptions, HostThread, Right, SystemProvider,
+    Access, Host, HostError, HostLimits, HostOptions, HostThread, Right, SystemProvider, SystemWants,
 };
 
 /// A connection to a host: one that ran already, or one in a thread of this process.

@@ -32,7 +32,7 @@ pub(super) fn compare(directory: &Path) -> Result<usize> {
     fs::create_dir_all(directory)?;
     let file = directory.join("kernel.etl");
     let mut runtime = Runtime::connect_or_host_at(&Instance::at(directory))?;
-    let session = SessionBuilder::new(SESSION).file(&file).enable_flags(EnableFlags::parse(FLAGS)?.0);
+    let session = SessionBuilder::new(SESSION).file(&file).enable_flags(EnableFlags::parse(FLAGS)?.flags.0);
     if let Err(error) = session.start(runtime.controller()) {
         eprintln!("kernel: skipped: {error}");
         return Ok(0);

@@ -16,6 +16,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw record -p MyProvider:Warning -p '{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}'
   etw record -k PROC_THREAD+CSWITCH+PROFILE -- make
                                                  of the system (as root): who ran when, and what
+  etw record -k DiagEasy --for 10s               the same by xperf's groups of flags
   etw record -p MyProvider --max-size 100MB --circular
                                                  the newest 100 MB, in the file
   etw record -p MyProvider --ring 64MB           the newest 64 MB, in memory, until Ctrl-C;

@@ -5,6 +5,8 @@ pub(crate) mod daemon;
 pub(crate) mod dump;
 pub(crate) mod generate;
 pub(crate) mod info;
+#[cfg(target_os = "linux")]
+mod kernel_flags;
 pub(crate) mod provider;
 #[cfg(target_os = "linux")]
 pub(crate) mod record;

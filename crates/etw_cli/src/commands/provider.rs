@@ -76,6 +76,11 @@ pub(crate) fn put_text(out: &mut Vec<u8>, provider: &Provider, ids: &[u16]) -> R
     if let Some(guid) = info.control_guid {
         writeln!(out, "  enabled by {guid}")?;
     }
+    #[cfg(target_os = "linux")]
+    if info.guid == openetw::classes::SYSTEM_TRACE {
+        // The flags are its keywords, and more is known of them here.
+        return super::kernel_flags::put_text(out);
+    }
     if ids.is_empty() {
         put_names(out, "Channels", info.channels.iter().map(|c| (c.value.to_string(), &c.name, &c.message)))?;
         put_names(out, "Levels", info.levels.iter().map(|l| (l.value.to_string(), &l.name, &l.message)))?;
@@ -257,6 +262,11 @@ pub(crate) fn to_json(provider: &Provider, ids: &[u16]) -> Value {
     let events = provider.events.iter().filter(|event| is_wanted(event, ids));
     put("Events", events.map(|event| event_json(event)).collect());
     put("Maps", info.maps.iter().map(|map| map_json(map)).collect());
+    #[cfg(target_os = "linux")]
+    if info.guid == openetw::classes::SYSTEM_TRACE {
+        put("Flags", super::kernel_flags::flags_json());
+        put("Groups", super::kernel_flags::groups_json());
+    }
     Value::Object(object)
 }
 

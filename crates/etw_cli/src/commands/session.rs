@@ -133,7 +133,7 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
             ClockArg::Cycle => SessionClock::CpuCycle,
         });
     if let Some(flags) = &args.kernel {
-        session = session.enable_flags(EnableFlags::parse(flags)?.0);
+        session = session.enable_flags(kernel_flags(flags)?.0);
     }
     for name in &args.mode {
         let known = LogFileMode::from_name(name).ok_or_else(|| unknown_mode(name))?;
@@ -204,7 +204,7 @@ fn update(args: &UpdateArgs, out: &mut Vec<u8>) -> Result<()> {
         flush_timer_millis: args.flush_timer.map(millis).transpose()?,
         log_file_name: args.output.as_deref().map(absolute).transpose()?,
         real_time: args.real_time,
-        enable_flags: args.kernel.as_deref().map(EnableFlags::parse).transpose()?.map(|flags| flags.0),
+        enable_flags: args.kernel.as_deref().map(kernel_flags).transpose()?.map(|flags| flags.0),
     };
     if update == SessionUpdate::default() {
         return Err(
@@ -213,6 +213,16 @@ fn update(args: &UpdateArgs, out: &mut Vec<u8>) -> Result<()> {
     }
     let status = connect(&args.common.instance)?.update(&args.session, update)?;
     put_status(out, &status, None, args.common.format)
+}
+
+/// The flags that names stand for; what groups have and Linux does not give is told.
+pub(crate) fn kernel_flags(text: &str) -> Result<EnableFlags> {
+    let selection = EnableFlags::parse(text)?;
+    if !selection.left_out.is_empty() {
+        let lines: Vec<String> = selection.left_out.iter().map(ToString::to_string).collect();
+        output::warn(&format_args!("of -k {text} is left out: {}", lines.join("; ")));
+    }
+    Ok(selection.flags)
 }
 
 /// What is wanted of a provider.
@@ -354,6 +364,12 @@ fn put_status(
     line("processes", status.processes.to_string())?;
     line("consumers", status.consumers.to_string())?;
     line("enabled providers", status.enabled_providers.to_string())?;
+    if p.enable_flags != 0 {
+        line("system flags", EnableFlags(p.enable_flags).to_string())?;
+    }
+    for missing in &status.system_missing {
+        line("missing", missing.clone())?;
+    }
     if !status.last_error.is_empty() {
         line("last error", status.last_error.clone())?;
     }
@@ -411,6 +427,7 @@ fn to_json(status: &SessionStatus, enables: Option<&[EnableStatus]>) -> Value {
         "Processes": status.processes,
         "Consumers": status.consumers,
         "EnabledProviders": status.enabled_providers,
+        "Missing": status.system_missing,
         "LastError": status.last_error,
     });
     if let (Some(enables), Some(object)) = (enables, object.as_object_mut()) {
@@ -484,12 +501,11 @@ pub(crate) fn put_registered(
                 let more = if provider.pids.len() > 8 { ", …" } else { "" };
                 let by = if enabled.is_empty() { "no session".to_owned() } else { enabled.join(", ") };
                 let name = if provider.name.is_empty() { "(no name)" } else { &provider.name };
-                writeln!(
-                    out,
-                    "{} {name} (processes {}{more}; enabled by {by})",
-                    provider.guid,
-                    pids.join(", ")
-                )?;
+                let whose = match pids.join(", ") {
+                    none if none.is_empty() => "of the system".to_owned(),
+                    pids => format!("processes {pids}{more}"),
+                };
+                writeln!(out, "{} {name} ({whose}; enabled by {by})", provider.guid)?;
             }
             Format::Json => {
                 let object = json!({

@@ -144,6 +144,30 @@ fn what_linux_cannot_give_is_refused_by_name() {
 }
 
 #[test]
+fn groups_give_what_linux_has() {
+    let etw = Etw::new();
+    let Some(output) = record(&etw, "DiagEasy", &["true"]) else { return };
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let left_out = text.lines().find(|line| line.contains("is left out")).unwrap_or_default();
+    // What there is, is asked for, and the rest is told; which is which, the list of flags says.
+    let shown = etw.ok(&["provider", "show", KERNEL, "--format", "json"]);
+    let shown: Value = serde_json::from_str(shown.lines().next().unwrap()).unwrap();
+    let members =
+        shown["Groups"].as_array().unwrap().iter().find(|group| group["Name"] == "DiagEasy").unwrap();
+    for member in members["Members"].as_array().unwrap() {
+        let is_it = |flag: &&Value| flag["Xperf"] == *member;
+        let flag = shown["Flags"].as_array().unwrap().iter().find(is_it).unwrap();
+        let is_told = left_out.contains(&format!(" {}: ", flag["Name"].as_str().unwrap()));
+        assert_eq!(flag["IsGiven"], !is_told, "{member}: {text}");
+    }
+    let events = events(&etw);
+    let count = |wanted: &str| events.iter().filter(|event| kind(event) == wanted).count();
+    assert!(count("Process/Start") > 0 && count("Thread/CSwitch") > 0 && count("PerfInfo/DPC") > 0);
+    let shown = etw.ok(&["provider", "show", KERNEL]);
+    assert!(shown.contains("no: Linux has no registry") && shown.contains("DiagEasy"), "{shown}");
+}
+
+#[test]
 fn sessions_of_the_system_are_started_and_changed() {
     let etw = Etw::new();
     let _daemon = etw.start(&["daemon"]);
@@ -156,6 +180,8 @@ fn sessions_of_the_system_are_started_and_changed() {
     }
     assert!(started.status.success(), "{text}");
     assert!(run(&["session", "start", "Other", "-k", "CSWITCH", "--ring", "4"]).status.success());
+    let shown = String::from_utf8(run(&["session", "query", "Other"]).stdout).unwrap();
+    assert!(shown.contains("system flags") && shown.contains("CSWITCH"), "{shown}");
     std::process::Command::new("true").status().unwrap();
     let refused = run(&["session", "update", "Kernel", "-k", "REGISTRY"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("Linux has no registry"));

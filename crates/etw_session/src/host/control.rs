@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etw_etl::LogFileMode;
-use etw_event::{FileTime, Guid, classes};
+use etw_event::{FileTime, Guid};
 use etw_protocol::{
     Enable, EnableStatus, ErrorKind, Failure, FromConsumer, Message, ProviderEnable, ProviderStatus, Request,
     Response, SessionProperties, SessionUpdate, ToConsumer, encode, limits, session_name_eq,
@@ -18,7 +18,6 @@ use crate::logger::{self, Logger, LoggerError};
 
 use super::access::{Right, is_privileged};
 use super::connection::ClientRole;
-use super::options::SystemProvider;
 use super::properties::{check_path, complete, invalid};
 use super::registry::Registration;
 use super::run::Host;
@@ -129,6 +128,9 @@ impl Host {
                     return Err(Failure::new(ErrorKind::NotFound, text));
                 }
                 self.tell_all(slot, provider);
+                if self.system_provider(provider).is_some() {
+                    self.tell_system(slot)?;
+                }
                 Ok(Answer::Now(Response::Done))
             }
             Request::CaptureState { session, provider, level, any } => {
@@ -138,6 +140,7 @@ impl Host {
                     return Err(Failure::new(ErrorKind::NotFound, text));
                 }
                 self.capture_state(slot, provider, level, any);
+                self.capture_system_state(slot, provider, level, any);
                 Ok(Answer::Now(Response::Done))
             }
             Request::Providers => {
@@ -196,35 +199,32 @@ impl Host {
                 (Some(place), file)
             }
         };
-        // Who may not have the system's events is refused before a file is touched.
-        let wants_system = properties.enable_flags != 0;
-        let system = if wants_system { Some(self.system(peer, &name)?) } else { None };
-        let logger = Logger::start(config_of(&properties, u16::from(slot) + 1, peer, place))
-            .map_err(|error| failure_of(&name, error))?;
         self.next_serial += 1;
-        if let Some(system) = system {
-            let region = logger.add_system_region().map_err(|error| failure_of(&name, error))?;
-            system
-                .attach(self.next_serial, properties.enable_flags, region)
-                .map_err(|error| Failure::new(ErrorKind::NotSupported, error))?;
+        let serial = self.next_serial;
+        // Who does not get the system's events is told so before a file is touched.
+        let missing = self.prepare_system(peer, serial, &properties)?;
+        let has_flags = properties.enable_flags != 0;
+        let begun = Logger::start(config_of(&properties, u16::from(slot) + 1, peer, place))
+            .map_err(|error| failure_of(&name, error))
+            .and_then(|logger| {
+                let mut session = Session::new(slot, serial, properties, logger, *peer, lease, file);
+                session.system_missing = missing;
+                if let Some(system) = self.system.as_ref().filter(|_| has_flags) {
+                    session.begin_system(&**system)?;
+                }
+                self.watch_session(&session)
+                    .map_err(|error| Failure::new(ErrorKind::NoSystemResources, error.to_string()))?;
+                Ok(session)
+            });
+        if begun.is_err() && has_flags {
+            self.forget_system(serial);
         }
-        let session = Session::new(slot, self.next_serial, properties, logger, *peer, lease, file);
-        self.watch_session(&session)
-            .map_err(|error| Failure::new(ErrorKind::NoSystemResources, error.to_string()))?;
+        let session = begun?;
         if let Some(place) = self.sessions.get_mut(usize::from(slot)) {
             *place = Some(session);
         }
         self.write_journal();
         Ok(slot)
-    }
-
-    /// What writes the system's events, for a user who may have them.
-    fn system(&self, peer: &Peer, session: &str) -> Result<Arc<dyn SystemProvider>, Failure> {
-        if !self.access.allows(peer, Right::Enable, Some(session), Some(classes::SYSTEM_TRACE)) {
-            return Err(denied(peer, "enable the system's events"));
-        }
-        let text = "this host has no provider of the system's events";
-        self.system.clone().ok_or_else(|| Failure::new(ErrorKind::NotSupported, text))
     }
 
     /// Has a session stop; who asks is answered when it is over.
@@ -234,7 +234,7 @@ impl Host {
         session.stop_askers.get_or_insert_default().extend(asker);
         if is_new {
             let logger = session.logger.clone();
-            let system = self.system.clone().filter(|_| session.properties.enable_flags != 0);
+            let system = self.system.clone().filter(|_| session.system_region.is_some());
             let serial = session.serial;
             let work = move || {
                 system.into_iter().for_each(|system| system.detach(serial));
@@ -266,10 +266,7 @@ impl Host {
                     "a session has the system's events from its start to its end",
                 ));
             }
-            let system = self.system(peer, session.name())?;
-            system
-                .update(session.serial, flags)
-                .map_err(|error| Failure::new(ErrorKind::NotSupported, error))?;
+            self.change_flags(peer, slot, flags)?;
             properties.enable_flags = flags;
         }
         if update.maximum_buffers.is_some_and(|buffers| buffers < 2) {
@@ -314,6 +311,7 @@ impl Host {
         if !self.access.allows(peer, Right::Enable, Some(&name), Some(provider)) {
             return Err(denied(peer, &format!("enable provider {provider}")));
         }
+        self.check_system(peer, &name, provider)?;
         if !self.session(slot)?.has_enabled(provider) {
             if self.session(slot)?.enables_len() >= limits.enables_per_session {
                 let text = format!("session '{name}' has {} providers already", limits.enables_per_session);
@@ -328,14 +326,15 @@ impl Host {
         }
         self.session_mut(slot)?.enable(provider, enable);
         self.tell_all(slot, provider);
-        Ok(())
+        if self.system_provider(provider).is_some() { self.tell_system(slot) } else { Ok(()) }
     }
 
     fn enables(&self, slot: u8) -> Result<Vec<EnableStatus>, Failure> {
         let bit = 1u64 << slot;
         let one = |(provider, enable): (Guid, &Enable)| {
             let all = self.registrations().filter(|(_, r)| r.guid == provider || r.group == provider);
-            let (mut name, mut processes) = (String::new(), Vec::new());
+            let name = self.system_provider(provider).unwrap_or_default();
+            let (mut name, mut processes) = (name.to_owned(), Vec::new());
             for (peer, registration) in all {
                 if name.is_empty() && registration.guid == provider {
                     name.clone_from(&registration.name);
@@ -367,7 +366,7 @@ impl Host {
                 *processes.entry(owner.pid).or_default() |= registration.slots;
             }
         }
-        let mut found = Vec::new();
+        let mut found = if sees_all { self.system_providers(peer) } else { Vec::new() };
         for (registration, processes) in all.into_values() {
             let slots = processes.values().fold(0, |all, slots| all | slots);
             let sessions = || (0..64u8).filter(|slot| slots >> slot & 1 != 0);
@@ -386,6 +385,27 @@ impl Host {
             }
         }
         found
+    }
+
+    /// The system's providers, which no process has.
+    fn system_providers(&self, peer: &Peer) -> Vec<ProviderStatus> {
+        let all = self.system.as_ref().map(|system| system.providers()).unwrap_or_default();
+        let status = |(guid, name): (Guid, &str)| {
+            let registration = Registration::new(guid, name.to_owned(), &[]);
+            let enables: Vec<_> = (0..self.sessions.len())
+                .filter_map(|slot| self.provider_enable(peer, &registration, slot as u8, &[]))
+                .collect();
+            let sessions = enables.iter().map(|enable| enable.logger_id).collect();
+            ProviderStatus {
+                guid,
+                name: registration.name,
+                group: Guid::ZERO,
+                pids: Vec::new(),
+                sessions,
+                enables,
+            }
+        };
+        all.into_iter().map(status).collect()
     }
 
     /// What a session wants of a provider, and in which of these processes; `None` if the user may not know it.
@@ -586,7 +606,7 @@ impl Host {
         self.sessions.get(usize::from(slot)).and_then(Option::as_ref).ok_or_else(gone)
     }
 
-    fn session_mut(&mut self, slot: u8) -> Result<&mut Session, Failure> {
+    pub(super) fn session_mut(&mut self, slot: u8) -> Result<&mut Session, Failure> {
         let gone = || Failure::new(ErrorKind::NotFound, "the session has ended");
         self.sessions.get_mut(usize::from(slot)).and_then(Option::as_mut).ok_or_else(gone)
     }
@@ -645,6 +665,8 @@ impl Session {
             last_failure: String::new(),
             consumers: Default::default(),
             stop_askers: None,
+            system_region: None,
+            system_missing: Vec::new(),
             files: file.into_iter().collect(),
         }
     }
@@ -680,7 +702,7 @@ fn no_thread() -> Failure {
     Failure::new(ErrorKind::NoSystemResources, "the host can start no more threads")
 }
 
-fn denied(peer: &Peer, what: &str) -> Failure {
+pub(super) fn denied(peer: &Peer, what: &str) -> Failure {
     Failure::new(ErrorKind::AccessDenied, format!("access denied: user {} may not {what}", peer.uid))
 }
 

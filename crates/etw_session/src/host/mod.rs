@@ -15,9 +15,10 @@ mod providers;
 mod registry;
 mod run;
 mod sessions;
+mod system;
 
 pub use access::{Access, Right};
 pub use autologger::{Autologger, AutologgerProvider, read_autologgers};
 pub use error::HostError;
-pub use options::{HostLimits, HostOptions, SystemProvider};
+pub use options::{HostLimits, HostOptions, SystemProvider, SystemWants};
 pub use run::{Host, HostThread};

@@ -4,8 +4,9 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use etw_protocol::Instance;
+use etw_event::{Guid, Keyword, Level};
 use etw_protocol::limits::MAX_SLOTS;
+use etw_protocol::{Enable, Instance};
 
 use super::access::Access;
 use crate::logger::SystemRegion;
@@ -25,22 +26,43 @@ pub struct HostOptions {
     pub system: Option<Arc<dyn SystemProvider>>,
 }
 
-/// What writes the system's own events to sessions that ask for them by `EnableFlags`.
+/// What writes the system's own events to sessions that ask for them, by `EnableFlags` or by enabling the system's
+/// providers.
 pub trait SystemProvider: Debug + Send + Sync {
-    /// Begins to write the events of these flags to a session, known by `session` from now on.
-    ///
-    /// # Errors
-    /// One line that says what is missing, for whoever started the session.
-    fn attach(&self, session: u64, flags: u32, region: SystemRegion) -> Result<(), String>;
+    /// The system's providers, with their names.
+    fn providers(&self) -> Vec<(Guid, &'static str)>;
 
-    /// Changes the flags of a session.
+    /// Makes ready for what a session wants from now on; by `session` it is known until it is detached. What cannot be
+    /// given is answered, one line for each thing with the reason; the session gets everything else.
     ///
     /// # Errors
-    /// As for [`SystemProvider::attach`]; the flags stay as they were.
-    fn update(&self, session: u64, flags: u32) -> Result<(), String>;
+    /// One line that says why nothing can be given. What the session wanted before stays as it was.
+    fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, String>;
+
+    /// Begins to write to a session what it wants.
+    fn begin(&self, session: u64, region: SystemRegion);
+
+    /// Writes the state that one of the system's providers is in to a session that has enabled it.
+    fn capture_state(&self, session: u64, provider: Guid, level: Level, any: Keyword);
 
     /// Writes what has happened up to now, and nothing more.
     fn detach(&self, session: u64);
+}
+
+/// What a session wants of the system.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SystemWants {
+    /// `EnableFlags`.
+    pub flags: u32,
+    /// The system's providers that it has enabled.
+    pub enables: Vec<(Guid, Enable)>,
+}
+
+impl SystemWants {
+    /// Whether nothing is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.flags == 0 && self.enables.is_empty()
+    }
 }
 
 /// How much a host takes on. What goes beyond is refused, and harms nobody else.
@@ -50,6 +72,8 @@ pub struct HostLimits {
     pub sessions: u8,
     /// Sessions that one provider is enabled by (ETW: 8).
     pub sessions_per_provider: usize,
+    /// Sessions with `EnableFlags` (ETW: 8).
+    pub system_sessions: usize,
     /// Providers and groups that one session enables.
     pub enables_per_session: usize,
     /// Connections.
@@ -88,6 +112,7 @@ impl Default for HostLimits {
         HostLimits {
             sessions: MAX_SLOTS,
             sessions_per_provider: 8,
+            system_sessions: 8,
             enables_per_session: 4096,
             connections: 8192,
             connections_per_user: 2048,

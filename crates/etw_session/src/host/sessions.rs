@@ -45,6 +45,10 @@ pub(crate) struct Session {
     pub(crate) consumers: HashMap<u64, Option<ConsumerId>>,
     /// The connections that wait for the session's end; `None` while nobody has asked for it.
     pub(crate) stop_askers: Option<Vec<u64>>,
+    /// Where the system's events are written, if it has some.
+    pub(crate) system_region: Option<RegionId>,
+    /// What of the system's events it wants and does not get.
+    pub(crate) system_missing: Vec<String>,
     /// The file that the starter opened; the logger reaches it by its number as long as it is open.
     pub(crate) files: Vec<OwnedFd>,
 }
@@ -168,6 +172,7 @@ impl Session {
             processes: u32::try_from(self.regions.len()).unwrap_or(u32::MAX),
             enabled_providers: u32::try_from(self.enables.len()).unwrap_or(u32::MAX),
             last_error,
+            system_missing: self.system_missing.clone(),
         }
     }
 }

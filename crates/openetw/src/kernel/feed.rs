@@ -6,7 +6,8 @@ use etw_event::Ticks;
 use etw_kernel::capture::{Capture, CaptureOptions};
 use etw_kernel::classes::{RecordBuffer, Stamp};
 use etw_kernel::rundown::{Parts, Phase, Rundown};
-use etw_kernel::{EnableFlags, Hooks};
+use etw_kernel::{EnableFlags, Hook, Hooks};
+use etw_session::host::SystemWants;
 use etw_session::logger::SystemRegion;
 use etw_sys::clock;
 
@@ -23,6 +24,9 @@ const READINGS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Feed {
     capture: Capture,
+    /// What sessions have said that they want.
+    wanted: BTreeMap<u64, EnableFlags>,
+    /// Those that are written to.
     sessions: BTreeMap<u64, Session>,
     translator: Translator,
     /// What has been told of each processor's losses.
@@ -51,42 +55,50 @@ struct Queue {
 }
 
 impl Feed {
-    /// Begins with a first session.
-    pub(super) fn start(session: u64, flags: EnableFlags, region: SystemRegion) -> Result<Feed, String> {
-        let hooks = flags.hooks().map_err(|error| error.to_string())?;
+    /// Begins with a first session; answers what is missing, too.
+    pub(super) fn start(session: u64, wants: SystemWants) -> Result<(Feed, Vec<String>), String> {
         let options =
             CaptureOptions { left_out_process: Some(std::process::id()), ..CaptureOptions::default() };
         // What processes do is followed in any case: their names belong to their ends.
-        let capture = Capture::start(hooks | needed(), &options).map_err(|error| error.to_string())?;
+        let capture = Capture::start(needed(), &options).map_err(|error| error.to_string())?;
         let lost = vec![0; capture.processors()];
         let translator = Translator::of_this_machine();
-        let mut feed = Feed { capture, sessions: BTreeMap::new(), translator, lost, rare: Vec::new() };
-        feed.attach(session, flags, region)?;
-        Ok(feed)
+        let (wanted, sessions) = (BTreeMap::new(), BTreeMap::new());
+        let mut feed = Feed { capture, wanted, sessions, translator, lost, rare: Vec::new() };
+        let missing = feed.want(session, wants)?;
+        Ok((feed, missing))
     }
 
-    /// Takes a session on. What is there already is told to it first.
-    pub(super) fn attach(
-        &mut self,
-        session: u64,
-        flags: EnableFlags,
-        region: SystemRegion,
-    ) -> Result<(), String> {
-        self.set_hooks(None, flags)?;
+    /// Attaches what a session wants from now on, beside what others want. What the kernel lacks is answered; if it lacks
+    /// everything, nothing changes.
+    pub(super) fn want(&mut self, session: u64, wants: SystemWants) -> Result<Vec<String>, String> {
+        let flags = EnableFlags(wants.flags);
+        let hooks = flags.hooks().map_err(|error| error.to_string())?;
+        let before = self.wanted.insert(session, flags);
+        self.set_hooks();
+        let lacks = |hook: Hook| self.capture.missing().iter().any(|(missing, _)| *missing == hook);
+        if hooks != Hooks::NONE && hooks.iter().all(lacks) {
+            let text = self.missing(hooks).join("; ");
+            match before {
+                Some(flags) => self.wanted.insert(session, flags),
+                None => self.wanted.remove(&session),
+            };
+            self.set_hooks();
+            return Err(format!("this kernel does not tell of {text}"));
+        }
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.flags = flags;
+        }
+        Ok(self.missing(hooks | needed()))
+    }
+
+    /// Begins to write to a session that has said what it wants. What is there already is told to it first.
+    pub(super) fn begin(&mut self, session: u64, region: SystemRegion) {
+        let Some(flags) = self.wanted.get(&session).copied() else { return };
         let clock = SessionClock::new(region.clock());
         let new = Session { flags, region, clock, queues: Vec::new() };
         new.run_down(Phase::Start);
         self.sessions.insert(session, new);
-        Ok(())
-    }
-
-    /// Changes what a session wants.
-    pub(super) fn update(&mut self, session: u64, flags: EnableFlags) -> Result<(), String> {
-        self.set_hooks(Some(session), flags)?;
-        if let Some(session) = self.sessions.get_mut(&session) {
-            session.flags = flags;
-        }
-        Ok(())
     }
 
     /// Writes what has happened up to now to a session and lets it go. Answers whether it was the last one.
@@ -95,29 +107,21 @@ impl Feed {
         if let Some(session) = self.sessions.remove(&session) {
             session.run_down(Phase::End);
         }
-        let wanted = self.sessions.values().filter_map(|session| session.flags.hooks().ok());
-        self.capture.set_hooks(wanted.fold(needed(), |all, hooks| all | hooks));
-        self.sessions.is_empty()
+        self.wanted.remove(&session);
+        self.set_hooks();
+        self.wanted.is_empty()
     }
 
-    /// Attaches what all sessions want, this one with new flags among them. If the kernel lacks a hook, nothing changes.
-    fn set_hooks(&mut self, session: Option<u64>, flags: EnableFlags) -> Result<(), String> {
-        let of_others = |all: Hooks| {
-            let others = self.sessions.iter().filter(|(key, _)| Some(**key) != session);
-            others.filter_map(|(_, other)| other.flags.hooks().ok()).fold(all, |all, hooks| all | hooks)
-        };
-        let new = flags.hooks().map_err(|error| error.to_string())?;
-        let all = of_others(needed() | new);
-        self.capture.set_hooks(all);
-        let missing = self.capture.missing().iter().find(|(hook, _)| new.has(*hook));
-        match missing.map(|(hook, reason)| format!("this kernel does not tell of {hook}: {reason}")) {
-            Some(text) => {
-                let before = self.sessions.values().filter_map(|session| session.flags.hooks().ok());
-                self.capture.set_hooks(before.fold(needed(), |all, hooks| all | hooks));
-                Err(text)
-            }
-            None => Ok(()),
-        }
+    /// Attaches what all sessions together want, and nothing else.
+    fn set_hooks(&mut self) {
+        let wanted = self.wanted.values().filter_map(|flags| flags.hooks().ok());
+        self.capture.set_hooks(wanted.fold(needed(), |all, hooks| all | hooks));
+    }
+
+    /// Which of these hooks the kernel lacks, with the reasons.
+    fn missing(&self, hooks: Hooks) -> Vec<String> {
+        let missing = self.capture.missing().iter().filter(|(hook, _)| hooks.has(*hook));
+        missing.map(|(hook, reason)| format!("{hook}: {reason}")).collect()
     }
 
     /// Writes what has happened to all sessions.
@@ -260,5 +264,5 @@ impl Session {
 
 /// What is captured whatever a session wants.
 fn needed() -> Hooks {
-    Hooks::of(&[etw_kernel::Hook::Process])
+    Hooks::of(&[Hook::Process])
 }

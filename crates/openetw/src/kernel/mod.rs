@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use etw_event::{Guid, Keyword, Level};
 pub use etw_kernel::{EnableFlags, Flag, FlagError, Hook, Hooks, Selection, Support};
-use etw_session::host::SystemProvider;
+use etw_session::host::{SystemProvider, SystemWants};
 use etw_session::logger::SystemRegion;
 
 use feed::Feed;
@@ -34,18 +35,18 @@ struct Kernel {
 
 /// What a session asks the thread for.
 enum Request {
-    Attach(u64, EnableFlags, SystemRegion, Reply),
-    Update(u64, EnableFlags, Reply),
-    Detach(u64, Reply),
+    Want(u64, SystemWants, Reply<Result<Vec<String>, String>>),
+    Begin(u64, SystemRegion, Reply<()>),
+    Detach(u64, Reply<()>),
 }
 
-type Reply = SyncSender<Result<(), String>>;
+type Reply<T> = SyncSender<T>;
 
 const GONE: &str = "the thread that fetches the kernel's events has ended";
 
 impl Kernel {
     /// Asks the thread, and waits for its answer.
-    fn ask(&self, request: impl FnOnce(Reply) -> Request) -> Result<(), String> {
+    fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, String> {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = match &*requests {
             Some(sender) => sender.clone(),
@@ -62,21 +63,27 @@ impl Kernel {
         };
         let (reply, answer) = sync_channel(1);
         sender.send(request(reply)).map_err(|_| GONE)?;
-        answer.recv().map_err(|_| GONE)?
+        answer.recv().map_err(|_| GONE.to_owned())
     }
 }
 
 impl SystemProvider for Kernel {
-    fn attach(&self, session: u64, flags: u32, region: SystemRegion) -> Result<(), String> {
-        self.ask(|reply| Request::Attach(session, EnableFlags(flags), region, reply))
+    fn providers(&self) -> Vec<(Guid, &'static str)> {
+        Vec::new()
     }
 
-    fn update(&self, session: u64, flags: u32) -> Result<(), String> {
-        self.ask(|reply| Request::Update(session, EnableFlags(flags), reply))
+    fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, String> {
+        self.ask(|reply| Request::Want(session, wants, reply))?
     }
+
+    fn begin(&self, session: u64, region: SystemRegion) {
+        // A thread that has ended writes nothing.
+        let _ = self.ask(|reply| Request::Begin(session, region, reply));
+    }
+
+    fn capture_state(&self, _session: u64, _provider: Guid, _level: Level, _any: Keyword) {}
 
     fn detach(&self, session: u64) {
-        // A thread that has ended writes nothing more.
         let _ = self.ask(|reply| Request::Detach(session, reply));
     }
 }
@@ -100,22 +107,30 @@ fn fetch(requests: &Receiver<Request>) {
     }
 }
 
-/// Does what a session asks for. The hooks are taken down with the last session.
+/// Does what a session asks for. The hooks are taken down with the last session. Whoever asked waits for the answer.
 fn obey(feed: &mut Option<Feed>, request: Request) {
-    // Whoever asked waits for the answer.
-    let _ = match request {
-        Request::Attach(session, flags, region, reply) => reply.send(match feed {
-            Some(feed) => feed.attach(session, flags, region),
-            None => Feed::start(session, flags, region).map(|new| *feed = Some(new)),
-        }),
-        Request::Update(session, flags, reply) => {
-            reply.send(feed.as_mut().map_or(Ok(()), |feed| feed.update(session, flags)))
+    match request {
+        Request::Want(session, wants, reply) => {
+            let answer = match feed {
+                Some(feed) => feed.want(session, wants),
+                None => Feed::start(session, wants).map(|(new, missing)| {
+                    *feed = Some(new);
+                    missing
+                }),
+            };
+            let _ = reply.send(answer);
+        }
+        Request::Begin(session, region, reply) => {
+            if let Some(feed) = feed {
+                feed.begin(session, region);
+            }
+            let _ = reply.send(());
         }
         Request::Detach(session, reply) => {
             if feed.as_mut().is_some_and(|feed| feed.detach(session)) {
                 *feed = None;
             }
-            reply.send(Ok(()))
+            let _ = reply.send(());
         }
-    };
+    }
 }

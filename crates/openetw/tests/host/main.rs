@@ -7,6 +7,7 @@ mod access;
 mod hostile;
 mod providers;
 mod sessions;
+mod system;
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -28,10 +29,14 @@ impl TestHost {
     }
 
     fn with(limits: HostLimits, access: Access) -> TestHost {
+        TestHost::of(|options| (options.limits, options.access) = (limits, access))
+    }
+
+    fn of(change: impl FnOnce(&mut HostOptions)) -> TestHost {
         let dir = tempfile::tempdir().unwrap();
         let instance = Instance::at(dir.path());
         let mut options = HostOptions::new(instance.clone());
-        (options.limits, options.access) = (limits, access);
+        change(&mut options);
         let host = Host::bind(options, |_| {}).unwrap().spawn().unwrap();
         TestHost { _host: host, instance, dir }
     }

@@ -16,7 +16,7 @@ use openetw::session::{
 use openetw::{EventFilter, Trace, classes};
 
 use crate::args::record::RecordArgs;
-use crate::commands::session::wanted;
+use crate::commands::session::{kernel_flags, wanted};
 use crate::schemas::Schemas;
 use crate::{UsageError, output};
 use embed::{Contents, Processes};
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let mut runtime = Runtime::connect_or_host()?;
     let mut waiting = Waiting::new(args.duration)?;
     let name = args.session.clone().unwrap_or_else(|| format!("etw-record-{}", std::process::id()));
-    let kernel = args.kernel.as_deref().map_or(Ok(EnableFlags::NONE), EnableFlags::parse)?;
+    let kernel = args.kernel.as_deref().map_or(Ok(EnableFlags::NONE), kernel_flags)?;
     let builder = builder(args, &name, &path)?.enable_flags(kernel.0);
     let controller = runtime.controller();
     let enables = args.provider.iter().map(|text| wanted(text, &args.want, &schemas, controller));
@@ -45,6 +45,9 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
         processes: Processes::new(),
     };
     begin(builder, &recording.name, &enables, recording.controller)?;
+    for missing in recording.controller.query(&recording.name)?.system_missing {
+        output::warn(&format_args!("missing: {missing}"));
+    }
     if let Some(expression) = &args.trigger {
         recording.watch_for(expression, &enables, &waiting)?;
     }

@@ -1,0 +1,144 @@
+//! What sessions want of the system itself, told to its provider.
+
+use std::sync::Arc;
+
+use etw_event::{Guid, Keyword, Level, classes};
+use etw_protocol::limits::MAX_MISSING;
+use etw_protocol::{ErrorKind, Failure, SessionProperties};
+use etw_sys::credentials::Peer;
+
+use super::access::Right;
+use super::control::denied;
+use super::options::{SystemProvider, SystemWants};
+use super::run::Host;
+use super::sessions::{Session, failure_of};
+
+/// Characters of a line about what is missing.
+const LINE_CHARS: usize = 250;
+
+impl Host {
+    /// What writes the system's events, for a user who may have them.
+    fn system_for(&self, peer: &Peer, session: &str) -> Result<Arc<dyn SystemProvider>, Failure> {
+        if !self.access.allows(peer, Right::Enable, Some(session), Some(classes::SYSTEM_TRACE)) {
+            return Err(denied(peer, "enable the system's events"));
+        }
+        let text = "this host has no provider of the system's events";
+        self.system.clone().ok_or_else(|| Failure::new(ErrorKind::NotSupported, text))
+    }
+
+    /// The name of a provider that is one of the system's.
+    pub(super) fn system_provider(&self, provider: Guid) -> Option<&'static str> {
+        let providers = self.system.as_ref()?.providers();
+        providers.into_iter().find(|(guid, _)| *guid == provider).map(|(_, name)| name)
+    }
+
+    /// Makes the system ready for a session that is to be started; answers what is missing.
+    pub(super) fn prepare_system(
+        &self,
+        peer: &Peer,
+        serial: u64,
+        properties: &SessionProperties,
+    ) -> Result<Vec<String>, Failure> {
+        if properties.enable_flags == 0 {
+            return Ok(Vec::new());
+        }
+        let system = self.system_for(peer, &properties.logger_name)?;
+        let has_flags = |session: &&Session| session.properties.enable_flags != 0;
+        let count = self.sessions.iter().flatten().filter(has_flags).count();
+        if count >= self.limits.system_sessions {
+            let text = format!("{count} sessions have the system's events already");
+            return Err(Failure::new(ErrorKind::NoSystemResources, text));
+        }
+        let wants = SystemWants { flags: properties.enable_flags, enables: Vec::new() };
+        let missing = system.want(serial, wants).map_err(|text| Failure::new(ErrorKind::NotSupported, text));
+        missing.map(lines)
+    }
+
+    /// Says that a session that was to be started was not.
+    pub(super) fn forget_system(&self, serial: u64) {
+        self.system.iter().for_each(|system| system.detach(serial));
+    }
+
+    /// Whether a user may enable a provider: one of the system's needs the right to the system's events.
+    pub(super) fn check_system(&self, peer: &Peer, session: &str, provider: Guid) -> Result<(), Failure> {
+        if self.system_provider(provider).is_some() {
+            self.system_for(peer, session).map(drop)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Changes the flags of a session that has some.
+    pub(super) fn change_flags(&mut self, peer: &Peer, slot: u8, flags: u32) -> Result<(), Failure> {
+        let session = self.session(slot)?;
+        let system = self.system_for(peer, session.name())?;
+        let wants = SystemWants { flags, ..session.system_wants(&*system) };
+        let missing = system.want(session.serial, wants);
+        let missing = missing.map_err(|text| Failure::new(ErrorKind::NotSupported, text))?;
+        let session = self.session_mut(slot)?;
+        session.system_missing = lines(missing);
+        session.properties.enable_flags = flags;
+        Ok(())
+    }
+
+    /// Tells the system's provider which of its providers a session has enabled. What it cannot give is remembered; the
+    /// session goes on without it.
+    pub(super) fn tell_system(&mut self, slot: u8) -> Result<(), Failure> {
+        let Some(system) = self.system.clone() else { return Ok(()) };
+        let session = self.session_mut(slot)?;
+        let wants = session.system_wants(&*system);
+        if wants.is_empty() {
+            session.system_missing.clear();
+            if let Some(region) = session.system_region.take() {
+                system.detach(session.serial);
+                session.logger.close_region(region);
+            }
+            return Ok(());
+        }
+        match system.want(session.serial, wants) {
+            Ok(missing) => {
+                session.system_missing = lines(missing);
+                session.begin_system(&*system)
+            }
+            Err(text) => {
+                session.system_missing = lines(vec![text]);
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks one of the system's providers for its state.
+    pub(super) fn capture_system_state(&self, slot: u8, provider: Guid, level: Level, any: Keyword) {
+        if let (Some(_), Some(system), Ok(session)) =
+            (self.system_provider(provider), &self.system, self.session(slot))
+        {
+            system.capture_state(session.serial, provider, level, any);
+        }
+    }
+}
+
+impl Session {
+    fn system_wants(&self, system: &dyn SystemProvider) -> SystemWants {
+        let providers = system.providers();
+        let is_ours = |guid: Guid| providers.iter().any(|(other, _)| *other == guid);
+        let ours = self.enables().filter(|(guid, _)| is_ours(*guid));
+        let enables = ours.map(|(guid, enable)| (guid, enable.clone())).collect();
+        SystemWants { flags: self.properties.enable_flags, enables }
+    }
+
+    /// Has the system's events written to the session, if that is not so already.
+    pub(super) fn begin_system(&mut self, system: &dyn SystemProvider) -> Result<(), Failure> {
+        if self.system_region.is_none() {
+            let region = self.logger.add_system_region().map_err(|error| failure_of(self.name(), error))?;
+            self.system_region = Some(region.id());
+            system.begin(self.serial, region);
+        }
+        Ok(())
+    }
+}
+
+/// Lines as a session's status can hold them.
+fn lines(missing: Vec<String>) -> Vec<String> {
+    let clean = |line: String| line.chars().filter(|c| !c.is_control()).take(LINE_CHARS).collect();
+    missing.into_iter().map(clean).take(MAX_MISSING).collect()
+}

@@ -1,0 +1,135 @@
+//! Sessions of a host with a provider of the system's events.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use etw_session::logger::SystemRegion;
+use openetw::session::{
+    ControllerError, EnableBuilder, ErrorKind, SessionBuilder, SessionUpdate, SystemProvider, SystemWants,
+};
+use openetw::{Guid, Keyword, Level};
+
+use crate::TestHost;
+
+const PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+/// A flag that is given, one that is missing, and one without which nothing is given.
+const GIVEN: u32 = 1;
+const MISSING: u32 = 2;
+const NOTHING: u32 = 4;
+
+/// A system that tells nothing, and remembers what sessions wanted of it.
+#[derive(Debug, Default)]
+struct Silent {
+    wanted: Mutex<BTreeMap<u64, SystemWants>>,
+    regions: Mutex<BTreeMap<u64, SystemRegion>>,
+}
+
+impl SystemProvider for Silent {
+    fn providers(&self) -> Vec<(Guid, &'static str)> {
+        vec![(PROVIDER, "Microsoft-Windows-Kernel-Process")]
+    }
+
+    fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, String> {
+        if wants.flags & NOTHING != 0 || wants.enables.iter().any(|(_, enable)| enable.level.0 == 1) {
+            return Err("the system\nis silent".to_owned());
+        }
+        let missing =
+            if wants.flags & MISSING != 0 { vec!["disk I/O: no disk".to_owned()] } else { Vec::new() };
+        self.wanted.lock().unwrap().insert(session, wants);
+        Ok(missing)
+    }
+
+    fn begin(&self, session: u64, region: SystemRegion) {
+        self.regions.lock().unwrap().insert(session, region);
+    }
+
+    fn capture_state(&self, session: u64, provider: Guid, _level: Level, _any: Keyword) {
+        assert!(self.wanted.lock().unwrap()[&session].enables.iter().any(|(guid, _)| *guid == provider));
+    }
+
+    fn detach(&self, session: u64) {
+        self.wanted.lock().unwrap().remove(&session);
+        self.regions.lock().unwrap().remove(&session);
+    }
+}
+
+fn host() -> (Arc<Silent>, TestHost) {
+    let system = Arc::new(Silent::default());
+    let given = system.clone();
+    (system, TestHost::of(|options| options.system = Some(given)))
+}
+
+fn text(result: Result<impl Sized, ControllerError>) -> String {
+    result.err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn what_is_missing_is_told_and_who_gets_nothing_has_no_file() {
+    let (system, host) = host();
+    let mut controller = host.controller();
+    let session = |name: &str, flags| SessionBuilder::new(name).file(host.path(name)).enable_flags(flags);
+    let status = session("some", GIVEN | MISSING).start(&mut controller).unwrap();
+    assert_eq!(status.system_missing, ["disk I/O: no disk"]);
+    assert_eq!(status.properties.enable_flags, GIVEN | MISSING);
+    // A file that there is stays as it is.
+    std::fs::write(host.path("none"), "precious").unwrap();
+    assert!(text(session("none", NOTHING).start(&mut controller)).contains("silent"));
+    assert_eq!(std::fs::read(host.path("none")).unwrap(), b"precious");
+    // Nor has the system anything of a session whose file cannot be made.
+    assert!(session("no/where", GIVEN).start(&mut controller).is_err());
+    assert_eq!(system.wanted.lock().unwrap().len(), 1);
+
+    let update = |flags| SessionUpdate { enable_flags: Some(flags), ..SessionUpdate::default() };
+    assert!(text(controller.update("some", update(NOTHING))).contains("silent"));
+    assert_eq!(controller.query("some").unwrap().system_missing, ["disk I/O: no disk"]);
+    let status = controller.update("some", update(GIVEN)).unwrap();
+    assert_eq!((status.system_missing, status.properties.enable_flags), (Vec::new(), GIVEN));
+    controller.stop("some").unwrap();
+    assert!(system.wanted.lock().unwrap().is_empty() && system.regions.lock().unwrap().is_empty());
+}
+
+#[test]
+fn eight_sessions_have_the_systems_events() {
+    let (system, host) = host();
+    let mut controller = host.controller();
+    let session = |number: usize| SessionBuilder::new(&format!("S{number}")).real_time().enable_flags(GIVEN);
+    (0..8).for_each(|number| drop(session(number).start(&mut controller).unwrap()));
+    assert_eq!(system.regions.lock().unwrap().len(), 8);
+    let refused = session(8).start(&mut controller).unwrap_err();
+    assert_eq!(refused.kind(), Some(ErrorKind::NoSystemResources));
+    assert!(refused.to_string().contains("8 sessions have the system's events already"), "{refused}");
+    SessionBuilder::new("Other").real_time().start(&mut controller).unwrap();
+    controller.stop("S0").unwrap();
+    session(8).start(&mut controller).unwrap();
+}
+
+#[test]
+fn the_systems_providers_are_enabled_like_others() {
+    let (system, host) = host();
+    let mut controller = host.controller();
+    SessionBuilder::new("S").real_time().start(&mut controller).unwrap();
+    let enable = |spec: &str| EnableBuilder::new(format!("{PROVIDER}{spec}").parse().unwrap());
+    let wanted = || system.wanted.lock().unwrap().values().cloned().collect::<Vec<_>>();
+    controller.enable("S", &enable(":4::0x10")).unwrap();
+    controller.enable("S", &EnableBuilder::new("Example.Other".parse().unwrap())).unwrap();
+    let [wants] = &wanted()[..] else { panic!("{:?}", wanted()) };
+    let [(guid, first)] = &wants.enables[..] else { panic!("{wants:?}") };
+    assert_eq!((*guid, first.level.0, first.any.0, wants.flags), (PROVIDER, 4, 0x10, 0));
+    assert_eq!(system.regions.lock().unwrap().len(), 1);
+    let enables = controller.enables("S").unwrap();
+    assert!(enables.iter().any(|enabled| enabled.name == "Microsoft-Windows-Kernel-Process"));
+    let providers = controller.providers().unwrap();
+    let ours = providers.iter().find(|provider| provider.guid == PROVIDER).unwrap();
+    assert_eq!((ours.pids.len(), ours.enables.len(), ours.enables[0].any.0), (0, 1, 0x10));
+    controller.capture_state("S", PROVIDER, Level(0), Keyword(0)).unwrap();
+    // What it lacks the session goes on without.
+    controller.enable("S", &enable(":1")).unwrap();
+    assert_eq!(controller.query("S").unwrap().system_missing, ["the systemis silent"]);
+    assert_eq!(wanted()[0].enables[0].1.level.0, 4);
+    controller.disable("S", PROVIDER).unwrap();
+    assert!(wanted().is_empty() && system.regions.lock().unwrap().is_empty());
+    assert_eq!(controller.query("S").unwrap().system_missing, Vec::<String>::new());
+    controller.enable("S", &enable("")).unwrap();
+    controller.stop("S").unwrap();
+    assert!(wanted().is_empty() && system.regions.lock().unwrap().is_empty());
+}
