@@ -24,6 +24,7 @@ enum kind {
 	DISK_ISSUE,
 	DISK_COMPLETE,
 	PAGE_FAULT,
+	NETWORK = 40,
 };
 
 struct header {
@@ -378,14 +379,8 @@ SECTION("tp_btf/sys_exit") int system_call_exit(u64 *context)
 {
 	if (is_left_out())
 		return 0;
-	struct pt_regs___x86 *x86 = (void *)context[0];
-	struct pt_regs___arm *arm = (void *)context[0];
-	u32 number = -1;
-	if (FIELD_EXISTS(x86->orig_ax))
-		number = x86->orig_ax;
-	else if (FIELD_EXISTS(arm->syscallno))
-		number = arm->syscallno;
-	struct system_call_exit *record = reserve(sizeof(*record), SYSTEM_CALL_EXIT, number);
+	void *registers = (void *)context[0];
+	struct system_call_exit *record = reserve(sizeof(*record), SYSTEM_CALL_EXIT, CALL_NUMBER(registers));
 	if (!record)
 		return 0;
 	record->result = context[1];
@@ -576,3 +571,5 @@ SECTION("tp_btf/page_fault_user") int page_fault(u64 *context)
 	submit(context, record);
 	return 0;
 }
+
+#include "network.h"

@@ -10,9 +10,13 @@ typedef int s32;
 typedef unsigned long long u64;
 typedef long long s64;
 typedef _Bool bool;
+#define true ((bool)1)
+#define false ((bool)0)
 
 #define SECTION(name) __attribute__((section(name), used))
 #define INLINE static __attribute__((always_inline)) inline
+/* A function that programs share as one piece of code, for what is large. */
+#define SHARED static __attribute__((noinline))
 #define RELOCATED __attribute__((preserve_access_index))
 
 /* How a map says what it is: the types of its members, which stand in the object's BTF. */
@@ -42,6 +46,7 @@ static u64 (*const ktime)(void) = (void *)5;
 static u32 (*const processor)(void) = (void *)8;
 static u64 (*const current_pid_tid)(void) = (void *)14;
 static u64 (*const current_uid_gid)(void) = (void *)15;
+static void *(*const current_task)(void) = (void *)35;
 static long (*const get_stack)(void *context, void *to, u32 size, u64 flags) = (void *)67;
 static long (*const read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
@@ -49,6 +54,18 @@ static long (*const read_kernel_str)(void *to, u32 size, const void *from) = (vo
 static long (*const ring_output)(void *ring, const void *from, u64 size, u64 flags) = (void *)130;
 static void *(*const ring_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const ring_submit)(void *record, u64 flags) = (void *)132;
+/* Since 5.11, 5.15 and 5.17: the current task, the registers of a task where it entered the kernel, and a loop. */
+static void *(*const current_task_typed)(void) = (void *)158;
+static void *(*const task_registers)(void *task) = (void *)175;
+static long (*const repeat)(u32 times, void *each, void *context, u64 flags) = (void *)181;
+
+/* A field behind a pointer that the kernel does not vouch for; zero if there is nothing. */
+#define LOAD(pointer, field)                                                                                      \
+	({                                                                                                        \
+		typeof((pointer)->field) value_ = 0;                                                              \
+		read_kernel(&value_, sizeof(value_), &(pointer)->field);                                          \
+		value_;                                                                                           \
+	})
 
 #define FIELD_EXISTS(field) __builtin_preserve_field_info(field, 2)
 
@@ -90,7 +107,84 @@ struct mm_struct {
 	unsigned long arg_end;
 } RELOCATED;
 
+struct in6_addr {
+	u8 bytes[16];
+};
+
+struct sock_common {
+	u16 skc_family;
+	u8 skc_state;
+	u16 skc_dport;
+	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+} RELOCATED;
+
+struct sock {
+	struct sock_common __sk_common;
+	int sk_err;
+	u16 sk_protocol;
+	u8 sk_shutdown;
+} RELOCATED;
+
+struct inet_sock {
+	u16 inet_sport;
+} RELOCATED;
+
+struct tcp_options_received {
+	u16 tstamp_ok : 1, wscale_ok : 1, sack_ok : 3, snd_wscale : 4, rcv_wscale : 4;
+} RELOCATED;
+
+struct tcp_sock {
+	u16 advmss;
+	u32 rcv_wnd;
+	struct tcp_options_received rx_opt;
+} RELOCATED;
+
+struct sk_buff {
+	u32 len;
+} RELOCATED;
+
+struct socket {
+	struct sock *sk;
+} RELOCATED;
+
+/* As programs give them to system calls. */
+struct mmsghdr {
+	u64 header[7];
+	u32 msg_len;
+};
+
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
+
+struct inode {
+	u16 i_mode;
+} RELOCATED;
+
+struct file {
+	struct inode *f_inode;
+	void *private_data;
+} RELOCATED;
+
+struct fdtable {
+	u32 max_fds;
+	struct file **fd;
+} RELOCATED;
+
+struct files_struct {
+	struct fdtable *fdt;
+} RELOCATED;
+
+struct thread_info {
+	unsigned long flags;
+	u32 status;
+} RELOCATED;
+
 struct task_struct {
+	struct thread_info thread_info;
+	struct files_struct *files;
 	u32 __state;
 	int pid;
 	int tgid;
@@ -140,10 +234,64 @@ struct irqaction {
 } RELOCATED;
 
 struct pt_regs___x86 {
+	unsigned long di;
+	unsigned long si;
+	unsigned long dx;
+	unsigned long r10;
+	unsigned long r8;
+	unsigned long r9;
 	unsigned long orig_ax;
 	unsigned long ip;
 } RELOCATED;
 
 struct pt_regs___arm {
+	u64 regs[31];
+	u64 orig_x0;
 	int syscallno;
 } RELOCATED;
+
+#define X86(registers) ((struct pt_regs___x86 *)(registers))
+#define ARM(registers) ((struct pt_regs___arm *)(registers))
+
+/* Which processors the running kernel is made for is known when the programs are loaded. */
+#define IS_X86 FIELD_EXISTS(X86(0)->orig_ax)
+
+/* The system call that a thread entered the kernel for; -1 if it did for something else. The second is for registers
+ * that the kernel does not vouch for. */
+#define CALL_NUMBER(registers) (IS_X86 ? (u32)X86(registers)->orig_ax : (u32)ARM(registers)->syscallno)
+#define LOAD_CALL_NUMBER(registers)                                                                               \
+	(IS_X86 ? (u32)LOAD(X86(registers), orig_ax) : (u32)LOAD(ARM(registers), syscallno))
+
+/* An argument of a system call, by a number that the compiler knows. They stay where they are until it is done. */
+INLINE u64 call_argument(void *registers, u32 index)
+{
+	if (!IS_X86)
+		return index ? ARM(registers)->regs[index] : ARM(registers)->orig_x0;
+	struct pt_regs___x86 *x86 = registers;
+	switch (index) {
+	case 0:
+		return x86->di;
+	case 1:
+		return x86->si;
+	case 2:
+		return x86->dx;
+	case 3:
+		return x86->r10;
+	case 4:
+		return x86->r8;
+	default:
+		return x86->r9;
+	}
+}
+
+#define X86_OF_32_BIT 2
+#define ARM_OF_32_BIT (1 << 22)
+
+/* Whether the current system call is one of 32-bit programs, whose numbers and structures are others. */
+INLINE bool is_call_of_32_bit(void)
+{
+	struct task_struct *task = current_task();
+	if (IS_X86)
+		return LOAD(task, thread_info.status) & X86_OF_32_BIT;
+	return LOAD(task, thread_info.flags) & ARM_OF_32_BIT;
+}

@@ -89,6 +89,8 @@ impl EnableFlags {
     pub const DISPATCHER: EnableFlags = EnableFlags(0x0000_0800);
     /// Page faults of all kinds.
     pub const MEMORY_PAGE_FAULTS: EnableFlags = EnableFlags(0x0000_1000);
+    /// Connections, sends and receives of TCP and UDP.
+    pub const NETWORK_TCPIP: EnableFlags = EnableFlags(0x0001_0000);
     /// Sampled profile.
     pub const PROFILE: EnableFlags = EnableFlags(0x0100_0000);
     /// No description of the machine at the start.
@@ -112,7 +114,7 @@ impl EnableFlags {
         refused(0x0000_2000, "MEMORY_HARD_FAULTS", "HARD_FAULTS", "HardFaults", "hf", NOT_YET),
         refused(0x0000_4000, "VIRTUAL_ALLOC", "VIRT_ALLOC", "VirtualAllocation", "virtalloc", NOT_YET),
         refused(0x0000_8000, "VAMAP", "VAMAP", "VAMap", "vamap", NOT_YET),
-        refused(0x0001_0000, "NETWORK_TCPIP", "NETWORKTRACE", "NetworkTrace", "net", NOT_YET),
+        captured(0x0001_0000, "NETWORK_TCPIP", "NETWORKTRACE", "NetworkTrace", "net", &[Hook::Network]),
         refused(0x0002_0000, "REGISTRY", "REGISTRY", "Registry", "registry", "Linux has no registry"),
         refused(0x0004_0000, "DBGPRINT", "DBGPRINT", "DbgPrint", "dbgprint", NO_DEBUGGER),
         refused(0x0008_0000, "JOB", "JOB", "Job", "job", "Linux has no job objects"),

@@ -25,11 +25,13 @@ pub enum Hook {
     Disk,
     /// Page faults of programs.
     PageFault,
+    /// Connections of TCP, and what TCP and UDP send and receive.
+    Network,
 }
 
 impl Hook {
     /// All hooks.
-    pub const ALL: [Hook; 9] = [
+    pub const ALL: [Hook; 10] = [
         Hook::Process,
         Hook::ContextSwitch,
         Hook::ReadyThread,
@@ -39,6 +41,7 @@ impl Hook {
         Hook::Dpc,
         Hook::Disk,
         Hook::PageFault,
+        Hook::Network,
     ];
 
     /// What people call it.
@@ -53,6 +56,7 @@ impl Hook {
             Hook::Dpc => "DPCs",
             Hook::Disk => "disk I/O",
             Hook::PageFault => "page faults",
+            Hook::Network => "network",
         }
     }
 }

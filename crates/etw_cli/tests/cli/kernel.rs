@@ -11,8 +11,13 @@ use crate::{Etw, json_lines};
 const KERNEL: &str = "Windows Kernel Trace";
 
 /// Records the system while a program runs; nothing where that is not allowed.
-fn record(etw: &Etw, flags: &str, program: &[&str]) -> Option<Output> {
-    let output = etw.record(&["-k", flags, "-o", "k.etl"], program);
+pub(crate) fn record(etw: &Etw, flags: &str, program: &[&str]) -> Option<Output> {
+    record_with(etw, &["-k", flags], program)
+}
+
+/// Records as these arguments say.
+pub(crate) fn record_with(etw: &Etw, args: &[&str], program: &[&str]) -> Option<Output> {
+    let output = etw.record(&[args, &["-o", "k.etl"]].concat(), program);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
         eprintln!("skipped: {text}");
@@ -22,19 +27,19 @@ fn record(etw: &Etw, flags: &str, program: &[&str]) -> Option<Output> {
     Some(output)
 }
 
-fn events(etw: &Etw) -> Vec<Value> {
+pub(crate) fn events(etw: &Etw) -> Vec<Value> {
     json_lines(&etw.ok(&["dump", "k.etl", "--provider", KERNEL, "--format", "json"]))
 }
 
-fn kind(event: &Value) -> &str {
+pub(crate) fn kind(event: &Value) -> &str {
     event["System"]["EventType"].as_str().unwrap()
 }
 
-fn field<'e>(event: &'e Value, name: &str) -> &'e str {
+pub(crate) fn field<'e>(event: &'e Value, name: &str) -> &'e str {
     event["EventData"][name].as_str().unwrap_or_default()
 }
 
-fn time(event: &Value) -> &str {
+pub(crate) fn time(event: &Value) -> &str {
     event["System"]["TimeCreated"]["SystemTime"].as_str().unwrap()
 }
 

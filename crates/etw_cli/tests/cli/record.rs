@@ -10,11 +10,16 @@ use serde_json::Value;
 
 use crate::{Etw, json_lines};
 
-/// The program of `examples/numbered_events.rs`, which is built with the tests.
+/// The program of `examples/numbered_events.rs`.
 pub(crate) fn program() -> String {
+    example("numbered_events")
+}
+
+/// A program of `examples`, which are built with the tests.
+pub(crate) fn example(name: &str) -> String {
     let directory = std::env::current_exe().unwrap();
     let directory = directory.ancestors().find(|path| path.join("examples").is_dir()).unwrap();
-    directory.join("examples/numbered_events").to_str().unwrap().to_owned()
+    directory.join("examples").join(name).to_str().unwrap().to_owned()
 }
 
 const NUMBERS: &str = "Example.Numbers";

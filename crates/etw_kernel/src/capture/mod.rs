@@ -19,7 +19,9 @@ use aya_obj::Map as MapDefinition;
 use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_RINGBUF;
 
 pub use error::CaptureError;
-pub use event::{Body, ContextSwitch, Disk, Event, Exec, Fork, Stack};
+pub use event::{
+    Body, ConnectionOptions, ContextSwitch, Disk, Event, Exec, Fork, Network, NetworkAct, Protocol, Stack,
+};
 use programs::{Attached, with_causes};
 use ring::Ring;
 

@@ -31,6 +31,11 @@ const PROGRAMS: &[(Hook, &str, Option<&str>)] = &[
     (Hook::Disk, "disk_issue", Some("block_rq_issue")),
     (Hook::Disk, "disk_complete", Some("block_rq_complete")),
     (Hook::PageFault, "page_fault", Some("page_fault_user")),
+    (Hook::Network, "network_state", Some("inet_sock_set_state")),
+    (Hook::Network, "network_retransmit", Some("tcp_retransmit_skb")),
+    (Hook::Network, "network_send", Some("sock_send_length")),
+    (Hook::Network, "network_receive", Some("sock_recv_length")),
+    (Hook::Network, "network_call", Some("sys_exit")),
 ];
 
 /// A program at its place.

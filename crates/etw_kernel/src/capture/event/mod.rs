@@ -1,5 +1,9 @@
 //! What the programs in the kernel write, record by record: `bpf/capture.bpf.c` has the same layouts.
 
+mod network;
+
+pub use network::{ConnectionOptions, Network, NetworkAct, Protocol};
+
 /// Something that happened in the kernel.
 ///
 /// All of it borrows from the bytes that came from the kernel.
@@ -95,6 +99,8 @@ pub enum Body<'a> {
         /// The processor's code of the fault: bit 0 protection, bit 1 write, bit 4 instruction fetch.
         code: u32,
     },
+    /// Something happened to a connection or a datagram.
+    Network(Network),
 }
 
 /// The begin of a process or a thread.
@@ -292,6 +298,7 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
             }
         }
         13 => Body::PageFault { address: fields.u64(0)?, instruction: fields.u64(8)?, code: number },
+        40 => Body::Network(network::network(number, fields)?),
         _ => return None,
     })
 }

@@ -1,5 +1,7 @@
 //! From what Linux does to the events that the NT kernel logger has for it.
 
+mod network;
+
 use std::collections::{HashMap, VecDeque};
 
 use etw_event::Ticks;
@@ -250,6 +252,9 @@ impl Translator {
                 let begun = issued.unwrap_or(event.time);
                 let response_time = clock.of(event.time).saturating_sub(clock.of(begun));
                 put_disk(&disk, response_time, &stamp, records);
+            }
+            Body::Network(happened) if flags.has(EnableFlags::NETWORK_TCPIP) => {
+                network::put(&happened, event.time, &stamp, records);
             }
             _ => {}
         }
