@@ -25,6 +25,8 @@ enum kind {
 	DISK_COMPLETE,
 	PAGE_FAULT,
 	NETWORK = 40,
+	/* 60 and 61 are made from what the kernel tells by itself: mappings, and programs that are replaced. */
+	UNMAPPED = 62,
 };
 
 struct header {
@@ -573,3 +575,4 @@ SECTION("tp_btf/page_fault_user") int page_fault(u64 *context)
 }
 
 #include "network.h"
+#include "image.h"

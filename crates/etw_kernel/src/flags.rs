@@ -100,7 +100,7 @@ impl EnableFlags {
     pub const KNOWN: &'static [Flag] = &[
         captured(0x0000_0001, "PROCESS", "PROC_THREAD", "ProcessThread", "process", &[Hook::Process]),
         captured(0x0000_0002, "THREAD", "PROC_THREAD", "ProcessThread", "thread", &[Hook::Process]),
-        refused(0x0000_0004, "IMAGE_LOAD", "LOADER", "Loader", "img", NOT_YET),
+        captured(0x0000_0004, "IMAGE_LOAD", "LOADER", "Loader", "img", &[Hook::Image]),
         refused(0x0000_0008, "PROCESS_COUNTERS", "PERF_COUNTER", "PerfCounter", "proccntr", NOT_YET),
         captured(0x0000_0010, "CSWITCH", "CSWITCH", "CSwitch", "cswitch", &[Hook::ContextSwitch]),
         captured(0x0000_0020, "DPC", "DPC", "DPC", "dpc", &[Hook::Dpc]),

@@ -27,11 +27,13 @@ pub enum Hook {
     PageFault,
     /// Connections of TCP, and what TCP and UDP send and receive.
     Network,
+    /// What processes map to run code of it.
+    Image,
 }
 
 impl Hook {
     /// All hooks.
-    pub const ALL: [Hook; 10] = [
+    pub const ALL: [Hook; 11] = [
         Hook::Process,
         Hook::ContextSwitch,
         Hook::ReadyThread,
@@ -42,6 +44,7 @@ impl Hook {
         Hook::Disk,
         Hook::PageFault,
         Hook::Network,
+        Hook::Image,
     ];
 
     /// What people call it.
@@ -57,6 +60,7 @@ impl Hook {
             Hook::Disk => "disk I/O",
             Hook::PageFault => "page faults",
             Hook::Network => "network",
+            Hook::Image => "images",
         }
     }
 }

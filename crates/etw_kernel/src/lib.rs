@@ -8,6 +8,7 @@ pub mod classes;
 mod flags;
 mod groups;
 mod hooks;
+pub mod images;
 pub mod rundown;
 
 pub use flags::{EnableFlags, Flag, FlagError, Selection, Support};

@@ -90,7 +90,7 @@ fn drain(capture: &mut Capture, last: &mut BTreeMap<usize, u64>, to: &mut Vec<(u
         let last = last.entry(processor).or_default();
         // An event of the very reading may always be there, so this ends by number.
         for _ in 0..64 {
-            let count = capture.read(processor, |event| {
+            let count = capture.read(processor, u64::MAX, |event| {
                 assert!(event.time >= *last, "{} after {last}", event.time);
                 assert_eq!(event.processor as usize, processor);
                 *last = event.time;

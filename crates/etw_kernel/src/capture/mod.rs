@@ -17,10 +17,12 @@ use aya::util::{nr_cpus, online_cpus};
 use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
 use aya_obj::Map as MapDefinition;
 use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_RINGBUF;
+use etw_sys::MappingRing;
 
 pub use error::CaptureError;
 pub use event::{
-    Body, ConnectionOptions, ContextSwitch, Disk, Event, Exec, Fork, Network, NetworkAct, Protocol, Stack,
+    Body, ConnectionOptions, ContextSwitch, Disk, Event, Exec, FileIdentity, Fork, ImageChange, Mapping,
+    Network, NetworkAct, Protocol, Stack,
 };
 use programs::{Attached, with_causes};
 use ring::Ring;
@@ -62,8 +64,9 @@ pub struct Capture {
     object: Ebpf,
     types: Btf,
     rings: Vec<Ring>,
-    /// Records that were no events, by processor. The kernel has the count of those that found no room.
-    unknown: Vec<u64>,
+    /// Records that were no events, and mappings that found no room, by processor. The kernel has the count of the other
+    /// events that found no room.
+    lost_outside: Vec<u64>,
     lost: PerCpuArray<MapData, u64>,
     online: Vec<u32>,
     sample_interval: Duration,
@@ -97,7 +100,7 @@ impl Capture {
         let mut capture = Capture {
             object,
             types,
-            unknown: vec![0; rings.len()],
+            lost_outside: vec![0; rings.len()],
             rings,
             lost,
             online,
@@ -115,19 +118,34 @@ impl Capture {
         let (stay, go) =
             std::mem::take(&mut self.attached).into_iter().partition(|(hook, _)| hooks.has(*hook));
         self.attached = stay;
-        for (_, attached) in go {
+        for (hook, attached) in go {
             programs::detach(&mut self.object, attached);
+            if hook == Hook::Image {
+                self.rings.iter_mut().for_each(|ring| ring.set_mappings(None));
+            }
         }
         self.missing.clear();
         for hook in hooks.iter() {
             if self.attached.iter().any(|(attached, _)| *attached == hook) {
                 continue;
             }
-            match programs::attach(&mut self.object, &self.types, hook, self.sample_interval, &self.online) {
+            match self.attach(hook) {
                 Ok(attached) => self.attached.push((hook, attached)),
                 Err(reason) => self.missing.push((hook, reason)),
             }
         }
+    }
+
+    fn attach(&mut self, hook: Hook) -> Result<Attached, String> {
+        let mappings = if hook == Hook::Image { open_mappings(&self.online)? } else { Vec::new() };
+        let (object, online) = (&mut self.object, &self.online);
+        let attached = programs::attach(object, &self.types, hook, self.sample_interval, online)?;
+        for (processor, mappings) in mappings {
+            if let Some(ring) = self.rings.get_mut(processor as usize) {
+                ring.set_mappings(Some(mappings));
+            }
+        }
+        Ok(attached)
     }
 
     /// The hooks that were asked for and could not be attached, with the reason.
@@ -140,24 +158,29 @@ impl Capture {
         self.rings.len()
     }
 
-    /// Hands out what is in the ring of one processor, in the order of time, and answers how many events that were.
+    /// Hands out what is in the ring of one processor from before `until`, in nanoseconds of `CLOCK_MONOTONIC`, in the
+    /// order of time, and answers how many events that were.
     ///
     /// The times of one processor never go back, not from one reading to the next either. One reading takes about a
-    /// mebibyte at most; one that hands out nothing has found the ring empty. Nobody is woken when events come: the
-    /// rings are to be read every few milliseconds.
-    pub fn read(&mut self, processor: usize, each: impl FnMut(Event<'_>)) -> usize {
-        let Some((ring, unknown)) = self.rings.get_mut(processor).zip(self.unknown.get_mut(processor)) else {
+    /// mebibyte at most; one that hands out nothing has found nothing more from before `until`. Nobody is woken when
+    /// events come: the rings are to be read every few milliseconds.
+    ///
+    /// An event may be seen in its ring some time after its own time. With an `until` that lies 100 µs back, the events
+    /// of all processors together can be put in order too.
+    pub fn read(&mut self, processor: usize, until: u64, each: impl FnMut(Event<'_>)) -> usize {
+        let Some((ring, lost)) = self.rings.get_mut(processor).zip(self.lost_outside.get_mut(processor))
+        else {
             return 0;
         };
-        let delivered = ring.read(u32::try_from(processor).unwrap_or(u32::MAX), each);
-        *unknown += delivered.unknown;
+        let delivered = ring.read(u32::try_from(processor).unwrap_or(u32::MAX), until, each);
+        *lost += delivered.lost;
         delivered.events
     }
 
     /// How many events of one processor were lost since the start, since its ring was full.
     pub fn lost(&self, processor: usize) -> u64 {
         let in_kernel = self.lost.get(&0, 0).ok().and_then(|counts| counts.get(processor).copied());
-        in_kernel.unwrap_or(0) + self.unknown.get(processor).copied().unwrap_or(0)
+        in_kernel.unwrap_or(0) + self.lost_outside.get(processor).copied().unwrap_or(0)
     }
 }
 
@@ -186,6 +209,17 @@ fn make_rings(object: &mut Ebpf, processors: u32, ring_bytes: u32) -> Result<Vec
         rings.push(Ring::new(ring));
     }
     Ok(rings)
+}
+
+/// Bytes of each processor's ring for mappings: as much as the kernel allows without `CAP_IPC_LOCK`.
+const MAPPING_RING_BYTES: usize = 512 << 10;
+
+fn open_mappings(processors: &[u32]) -> Result<Vec<(u32, MappingRing)>, String> {
+    let open = |processor: &u32| {
+        let ring = MappingRing::open(*processor, MAPPING_RING_BYTES);
+        Ok((*processor, ring.map_err(|error| format!("the ring of mappings: {error}"))?))
+    };
+    processors.iter().map(open).collect()
 }
 
 fn refused(reason: &str) -> CaptureError {

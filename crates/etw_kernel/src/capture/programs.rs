@@ -36,6 +36,7 @@ const PROGRAMS: &[(Hook, &str, Option<&str>)] = &[
     (Hook::Network, "network_send", Some("sock_send_length")),
     (Hook::Network, "network_receive", Some("sock_recv_length")),
     (Hook::Network, "network_call", Some("sys_exit")),
+    (Hook::Image, "image_unmap", Some("mmap_lock_released")),
 ];
 
 /// A program at its place.

@@ -2,25 +2,35 @@
 
 use aya::maps::{MapData, RingBuf};
 
-use super::event::{Event, time_of};
+use etw_sys::MappingRing;
+
+use super::event::{Event, lost_of_mapping_ring, of_mapping_ring, time_of};
 
 /// What is read at once at most; what is kept until the next reading is a part of it.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// The ring of one processor.
+/// The ring of one processor, and the one with its mappings.
 pub(super) struct Ring {
     ring: RingBuf<MapData>,
+    mappings: Option<MappingRing>,
     batch: Batch,
 }
 
 impl Ring {
     pub(super) fn new(ring: RingBuf<MapData>) -> Ring {
-        Ring { ring, batch: Batch::default() }
+        Ring { ring, mappings: None, batch: Batch::default() }
     }
 
-    /// Hands out the ring's events in the order of time; answers how many records were none.
-    pub(super) fn read(&mut self, processor: u32, each: impl FnMut(Event<'_>)) -> Delivered {
+    /// Takes the ring of the processor's mappings on, or lets it go when what is in it has been taken out.
+    pub(super) fn set_mappings(&mut self, mappings: Option<MappingRing>) {
+        self.batch.take_mappings(self.mappings.as_mut());
+        self.mappings = mappings;
+    }
+
+    /// Hands out the rings' events from before `until` in the order of time.
+    pub(super) fn read(&mut self, processor: u32, until: u64, each: impl FnMut(Event<'_>)) -> Delivered {
         let mut all = false;
+        self.batch.take_mappings(self.mappings.as_mut());
         while self.batch.bytes.len() < BATCH_BYTES {
             let Some(record) = self.ring.next() else {
                 all = true;
@@ -28,7 +38,7 @@ impl Ring {
             };
             self.batch.push(&record);
         }
-        self.batch.deliver(all, processor, each)
+        self.batch.deliver(all, until, processor, each)
     }
 }
 
@@ -37,8 +47,8 @@ impl Ring {
 pub(super) struct Delivered {
     /// Events that were handed out.
     pub(super) events: usize,
-    /// Records that are no events.
-    pub(super) unknown: u64,
+    /// Records that are no events, and mappings that found no room.
+    pub(super) lost: u64,
 }
 
 /// Records that were taken out of the ring.
@@ -46,7 +56,10 @@ pub(super) struct Delivered {
 /// A record has its time from after its place in the ring. Records that were written by interrupts of the program
 /// that wrote it stand behind it, with earlier times, and they are complete when it is. So records that were read up
 /// to the end of the ring can be put in order for good. If reading stops before, those from the last one's time on
-/// wait for the next reading.
+/// wait for the next reading. So do those that are not wanted yet.
+///
+/// Mappings come in a ring of their own, and a record of either ring may be held up where the processor itself is, as in
+/// a virtual machine. One that comes too late gets the time of the last one that was handed out.
 #[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
@@ -54,9 +67,26 @@ struct Batch {
     order: Vec<(u64, usize, usize)>,
     ordered: bool,
     kept: Vec<u8>,
+    /// Time of the last event that was handed out.
+    told: u64,
+    lost: u64,
 }
 
 impl Batch {
+    fn take_mappings(&mut self, ring: Option<&mut MappingRing>) {
+        let mut own = std::mem::take(&mut self.kept);
+        ring.into_iter().for_each(|ring| {
+            ring.read(|record| {
+                self.lost += lost_of_mapping_ring(record);
+                own.clear();
+                if of_mapping_ring(record, &mut own) {
+                    self.push(&own);
+                }
+            });
+        });
+        self.kept = own;
+    }
+
     fn push(&mut self, record: &[u8]) {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(record);
@@ -66,23 +96,29 @@ impl Batch {
         self.order.push((time, begin, self.bytes.len()));
     }
 
-    fn deliver(&mut self, all: bool, processor: u32, mut each: impl FnMut(Event<'_>)) -> Delivered {
-        let bound = if all { None } else { self.order.last().map(|last| last.0) };
+    fn deliver(
+        &mut self,
+        all: bool,
+        until: u64,
+        processor: u32,
+        mut each: impl FnMut(Event<'_>),
+    ) -> Delivered {
+        let last = if all { None } else { self.order.last().map(|last| last.0) };
+        let bound = last.map_or(until, |last| last.min(until));
         if !self.ordered {
             self.order.sort_by_key(|record| record.0);
         }
-        let count = match bound {
-            Some(time) => self.order.partition_point(|record| record.0 < time),
-            None => self.order.len(),
-        };
-        let mut delivered = Delivered::default();
+        let count = self.order.partition_point(|record| record.0 < bound);
+        let mut delivered = Delivered { events: 0, lost: std::mem::take(&mut self.lost) };
         for (_, begin, end) in &self.order[..count] {
             match Event::parse(&self.bytes[*begin..*end], processor) {
-                Some(event) => {
+                Some(mut event) => {
                     delivered.events += 1;
+                    event.time = event.time.max(self.told);
+                    self.told = event.time;
                     each(event);
                 }
-                None => delivered.unknown += 1,
+                None => delivered.lost += 1,
             }
         }
         self.kept.clear();
@@ -112,8 +148,12 @@ mod tests {
     }
 
     fn deliver(batch: &mut Batch, all: bool) -> Vec<u64> {
+        deliver_until(batch, all, u64::MAX)
+    }
+
+    fn deliver_until(batch: &mut Batch, all: bool, until: u64) -> Vec<u64> {
         let mut times = Vec::new();
-        batch.deliver(all, 0, |event| {
+        batch.deliver(all, until, 0, |event| {
             assert_eq!(event.body, Body::SystemCallEnter { number: 0 });
             times.push(event.time);
         });
@@ -145,11 +185,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_wanted_yet_waits_and_what_comes_late_is_not_told_before_others() {
+        let mut batch = Batch::default();
+        [10, 40, 20].iter().for_each(|time| batch.push(&record(*time)));
+        assert_eq!(deliver_until(&mut batch, true, 20), [10]);
+        batch.push(&record(30));
+        assert_eq!(deliver_until(&mut batch, true, 40), [20, 30]);
+        batch.push(&record(25));
+        assert_eq!(deliver_until(&mut batch, true, u64::MAX), [30, 40]);
+    }
+
+    #[test]
     fn records_that_are_none_are_counted() {
         let mut batch = Batch::default();
         batch.push(&[1, 2, 3]);
         batch.push(&record(5));
-        let delivered = batch.deliver(true, 0, |_| {});
-        assert_eq!(delivered, Delivered { events: 1, unknown: 1 });
+        let delivered = batch.deliver(true, u64::MAX, 0, |_| {});
+        assert_eq!(delivered, Delivered { events: 1, lost: 1 });
     }
 }

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use etw_event::Ticks;
 
-use super::{Out, Phase, elf, text_of};
+use super::{Out, Phase, text_of};
 use crate::classes::{BuildId, Image, ImageDebugId};
+use crate::images::elf;
 
 /// The kernel, or a module of it.
 pub(super) struct KernelImage {

@@ -5,8 +5,6 @@
 //!
 //! Ids of processes and threads are those of the PID namespace that `/proc` shows.
 
-mod elf;
-mod images;
 mod kernel;
 mod machine;
 mod process;
@@ -19,12 +17,10 @@ use std::path::{Path, PathBuf};
 use etw_event::Ticks;
 
 use crate::classes::{
-    Image, ImageDebugId, ImageEvent, KernelEvent, ProcessEvent, RecordBuffer, RundownComplete, Stamp,
-    ThreadEvent,
+    ImageEvent, KernelEvent, ProcessEvent, RecordBuffer, RundownComplete, Stamp, ThreadEvent,
 };
-use images::{BuildIds, Mapped};
+use crate::images::{ImageFiles, LoadedImage};
 
-pub use elf::build_id_of_file;
 pub use process::{ProcessEntry, ThreadEntry};
 
 /// Whether a session begins or ends.
@@ -99,7 +95,7 @@ pub struct Summary {
 pub struct Rundown {
     proc: PathBuf,
     sys: PathBuf,
-    build_ids: BuildIds,
+    files: ImageFiles,
 }
 
 impl Default for Rundown {
@@ -116,7 +112,7 @@ impl Rundown {
 
     /// A rundown that reads these directories in place of `/proc` and `/sys`.
     pub fn at(proc: &Path, sys: &Path) -> Rundown {
-        Rundown { proc: proc.to_owned(), sys: sys.to_owned(), build_ids: BuildIds::default() }
+        Rundown { proc: proc.to_owned(), sys: sys.to_owned(), files: ImageFiles::default() }
     }
 
     /// The processes that are there, with the idle process first; then the images of the kernel; then the event that
@@ -186,21 +182,10 @@ impl Rundown {
             });
         }
         if parts.images && !entry.is_kernel_thread() {
-            let build_ids = &mut self.build_ids;
-            let result = images::for_each(&directory, |mapped: &Mapped<'_>| {
-                let build_id = build_ids.of(&directory, mapped);
-                let image = Image {
-                    event: phase.of_image(),
-                    base: mapped.start,
-                    len_bytes: mapped.end - mapped.start,
-                    process_id: id,
-                    build_id,
-                    file_name: mapped.path,
-                };
-                out.put(&image);
-                if let Some(build_id) = build_id {
-                    let (base, file_name) = (mapped.start, mapped.path);
-                    out.put(&ImageDebugId { base, process_id: id, build_id, file_name });
+            let result = LoadedImage::for_each(&directory, &mut self.files, |image| {
+                out.put(&image.event(phase.of_image(), id));
+                if let Some(debug_id) = image.debug_id(id) {
+                    out.put(&debug_id);
                 }
                 summary.images += 1;
             });

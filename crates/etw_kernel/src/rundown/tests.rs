@@ -143,7 +143,9 @@ fn build_ids_are_those_of_the_files() {
     let (summary, events) = run(&mut rundown, Phase::Start, parts);
     let id = u64::from(std::process::id());
     let mut compared = 0;
-    for event in events.of("ImageID/DbgID_RSDS").filter(|event| event.number("ProcessId") == id) {
+    let is_file = |event: &&Event| event.text("PdbFileName").starts_with('/');
+    let own = |event: &&Event| event.number("ProcessId") == id;
+    for event in events.of("ImageID/DbgID_RSDS").filter(own).filter(is_file) {
         let file = std::fs::read(event.text("PdbFileName")).unwrap();
         // The note as it lies in the file: lengths of name and content, type, name.
         let note = [4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, b'G', b'N', b'U', 0];

@@ -7,6 +7,7 @@ mod doorbell;
 mod event_fd;
 pub mod ids;
 mod limits;
+mod mappings;
 pub mod poll;
 mod shared;
 pub mod signals;
@@ -16,5 +17,6 @@ pub mod watch;
 
 pub use doorbell::Doorbell;
 pub use event_fd::EventFd;
+pub use mappings::MappingRing;
 pub use limits::{is_writable_file, raise_handle_limit};
 pub use shared::SharedWords;

@@ -1,8 +1,11 @@
 //! What the programs in the kernel write, record by record: `bpf/capture.bpf.c` has the same layouts.
 
+mod image;
 mod network;
 
+pub use image::{FileIdentity, ImageChange, Mapping};
 pub use network::{ConnectionOptions, Network, NetworkAct, Protocol};
+pub(super) use image::{lost_of_mapping_ring, of_mapping_ring};
 
 /// Something that happened in the kernel.
 ///
@@ -101,6 +104,8 @@ pub enum Body<'a> {
     },
     /// Something happened to a connection or a datagram.
     Network(Network),
+    /// The event's process maps or unmaps what it runs code of.
+    Image(ImageChange<'a>),
 }
 
 /// The begin of a process or a thread.
@@ -299,6 +304,7 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
         }
         13 => Body::PageFault { address: fields.u64(0)?, instruction: fields.u64(8)?, code: number },
         40 => Body::Network(network::network(number, fields)?),
+        image::MAPPED | image::REPLACED | image::UNMAPPED => return image::body(kind, number, fields),
         _ => return None,
     })
 }

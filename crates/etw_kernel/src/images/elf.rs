@@ -1,4 +1,4 @@
-//! Build ids of ELF files.
+//! ELF files: build ids, and where their segments are loaded.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,9 @@ use crate::classes::BuildId;
 
 /// Most bytes of program headers, and of notes, that are looked at.
 const MAX_BYTES: u64 = 64 * 1024;
+const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
+const PF_X: u32 = 1;
 const NT_GNU_BUILD_ID: u32 = 3;
 
 /// The build id of an ELF file of either size, little-endian; `None` if it has none, or is no such file.
@@ -24,24 +26,67 @@ pub fn build_id_of_file(path: &Path) -> io::Result<Option<BuildId>> {
     if !file.metadata()?.is_file() {
         return Ok(None);
     }
-    of_file(&file)
+    Ok(Head::of_file(&file)?.and_then(|head| head.build_id))
 }
 
-fn of_file(file: &File) -> io::Result<Option<BuildId>> {
-    let header = read(file, 0, 64)?;
-    let Some(segments) = Segments::of(&header) else { return Ok(None) };
-    let table = read(file, segments.offset, u64::from(segments.size) * u64::from(segments.count))?;
-    for segment in table.chunks_exact(segments.size.into()) {
-        let Some((offset, len)) = segments.note(segment) else { continue };
-        if let Some(id) = of_notes(&read(file, offset, len)?) {
-            return Ok(Some(id));
-        }
+/// What the head of an ELF file says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Head {
+    pub(crate) build_id: Option<BuildId>,
+    /// What is loaded from the file, by rising addresses.
+    pub(crate) loads: Vec<Load>,
+}
+
+/// A segment that is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Load {
+    /// Where it begins in the file.
+    pub(crate) offset: u64,
+    /// The address that it was linked for.
+    pub(crate) address: u64,
+    /// How many bytes come from the file.
+    pub(crate) bytes: u64,
+    /// Whether it is code.
+    pub(crate) is_code: bool,
+}
+
+impl Head {
+    /// Reads the head of a file; `None` if it is no ELF file.
+    pub(crate) fn of_file(file: &File) -> io::Result<Option<Head>> {
+        Head::by(|offset, len| read(file, offset, len))
     }
-    Ok(None)
+
+    /// Reads the head of a file that is in memory.
+    pub(crate) fn of_bytes(file: &[u8]) -> Option<Head> {
+        let part = |offset: u64, len: u64| {
+            let rest = file.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default();
+            Ok(rest[..rest.len().min(len.min(MAX_BYTES) as usize)].to_vec())
+        };
+        Head::by(part).ok().flatten()
+    }
+
+    fn by(read: impl Fn(u64, u64) -> io::Result<Vec<u8>>) -> io::Result<Option<Head>> {
+        let header = read(0, 64)?;
+        let Some(segments) = Segments::of(&header) else { return Ok(None) };
+        let table = read(segments.offset, u64::from(segments.size) * u64::from(segments.count))?;
+        let mut head = Head::default();
+        for segment in table.chunks_exact(segments.size.into()).filter_map(|bytes| segments.segment(bytes)) {
+            match segment.kind {
+                PT_LOAD => head.loads.push(segment.load),
+                PT_NOTE if head.build_id.is_none() => {
+                    head.build_id = of_notes(&read(segment.load.offset, segment.load.bytes)?);
+                }
+                _ => {}
+            }
+        }
+        head.loads.retain(|load| load.bytes > 0);
+        head.loads.sort_by_key(|load| load.address);
+        Ok(Some(head))
+    }
 }
 
 /// The build id among notes.
-pub(super) fn of_notes(notes: &[u8]) -> Option<BuildId> {
+pub(crate) fn of_notes(notes: &[u8]) -> Option<BuildId> {
     let mut rest = notes;
     loop {
         let (name_len, len, kind) = (rest.u32_at(0)? as usize, rest.u32_at(4)? as usize, rest.u32_at(8)?);
@@ -78,16 +123,22 @@ impl Segments {
         (size >= 0x20).then_some(Segments { is_64, offset, size, count })
     }
 
-    /// Offset and size of a segment of notes.
-    fn note(&self, segment: &[u8]) -> Option<(u64, u64)> {
-        if segment.u32_at(0)? != PT_NOTE {
-            return None;
-        }
-        match self.is_64 {
-            true => Some((segment.u64_at(0x08)?, segment.u64_at(0x20)?)),
-            false => Some((segment.u32_at(0x04)?.into(), segment.u32_at(0x10)?.into())),
-        }
+    fn segment(&self, bytes: &[u8]) -> Option<Segment> {
+        let (flags, offset, address, len) = match self.is_64 {
+            true => (bytes.u32_at(0x04)?, bytes.u64_at(0x08)?, bytes.u64_at(0x10)?, bytes.u64_at(0x20)?),
+            false => {
+                let word = |at| Some(u64::from(bytes.u32_at(at)?));
+                (bytes.u32_at(0x18)?, word(0x04)?, word(0x08)?, word(0x10)?)
+            }
+        };
+        let load = Load { offset, address, bytes: len, is_code: flags & PF_X != 0 };
+        Some(Segment { kind: bytes.u32_at(0)?, load })
     }
+}
+
+struct Segment {
+    kind: u32,
+    load: Load,
 }
 
 /// Bytes of a file, fewer if there are not so many.

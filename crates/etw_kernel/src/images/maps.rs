@@ -1,27 +1,24 @@
-//! Files that processes have mapped to run code of them.
+//! Mappings, as `/proc/PID/maps` lists them.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-
-use super::elf;
-use crate::classes::BuildId;
+use std::ops::Range;
+use std::path::Path;
 
 /// A file's mappings that belong together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mapped<'a> {
     /// Lowest address.
     pub(super) start: u64,
     /// Behind the highest address.
     pub(super) end: u64,
     /// Where the first mapping ends.
-    first_end: u64,
-    /// Device, as `major:minor` in hexadecimal.
-    device: (u32, u32),
-    inode: u64,
+    pub(super) first_end: u64,
+    /// Addresses of the first executable mapping.
+    pub(super) code: Range<u64>,
+    /// Device: major and minor number.
+    pub(super) device: (u32, u32),
+    pub(super) inode: u64,
     /// Path, as the process sees it.
     pub(super) path: &'a [u8],
 }
@@ -44,14 +41,14 @@ struct Group {
     device: (u32, u32),
     inode: u64,
     path: Vec<u8>,
-    has_code: bool,
+    code: Option<Range<u64>>,
 }
 
 impl Group {
     fn end(&mut self, each: &mut impl FnMut(&Mapped<'_>)) {
-        if std::mem::take(&mut self.has_code) {
+        if let Some(code) = self.code.take() {
             let Group { start, end, first_end, device, inode, .. } = *self;
-            each(&Mapped { start, end, first_end, device, inode, path: &self.path });
+            each(&Mapped { start, end, first_end, code, device, inode, path: &self.path });
         }
         self.path.clear();
     }
@@ -84,7 +81,9 @@ fn of_maps(mut maps: impl BufRead, mut each: impl FnMut(&Mapped<'_>)) -> io::Res
             group.path.extend_from_slice(mapping.path);
         }
         (group.end, group.last_offset) = (mapping.end, mapping.offset);
-        group.has_code |= mapping.is_executable;
+        if mapping.is_executable && group.code.is_none() {
+            group.code = Some(mapping.start..mapping.end);
+        }
     }
     group.end(&mut each);
     Ok(())
@@ -123,47 +122,6 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Build ids that were read; each file is read once, as long as there are not too many.
-#[derive(Debug, Default)]
-pub(super) struct BuildIds {
-    by_file: HashMap<((u32, u32), u64), Option<BuildId>>,
-}
-
-/// Most files whose build ids are kept.
-const MAX_FILES: usize = 8_192;
-
-impl BuildIds {
-    /// The build id of an image of the process with this directory.
-    pub(super) fn of(&mut self, directory: &Path, mapped: &Mapped<'_>) -> Option<BuildId> {
-        let key = (mapped.device, mapped.inode);
-        if let Some(known) = self.by_file.get(&key) {
-            return *known;
-        }
-        let found = find(directory, mapped)?;
-        if self.by_file.len() >= MAX_FILES {
-            self.by_file.clear();
-        }
-        self.by_file.insert(key, found);
-        found
-    }
-}
-
-/// Reads the mapped file itself where that is allowed, else the one of its name, if it is the same; `None` if it
-/// cannot be read.
-fn find(directory: &Path, mapped: &Mapped<'_>) -> Option<Option<BuildId>> {
-    if mapped.path.first() != Some(&b'/') {
-        return Some(None);
-    }
-    let mapping = format!("map_files/{:x}-{:x}", mapped.start, mapped.first_end);
-    if let Ok(id) = elf::build_id_of_file(&directory.join(mapping)) {
-        return Some(id);
-    }
-    let relative = mapped.path.get(1..).unwrap_or_default();
-    let path: PathBuf = directory.join("root").join(Path::new(std::ffi::OsStr::from_bytes(relative)));
-    let is_same = std::fs::metadata(&path).is_ok_and(|file| file.ino() == mapped.inode);
-    if is_same { elf::build_id_of_file(&path).ok() } else { None }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,16 +147,16 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0  [vsyscall]\n";
         let mut found = Vec::new();
         of_maps(&maps[..], |image| {
             let path = String::from_utf8(image.path.to_vec()).unwrap();
-            found.push((image.start, image.end, image.first_end, image.inode, path));
+            found.push((image.start, image.end, image.first_end, image.code.start, image.inode, path));
         })
         .unwrap();
         assert_eq!(
             found,
             [
-                (0x5000, 0x9000, 0x6000, 7, "/usr/bin/a b".to_owned()),
-                (0x20000, 0x25000, 0x21000, 9, "/usr/lib/x.so".to_owned()),
-                (0x25000, 0x27000, 0x26000, 9, "/usr/lib/x.so".to_owned()),
-                (0x30000, 0x31000, 0x31000, 0, "[vdso]".to_owned()),
+                (0x5000, 0x9000, 0x6000, 0x6000, 7, "/usr/bin/a b".to_owned()),
+                (0x20000, 0x25000, 0x21000, 0x21000, 9, "/usr/lib/x.so".to_owned()),
+                (0x25000, 0x27000, 0x26000, 0x26000, 9, "/usr/lib/x.so".to_owned()),
+                (0x30000, 0x31000, 0x31000, 0x30000, 0, "[vdso]".to_owned()),
             ]
         );
     }

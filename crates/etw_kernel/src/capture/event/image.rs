@@ -1,0 +1,173 @@
+//! Mappings that programs run code of.
+
+use super::{Body, Fields, until_nul};
+use crate::classes::BuildId;
+
+/// What a process does with the memory that it runs code of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageChange<'a> {
+    /// It maps something executable.
+    Mapped(Mapping<'a>),
+    /// It is about to run another program: everything that it had mapped is gone.
+    Replaced,
+    /// It has called `munmap`, whatever was there.
+    Unmapped {
+        /// The lowest address.
+        address: u64,
+        /// How many bytes from there.
+        bytes: u64,
+    },
+}
+
+/// An executable mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapping<'a> {
+    /// The lowest address.
+    pub address: u64,
+    /// How many bytes from there.
+    pub bytes: u64,
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// Which file.
+    pub file: FileIdentity,
+    /// The file's path, as the process sees it; `[vdso]`, `//anon` and the like for memory without a file.
+    pub path: &'a [u8],
+}
+
+/// What the kernel says of a file that is mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileIdentity {
+    /// Its build id.
+    BuildId(BuildId),
+    /// Where it is, if it has no build id or the kernel does not tell it.
+    Inode {
+        /// Major and minor number of the device.
+        device: (u32, u32),
+        /// Number of the inode.
+        inode: u64,
+    },
+}
+
+/// Kinds of the records of `perf_event_open` that are kept, and the kinds that they get here.
+const COMM: u32 = 3;
+const MMAP2: u32 = 10;
+pub(super) const MAPPED: u32 = 60;
+pub(super) const REPLACED: u32 = 61;
+pub(super) const UNMAPPED: u32 = 62;
+
+/// Flags of those records: the name comes with another program; the file is named by its build id.
+const COMM_EXEC: u16 = 1 << 13;
+const HAS_BUILD_ID: u32 = 1 << 14;
+
+/// Makes a record of the capture of one of `perf_event_open`: its header, then what was behind process and thread.
+///
+/// Answers whether it is one of those that are kept.
+pub(in super::super) fn of_mapping_ring(record: &[u8], to: &mut Vec<u8>) -> bool {
+    let fields = Fields(record);
+    let kind = match (fields.u32(0), fields.u16(4)) {
+        (Some(MMAP2), _) => MAPPED,
+        (Some(COMM), Some(flags)) if flags & COMM_EXEC != 0 => REPLACED,
+        _ => return false,
+    };
+    // Process and thread of what is told, before the body; process, thread and time of who did it, at the end.
+    let (Some(ids), Some(flags), Some((body, end))) =
+        (fields.bytes(8, 8), fields.u16(4), record.get(16..).and_then(|rest| rest.split_last_chunk::<16>()))
+    else {
+        return false;
+    };
+    to.extend_from_slice(&end[8..]);
+    to.extend_from_slice(&kind.to_ne_bytes());
+    to.extend_from_slice(ids);
+    to.extend_from_slice(&u32::from(flags).to_ne_bytes());
+    to.extend_from_slice(body);
+    true
+}
+
+/// How many records a record of `perf_event_open` says were lost, if it is of that kind.
+pub(in super::super) fn lost_of_mapping_ring(record: &[u8]) -> u64 {
+    const LOST: u32 = 2;
+    let fields = Fields(record);
+    if fields.u32(0) == Some(LOST) { fields.u64(16).unwrap_or(0) } else { 0 }
+}
+
+pub(super) fn body<'a>(kind: u32, flags: u32, fields: Fields<'a>) -> Option<Body<'a>> {
+    let change = match kind {
+        MAPPED => ImageChange::Mapped(Mapping {
+            address: fields.u64(0)?,
+            bytes: fields.u64(8)?,
+            offset: fields.u64(16)?,
+            file: identity(flags, fields)?,
+            path: until_nul(fields.0.get(56..)?),
+        }),
+        REPLACED => ImageChange::Replaced,
+        _ => ImageChange::Unmapped { address: fields.u64(0)?, bytes: fields.u64(8)? },
+    };
+    Some(Body::Image(change))
+}
+
+fn identity(flags: u32, fields: Fields<'_>) -> Option<FileIdentity> {
+    if flags & HAS_BUILD_ID != 0 {
+        let len = fields.bytes(24, 1)?[0];
+        if let Some(id) = BuildId::new(fields.bytes(28, len.min(20).into())?) {
+            return Some(FileIdentity::BuildId(id));
+        }
+    }
+    Some(FileIdentity::Inode { device: (fields.u32(24)?, fields.u32(28)?), inode: fields.u64(32)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Event;
+    use super::*;
+
+    /// A record of `perf_event_open`: kind, flags, then the body, then process, thread and time.
+    fn foreign(kind: u32, flags: u16, body: &[u8]) -> Vec<u8> {
+        let size = (8 + 8 + body.len() + 16) as u16;
+        let ids = [10_u32, 11].map(u32::to_ne_bytes).concat();
+        let header = [&kind.to_ne_bytes()[..], &flags.to_ne_bytes(), &size.to_ne_bytes()].concat();
+        [&header[..], &ids, body, &ids, &7_u64.to_ne_bytes()].concat()
+    }
+
+    fn parse(record: &[u8]) -> Option<Vec<u8>> {
+        let mut own = Vec::new();
+        of_mapping_ring(record, &mut own).then_some(own)
+    }
+
+    #[test]
+    fn mappings_are_read() {
+        let numbers = [0x1000_u64, 0x2000, 0x3000].map(u64::to_ne_bytes).concat();
+        let inode =
+            [&[8_u32, 1].map(u32::to_ne_bytes).concat()[..], &[9_u64, 2].map(u64::to_ne_bytes).concat()]
+                .concat();
+        let build_id = [&[20_u8, 0, 0, 0][..], &[5; 20]].concat();
+        let rights = [0; 8];
+        let check = |flags, file: &[u8], expected| {
+            let body = [&numbers[..], file, &rights, b"/bin/a b\0\0\0\0\0\0\0\0"].concat();
+            let own = parse(&foreign(MMAP2, flags, &body)).unwrap();
+            let event = Event::parse(&own, 1).unwrap();
+            assert_eq!((event.time, event.process_id, event.thread_id), (7, 10, 11));
+            let mapping =
+                Mapping { address: 0x1000, bytes: 0x2000, offset: 0x3000, file: expected, path: b"/bin/a b" };
+            assert_eq!(event.body, Body::Image(ImageChange::Mapped(mapping)));
+            for len in 0..24 + 56 {
+                assert_eq!(Event::parse(&own[..len], 1), None, "{len}");
+            }
+        };
+        check(0, &inode, FileIdentity::Inode { device: (8, 1), inode: 9 });
+        check(1 << 14, &build_id, FileIdentity::BuildId(BuildId::new(&[5; 20]).unwrap()));
+        for len in 0..40 {
+            let _ = parse(&foreign(MMAP2, 0, &inode)[..len]);
+        }
+    }
+
+    #[test]
+    fn only_names_of_new_programs_count() {
+        assert_eq!(parse(&foreign(COMM, 0, b"thread\0\0")), None);
+        let own = parse(&foreign(COMM, COMM_EXEC, b"program\0")).unwrap();
+        assert_eq!(Event::parse(&own, 0).unwrap().body, Body::Image(ImageChange::Replaced));
+        assert_eq!(parse(&foreign(4, 0, &[0; 16])), None);
+        let lost = [1_u64, 77].map(u64::to_ne_bytes).concat();
+        let lost = [&[2, 0, 0, 0, 0, 0, 40, 0][..], &lost, &[0; 16]].concat();
+        assert_eq!((lost_of_mapping_ring(&lost), parse(&lost)), (77, None));
+    }
+}

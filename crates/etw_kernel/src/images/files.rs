@@ -1,0 +1,194 @@
+//! What is known of the files that are mapped.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::elf::Head;
+use super::{VDSO, maps};
+use crate::capture::{FileIdentity, Mapping};
+use crate::classes::BuildId;
+
+/// A file that is mapped, as far as its head says.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ImageFile {
+    head: Head,
+}
+
+/// Files whose heads were read; each is read once, as long as there are not too many.
+#[derive(Debug, Default)]
+pub struct ImageFiles {
+    by_identity: HashMap<FileIdentity, Arc<ImageFile>>,
+    vdso: Option<Arc<ImageFile>>,
+}
+
+/// Most files that are remembered.
+const MAX_FILES: usize = 8_192;
+
+/// What mappings are multiples of. Where pages are larger, files are laid out for those.
+const PAGE: u64 = 4096;
+
+impl ImageFile {
+    /// Its build id.
+    pub fn build_id(&self) -> Option<BuildId> {
+        self.head.build_id
+    }
+
+    /// The lowest address that it was linked for, which the base of the image stands for.
+    pub fn linked_base(&self) -> u64 {
+        self.head.loads.first().map_or(0, |load| load.address / PAGE * PAGE)
+    }
+
+    /// From the lowest to the highest address that the loader maps of the file, if it maps this part of it.
+    pub(super) fn place(&self, mapping: &Mapping<'_>) -> Option<Range<u64>> {
+        let is_of = |offset: u64, bytes: u64| {
+            (offset / PAGE * PAGE..offset.saturating_add(bytes)).contains(&mapping.offset)
+        };
+        let parts = || self.head.loads.iter().filter(|load| is_of(load.offset, load.bytes));
+        let part = parts().find(|load| load.is_code).or_else(|| parts().next())?;
+        // Where the part's first byte is, and how far that is from where it was linked for.
+        let at = mapping.address.wrapping_sub(mapping.offset).wrapping_add(part.offset);
+        let moved = at.wrapping_sub(part.address);
+        let start = self.linked_base().wrapping_add(moved);
+        let last = self.head.loads.last()?;
+        let end = last.address.checked_add(last.bytes)?.checked_next_multiple_of(PAGE)?.wrapping_add(moved);
+        let place = start..end;
+        (place.contains(&mapping.address)).then_some(place)
+    }
+}
+
+impl ImageFiles {
+    /// The file that the process with this directory has mapped; nothing if it cannot be read.
+    pub(super) fn find(
+        &mut self,
+        directory: &Path,
+        mapping: Range<u64>,
+        path: &[u8],
+        identity: FileIdentity,
+    ) -> Option<Arc<ImageFile>> {
+        if path.first() != Some(&b'/') {
+            return None;
+        }
+        if let Some(known) = self.by_identity.get(&identity) {
+            return Some(known.clone());
+        }
+        let (_, head) = open(directory, mapping, path, identity)?;
+        let file = Arc::new(ImageFile { head });
+        if self.by_identity.len() >= MAX_FILES {
+            self.by_identity.clear();
+        }
+        self.by_identity.insert(identity, file.clone());
+        Some(file)
+    }
+
+    /// The code that the kernel gives every process; that of this process is that of all.
+    pub(super) fn vdso(&mut self) -> Option<Arc<ImageFile>> {
+        if self.vdso.is_none() {
+            let head = own_vdso().ok().and_then(|bytes| Head::of_bytes(&bytes))?;
+            self.vdso = Some(Arc::new(ImageFile { head }));
+        }
+        self.vdso.clone()
+    }
+}
+
+/// Opens the file that a process has mapped: the mapping itself where that is allowed, else the file of its name, as the
+/// process sees it or, when the process is gone, as this one does; with the file's head. Another file that has taken the
+/// name, or the place, is not taken for it.
+pub(super) fn open(
+    directory: &Path,
+    mapping: Range<u64>,
+    path: &[u8],
+    identity: FileIdentity,
+) -> Option<(File, Head)> {
+    let mapping = directory.join(format!("map_files/{:x}-{:x}", mapping.start, mapping.end));
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    let in_root = directory.join("root").join(path.strip_prefix("/").ok()?);
+    [mapping, in_root, PathBuf::from(path)].iter().find_map(|path| {
+        // A device or a pipe might never end.
+        let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+        let file = is_file.then(|| File::open(path).ok()).flatten()?;
+        let head = Head::of_file(&file).ok()?.unwrap_or_default();
+        is_identity(&file, &head, identity).then_some((file, head))
+    })
+}
+
+fn is_identity(file: &File, head: &Head, identity: FileIdentity) -> bool {
+    match identity {
+        FileIdentity::BuildId(id) => head.build_id == Some(id),
+        FileIdentity::Inode { inode, .. } => file.metadata().is_ok_and(|metadata| metadata.ino() == inode),
+    }
+}
+
+/// The bytes of the code that the kernel gives this process.
+pub(super) fn own_vdso() -> io::Result<Vec<u8>> {
+    let directory = Path::new("/proc/self");
+    let mut place = None;
+    maps::for_each(directory, |mapped| {
+        if mapped.path == VDSO {
+            place = Some(mapped.start..mapped.end);
+        }
+    })?;
+    let place = place.ok_or(io::ErrorKind::NotFound)?;
+    let mut bytes = vec![0; (place.end - place.start) as usize];
+    File::open(directory.join("mem"))?.read_exact_at(&mut bytes, place.start)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::elf::Load;
+    use super::*;
+
+    #[test]
+    fn where_a_file_is_follows_from_one_part() {
+        let load = |offset, address, bytes, is_code| Load { offset, address, bytes, is_code };
+        // As lld links: addresses run ahead of offsets, and a page of the file may be in two places.
+        let loads = vec![
+            load(0, 0x1_0000, 0x900, false),
+            load(0x900, 0x1_1900, 0x800, true),
+            load(0x1100, 0x1_3100, 0x300, false),
+        ];
+        let file = ImageFile { head: Head { build_id: None, loads } };
+        let identity = FileIdentity::Inode { device: (0, 0), inode: 0 };
+        let check = |address, offset, expected: Option<Range<u64>>| {
+            let mapping = Mapping { address, bytes: 0x1000, offset, file: identity, path: b"/x" };
+            assert_eq!(file.place(&mapping), expected);
+        };
+        check(0x7000_2000, 0, Some(0x7000_1000..0x7000_5000));
+        check(0x7000_3000, 0x1000, Some(0x7000_1000..0x7000_5000));
+        check(0x7000_2000, 0x8000, None);
+        check(0, 0x8000, None);
+    }
+
+    #[test]
+    fn the_kernels_code_in_this_process_has_a_build_id() {
+        let mut files = ImageFiles::default();
+        // Some machines have none.
+        if own_vdso().is_ok() {
+            assert!(files.vdso().unwrap().build_id().is_some());
+        }
+    }
+
+    #[test]
+    fn another_file_of_the_name_is_not_taken() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().as_os_str().as_bytes();
+        let inode = file.as_file().metadata().unwrap().ino();
+        let mut files = ImageFiles::default();
+        let mut find = |identity| files.find(Path::new("/proc/0"), 0..1, path, identity).is_some();
+        let device = (0, 0);
+        assert!(!find(FileIdentity::Inode { device, inode: inode + 1 }));
+        assert!(!find(FileIdentity::BuildId(BuildId::new(&[1; 20]).unwrap())));
+        assert!(find(FileIdentity::Inode { device, inode }));
+        assert!(
+            files
+                .find(Path::new("/proc/0"), 0..1, b"/dev/zero", FileIdentity::Inode { device, inode: 4 })
+                .is_none()
+        );
+    }
+}

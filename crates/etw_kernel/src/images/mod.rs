@@ -1,0 +1,123 @@
+//! Files that processes have mapped to run code of them: those that are there, and what becomes of them.
+
+pub(crate) mod elf;
+mod files;
+mod maps;
+mod processes;
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::capture::{FileIdentity, Mapping};
+use crate::classes::{BuildId, Image, ImageDebugId, ImageEvent};
+
+pub use elf::build_id_of_file;
+pub use files::{ImageFile, ImageFiles};
+pub use processes::{ImageStep, Images};
+
+/// The name of the code that the kernel gives every process.
+const VDSO: &[u8] = b"[vdso]";
+
+/// An image of a process: a file's mappings that belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadedImage {
+    /// Lowest address.
+    pub base: u64,
+    /// From there to the end of its highest mapping of the file.
+    pub len_bytes: u64,
+    /// Addresses of the first executable mapping.
+    pub code: Range<u64>,
+    /// Which file.
+    pub identity: FileIdentity,
+    /// Path, as the process sees it; `[vdso]` for the code that the kernel gives every process.
+    pub path: Box<[u8]>,
+    /// What is known of the file; nothing if it could not be read.
+    pub file: Option<Arc<ImageFile>>,
+}
+
+impl LoadedImage {
+    /// The images of the process with this directory in `/proc`.
+    ///
+    /// # Errors
+    /// If the mappings cannot be read.
+    pub fn for_each(
+        directory: &Path,
+        files: &mut ImageFiles,
+        mut each: impl FnMut(LoadedImage),
+    ) -> io::Result<()> {
+        maps::for_each(directory, |mapped| {
+            let identity = FileIdentity::Inode { device: mapped.device, inode: mapped.inode };
+            let mapping = mapped.start..mapped.first_end;
+            let is_vdso = mapped.path == VDSO && mapped.start > u32::MAX.into();
+            let file = match is_vdso {
+                true => files.vdso(),
+                false => files.find(directory, mapping, mapped.path, identity),
+            };
+            each(LoadedImage {
+                base: mapped.start,
+                len_bytes: mapped.end - mapped.start,
+                code: mapped.code.clone(),
+                identity,
+                path: mapped.path.into(),
+                file,
+            });
+        })
+    }
+
+    /// The image that a process maps a part of; nothing for memory that has no file.
+    ///
+    /// Which part of the file is where, the file says; the image is then what its loader maps in all.
+    fn of_mapping(directory: &Path, mapping: &Mapping<'_>, files: &mut ImageFiles) -> Option<LoadedImage> {
+        let is_vdso = mapping.path == VDSO;
+        let is_file = mapping.path.first() == Some(&b'/') && !mapping.path.starts_with(b"//");
+        if !is_vdso && !is_file {
+            return None;
+        }
+        let code = mapping.address..mapping.address.checked_add(mapping.bytes)?;
+        let file = match is_vdso {
+            true => files.vdso().filter(|_| code.start > u32::MAX.into()),
+            false => files.find(directory, code.clone(), mapping.path, mapping.file),
+        };
+        let place = file.as_ref().and_then(|file| file.place(mapping)).filter(|_| !is_vdso);
+        let Range { start, end } = place.unwrap_or_else(|| code.clone());
+        let (base, len_bytes) = (start, end.checked_sub(start)?);
+        Some(LoadedImage { base, len_bytes, code, identity: mapping.file, path: mapping.path.into(), file })
+    }
+
+    /// The build id: as the kernel says, or as the file does.
+    pub fn build_id(&self) -> Option<BuildId> {
+        match self.identity {
+            FileIdentity::BuildId(id) => Some(id),
+            FileIdentity::Inode { .. } => self.file.as_ref()?.build_id(),
+        }
+    }
+
+    /// The event that says something of it.
+    pub fn event(&self, event: ImageEvent, process_id: u32) -> Image<'_> {
+        Image {
+            event,
+            base: self.base,
+            len_bytes: self.len_bytes,
+            process_id,
+            build_id: self.build_id(),
+            file_name: &self.path,
+        }
+    }
+
+    /// The event with its whole build id.
+    pub fn debug_id(&self, process_id: u32) -> Option<ImageDebugId<'_>> {
+        let build_id = self.build_id()?;
+        Some(ImageDebugId { base: self.base, process_id, build_id, file_name: &self.path })
+    }
+
+    fn overlaps(&self, other: &LoadedImage) -> bool {
+        self.base < other.base.saturating_add(other.len_bytes)
+            && other.base < self.base.saturating_add(self.len_bytes)
+    }
+
+    fn is_same(&self, other: &LoadedImage) -> bool {
+        (self.base, self.len_bytes, &self.path) == (other.base, other.len_bytes, &other.path)
+    }
+}

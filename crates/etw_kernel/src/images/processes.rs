@@ -1,0 +1,234 @@
+//! Which images each process has, by the events of the capture.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{ImageFiles, LoadedImage};
+use crate::capture::{Body, Event, ImageChange};
+
+/// The images of all processes.
+///
+/// Linux begins a process as a copy of its parent, with the parent's images, and most processes run another program at
+/// once. So the images of a copy are told when there is a reason to; those of a program, which the kernel maps before the
+/// program is told of, when it is.
+#[derive(Debug)]
+pub struct Images {
+    proc: PathBuf,
+    files: ImageFiles,
+    processes: HashMap<u32, Process>,
+    steps: Vec<ImageStep>,
+}
+
+/// An image that is loaded or unloaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageStep {
+    /// Whether it is loaded; otherwise it is unloaded.
+    pub is_load: bool,
+    /// The process.
+    pub process_id: u32,
+    /// The image.
+    pub image: Arc<LoadedImage>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Process {
+    images: Vec<Arc<LoadedImage>>,
+    /// Whether they were told.
+    is_told: bool,
+}
+
+impl Images {
+    /// The images of the processes that are there already, which are held to be told.
+    pub fn of_this_machine() -> Images {
+        let mut images = Images::at(Path::new("/proc"));
+        for entry in std::fs::read_dir(&images.proc).into_iter().flatten().flatten() {
+            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let mut process = Process { images: Vec::new(), is_told: true };
+            // A process that has ended meanwhile has none.
+            let _ = LoadedImage::for_each(&entry.path(), &mut images.files, |image| {
+                process.images.push(Arc::new(image));
+            });
+            images.processes.insert(id, process);
+        }
+        images
+    }
+
+    fn at(proc: &Path) -> Images {
+        Images {
+            proc: proc.to_owned(),
+            files: ImageFiles::default(),
+            processes: HashMap::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// The images of a process.
+    pub fn of(&self, process_id: u32) -> &[Arc<LoadedImage>] {
+        self.processes.get(&process_id).map_or(&[], |process| &process.images)
+    }
+
+    /// Takes in what an event says of images, and answers what is to be told of it. The events of all processors come in
+    /// the order of time.
+    pub fn follow(&mut self, event: &Event<'_>) -> &[ImageStep] {
+        self.steps.clear();
+        let id = event.process_id;
+        match event.body {
+            Body::Fork(fork) if fork.is_process() => {
+                let images = self.processes.get(&fork.parent_id).map(|parent| parent.images.clone());
+                let child = Process { images: images.unwrap_or_default(), is_told: false };
+                self.processes.insert(fork.process_id, child);
+            }
+            Body::Exec(_) => self.tell_all(id),
+            Body::Exit { process_code: Some(_), .. } => {
+                self.unload(id, |_| true);
+                self.processes.remove(&id);
+            }
+            Body::Image(ImageChange::Replaced) => {
+                self.unload(id, |_| true);
+                self.processes.entry(id).or_default().is_told = false;
+            }
+            Body::Image(ImageChange::Unmapped { address, bytes }) => {
+                let end = address.saturating_add(bytes);
+                self.unload(id, |image| address <= image.code.start && image.code.end <= end);
+            }
+            Body::Image(ImageChange::Mapped(mapping)) => {
+                let directory = self.proc.join(id.to_string());
+                if let Some(image) = LoadedImage::of_mapping(&directory, &mapping, &mut self.files) {
+                    self.load(id, image);
+                }
+            }
+            _ => {}
+        }
+        &self.steps
+    }
+
+    /// What is to be told before something of a process is told that needs its images.
+    pub fn tell(&mut self, process_id: u32) -> &[ImageStep] {
+        self.steps.clear();
+        self.tell_all(process_id);
+        &self.steps
+    }
+
+    fn tell_all(&mut self, process_id: u32) {
+        let Some(process) = self.processes.get_mut(&process_id) else { return };
+        if !std::mem::replace(&mut process.is_told, true) {
+            let step =
+                |image: &Arc<LoadedImage>| ImageStep { is_load: true, process_id, image: image.clone() };
+            self.steps.extend(process.images.iter().map(step));
+        }
+    }
+
+    fn load(&mut self, process_id: u32, image: LoadedImage) {
+        let images = self.of(process_id);
+        if images.iter().any(|known| known.is_same(&image)) {
+            // A further part of it.
+            return;
+        }
+        // What is mapped over others takes their place.
+        self.unload(process_id, |known| known.overlaps(&image));
+        let process = self.processes.entry(process_id).or_default();
+        let image = Arc::new(image);
+        process.images.push(image.clone());
+        if process.is_told {
+            self.steps.push(ImageStep { is_load: true, process_id, image });
+        }
+    }
+
+    fn unload(&mut self, process_id: u32, which: impl Fn(&LoadedImage) -> bool) {
+        let Some(process) = self.processes.get_mut(&process_id) else { return };
+        for image in process.images.extract_if(.., |image| which(image)) {
+            if process.is_told {
+                self.steps.push(ImageStep { is_load: false, process_id, image });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Exec, FileIdentity, Fork, Mapping};
+
+    const IDENTITY: FileIdentity = FileIdentity::Inode { device: (0, 0), inode: 0 };
+
+    fn event(process_id: u32, body: Body<'_>) -> Event<'_> {
+        Event { time: 0, processor: 0, process_id, thread_id: process_id, body }
+    }
+
+    fn mapped(address: u64, path: &[u8]) -> Body<'_> {
+        let mapping = Mapping { address, bytes: 0x1000, offset: 0, file: IDENTITY, path };
+        Body::Image(ImageChange::Mapped(mapping))
+    }
+
+    fn fork(parent_id: u32, process_id: u32) -> Body<'static> {
+        let (user_id, session_id, priority, name) = (0, 0, 0, &b""[..]);
+        Body::Fork(Fork { process_id, thread_id: process_id, parent_id, user_id, session_id, priority, name })
+    }
+
+    fn exec() -> Body<'static> {
+        Body::Exec(Exec {
+            parent_id: 1,
+            user_id: 0,
+            session_id: 0,
+            old_thread_id: 1,
+            path: b"",
+            arguments: b"",
+            arguments_all_bytes: 0,
+        })
+    }
+
+    /// `+7 /a` for a load of `/a` in process 7.
+    fn said(steps: &[ImageStep]) -> Vec<String> {
+        let sign = |step: &ImageStep| if step.is_load { '+' } else { '-' };
+        let path = |step: &ImageStep| String::from_utf8_lossy(&step.image.path).into_owned();
+        steps.iter().map(|step| format!("{}{} {}", sign(step), step.process_id, path(step))).collect()
+    }
+
+    #[test]
+    fn a_programs_images_are_told_with_it_and_go_with_it() {
+        let mut images = Images::at(Path::new("/nowhere"));
+        let mut check = |process, body, expected: &[&str]| {
+            assert_eq!(said(images.follow(&event(process, body))), expected);
+        };
+        check(1, fork(1, 7), &[]);
+        check(7, Body::Image(ImageChange::Replaced), &[]);
+        check(7, mapped(0x1000, b"/program"), &[]);
+        check(7, mapped(0x5000, b"//anon"), &[]);
+        check(7, mapped(0x9000, b"[vdso]"), &[]);
+        check(7, exec(), &["+7 /program", "+7 [vdso]"]);
+        check(7, mapped(0x3000, b"/library"), &["+7 /library"]);
+        check(7, mapped(0x3000, b"/library"), &[]);
+        // What is mapped over it takes its place.
+        check(7, mapped(0x3800, b"/other"), &["-7 /library", "+7 /other"]);
+        let unmapped = |address, bytes| Body::Image(ImageChange::Unmapped { address, bytes });
+        check(7, unmapped(0x3800, 0x800), &[]);
+        check(7, unmapped(0x3000, 0x4000), &["-7 /other"]);
+        // A copy is told when there is a reason to.
+        check(7, fork(7, 8), &[]);
+        check(8, Body::Exit { code: 0, process_code: Some(0) }, &[]);
+        check(7, fork(7, 9), &[]);
+        assert_eq!(said(images.tell(9)), ["+9 /program", "+9 [vdso]"]);
+        assert_eq!(images.of(9).len(), 2);
+        assert!(images.tell(9).is_empty());
+        let mut check = |process, body, expected: &[&str]| {
+            assert_eq!(said(images.follow(&event(process, body))), expected);
+        };
+        check(9, Body::Exit { code: 0, process_code: None }, &[]);
+        check(9, Body::Exit { code: 0, process_code: Some(0) }, &["-9 /program", "-9 [vdso]"]);
+        check(7, Body::Image(ImageChange::Replaced), &["-7 /program", "-7 [vdso]"]);
+        check(7, mapped(0x1000, b"/next"), &[]);
+        check(7, exec(), &["+7 /next"]);
+    }
+
+    #[test]
+    fn images_that_are_there_are_known() {
+        let images = Images::of_this_machine();
+        let own = images.of(std::process::id());
+        let program = std::env::current_exe().unwrap();
+        let is_program = |image: &&Arc<LoadedImage>| {
+            image.path[..] == *program.as_os_str().as_encoded_bytes() && image.build_id().is_some()
+        };
+        assert_eq!(own.iter().filter(is_program).count(), 1, "{own:?}");
+    }
+}

@@ -1,0 +1,190 @@
+//! What the kernel tells of executable mappings: records of `perf_event_open` that go beside samples.
+
+// UNSAFETY: a system call that rustix has not, and a map, which is a raw pointer.
+#![expect(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::param::page_size;
+
+/// The ring of one processor, into which the kernel writes whenever a thread that runs there maps a file, or memory of
+/// its own, to run code of it, and whenever one takes a new name.
+///
+/// Its records are those of `perf_event_open(2)`: `PERF_RECORD_MMAP2`, with the build id in place of the inode where
+/// kernel and file have one, `PERF_RECORD_COMM` and `PERF_RECORD_LOST`. Behind each stand process, thread and time
+/// (`PERF_SAMPLE_TID`, `PERF_SAMPLE_TIME`), the time by `CLOCK_MONOTONIC`.
+#[derive(Debug)]
+pub struct MappingRing {
+    /// The control page; behind it the data.
+    start: NonNull<u8>,
+    page: usize,
+    data: usize,
+    record: Vec<u8>,
+    /// Keeps the kernel writing.
+    _event: OwnedFd,
+}
+
+// SAFETY: the map belongs to this value alone.
+unsafe impl Send for MappingRing {}
+
+/// `struct perf_event_attr` in its fifth version, word by word.
+type Attributes = [u64; 14];
+
+/// `PERF_TYPE_SOFTWARE`, and the structure's size.
+const TYPE_AND_SIZE: u64 = 1 | (size_of::<Attributes>() as u64) << 32;
+/// `PERF_COUNT_SW_DUMMY`: counts nothing.
+const DUMMY: u64 = 9;
+/// `PERF_SAMPLE_TID` and `PERF_SAMPLE_TIME`.
+const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2;
+/// The flags `mmap`, `comm`, `sample_id_all`, `mmap2`, `comm_exec`, `use_clockid`.
+const FLAGS: u64 = 1 << 8 | 1 << 9 | 1 << 18 | 1 << 23 | 1 << 24 | 1 << 25;
+/// The flag `build_id`, since Linux 5.12.
+const BUILD_ID: u64 = 1 << 34;
+
+/// Where the control page has how far the kernel has written, and how far has been read (`data_head`, `data_tail`).
+const HEAD: usize = 1024;
+const TAIL: usize = 1032;
+/// Bytes of a record's header: kind, flags, size.
+const HEADER: u64 = 8;
+
+impl MappingRing {
+    /// The ring of a processor, with room for `bytes`, which is rounded up to a power of two of pages. What is mapped
+    /// from now on is in it.
+    ///
+    /// Needs `CAP_PERFMON`; without `CAP_IPC_LOCK` all rings together may have 512 KiB for each processor.
+    pub fn open(processor: u32, bytes: usize) -> io::Result<MappingRing> {
+        let event = match open(processor, FLAGS | BUILD_ID) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(processor, FLAGS),
+            event => event,
+        }?;
+        let page = page_size();
+        let data = bytes.max(page).next_power_of_two();
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new map at an address that the kernel chooses touches no memory that anyone else has.
+        let start =
+            unsafe { mmap(ptr::null_mut(), page + data, protection, MapFlags::SHARED, event.as_fd(), 0)? };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(MappingRing { start, page, data, record: Vec::new(), _event: event })
+    }
+
+    /// Hands out the records that there are, each with its header, and gives their room back.
+    pub fn read(&mut self, mut each: impl FnMut(&[u8])) {
+        let head = self.word(HEAD).load(Ordering::Acquire);
+        let mut tail = self.word(TAIL).load(Ordering::Relaxed);
+        while head.wrapping_sub(tail) >= HEADER {
+            let mut header = [0; HEADER as usize];
+            self.copy(tail, &mut header);
+            let size = u16::from_ne_bytes([header[6], header[7]]);
+            if u64::from(size) < HEADER || u64::from(size) > head.wrapping_sub(tail) {
+                // The kernel writes no such thing.
+                tail = head;
+                break;
+            }
+            let mut record = std::mem::take(&mut self.record);
+            record.resize(size.into(), 0);
+            self.copy(tail, &mut record);
+            each(&record);
+            self.record = record;
+            tail = tail.wrapping_add(size.into());
+        }
+        self.word(TAIL).store(tail, Ordering::Release);
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: the control page is mapped as long as `self` lives, is aligned, and the kernel writes its words whole.
+        unsafe { &*self.start.as_ptr().add(at).cast::<AtomicU64>() }
+    }
+
+    /// Copies bytes of the data, which begins anew behind its end.
+    fn copy(&self, from: u64, to: &mut [u8]) {
+        let from = from as usize % self.data;
+        let (first, second) = to.split_at_mut(to.len().min(self.data - from));
+        for (part, at) in [(first, from), (second, 0)] {
+            // SAFETY: a record is shorter than the data, so both parts lie in the map; the kernel does not write there
+            // before the room is given back.
+            unsafe {
+                let data = self.start.as_ptr().add(self.page + at);
+                ptr::copy_nonoverlapping(data, part.as_mut_ptr(), part.len());
+            }
+        }
+    }
+}
+
+impl Drop for MappingRing {
+    fn drop(&mut self) {
+        // SAFETY: the map is this value's own, and no reference to it outlives it.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.page + self.data) };
+    }
+}
+
+fn open(processor: u32, flags: u64) -> io::Result<OwnedFd> {
+    let mut attributes: Attributes = [0; 14];
+    attributes[0] = TYPE_AND_SIZE;
+    attributes[1] = DUMMY;
+    attributes[3] = SAMPLE_TYPE;
+    attributes[5] = flags;
+    // The clock stands in the upper half.
+    attributes[11] = (libc::CLOCK_MONOTONIC as u64) << 32;
+    const ALL_THREADS: libc::pid_t = -1;
+    const NO_GROUP: libc::c_int = -1;
+    const CLOSE_ON_EXEC: libc::c_ulong = 8;
+    // SAFETY: the structure lives during the call, says its size, and the kernel only reads it.
+    let file = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            attributes.as_ptr(),
+            ALL_THREADS,
+            processor as libc::c_int,
+            NO_GROUP,
+            CLOSE_ON_EXEC,
+        )
+    };
+    if file < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made the file, for this process alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(file as libc::c_int) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPPING: u32 = 10;
+
+    #[test]
+    fn mappings_of_programs_are_told() {
+        let mut rings = Vec::new();
+        for processor in 0..crate::cpu::possible() {
+            match MappingRing::open(processor, 64 << 10) {
+                Ok(ring) => rings.push(ring),
+                // A processor that is not there.
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    eprintln!("left out: {error}");
+                    return;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
+        child.wait().unwrap();
+        let (mut paths, mut records) = (Vec::new(), 0);
+        for ring in &mut rings {
+            ring.read(|record| {
+                records += 1;
+                let word = |at: usize| u32::from_ne_bytes(record[at..at + 4].try_into().unwrap());
+                if word(0) == MAPPING && word(8) == child.id() {
+                    let name = record[72..].split(|byte| *byte == 0).next().unwrap();
+                    paths.push(String::from_utf8_lossy(name).into_owned());
+                }
+            });
+        }
+        assert!(paths.iter().any(|path| path.ends_with("/true")), "{paths:?} of {records}");
+        assert!(paths.iter().any(|path| path == "[vdso]"), "{paths:?}");
+    }
+}
