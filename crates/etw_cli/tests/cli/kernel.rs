@@ -139,7 +139,6 @@ fn what_linux_cannot_give_is_refused_by_name() {
     for (flags, said) in [
         ("PROC_THREAD+REGISTRY", "REGISTRY: Linux has no registry"),
         ("FILE_IO", "FILE_IO: its events are not captured on Linux yet"),
-        ("LOADER", "IMAGE_LOAD: its events are not captured on Linux yet"),
         ("CSWITHC", "`CSWITHC` is no flag"),
     ] {
         let output = etw.record(&["-k", flags, "-o", "k.etl"], &["true"]);

@@ -1,10 +1,13 @@
 //! From the kernel's rings to the sessions' regions.
 
 use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
 
 use etw_event::Ticks;
 use etw_kernel::capture::{Capture, CaptureOptions};
 use etw_kernel::classes::{RecordBuffer, Stamp};
+use etw_kernel::images::Images;
 use etw_kernel::rundown::{Parts, Phase, Rundown};
 use etw_kernel::{EnableFlags, Hook, Hooks};
 use etw_session::host::SystemWants;
@@ -13,7 +16,7 @@ use etw_sys::clock;
 
 use super::clock::SessionClock;
 use super::rare::Rare;
-use super::translate::Translator;
+use super::translate::{Translator, image};
 
 /// How long after its time an event may come to be seen in its ring.
 const SETTLE_NANOS: u64 = 100_000;
@@ -29,6 +32,8 @@ pub(super) struct Feed {
     /// Those that are written to.
     sessions: BTreeMap<u64, Session>,
     translator: Translator,
+    /// As long as somebody needs them.
+    images: Option<Images>,
     /// What has been told of each processor's losses.
     lost: Vec<u64>,
     /// Begins and ends of processes and threads that were fetched, each with the records that each session has queued
@@ -64,7 +69,8 @@ impl Feed {
         let lost = vec![0; capture.processors()];
         let translator = Translator::of_this_machine();
         let (wanted, sessions) = (BTreeMap::new(), BTreeMap::new());
-        let mut feed = Feed { capture, wanted, sessions, translator, lost, rare: Vec::new() };
+        let rare = Vec::new();
+        let mut feed = Feed { capture, wanted, sessions, translator, images: None, lost, rare };
         let missing = feed.want(session, wants)?;
         Ok((feed, missing))
     }
@@ -103,6 +109,7 @@ impl Feed {
 
     /// Writes what has happened up to now to a session and lets it go. Answers whether it was the last one.
     pub(super) fn detach(&mut self, session: u64) -> bool {
+        thread::sleep(Duration::from_nanos(SETTLE_NANOS));
         self.fetch();
         if let Some(session) = self.sessions.remove(&session) {
             session.run_down(Phase::End);
@@ -115,7 +122,13 @@ impl Feed {
     /// Attaches what all sessions together want, and nothing else.
     fn set_hooks(&mut self) {
         let wanted = self.wanted.values().filter_map(|flags| flags.hooks().ok());
-        self.capture.set_hooks(wanted.fold(needed(), |all, hooks| all | hooks));
+        let hooks = wanted.fold(needed(), |all, hooks| all | hooks);
+        self.capture.set_hooks(hooks);
+        if !hooks.has(Hook::Image) {
+            self.images = None;
+        } else if self.images.is_none() {
+            self.images = Some(Images::of_this_machine());
+        }
     }
 
     /// Which of these hooks the kernel lacks, with the reasons.
@@ -138,7 +151,7 @@ impl Feed {
         for processor in 0..processors {
             let (sessions, translator, rare) = (&mut self.sessions, &mut self.translator, &mut self.rare);
             for _ in 0..READINGS {
-                let events = self.capture.read(processor, |event| {
+                let events = self.capture.read(processor, complete, |event| {
                     if let Some(owned) = Rare::of(&event) {
                         let before = sessions.values_mut().map(|session| session.queued(processor));
                         rare.push((owned, before.collect()));
@@ -181,11 +194,17 @@ impl Feed {
         for (rare, before) in self.rare.drain(..) {
             let event = rare.event();
             self.translator.follow(&event);
+            let steps = self.images.as_mut().map_or(&[][..], |images| images.follow(&event));
             for ((session, queues), before) in sessions.iter().zip(&mut queues).zip(before) {
                 let queue = queues.get_mut(event.processor as usize).into_iter().flatten();
                 queue.take(before).for_each(|record| session.write(event.processor, record));
                 records.clear();
+                let time = Ticks(session.clock.of(event.time) as i64);
+                let stamp = Stamp::new(time, event.process_id, event.thread_id);
+                let steps = if session.flags.has(EnableFlags::IMAGE_LOAD) { steps } else { &[] };
+                image::put_steps(steps, false, &stamp, &mut records);
                 self.translator.translate(&event, session.flags, &session.clock, &mut records);
+                image::put_steps(steps, true, &stamp, &mut records);
                 records.records().for_each(|record| session.write(event.processor, record));
             }
             self.translator.forget(&event);
@@ -211,10 +230,16 @@ impl Feed {
     fn tell_overdue(&mut self, now: u64) {
         let mut records = RecordBuffer::new();
         while let Some(process_id) = self.translator.overdue(now) {
-            for session in self.sessions.values().filter(|session| session.flags.has(EnableFlags::PROCESS)) {
+            let steps = self.images.as_mut().map_or(&[][..], |images| images.tell(process_id));
+            for session in self.sessions.values() {
                 records.clear();
                 let stamp = Stamp::new(Ticks(session.clock.of(now) as i64), 0, 0);
-                self.translator.put_start(process_id, &stamp, &mut records);
+                if session.flags.has(EnableFlags::PROCESS) {
+                    self.translator.put_start(process_id, &stamp, &mut records);
+                }
+                if session.flags.has(EnableFlags::IMAGE_LOAD) {
+                    image::put_steps(steps, true, &stamp, &mut records);
+                }
                 records.records().for_each(|record| session.write(0, record));
             }
         }
@@ -245,7 +270,7 @@ impl Session {
         let parts = Parts {
             processes: self.flags.has(EnableFlags::PROCESS),
             threads: self.flags.has(EnableFlags::THREAD),
-            images: false,
+            images: self.flags.has(EnableFlags::IMAGE_LOAD),
         };
         let now = || Ticks(self.region.clock().now() as i64);
         let out = |record: &[u64]| self.write(0, record);
@@ -254,7 +279,7 @@ impl Session {
         if phase == Phase::Start && !self.flags.has(EnableFlags::NO_SYSCONFIG) {
             rundown.system_config(stamp, now, out);
         }
-        if parts.processes || parts.threads {
+        if parts.processes || parts.threads || parts.images {
             // With no list of processes to be read, events have their ids all the same.
             let _ = rundown.run(phase, parts, stamp, now, out);
         }

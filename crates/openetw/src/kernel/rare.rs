@@ -1,8 +1,8 @@
 //! Events that are kept until those of all processors have come.
 
-use etw_kernel::capture::{Body, Event, Exec, Fork};
+use etw_kernel::capture::{Body, Event, Exec, Fork, ImageChange, Mapping};
 
-/// The begin or end of a process or thread, or a program that one runs, with memory of its own.
+/// The begin or end of a process or thread, a program that one runs, or an image, with memory of its own.
 #[derive(Debug)]
 pub(super) struct Rare {
     pub(super) time: u64,
@@ -23,6 +23,14 @@ impl Rare {
                 (Body::Exec(Exec { path: b"", arguments: b"", ..exec }), [exec.path, exec.arguments])
             }
             Body::Exit { code, process_code } => (Body::Exit { code, process_code }, [&b""[..]; 2]),
+            Body::Image(ImageChange::Mapped(mapping)) => {
+                let body = Body::Image(ImageChange::Mapped(Mapping { path: b"", ..mapping }));
+                (body, [mapping.path, b""])
+            }
+            Body::Image(ImageChange::Replaced) => (Body::Image(ImageChange::Replaced), [&b""[..]; 2]),
+            Body::Image(ImageChange::Unmapped { address, bytes }) => {
+                (Body::Image(ImageChange::Unmapped { address, bytes }), [&b""[..]; 2])
+            }
             _ => return None,
         };
         let Event { time, processor, process_id, thread_id, .. } = *event;
@@ -35,6 +43,9 @@ impl Rare {
         let body = match self.body {
             Body::Fork(fork) => Body::Fork(Fork { name: first, ..fork }),
             Body::Exec(exec) => Body::Exec(Exec { path: first, arguments: second, ..exec }),
+            Body::Image(ImageChange::Mapped(mapping)) => {
+                Body::Image(ImageChange::Mapped(Mapping { path: first, ..mapping }))
+            }
             other => other,
         };
         let Rare { time, processor, process_id, thread_id, .. } = *self;

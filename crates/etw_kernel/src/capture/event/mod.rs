@@ -4,8 +4,8 @@ mod image;
 mod network;
 
 pub use image::{FileIdentity, ImageChange, Mapping};
-pub use network::{ConnectionOptions, Network, NetworkAct, Protocol};
 pub(super) use image::{lost_of_mapping_ring, of_mapping_ring};
+pub use network::{ConnectionOptions, Network, NetworkAct, Protocol};
 
 /// Something that happened in the kernel.
 ///

@@ -1,5 +1,6 @@
 //! From what Linux does to the events that the NT kernel logger has for it.
 
+pub(super) mod image;
 mod network;
 
 use std::collections::{HashMap, VecDeque};
