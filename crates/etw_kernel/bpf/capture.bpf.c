@@ -264,8 +264,11 @@ SECTION("tp_btf/sched_process_exit") int process_exit(u64 *context)
 
 /* ---- The scheduler ---- */
 
-#define RUNNING 0
 #define UNINTERRUPTIBLE 2
+#define KERNEL_THREAD 0x200000
+#define NO_SYSTEM_CALL (u32) - 1
+/* Numbers of system calls of 32-bit programs, which are others. */
+#define OF_32_BIT 0x80000000
 
 struct switched {
 	struct header header; /* Its number: the state of the old thread, whose ids it has. */
@@ -276,7 +279,19 @@ struct switched {
 	u8 preempted;
 	u8 waits_for_io;
 	u16 reserved;
+	u32 system_call; /* That the old thread is in; all ones for none. */
+	u32 reserved_too;
 };
+
+/* The system call that a thread is in. What interrupts a program leaves no number. */
+INLINE u32 system_call_of(struct task_struct *task)
+{
+	if (!HAS_TASK_REGISTERS || task->flags & KERNEL_THREAD)
+		return NO_SYSTEM_CALL;
+	void *registers = task_registers(task);
+	u32 number = LOAD_CALL_NUMBER(registers);
+	return is_of_32_bit(task) ? number | OF_32_BIT : number;
+}
 
 SECTION("tp_btf/sched_switch") int context_switch(u64 *context)
 {
@@ -297,6 +312,8 @@ SECTION("tp_btf/sched_switch") int context_switch(u64 *context)
 	record->preempted = context[0] & 1;
 	record->waits_for_io = state & UNINTERRUPTIBLE ? BIT_FIELD(old, in_iowait) : 0;
 	record->reserved = 0;
+	record->system_call = system_call_of(old);
+	record->reserved_too = 0;
 	submit(context, record);
 	return 0;
 }
@@ -362,11 +379,17 @@ SECTION("perf_event") int sample(void *context)
 
 /* ---- System calls ---- */
 
+/* A system call's number for a record. */
+INLINE u32 marked(u32 number)
+{
+	return is_of_32_bit(current_task()) ? number | OF_32_BIT : number;
+}
+
 SECTION("tp_btf/sys_enter") int system_call_enter(u64 *context)
 {
 	if (is_left_out())
 		return 0;
-	struct header *record = reserve(sizeof(*record), SYSTEM_CALL_ENTER, context[1]);
+	struct header *record = reserve(sizeof(*record), SYSTEM_CALL_ENTER, marked(context[1]));
 	if (record)
 		submit(context, record);
 	return 0;
@@ -382,7 +405,8 @@ SECTION("tp_btf/sys_exit") int system_call_exit(u64 *context)
 	if (is_left_out())
 		return 0;
 	void *registers = (void *)context[0];
-	struct system_call_exit *record = reserve(sizeof(*record), SYSTEM_CALL_EXIT, CALL_NUMBER(registers));
+	struct system_call_exit *record =
+		reserve(sizeof(*record), SYSTEM_CALL_EXIT, marked(CALL_NUMBER(registers)));
 	if (!record)
 		return 0;
 	record->result = context[1];

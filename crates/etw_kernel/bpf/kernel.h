@@ -69,6 +69,12 @@ static long (*const repeat)(u32 times, void *each, void *context, u64 flags) = (
 
 #define FIELD_EXISTS(field) __builtin_preserve_field_info(field, 2)
 
+/* Whether the running kernel has a helper, by its name in the kernel. */
+enum bpf_func_id {
+	BPF_FUNC_task_pt_regs = 175,
+};
+#define HAS_TASK_REGISTERS __builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_task_pt_regs, 0)
+
 /* Reads a bit field, which is not where the compiler thinks: offset, size and shifts come from the kernel's BTF. */
 #define BIT_FIELD(from, field)                                                                                    \
 	({                                                                                                        \
@@ -186,6 +192,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	struct files_struct *files;
 	u32 __state;
+	u32 flags;
 	int pid;
 	int tgid;
 	int prio;
@@ -287,10 +294,9 @@ INLINE u64 call_argument(void *registers, u32 index)
 #define X86_OF_32_BIT 2
 #define ARM_OF_32_BIT (1 << 22)
 
-/* Whether the current system call is one of 32-bit programs, whose numbers and structures are others. */
-INLINE bool is_call_of_32_bit(void)
+/* Whether the system call that a task is in is one of 32-bit programs, whose numbers and structures are others. */
+INLINE bool is_of_32_bit(struct task_struct *task)
 {
-	struct task_struct *task = current_task();
 	if (IS_X86)
 		return LOAD(task, thread_info.status) & X86_OF_32_BIT;
 	return LOAD(task, thread_info.flags) & ARM_OF_32_BIT;

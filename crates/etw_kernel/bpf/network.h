@@ -332,7 +332,7 @@ INLINE enum call call_of(u32 number)
 INLINE bool is_told_at_exit(void)
 {
 	void *registers = task_registers(current_task_typed());
-	return call_of(LOAD_CALL_NUMBER(registers)) > ACCEPT_CALL && !is_call_of_32_bit();
+	return call_of(LOAD_CALL_NUMBER(registers)) > ACCEPT_CALL && !is_of_32_bit(current_task());
 }
 
 SECTION("tp_btf/sock_send_length") int network_send(u64 *context)
@@ -430,7 +430,7 @@ SECTION("tp_btf/sys_exit") int network_call(u64 *context)
 	void *registers = (void *)context[0];
 	s64 result = context[1];
 	enum call call = call_of(CALL_NUMBER(registers));
-	if (call == NO_CALL || is_call_of_32_bit())
+	if (call == NO_CALL || is_of_32_bit(current_task()))
 		return 0;
 	if (call == ACCEPT_CALL) {
 		struct sock *new = result >= 0 ? socket_of(result) : 0;

@@ -105,7 +105,7 @@ impl EnableFlags {
         captured(0x0000_0010, "CSWITCH", "CSWITCH", "CSwitch", "cswitch", &[Hook::ContextSwitch]),
         captured(0x0000_0020, "DPC", "DPC", "DPC", "dpc", &[Hook::Dpc]),
         captured(0x0000_0040, "INTERRUPT", "INTERRUPT", "Interrupt", "isr", &[Hook::Interrupt]),
-        refused(0x0000_0080, "SYSTEMCALL", "SYSCALL", "SystemCall", "syscall", NOT_YET),
+        captured(0x0000_0080, "SYSTEMCALL", "SYSCALL", "SystemCall", "syscall", &[Hook::SystemCall]),
         captured(0x0000_0100, "DISK_IO", "DISK_IO", "DiskIO", "disk", &[Hook::Disk]),
         refused(0x0000_0200, "DISK_FILE_IO", "FILENAME", "Filename", "file", NOT_YET),
         captured(0x0000_0400, "DISK_IO_INIT", "DISK_IO_INIT", "DiskIOInit", "diskinit", &[Hook::Disk]),

@@ -95,6 +95,12 @@ impl Hooks {
         self.0 & (1 << hook as u32) != 0
     }
 
+    /// The set without a hook.
+    #[must_use]
+    pub const fn without(self, hook: Hook) -> Hooks {
+        Hooks(self.0 & !(1 << hook as u32))
+    }
+
     /// The hooks of the set.
     pub fn iter(self) -> impl Iterator<Item = Hook> {
         Hook::ALL.into_iter().filter(move |hook| self.has(*hook))
@@ -122,5 +128,6 @@ mod tests {
         assert_eq!(Hooks::NONE.iter().count(), 0);
         let both = Hooks::of(&[Hook::Disk]) | Hooks::of(&[Hook::Dpc]);
         assert!(both.has(Hook::Disk) && both.has(Hook::Dpc) && !both.has(Hook::Process));
+        assert_eq!(both.without(Hook::Disk).without(Hook::Process), Hooks::of(&[Hook::Dpc]));
     }
 }

@@ -9,7 +9,9 @@ mod flags;
 mod groups;
 mod hooks;
 pub mod images;
+mod routines;
 pub mod rundown;
 
 pub use flags::{EnableFlags, Flag, FlagError, Selection, Support};
 pub use hooks::{Hook, Hooks};
+pub use routines::{AddressesHidden, Routines};

@@ -10,6 +10,8 @@ mod kernel_images;
 #[cfg(target_os = "linux")]
 mod kernel_network;
 #[cfg(target_os = "linux")]
+mod kernel_system;
+#[cfg(target_os = "linux")]
 mod live;
 mod real;
 #[cfg(target_os = "linux")]

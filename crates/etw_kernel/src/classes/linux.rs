@@ -82,6 +82,8 @@ pub enum Request {
     Futex,
     /// To wait for events of an epoll instance or an io_uring.
     Queue,
+    /// To read or write: a file, a pipe, a socket.
+    Transfer,
     /// To let other threads run.
     Yield,
     /// Something else.
@@ -100,6 +102,7 @@ impl Request {
             number if SLEEP.contains(&number) => Request::Sleep,
             number if FUTEX.contains(&number) => Request::Futex,
             number if EPOLL.contains(&number) => Request::Queue,
+            number if TRANSFER.contains(&number) => Request::Transfer,
             SCHED_YIELD => Request::Yield,
             _ => Request::Other,
         }
@@ -111,6 +114,11 @@ mod numbers {
     pub(super) const SLEEP: [u32; 2] = [35, 230];
     pub(super) const FUTEX: [u32; 1] = [202];
     pub(super) const EPOLL: [u32; 2] = [232, 281];
+    // read, write, pread64, pwrite64, readv, writev, sendfile, connect, accept, sendto, recvfrom, sendmsg, recvmsg,
+    // fsync, fdatasync, splice, preadv, pwritev, recvmmsg, accept4, sendmmsg, copy_file_range, preadv2, pwritev2
+    pub(super) const TRANSFER: [u32; 24] = [
+        0, 1, 17, 18, 19, 20, 40, 42, 43, 44, 45, 46, 47, 74, 75, 275, 295, 296, 299, 288, 307, 326, 327, 328,
+    ];
     pub(super) const SCHED_YIELD: u32 = 24;
 }
 #[cfg(not(target_arch = "x86_64"))]
@@ -118,9 +126,13 @@ mod numbers {
     pub(super) const SLEEP: [u32; 2] = [101, 115];
     pub(super) const FUTEX: [u32; 1] = [98];
     pub(super) const EPOLL: [u32; 1] = [22];
+    pub(super) const TRANSFER: [u32; 24] = [
+        63, 64, 67, 68, 65, 66, 71, 203, 202, 206, 207, 211, 212, 82, 83, 76, 69, 70, 243, 242, 269, 285,
+        286, 287,
+    ];
     pub(super) const SCHED_YIELD: u32 = 124;
 }
-use numbers::{EPOLL, FUTEX, SCHED_YIELD, SLEEP};
+use numbers::{EPOLL, FUTEX, SCHED_YIELD, SLEEP, TRANSFER};
 
 /// Why a thread does not run, when a processor turns away from it.
 ///
@@ -137,7 +149,8 @@ use numbers::{EPOLL, FUTEX, SCHED_YIELD, SLEEP};
 /// | interruptible | sleeps | DelayExecution |
 /// | interruptible | futex | WrAlertByThreadId |
 /// | interruptible | epoll, io_uring | WrQueue |
-/// | interruptible | other system calls | UserRequest |
+/// | interruptible | reads or writes | Executive |
+/// | interruptible | other system calls, as poll and wait | UserRequest |
 /// | interruptible | no system call | Executive |
 pub fn wait_reason(task_state: u32, is_preempted: bool, is_in_io_wait: bool, request: Request) -> i8 {
     let has = |bits| task_state & bits != 0;
@@ -159,7 +172,7 @@ pub fn wait_reason(task_state: u32, is_preempted: bool, is_in_io_wait: bool, req
     } else {
         match request {
             _ if !has(task::INTERRUPTIBLE) => wait::EXECUTIVE,
-            Request::Nothing => wait::EXECUTIVE,
+            Request::Nothing | Request::Transfer => wait::EXECUTIVE,
             Request::Sleep => wait::DELAY_EXECUTION,
             Request::Futex => wait::ALERT_BY_THREAD_ID,
             Request::Queue => wait::QUEUE,
@@ -338,6 +351,17 @@ pub fn nt_status(errno: u32) -> u32 {
     }
 }
 
+/// `NTSTATUS` of a system call, by what it gives back: an error if that is one, else success.
+///
+/// The kernel's own numbers for calls that a signal interrupts count as `EINTR`.
+pub fn status_of_call(result: i64) -> u32 {
+    match result {
+        -516..=-512 => nt_status(4),
+        -4095..=-1 => nt_status(result.unsigned_abs() as u32),
+        _ => 0,
+    }
+}
+
 /// `FailureCode` of a transfer that failed, by its error number: 1 resources, 2 too many addresses, 3 address exists,
 /// 4 invalid address, 5 anything else.
 pub fn failure_code(errno: u32) -> u16 {
@@ -390,6 +414,7 @@ mod tests {
         check(1, false, false, Sleep, state::WAITING, wait::DELAY_EXECUTION);
         check(1, false, false, Futex, state::WAITING, wait::ALERT_BY_THREAD_ID);
         check(1, false, false, Queue, state::WAITING, wait::QUEUE);
+        check(1, false, false, Transfer, state::WAITING, wait::EXECUTIVE);
         check(1, false, false, Other, state::WAITING, wait::USER_REQUEST);
         check(1, false, false, Nothing, state::WAITING, wait::EXECUTIVE);
         check(2, false, true, Nothing, state::WAITING, wait::PAGE_IN);
@@ -408,7 +433,8 @@ mod tests {
     fn requests_by_number() {
         let check = |number, expected| assert_eq!(Request::of_system_call(number), expected, "{number:?}");
         check(None, Request::Nothing);
-        check(Some(0), Request::Other);
+        check(Some(0), Request::Transfer);
+        check(Some(7), Request::Other);
         check(Some(24), Request::Yield);
         check(Some(35), Request::Sleep);
         check(Some(230), Request::Sleep);
@@ -427,6 +453,8 @@ mod tests {
             assert!(nt_status(errno) >> 31 == 1, "{errno} is an error");
         }
         assert_eq!([12, 98, 99, 110].map(failure_code), [1, 3, 4, 5]);
+        let calls = [0, 7, -2, -512, -4095, -4096, i64::MIN].map(status_of_call);
+        assert_eq!(calls, [0, 0, 0xC000_0034, 0xC000_0120, 0xE000_0FFF, 0, 0]);
         // O_RDONLY, O_CREAT|O_EXCL|O_WRONLY, O_CREAT|O_TRUNC, O_CREAT, O_TRUNC.
         let options = [0, 0o301, 0o1101, 0o102, 0o1001].map(create_options);
         assert_eq!(options, [0x0100_0040, 0x0200_0040, 0x0500_0040, 0x0300_0040, 0x0400_0040]);

@@ -9,7 +9,7 @@ use etw_kernel::capture::{Capture, CaptureOptions};
 use etw_kernel::classes::{RecordBuffer, Stamp};
 use etw_kernel::images::Images;
 use etw_kernel::rundown::{Parts, Phase, Rundown};
-use etw_kernel::{EnableFlags, Hook, Hooks};
+use etw_kernel::{AddressesHidden, EnableFlags, Hook, Hooks};
 use etw_session::host::SystemWants;
 use etw_session::logger::SystemRegion;
 use etw_sys::clock;
@@ -34,6 +34,8 @@ pub(super) struct Feed {
     translator: Translator,
     /// As long as somebody needs them.
     images: Option<Images>,
+    /// Why the kernel's functions are not known, if they are needed and are not.
+    hidden: Option<AddressesHidden>,
     /// What has been told of each processor's losses.
     lost: Vec<u64>,
     /// Begins and ends of processes and threads that were fetched, each with the records that each session has queued
@@ -70,7 +72,8 @@ impl Feed {
         let translator = Translator::of_this_machine();
         let (wanted, sessions) = (BTreeMap::new(), BTreeMap::new());
         let rare = Vec::new();
-        let mut feed = Feed { capture, wanted, sessions, translator, images: None, lost, rare };
+        let (images, hidden) = (None, None);
+        let mut feed = Feed { capture, wanted, sessions, translator, images, hidden, lost, rare };
         let missing = feed.want(session, wants)?;
         Ok((feed, missing))
     }
@@ -80,9 +83,14 @@ impl Feed {
     pub(super) fn want(&mut self, session: u64, wants: SystemWants) -> Result<Vec<String>, String> {
         let flags = EnableFlags(wants.flags);
         let hooks = flags.hooks().map_err(|error| error.to_string())?;
+        if hooks.has(Hook::SystemCall) || hooks.has(Hook::Dpc) {
+            self.hidden = self.translator.know_routines().err();
+        }
         let before = self.wanted.insert(session, flags);
         self.set_hooks();
-        let lacks = |hook: Hook| self.capture.missing().iter().any(|(missing, _)| *missing == hook);
+        let lacks = |hook: Hook| {
+            self.is_hidden(hook) || self.capture.missing().iter().any(|(missing, _)| *missing == hook)
+        };
         if hooks != Hooks::NONE && hooks.iter().all(lacks) {
             let text = self.missing(hooks).join("; ");
             match before {
@@ -123,7 +131,8 @@ impl Feed {
     fn set_hooks(&mut self) {
         let wanted = self.wanted.values().filter_map(|flags| flags.hooks().ok());
         let hooks = wanted.fold(needed(), |all, hooks| all | hooks);
-        self.capture.set_hooks(hooks);
+        let hidden = hooks.iter().filter(|hook| self.is_hidden(*hook));
+        self.capture.set_hooks(hidden.fold(hooks, Hooks::without));
         if !hooks.has(Hook::Image) {
             self.images = None;
         } else if self.images.is_none() {
@@ -131,10 +140,17 @@ impl Feed {
         }
     }
 
+    /// Whether a hook's events would say nothing, since the kernel's addresses are hidden.
+    fn is_hidden(&self, hook: Hook) -> bool {
+        hook == Hook::SystemCall && self.hidden.is_some()
+    }
+
     /// Which of these hooks the kernel lacks, with the reasons.
     fn missing(&self, hooks: Hooks) -> Vec<String> {
         let missing = self.capture.missing().iter().filter(|(hook, _)| hooks.has(*hook));
-        missing.map(|(hook, reason)| format!("{hook}: {reason}")).collect()
+        let missing = missing.map(|(hook, reason)| format!("{hook}: {reason}"));
+        let hidden = hooks.iter().filter(|hook| self.is_hidden(*hook)).zip(self.hidden);
+        missing.chain(hidden.map(|(hook, reason)| format!("{hook}: {reason}"))).collect()
     }
 
     /// Writes what has happened to all sessions.

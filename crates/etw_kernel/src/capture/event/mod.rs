@@ -54,12 +54,12 @@ pub enum Body<'a> {
     Sample(Stack<'a>),
     /// A system call begins.
     SystemCallEnter {
-        /// Its number on this architecture.
+        /// Its number on this architecture; those of 32-bit programs, which are others, have bit 31 set.
         number: u32,
     },
     /// A system call ends.
     SystemCallExit {
-        /// Its number on this architecture.
+        /// Its number, as at its begin.
         number: u32,
         /// What it gives back; negative numbers down to -4095 are errors.
         result: i64,
@@ -180,6 +180,9 @@ pub struct ContextSwitch {
     pub preempted: bool,
     /// Whether the old thread waits for a device.
     pub waits_for_io: bool,
+    /// The system call that the old thread is in, by its number on this architecture; nothing for none, and before
+    /// Linux 5.15.
+    pub old_system_call: Option<u32>,
 }
 
 /// A request to a disk.
@@ -278,6 +281,7 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
             old_state: number,
             preempted: fields.bytes(12, 1)? != [0],
             waits_for_io: fields.bytes(13, 1)? != [0],
+            old_system_call: Some(fields.u32(16)?).filter(|number| *number != u32::MAX),
         }),
         5 => Body::ReadyThread { process_id: fields.u32(0)?, thread_id: fields.u32(4)?, priority: number },
         6 => {

@@ -6,15 +6,15 @@ mod network;
 use std::collections::{HashMap, VecDeque};
 
 use etw_event::Ticks;
-use etw_kernel::EnableFlags;
 use etw_kernel::capture::{Body, ContextSwitch, Disk, Event, Exec, Fork, Stack};
 use etw_kernel::classes::{
     CSwitch, DiskIo, DiskIoFlush, DiskIoInit, DiskOperation, DiskTransfer, Dpc, DpcKind, Isr, KernelEvent,
-    Process, ProcessEvent, ReadyThread, RecordBuffer, STILL_ACTIVE, SampledProfile, StackWalk, Stamp, Thread,
-    ThreadEvent, linux,
+    Process, ProcessEvent, ReadyThread, RecordBuffer, STILL_ACTIVE, SampledProfile, StackWalk, Stamp,
+    SysCallEnter, SysCallExit, Thread, ThreadEvent, linux,
 };
 
 use etw_kernel::rundown::ProcessEntry;
+use etw_kernel::{AddressesHidden, EnableFlags, Routines};
 
 use super::clock::SessionClock;
 
@@ -38,6 +38,7 @@ pub(super) struct Translator {
     /// Since when a thread does not run.
     switched_out: HashMap<u32, u64>,
     frames: Vec<u64>,
+    routines: Routines,
 }
 
 /// A process.
@@ -65,6 +66,14 @@ impl Translator {
             }
         }
         translator
+    }
+
+    /// Learns where the kernel's functions lie, if that is not known yet.
+    pub(super) fn know_routines(&mut self) -> Result<(), AddressesHidden> {
+        if self.routines == Routines::default() {
+            self.routines = Routines::read()?;
+        }
+        Ok(())
     }
 
     fn remember(&mut self, process: &ProcessEntry) {
@@ -236,8 +245,15 @@ impl Translator {
             Body::Dpc { vector, begun } if flags.has(EnableFlags::DPC) => {
                 let is_timer = TIMER_SOFTIRQS.contains(&vector);
                 let kind = if is_timer { DpcKind::Timer } else { DpcKind::Dpc };
-                // Which function serves a softirq the kernel does not tell.
-                records.put(&stamp, &Dpc { kind, initial_time: ticks(begun), routine: 0 });
+                let routine = self.routines.of_softirq(vector).unwrap_or(0);
+                records.put(&stamp, &Dpc { kind, initial_time: ticks(begun), routine });
+            }
+            Body::SystemCallEnter { number } if flags.has(EnableFlags::SYSTEMCALL) => {
+                let address = self.routines.of_system_call(number).unwrap_or(0);
+                records.put(&stamp, &SysCallEnter { address });
+            }
+            Body::SystemCallExit { result, .. } if flags.has(EnableFlags::SYSTEMCALL) => {
+                records.put(&stamp, &SysCallExit { status: linux::status_of_call(result) });
             }
             Body::DiskIssue(disk) if flags.has(EnableFlags::DISK_IO_INIT) => {
                 let operation = match disk.operation & 0xFF {
@@ -296,8 +312,7 @@ impl Translator {
     fn context_switch(&self, event: &Event<'_>, switch: &ContextSwitch) -> CSwitch {
         let is_of_kernel =
             self.processes.get(&event.process_id).is_some_and(|known| known.parent_id == KTHREADD);
-        // Which system call it waits in is not known here.
-        let request = if is_of_kernel { linux::Request::Nothing } else { linux::Request::Other };
+        let request = linux::Request::of_system_call(switch.old_system_call);
         let since = self.switched_out.get(&switch.new_thread_id).map_or(event.time, |since| *since);
         let waited = event.time.saturating_sub(since) / TIMER_RESOLUTION_NANOS;
         CSwitch {
