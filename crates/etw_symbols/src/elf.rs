@@ -1,0 +1,204 @@
+//! ELF files: build ids, where their code is loaded, and symbol tables.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use etw_sys::FileMap;
+use object::{
+    CompressionFormat, Object, ObjectKind, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind,
+    SymbolKind,
+};
+
+use crate::SymbolError;
+
+/// Most bytes that a compressed section may have.
+const MAX_SECTION_LEN_BYTES: u64 = 4 << 30;
+/// Loaded files begin at whole pages of this size at least.
+const PAGE_LEN_BYTES: u64 = 4096;
+
+/// A file that is mapped.
+pub(crate) struct MappedFile {
+    pub(crate) path: PathBuf,
+    map: FileMap,
+}
+
+impl MappedFile {
+    /// Maps a regular file.
+    pub(crate) fn open(path: &Path) -> Result<MappedFile, SymbolError> {
+        let io = |source| SymbolError::Io { path: path.to_owned(), source };
+        // Before it is opened, since opening a pipe waits for its writer.
+        if !std::fs::metadata(path).map_err(io)?.is_file() {
+            return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "no regular file")));
+        }
+        let map = FileMap::new(&File::open(path).map_err(io)?).map_err(io)?;
+        Ok(MappedFile { path: path.to_owned(), map })
+    }
+
+    /// The file as ELF.
+    pub(crate) fn elf(&self) -> Result<Elf<'_>, SymbolError> {
+        let not_elf = |reason: String| SymbolError::NotElf { path: self.path.clone(), reason };
+        let file = object::File::parse(&*self.map).map_err(|error| not_elf(error.to_string()))?;
+        match file.format() {
+            object::BinaryFormat::Elf => Ok(Elf { file }),
+            other => Err(not_elf(format!("it is {other:?}"))),
+        }
+    }
+}
+
+/// An ELF file.
+pub(crate) struct Elf<'d> {
+    file: object::File<'d>,
+}
+
+impl<'d> Elf<'d> {
+    /// The build id; empty if there is none.
+    pub(crate) fn build_id(&self) -> &'d [u8] {
+        self.file.build_id().ok().flatten().unwrap_or_default()
+    }
+
+    /// The address, as the file counts, of the first byte that is mapped.
+    pub(crate) fn base(&self) -> u64 {
+        let lowest = self.file.segments().map(|segment| segment.address()).min().unwrap_or(0);
+        lowest & !(PAGE_LEN_BYTES - 1)
+    }
+
+    /// Name of the file with the debug information (`.gnu_debuglink`).
+    pub(crate) fn debug_link(&self) -> Option<&'d [u8]> {
+        self.file.gnu_debuglink().ok().flatten().map(|(name, _)| name)
+    }
+
+    /// Name and build id of the file with what several debug files have in common (`.gnu_debugaltlink`).
+    pub(crate) fn shared_link(&self) -> Option<(&'d [u8], &'d [u8])> {
+        self.file.gnu_debugaltlink().ok().flatten()
+    }
+
+    pub(crate) fn is_big_endian(&self) -> bool {
+        !self.file.is_little_endian()
+    }
+
+    pub(crate) fn has_dwarf(&self) -> bool {
+        self.section_is_filled(".debug_info")
+    }
+
+    fn section_is_filled(&self, name: &str) -> bool {
+        // Sections of the program are there in debug files too, without contents.
+        self.file
+            .section_by_name(name)
+            .is_some_and(|section| section.kind() != SectionKind::UninitializedData && section.size() > 0)
+    }
+
+    /// The bytes of a section, decompressed; empty if there is none.
+    pub(crate) fn section(&self, name: &str) -> Cow<'d, [u8]> {
+        let Some(section) = self.file.section_by_name(name) else { return Cow::Borrowed(&[]) };
+        let Ok(data) = section.compressed_data() else { return Cow::Borrowed(&[]) };
+        if data.format != CompressionFormat::None && data.uncompressed_size > MAX_SECTION_LEN_BYTES {
+            return Cow::Borrowed(&[]);
+        }
+        data.decompress().unwrap_or_default()
+    }
+
+    /// Adds the functions of the symbol tables.
+    fn add_functions(&self, to: &mut Functions<'d>) {
+        let is_relocatable = self.file.kind() == ObjectKind::Relocatable;
+        for symbol in self.file.symbols().chain(self.file.dynamic_symbols()) {
+            let is_function =
+                matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown | SymbolKind::Label);
+            if is_relocatable || !is_function || symbol.is_undefined() || symbol.address() == 0 {
+                continue;
+            }
+            // Marks of ARM and RISC-V that say what kind of bytes follow.
+            let Ok(name) = symbol.name() else { continue };
+            if name.is_empty() || name.starts_with('$') {
+                continue;
+            }
+            let section = symbol.section_index().and_then(|index| self.file.section_by_index(index).ok());
+            let is_code = section.as_ref().is_some_and(|section| section.kind() == SectionKind::Text);
+            if symbol.kind() != SymbolKind::Text && !is_code {
+                continue;
+            }
+            let section_end = section.map_or(0, |section| section.address().saturating_add(section.size()));
+            let len_bytes = match symbol.size() {
+                0 => section_end.saturating_sub(symbol.address()),
+                len_bytes => len_bytes,
+            };
+            to.functions.push(Function { address: symbol.address(), len_bytes, name });
+        }
+    }
+}
+
+/// Functions by address. One that does not tell its length reaches to the end of its section.
+#[derive(Debug, Default)]
+pub(crate) struct Functions<'d> {
+    functions: Vec<Function<'d>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Function<'d> {
+    address: u64,
+    len_bytes: u64,
+    name: &'d str,
+}
+
+impl<'d> Functions<'d> {
+    /// Those of the symbol tables of files that belong together.
+    pub(crate) fn of(elves: &[Elf<'d>]) -> Functions<'d> {
+        let mut functions = Functions::default();
+        elves.iter().for_each(|elf| elf.add_functions(&mut functions));
+        functions.sort();
+        functions
+    }
+
+    /// Puts them in order. Of several names of one address the one with the fewest underscores before it counts: `read`
+    /// before `__read`.
+    fn sort(&mut self) {
+        let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
+        self.functions
+            .sort_by_key(|function| (function.address, underscores(function.name), function.len_bytes));
+        self.functions.dedup_by_key(|function| function.address);
+    }
+
+    /// The function that an address lies in.
+    pub(crate) fn find(&self, address: u64) -> Option<&'d str> {
+        let after = self.functions.partition_point(|function| function.address <= address);
+        let function = self.functions.get(after.checked_sub(1)?)?;
+        (address - function.address < function.len_bytes).then_some(function.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_found_by_address() {
+        let function = |address, len_bytes, name| Function { address, len_bytes, name };
+        let mut functions = Functions {
+            functions: vec![
+                function(0x300, 0x1000, "assembly"),
+                function(0x100, 0x40, "__read"),
+                function(0x100, 0x40, "read"),
+                function(0x200, 0x10, "write"),
+            ],
+        };
+        functions.sort();
+        let check = |address, expected| assert_eq!(functions.find(address), expected, "{address:#x}");
+        check(0xFF, None);
+        check(0x100, Some("read"));
+        check(0x13F, Some("read"));
+        check(0x140, None);
+        check(0x20F, Some("write"));
+        check(0x12FF, Some("assembly"));
+        check(0x1300, None);
+    }
+
+    #[test]
+    fn what_is_no_elf_file_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = MappedFile::open(file.path()).unwrap().elf().map(|_| ()).unwrap_err();
+        assert!(matches!(error, SymbolError::NotElf { .. }), "{error}");
+        let error = MappedFile::open(Path::new("/")).map(|_| ()).unwrap_err();
+        assert!(matches!(error, SymbolError::Io { .. }), "{error}");
+    }
+}

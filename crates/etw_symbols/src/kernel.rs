@@ -1,0 +1,176 @@
+//! The kernel's symbols.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use crate::SymbolError;
+
+/// Farthest that code lies behind the last symbol of the kernel or of a module.
+const MAX_LAST_LEN_BYTES: u64 = 1 << 20;
+
+/// Functions of the kernel and its modules with their addresses, as `/proc/kallsyms` or a `System.map` lists them.
+#[derive(Debug, Clone, Default)]
+pub struct KernelSymbols {
+    /// In the order of addresses.
+    entries: Vec<Entry>,
+    names: String,
+    base: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    address: u64,
+    /// Where in the names it lies: `name`, or `name\tmodule`.
+    start: u32,
+    len: u16,
+}
+
+/// A function of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelSymbol<'a> {
+    /// Name.
+    pub name: &'a str,
+    /// The module it belongs to, without brackets; `None` for the kernel itself.
+    pub module: Option<&'a str>,
+    /// Its address.
+    pub address: u64,
+}
+
+impl KernelSymbols {
+    /// The symbols of the kernel that runs, from `/proc/kallsyms`.
+    ///
+    /// # Errors
+    /// The list cannot be read, or hides the addresses from this user.
+    pub fn of_this_machine() -> Result<KernelSymbols, SymbolError> {
+        KernelSymbols::read(Path::new("/proc/kallsyms"))
+    }
+
+    /// The symbols of a list in the format of `/proc/kallsyms` and `System.map`: address, type, name, module.
+    ///
+    /// # Errors
+    /// The file cannot be read, or all addresses in it are zero.
+    pub fn read(path: &Path) -> Result<KernelSymbols, SymbolError> {
+        let io = |source| SymbolError::Io { path: path.to_owned(), source };
+        let symbols = KernelSymbols::parse(BufReader::with_capacity(64 << 10, File::open(path).map_err(io)?));
+        let symbols = symbols.map_err(io)?;
+        match symbols.entries.last() {
+            Some(Entry { address: 1.., .. }) => Ok(symbols),
+            _ => Err(SymbolError::Hidden { path: path.to_owned() }),
+        }
+    }
+
+    fn parse(mut lines: impl BufRead) -> std::io::Result<KernelSymbols> {
+        let mut symbols = KernelSymbols::default();
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if lines.read_line(&mut line)? == 0 {
+                break;
+            }
+            symbols.add(&line);
+        }
+        // Of several names of one address the first one counts.
+        symbols.entries.sort_by_key(|entry| entry.address);
+        symbols.entries.dedup_by_key(|entry| entry.address);
+        Ok(symbols)
+    }
+
+    fn add(&mut self, line: &str) {
+        let mut fields = line.split_ascii_whitespace();
+        let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next()) else {
+            return;
+        };
+        let Ok(address) = u64::from_str_radix(address, 16) else { return };
+        if !matches!(kind, "t" | "T" | "w" | "W") {
+            return;
+        }
+        if name == "_text" {
+            self.base = address;
+        }
+        // Marks that begin where a function does.
+        if matches!(name, "_text" | "_stext" | "startup_64") {
+            return;
+        }
+        let module = fields.next().map(|module| module.trim_matches(['[', ']']));
+        let start = self.names.len();
+        self.names.push_str(name);
+        if let Some(module) = module {
+            self.names.push('\t');
+            self.names.push_str(module);
+        }
+        let (Ok(start), Ok(len)) = (u32::try_from(start), u16::try_from(self.names.len() - start)) else {
+            self.names.truncate(start);
+            return;
+        };
+        self.entries.push(Entry { address, start, len });
+    }
+
+    /// Address of the kernel's first byte, `_text`; 0 if the list does not tell. Where the kernel is moved at its start
+    /// it differs from boot to boot.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// How many functions are known.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether no function is known.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The function that an address lies in.
+    pub fn find(&self, address: u64) -> Option<KernelSymbol<'_>> {
+        let after = self.entries.partition_point(|entry| entry.address <= address);
+        let entry = self.entries.get(after.checked_sub(1)?)?;
+        if after == self.entries.len() && address - entry.address > MAX_LAST_LEN_BYTES {
+            return None;
+        }
+        let text = self.names.get(entry.start as usize..)?.get(..entry.len.into())?;
+        let (name, module) =
+            text.split_once('\t').map_or((text, None), |(name, module)| (name, Some(module)));
+        Some(KernelSymbol { name, module, address: entry.address })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "\
+ffffffff81000000 T _stext
+ffffffff81000000 T _text
+ffffffff81000100 T do_work
+ffffffff81000100 T do_work_alias
+ffffffff81000180 d data_is_no_function
+ffffffff81000200 t __x64_sys_read
+garbage
+ffffffffc0000000 t probe\t[e1000]
+";
+
+    #[test]
+    fn addresses_are_found() {
+        let symbols = KernelSymbols::parse(LIST.as_bytes()).unwrap();
+        assert_eq!((symbols.base(), symbols.len()), (0xFFFF_FFFF_8100_0000, 3));
+        let check = |address: u64, expected: Option<(&str, Option<&str>)>| {
+            let found = symbols.find(address).map(|found| (found.name, found.module));
+            assert_eq!(found, expected, "{address:#x}");
+        };
+        check(0xFFFF_FFFF_8100_0000, None);
+        check(0xFFFF_FFFF_8100_0100, Some(("do_work", None)));
+        check(0xFFFF_FFFF_8100_01FF, Some(("do_work", None)));
+        check(0xFFFF_FFFF_8100_0200, Some(("__x64_sys_read", None)));
+        check(0xFFFF_FFFF_C000_0010, Some(("probe", Some("e1000"))));
+        check(u64::MAX, None);
+    }
+
+    #[test]
+    fn hidden_addresses_are_told() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "0000000000000000 T _text\n0000000000000000 T do_work\n").unwrap();
+        assert!(matches!(KernelSymbols::read(file.path()), Err(SymbolError::Hidden { .. })));
+    }
+}

@@ -1,0 +1,265 @@
+//! Many addresses of one image to names.
+
+use std::path::{Path, PathBuf};
+
+use crate::elf::{Elf, Functions, MappedFile};
+use crate::error::BuildIdText;
+use crate::{SymbolError, debug_files, demangle, dwarf};
+
+/// Bytes of a build id that traces have at most; shorter ids are filled up with zeros.
+const TRACE_ID_LEN_BYTES: usize = 20;
+
+/// An image as a trace tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Module<'a> {
+    /// Path of its file.
+    pub path: &'a str,
+    /// The first bytes of its build id, filled up with zeros to 20 bytes, as far as the trace has them; empty if the
+    /// image has none.
+    pub build_id: &'a [u8],
+}
+
+/// What lies at an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol {
+    /// Inlined functions first, each followed by the one that it is inlined into; never empty.
+    pub frames: Vec<Frame>,
+}
+
+impl Symbol {
+    /// Name of the function that the code belongs to, whatever is inlined there.
+    pub fn function(&self) -> &str {
+        self.frames.last().map_or("", |frame| &frame.function)
+    }
+}
+
+/// A function, and where in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Name.
+    pub function: String,
+    /// The source file, if debug information tells.
+    pub file: Option<String>,
+    /// The line in it, from 1.
+    pub line: Option<u32>,
+}
+
+/// Finds names in the files of this machine: symbol tables, and DWARF in the files themselves or apart from them.
+#[derive(Debug, Clone)]
+pub struct Symbolizer {
+    debug_directories: Vec<PathBuf>,
+}
+
+impl Default for Symbolizer {
+    fn default() -> Symbolizer {
+        Symbolizer::new()
+    }
+}
+
+impl Symbolizer {
+    /// Looks for separate debug files in `/usr/lib/debug`.
+    pub fn new() -> Symbolizer {
+        Symbolizer { debug_directories: vec![PathBuf::from("/usr/lib/debug")] }
+    }
+
+    /// Looks for separate debug files there too, and there first.
+    pub fn debug_directory(mut self, directory: impl Into<PathBuf>) -> Symbolizer {
+        self.debug_directories.insert(0, directory.into());
+        self
+    }
+
+    /// What lies at each of these offsets from the image's base, in their order; `None` where no function is known.
+    ///
+    /// The address that a call returns to lies behind the call; who asks for the caller asks for the byte before it.
+    ///
+    /// # Errors
+    /// There is no file of this name and build id, nor a debug file for it.
+    pub fn resolve(&self, module: &Module<'_>, offsets: &[u64]) -> Result<Vec<Option<Symbol>>, SymbolError> {
+        let files = self.files(module)?;
+        let elves = files.iter().map(MappedFile::elf).collect::<Result<Vec<_>, _>>()?;
+        let base = elves.first().map_or(0, Elf::base);
+        let functions = Functions::of(&elves);
+        let with_dwarf = elves.iter().zip(&files).rfind(|(elf, _)| elf.has_dwarf());
+        let shared =
+            with_dwarf.and_then(|(elf, file)| debug_files::shared(&self.debug_directories, file, elf));
+        let shared = shared.as_ref().and_then(|file| file.elf().ok());
+        let sections = with_dwarf.map(|(elf, _)| dwarf::Sections::new(elf, shared.as_ref()));
+        let context = sections.as_ref().and_then(dwarf::Sections::context);
+        let symbol = |offset: &u64| {
+            let address = base.checked_add(*offset)?;
+            let mut frames = context.as_ref().map(|context| context.find(address)).unwrap_or_default();
+            if frames.is_empty() {
+                let function = demangle(functions.find(address)?).into_owned();
+                frames.push(Frame { function, file: None, line: None });
+            }
+            Some(Symbol { frames })
+        };
+        Ok(offsets.iter().map(symbol).collect())
+    }
+
+    /// The image's file and the one with its debug information, as far as they are there; one of them is.
+    fn files(&self, module: &Module<'_>) -> Result<Vec<MappedFile>, SymbolError> {
+        let program = match open_program(module) {
+            Ok(program) => program,
+            // The id alone leads to the debug file of a program that is elsewhere.
+            Err(error) if module.build_id.len() == TRACE_ID_LEN_BYTES => {
+                let debug = debug_files::by_build_id(&self.debug_directories, module.build_id);
+                return debug.map(|debug| vec![debug]).ok_or(error);
+            }
+            Err(error) => return Err(error),
+        };
+        let elf = program.elf()?;
+        let debug = debug_files::by_build_id(&self.debug_directories, elf.build_id())
+            .or_else(|| debug_files::by_link(&self.debug_directories, &program.path, &elf));
+        Ok([program].into_iter().chain(debug).collect())
+    }
+}
+
+/// The image's file, if it is the one that ran.
+fn open_program(module: &Module<'_>) -> Result<MappedFile, SymbolError> {
+    // Paths of Windows, and names such as `[vdso]`.
+    if !module.path.starts_with('/') {
+        return Err(SymbolError::NoFile { name: module.path.to_owned() });
+    }
+    let file = MappedFile::open(Path::new(module.path))?;
+    let found = file.elf()?.build_id().to_vec();
+    let mut filled = found.clone();
+    filled.resize(TRACE_ID_LEN_BYTES, 0);
+    let is_it = match module.build_id {
+        [] => found.is_empty(),
+        wanted => !found.is_empty() && filled.starts_with(wanted),
+    };
+    match is_it {
+        true => Ok(file),
+        false => Err(SymbolError::OtherBuildId {
+            path: file.path,
+            found: BuildIdText(found),
+            wanted: BuildIdText(module.build_id.to_vec()),
+        }),
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    const SOURCE: &str = r#"
+        static volatile int sink;
+        static inline __attribute__((always_inline)) void inlined(void) { sink++; }
+        __attribute__((noinline)) int outer(int x) { inlined(); return x + sink; }
+        int main(void) { return outer(1); }
+    "#;
+
+    /// Compiles the source with these options of the compiler; `None` where there is none.
+    fn compile(directory: &Path, options: &[&str]) -> Option<PathBuf> {
+        let source = directory.join("program.c");
+        std::fs::write(&source, SOURCE).unwrap();
+        let program = directory.join("program");
+        let mut command = Command::new("cc");
+        command.args(["-O1", "-o"]).arg(&program).arg(&source).args(options);
+        let Ok(status) = command.status() else {
+            eprintln!("skipped: no C compiler");
+            return None;
+        };
+        assert!(status.success());
+        Some(program)
+    }
+
+    /// Runs one of the binutils.
+    fn tool(name: &str, args: &[&str]) -> String {
+        let output = Command::new(name).args(args).output().unwrap();
+        assert!(output.status.success(), "{name} {args:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Where a function begins, from the base of the image.
+    fn offset(program: &Path, function: &str) -> u64 {
+        let symbols = tool("nm", &[program.to_str().unwrap()]);
+        let line = symbols.lines().find(|line| line.ends_with(&format!(" {function}"))).unwrap();
+        let address = u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
+        // The base of a program at a fixed address.
+        address - if address >= 0x400000 { 0x400000 } else { 0 }
+    }
+
+    fn build_id(program: &Path) -> Vec<u8> {
+        MappedFile::open(program).unwrap().elf().unwrap().build_id().to_vec()
+    }
+
+    fn names(symbol: &Option<Symbol>) -> Vec<&str> {
+        symbol.iter().flat_map(|symbol| &symbol.frames).map(|frame| frame.function.as_str()).collect()
+    }
+
+    #[test]
+    fn functions_inlined_ones_and_lines() {
+        let directory = tempfile::tempdir().unwrap();
+        for position in ["-pie", "-no-pie"] {
+            let options = ["-g", "-Wl,--build-id", position];
+            let Some(program) = compile(directory.path(), &options) else { return };
+            let id = build_id(&program);
+            let module = Module { path: program.to_str().unwrap(), build_id: &id };
+            let outer = offset(&program, "outer");
+            let offsets: Vec<u64> = (outer..outer + 16).chain([offset(&program, "main"), 1 << 40]).collect();
+            let found = Symbolizer::new().resolve(&module, &offsets).unwrap();
+            assert!(found[..16].iter().flatten().all(|symbol| symbol.function() == "outer"));
+            let inlined = found.iter().find(|symbol| names(symbol) == ["inlined", "outer"]).unwrap();
+            let frames = &inlined.as_ref().unwrap().frames;
+            assert_eq!((frames[0].line, frames[1].line), (Some(3), Some(4)));
+            assert!(frames[0].file.as_deref().unwrap().ends_with("program.c"));
+            assert_eq!(names(&found[16]), ["main"]);
+            assert_eq!(found[17], None);
+        }
+    }
+
+    #[test]
+    fn debug_files_are_found_by_build_id_and_by_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = ["-g", "-gz=zlib", "-Wl,--build-id"];
+        let Some(program) = compile(directory.path(), &options) else { return };
+        let (outer, id) = (offset(&program, "outer"), build_id(&program));
+        let path = program.to_str().unwrap().to_owned();
+        let debug = directory.path().join("program.debug");
+        let debug = debug.to_str().unwrap();
+        tool("objcopy", &["--only-keep-debug", &path, debug]);
+        tool("strip", &[&path]);
+        let module = Module { path: &path, build_id: &id };
+        let symbolizer = Symbolizer::new().debug_directory(directory.path());
+        let function = |symbolizer: &Symbolizer, module: &Module<'_>| {
+            let found = symbolizer.resolve(module, &[outer]).unwrap();
+            found[0].as_ref().map(|symbol| symbol.function().to_owned())
+        };
+        assert_eq!(function(&symbolizer, &module), None, "without its debug file");
+        tool("objcopy", &[&format!("--add-gnu-debuglink={debug}"), &path]);
+        assert_eq!(function(&symbolizer, &module).as_deref(), Some("outer"), "by its link");
+        let hex: String = id[1..].iter().map(|byte| format!("{byte:02x}")).collect();
+        let place = directory.path().join(format!(".build-id/{:02x}", id[0]));
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::rename(debug, place.join(format!("{hex}.debug"))).unwrap();
+        assert_eq!(function(&symbolizer, &module).as_deref(), Some("outer"), "by its id");
+        // The program may be on another machine.
+        std::fs::remove_file(&program).unwrap();
+        assert_eq!(function(&symbolizer, &module).as_deref(), Some("outer"), "without the program");
+    }
+
+    #[test]
+    fn another_file_of_the_same_name_is_not_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let Some(program) = compile(directory.path(), &["-Wl,--build-id"]) else { return };
+        let id = build_id(&program);
+        let path = program.to_str().unwrap();
+        let resolve = |build_id: &[u8]| Symbolizer::new().resolve(&Module { path, build_id }, &[0]);
+        assert!(resolve(&id).is_ok() && resolve(&id[..4]).is_ok());
+        let mut other = id.clone();
+        other[0] ^= 1;
+        for wanted in [&other[..], &other[..4], &[]] {
+            let error = resolve(wanted).unwrap_err();
+            assert!(matches!(error, SymbolError::OtherBuildId { .. }), "{error}");
+        }
+        let Some(program) = compile(directory.path(), &["-Wl,--build-id=none"]) else { return };
+        assert_eq!(build_id(&program), []);
+        assert!(resolve(&[]).is_ok() && resolve(&id).is_err());
+        let error = Symbolizer::new().resolve(&Module { path: "[vdso]", build_id: &[] }, &[0]).unwrap_err();
+        assert_eq!(error.to_string(), "[vdso] is no file of this machine");
+    }
+}
