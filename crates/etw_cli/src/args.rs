@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod record;
+pub(crate) mod report;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
 #[cfg(target_os = "linux")]
@@ -25,6 +26,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   etw dump trace.etl --format json         every event, decoded, one JSON object a line
   etw dump trace.etl --process notepad.exe --from 1.5 --to 3
   etw stats trace.etl --by process
+  etw report trace.etl                     what the machine did, in one page
   etw schema add MyProvider.man
 
 `etw COMMAND --help` shows the options and examples of a command.")]
@@ -74,6 +76,9 @@ Several files and sessions are read together in time order.")]
   etw stats trace.etl --by provider,level --format json
   etw stats trace.etl --provider Microsoft-Windows-DxgKrnl --from 2 --to 5")]
     Stats(StatsArgs),
+    /// Show what the machine did: processes, CPU, functions, waits, disks, files, network, faults, interrupts
+    #[command(after_help = report::EXAMPLES)]
+    Report(report::ReportArgs),
     /// Start, stop, change and query sessions, and enable providers in them
     #[cfg(target_os = "linux")]
     #[command(subcommand)]

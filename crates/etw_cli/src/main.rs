@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Write(args) => commands::write::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
+        Command::Report(args) => commands::report::run(&args),
         #[cfg(target_os = "linux")]
         Command::Session(command) => commands::session::run(&command),
         #[cfg(target_os = "linux")]

@@ -16,6 +16,7 @@ pub struct KernelSymbols {
     entries: Vec<Entry>,
     names: String,
     base: u64,
+    build_id: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +44,10 @@ impl KernelSymbols {
     /// # Errors
     /// The list cannot be read, or hides the addresses from this user.
     pub fn of_this_machine() -> Result<KernelSymbols, SymbolError> {
-        KernelSymbols::read(Path::new("/proc/kallsyms"))
+        let mut symbols = KernelSymbols::read(Path::new("/proc/kallsyms"))?;
+        symbols.build_id =
+            std::fs::read("/sys/kernel/notes").map(|notes| build_id_of_notes(&notes)).unwrap_or_default();
+        Ok(symbols)
     }
 
     /// The symbols of a list in the format of `/proc/kallsyms` and `System.map`: address, type, name, module.
@@ -112,6 +116,11 @@ impl KernelSymbols {
         self.base
     }
 
+    /// The build id of the kernel that runs; empty for a list from a file.
+    pub fn build_id(&self) -> &[u8] {
+        &self.build_id
+    }
+
     /// How many functions are known.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -134,6 +143,29 @@ impl KernelSymbols {
             text.split_once('\t').map_or((text, None), |(name, module)| (name, Some(module)));
         Some(KernelSymbol { name, module, address: entry.address })
     }
+}
+
+/// The build id in ELF notes: lengths of name and value, the kind, name and value, each filled up to four bytes.
+fn build_id_of_notes(notes: &[u8]) -> Vec<u8> {
+    const BUILD_ID: u32 = 3;
+    let mut rest = notes;
+    let word = |rest: &mut &[u8]| {
+        let (word, behind) = rest.split_first_chunk()?;
+        *rest = behind;
+        Some(u32::from_ne_bytes(*word))
+    };
+    let bytes = |rest: &mut &[u8], len: u32| {
+        let (value, behind) = rest.split_at_checked(len as usize)?;
+        *rest = behind.get((len as usize).next_multiple_of(4) - len as usize..).unwrap_or_default();
+        Some(value.to_vec())
+    };
+    while let (Some(name_len), Some(len), Some(kind)) = (word(&mut rest), word(&mut rest), word(&mut rest)) {
+        let (Some(name), Some(value)) = (bytes(&mut rest, name_len), bytes(&mut rest, len)) else { break };
+        if kind == BUILD_ID && name == b"GNU\0" {
+            return value;
+        }
+    }
+    Vec::new()
 }
 
 #[cfg(test)]
@@ -165,6 +197,20 @@ ffffffffc0000000 t probe\t[e1000]
         check(0xFFFF_FFFF_8100_0200, Some(("__x64_sys_read", None)));
         check(0xFFFF_FFFF_C000_0010, Some(("probe", Some("e1000"))));
         check(u64::MAX, None);
+    }
+
+    #[test]
+    fn the_build_id_is_among_other_notes() {
+        let note = |kind: u32, name: &[u8], value: &[u8]| {
+            let filled =
+                |bytes: &[u8]| [bytes, &[0; 3][..bytes.len().next_multiple_of(4) - bytes.len()]].concat();
+            let words = [name.len() as u32, value.len() as u32, kind].map(u32::to_ne_bytes).concat();
+            [words, filled(name), filled(value)].concat()
+        };
+        let notes = [note(1, b"Xen\0", b"ab"), note(3, b"GNU\0", b"twenty bytes of an id")].concat();
+        assert_eq!(build_id_of_notes(&notes), b"twenty bytes of an id");
+        (0..notes.len()).for_each(|len| drop(build_id_of_notes(&notes[..len])));
+        assert_eq!(build_id_of_notes(&note(3, b"Xen\0", b"ab")), []);
     }
 
     #[test]

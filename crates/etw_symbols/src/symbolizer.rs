@@ -88,9 +88,14 @@ impl Symbolizer {
         let symbol = |offset: &u64| {
             let address = base.checked_add(*offset)?;
             let mut frames = context.as_ref().map(|context| context.find(address)).unwrap_or_default();
-            if frames.is_empty() {
-                let function = demangle(functions.find(address)?).into_owned();
-                frames.push(Frame { function, file: None, line: None });
+            // Symbol tables have whole names; DWARF of little detail has not.
+            match (functions.find(address).map(demangle), frames.last_mut()) {
+                (Some(name), Some(function)) => function.function = name.into_owned(),
+                (Some(name), None) => {
+                    frames.push(Frame { function: name.into_owned(), file: None, line: None });
+                }
+                (None, Some(_)) => {}
+                (None, None) => return None,
             }
             Some(Symbol { frames })
         };

@@ -6,6 +6,8 @@
 //! | [`schema`] | what payloads mean: schemas of every source, values, text |
 //! | [`etl`] | the bytes of trace files, reading and writing |
 //! | [`export`] | events as JSON, CSV, XML and text |
+//! | [`analysis`] | tables over the kernel's events: CPU, waits, I/O, network |
+//! | [`symbols`] | addresses to the names of functions |
 //! | `provider` | on Linux: writing events, with the macros `provider!` and `event!` |
 //! | `session` | on Linux: hosts, sessions, and enabling providers in them |
 //! | `kernel` | on Linux: the system's own events, as the NT kernel logger has them |
@@ -46,6 +48,16 @@ pub mod etl {
 /// Events as JSON, CSV, XML and text.
 pub mod export {
     pub use etw_export::*;
+}
+
+/// Tables over the kernel's events.
+pub mod analysis {
+    pub use etw_analysis::*;
+}
+
+/// Addresses to the names of functions.
+pub mod symbols {
+    pub use etw_symbols::*;
 }
 
 /// The examples of `docs/library.md` compile.

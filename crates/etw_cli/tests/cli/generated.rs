@@ -15,7 +15,7 @@ use super::{Etw, csv_rows, json_lines, xml_events};
 const START: FileTime = FileTime(133_000_000_000_000_000);
 
 /// Writes a trace of `count` TraceLogging events, one a millisecond, on two processors, with 100-byte texts.
-fn write_trace(path: &str, count: u64, losses: u32) {
+pub(crate) fn write_trace(path: &str, count: u64, losses: u32) {
     let clock = Clock::new(ClockType::Qpc, Ticks(1000), START, 10_000_000);
     let options = WriterOptions::new(clock, 0x10000, 2);
     let mut writer = EtlWriter::new(File::create(path).unwrap(), options).unwrap();

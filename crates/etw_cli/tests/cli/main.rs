@@ -16,6 +16,7 @@ mod live;
 mod real;
 #[cfg(target_os = "linux")]
 mod record;
+mod report;
 mod schemas;
 #[cfg(target_os = "linux")]
 mod sessions;
@@ -141,6 +142,7 @@ fn every_command_has_help_with_an_example() {
         &["dump", "--help"],
         &["record", "--help"],
         &["stats", "--help"],
+        &["report", "--help"],
         &["provider", "list", "--help"],
         &["provider", "show", "--help"],
         &["schema", "add", "--help"],

@@ -1,0 +1,93 @@
+//! One pass over the events of a trace.
+
+use etw_consumer::Event;
+use etw_event::FileTime;
+
+use crate::Window;
+use crate::class::{Group, class};
+use crate::disk::DiskIo;
+use crate::faults::HardFaults;
+use crate::file_io::FileIo;
+use crate::file_names::FileNames;
+use crate::images::Images;
+use crate::interrupts::Interrupts;
+use crate::network::Network;
+use crate::processes::Processes;
+use crate::samples::Samples;
+use crate::switches::Switches;
+use crate::syscalls::SystemCalls;
+
+/// Takes in the events of a trace, in the order of time, and counts what tables are made from.
+///
+/// Memory grows with what there is to tell apart (processes, files, stacks, endpoints), and not with the number of events.
+/// The events are those of one machine.
+#[derive(Debug)]
+pub struct Analysis {
+    pub(crate) window: Window,
+    pub(crate) last: FileTime,
+    pub(crate) processes: Processes,
+    pub(crate) images: Images,
+    pub(crate) samples: Samples,
+    pub(crate) switches: Switches,
+    pub(crate) files: FileNames,
+    pub(crate) disk: DiskIo,
+    pub(crate) file_io: FileIo,
+    pub(crate) network: Network,
+    pub(crate) faults: HardFaults,
+    pub(crate) interrupts: Interrupts,
+    pub(crate) calls: SystemCalls,
+}
+
+impl Analysis {
+    /// An analysis of what happens in a window.
+    pub fn new(window: Window) -> Analysis {
+        Analysis {
+            window,
+            last: FileTime(i64::MIN),
+            processes: Processes::default(),
+            images: Images::default(),
+            samples: Samples::new(),
+            switches: Switches::default(),
+            files: FileNames::default(),
+            disk: DiskIo::default(),
+            file_io: FileIo::default(),
+            network: Network::default(),
+            faults: HardFaults::default(),
+            interrupts: Interrupts::default(),
+            calls: SystemCalls::default(),
+        }
+    }
+
+    /// Takes in an event. Those that no table is made from are passed over.
+    pub fn add(&mut self, event: &Event<'_>) {
+        let record = event.record;
+        self.last = self.last.max(record.time());
+        let Some((group, kind)) = class(record) else { return };
+        let Analysis { window, processes, images, samples, switches, files, .. } = self;
+        // What is too short to be read is passed over: such events are damaged, or of an unknown version.
+        match (group, kind) {
+            (Group::Thread, 36) => switches.switch(record, processes, window),
+            (Group::Thread, 50) => switches.ready(record, processes),
+            (Group::Thread, 72) => processes.thread_name(event),
+            (Group::Thread, kind) => processes.thread_event(kind, event),
+            (Group::PerfInfo, 46) => samples.sample(record, processes, window),
+            (Group::PerfInfo, 51) => drop(self.calls.enter(record, processes, switches, window)),
+            (Group::PerfInfo, 52) => drop(self.calls.exit(record, processes, switches, window)),
+            (Group::PerfInfo, 50 | 66..=69 | 95) => drop(self.interrupts.event(kind, record, window)),
+            (Group::PerfInfo, 72..=74) => samples.interval(record),
+            (Group::Stack, 32) => samples.stack(record, processes),
+            (Group::Stack, 34..=36) => samples.key_frames(record),
+            (Group::Stack, 37 | 38) => samples.stack_key(record, kind == 38, processes),
+            (Group::File, 0 | 32 | 35 | 36) => files.name_event(kind, event),
+            (Group::File, kind) => self.file_io.event(kind, event, processes, files, window),
+            (Group::Disk, kind) => self.disk.event(kind, record, processes, files, window),
+            (Group::Tcp, kind) => drop(self.network.event(false, kind, record, processes, window)),
+            (Group::Udp, kind) => drop(self.network.event(true, kind, record, processes, window)),
+            (Group::Fault, 32) => drop(self.faults.event(record, processes, files, window)),
+            (Group::Process, kind) => processes.process_event(kind, event),
+            (Group::Image, kind) => images.event(kind, event, processes),
+            (Group::ImageId, kind) => images.id_event(kind, event, processes),
+            _ => {}
+        }
+    }
+}

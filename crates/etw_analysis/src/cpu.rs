@@ -1,0 +1,117 @@
+//! Tables of processor time: by process and by thread, from samples and from switches.
+
+use std::collections::HashMap;
+
+use crate::Duration;
+use crate::context::Context;
+use crate::processes::{ProcessIndex, ThreadIndex};
+use crate::samples::{SampleCount, Samples};
+use crate::switches::{Run, Switches};
+use crate::table::{Cell, Column, Table, TableKind, shown};
+
+/// What is measured, behind what it is measured of.
+macro_rules! measures {
+    ($($of:expr),*) => {
+        &[
+            $($of,)*
+            shown("samples", "Samples"),
+            shown("weight_ns", "Weight"),
+            shown("weight_percent", "% Weight"),
+            shown("cpu_ns", "CPU"),
+            shown("cpu_percent", "% CPU"),
+            shown("switches", "Switches"),
+        ]
+    };
+}
+
+const OF_PROCESS: &[Column] = measures![shown("process", "Process"), shown("process_id", "PID")];
+const OF_THREAD: &[Column] = measures![
+    shown("process", "Process"),
+    shown("process_id", "PID"),
+    shown("thread", "Thread"),
+    shown("thread_id", "TID")
+];
+
+/// How much of the processors something had.
+#[derive(Debug, Clone, Copy, Default)]
+struct Use {
+    samples: SampleCount,
+    run: Run,
+}
+
+impl Use {
+    /// What rows are put in order by.
+    fn rank(&self) -> (Duration, Duration) {
+        (self.run.time, self.samples.weight)
+    }
+
+    fn cells(&self, samples: &Samples, switches: &Switches, context: &Context<'_>) -> [Cell; 6] {
+        let sampled = |cell| if samples.all.count > 0 { cell } else { Cell::None };
+        let switched = |cell| if switches.are_known() { cell } else { Cell::None };
+        [
+            sampled(Cell::Count(self.samples.count)),
+            sampled(Cell::Duration(self.samples.weight)),
+            Cell::percent(self.samples.weight.0, samples.all.weight.0),
+            switched(Cell::Duration(self.run.time)),
+            switched(Cell::percent(self.run.time.0, context.processor_time.0)),
+            switched(Cell::Count(self.run.switches)),
+        ]
+    }
+}
+
+/// The table by process.
+pub(crate) fn by_process(samples: &Samples, switches: &Switches, context: &Context<'_>) -> Table {
+    let mut uses: HashMap<Option<ProcessIndex>, Use> = HashMap::new();
+    for (thread, used) in by_index(samples, switches) {
+        let sum = uses.entry(context.processes.thread(thread).process).or_default();
+        sum.samples.count += used.samples.count;
+        sum.samples.weight += used.samples.weight;
+        sum.run.time += used.run.time;
+        sum.run.switches += used.run.switches;
+    }
+    let mut uses: Vec<_> = uses.into_iter().filter(|(process, _)| context.wants(*process)).collect();
+    uses.sort_by_key(|(process, used)| (context.is_idle(*process), std::cmp::Reverse(used.rank()), *process));
+    let rows = uses.into_iter().map(|(process, used)| {
+        context.process(process).into_iter().chain(used.cells(samples, switches, context)).collect()
+    });
+    let notes = notes(samples, switches);
+    Table { kind: TableKind::Cpu, columns: OF_PROCESS, rows: rows.collect(), notes }
+}
+
+/// The table by thread.
+pub(crate) fn by_thread(samples: &Samples, switches: &Switches, context: &Context<'_>) -> Table {
+    let uses = by_index(samples, switches).into_iter();
+    let mut uses: Vec<_> = uses.filter(|(thread, _)| context.wants_thread(*thread)).collect();
+    let is_idle = |thread: &ThreadIndex| context.is_idle(context.processes.thread(*thread).process);
+    uses.sort_by_key(|(thread, used)| (is_idle(thread), std::cmp::Reverse(used.rank()), *thread));
+    let rows = uses.into_iter().map(|(thread, used)| {
+        context.thread(thread).into_iter().chain(used.cells(samples, switches, context)).collect()
+    });
+    Table { kind: TableKind::Threads, columns: OF_THREAD, rows: rows.collect(), notes: Vec::new() }
+}
+
+fn by_index(samples: &Samples, switches: &Switches) -> HashMap<ThreadIndex, Use> {
+    let mut uses: HashMap<ThreadIndex, Use> = HashMap::new();
+    for (thread, count) in &samples.by_thread {
+        uses.entry(*thread).or_default().samples = *count;
+    }
+    for (thread, run) in &switches.run {
+        uses.entry(*thread).or_default().run = *run;
+    }
+    uses.retain(|_, used| used.rank() > (Duration(0), Duration(0)) || used.run.switches > 0);
+    uses
+}
+
+fn notes(samples: &Samples, switches: &Switches) -> Vec<String> {
+    let mut notes = Vec::new();
+    if switches.gaps > 0 {
+        let gaps = switches.gaps;
+        notes.push(format!(
+            "{gaps} switches left a thread that was not known to run: that time is not counted."
+        ));
+    }
+    if samples.tree.cut > 0 {
+        notes.push(format!("{} samples were counted with a part of their stacks.", samples.tree.cut));
+    }
+    notes
+}

@@ -1,0 +1,182 @@
+//! Disk I/O.
+
+use std::collections::HashMap;
+
+use etw_event::Record;
+
+use crate::context::Context;
+use crate::file_names::{FileIndex, FileNames};
+use crate::latency::Latencies;
+use crate::payload::Payload;
+use crate::processes::{ProcessIndex, Processes, ThreadIndex};
+use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
+use crate::{Duration, Window};
+
+/// Requests whose begin is kept in mind until they are done.
+const MAX_BEGUN: usize = 1 << 16;
+
+/// What a disk was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Operation {
+    Read,
+    Write,
+    Flush,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    disk: u32,
+    operation: Operation,
+    thread: Option<ThreadIndex>,
+    file: Option<FileIndex>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Sum {
+    bytes: u64,
+    latencies: Latencies,
+}
+
+/// Counts disk I/O.
+#[derive(Debug, Default)]
+pub(crate) struct DiskIo {
+    sums: HashMap<Key, Sum>,
+    /// Threads that sent requests, by their keys; for versions whose events at the end do not tell.
+    begun: HashMap<u64, u32>,
+}
+
+impl DiskIo {
+    /// Takes in an event of class DiskIo.
+    pub(crate) fn event(
+        &mut self,
+        kind: u8,
+        record: &Record<'_>,
+        processes: &mut Processes,
+        files: &mut FileNames,
+        window: &Window,
+    ) {
+        match kind {
+            10 | 11 => drop(self.transfer(kind == 10, record, processes, files, window)),
+            14 => drop(self.flush(record, processes, window)),
+            12 | 13 | 15 => drop(self.begin(record)),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, record: &Record<'_>) -> Option<()> {
+        let mut payload = Payload::of(record);
+        let irp = payload.pointer()?;
+        let thread = payload.u32().or(record.thread_id())?;
+        if self.begun.len() < MAX_BEGUN {
+            self.begun.insert(irp, thread);
+        }
+        Some(())
+    }
+
+    fn transfer(
+        &mut self,
+        is_read: bool,
+        record: &Record<'_>,
+        processes: &mut Processes,
+        files: &mut FileNames,
+        window: &Window,
+    ) -> Option<()> {
+        let version = record.descriptor().version;
+        let mut payload = Payload::of(record);
+        let (disk, _flags, bytes, _reserved) =
+            (payload.u32()?, payload.u32()?, payload.u32()?, payload.u32()?);
+        let (_offset, file) = (payload.u64()?, payload.pointer()?);
+        let irp = if version >= 2 { payload.pointer()? } else { 0 };
+        let took = if version >= 1 { payload.u64()? } else { 0 };
+        let thread = self.thread(irp, payload.u32(), processes);
+        let operation = if is_read { Operation::Read } else { Operation::Write };
+        let file = (file != 0).then(|| files.of_key(file));
+        self.done(Key { disk, operation, thread, file }, bytes, took, record, window);
+        Some(())
+    }
+
+    fn flush(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) -> Option<()> {
+        let mut payload = Payload::of(record);
+        let (disk, _flags, took, irp) = (payload.u32()?, payload.u32()?, payload.u64()?, payload.pointer()?);
+        let thread = self.thread(irp, payload.u32(), processes);
+        self.done(Key { disk, operation: Operation::Flush, thread, file: None }, 0, took, record, window);
+        Some(())
+    }
+
+    fn thread(&mut self, irp: u64, told: Option<u32>, processes: &mut Processes) -> Option<ThreadIndex> {
+        let begun = self.begun.remove(&irp);
+        told.or(begun).map(|id| processes.thread_at(id))
+    }
+
+    fn done(&mut self, key: Key, bytes: u32, took: u64, record: &Record<'_>, window: &Window) {
+        if !window.has(record.time()) {
+            return;
+        }
+        let took = record.origin().clock.to_100ns(i64::try_from(took).unwrap_or(i64::MAX));
+        let sum = self.sums.entry(key).or_default();
+        sum.bytes += u64::from(bytes);
+        sum.latencies.add(Duration(took.max(0).unsigned_abs()));
+    }
+
+    /// The table: by disk, operation, process and file.
+    pub(crate) fn table(&self, files: &FileNames, context: &Context<'_>) -> Table {
+        let mut rows: HashMap<(u32, Operation, Option<ProcessIndex>, Option<String>), Sum> = HashMap::new();
+        for (key, sum) in &self.sums {
+            let process = key.thread.and_then(|thread| context.processes.thread(thread).process);
+            if !context.wants(process) {
+                continue;
+            }
+            let file = key.file.map(|file| files.label(file));
+            let row = rows.entry((key.disk, key.operation, process, file)).or_default();
+            row.bytes += sum.bytes;
+            row.latencies.merge(&sum.latencies);
+        }
+        let mut rows: Vec<_> = rows.into_iter().collect();
+        let rank = |sum: &Sum| (sum.bytes, sum.latencies.sum);
+        rows.sort_by(|(one, of_one), (other, of_other)| {
+            rank(of_other).cmp(&rank(of_one)).then_with(|| one.cmp(other))
+        });
+        let rows = rows.into_iter().map(|((disk, operation, process, file), sum)| {
+            let [process, process_id] = context.process(process);
+            let Sum { bytes, latencies } = sum;
+            vec![
+                Cell::Id(disk.into()),
+                Cell::Text(operation.name().to_owned()),
+                process,
+                process_id,
+                Cell::text(file.as_deref()),
+                Cell::Count(latencies.count),
+                Cell::Bytes(bytes),
+                Cell::Duration(latencies.sum),
+                Cell::duration(latencies.quantile(0.5)),
+                Cell::duration(latencies.quantile(0.95)),
+                Cell::Duration(latencies.max),
+            ]
+        });
+        Table { kind: TableKind::Disk, columns: COLUMNS, rows: rows.collect(), notes: Vec::new() }
+    }
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Operation::Read => "Read",
+            Operation::Write => "Write",
+            Operation::Flush => "Flush",
+        }
+    }
+}
+
+const COLUMNS: &[Column] = &[
+    shown("disk", "Disk"),
+    shown("operation", "Op"),
+    shown("process", "Process"),
+    hidden("process_id"),
+    shown("file", "File"),
+    shown("count", "Count"),
+    shown("bytes", "Bytes"),
+    hidden("time_ns"),
+    shown("median_ns", "Median"),
+    shown("p95_ns", "p95"),
+    shown("max_ns", "Max"),
+];

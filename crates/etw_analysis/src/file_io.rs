@@ -1,0 +1,309 @@
+//! File I/O.
+
+use std::collections::HashMap;
+
+use etw_consumer::Event;
+use etw_event::{FileTime, Record};
+
+use crate::context::Context;
+use crate::file_names::{FileIndex, FileNames};
+use crate::latency::Latencies;
+use crate::payload::Payload;
+use crate::processes::{ProcessIndex, Processes, ThreadIndex};
+use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
+use crate::{Duration, Window};
+
+/// Operations that wait for their end; more are counted as if it never came.
+const MAX_BEGUN: usize = 1 << 16;
+/// Bit of an NTSTATUS that tells failures and warnings.
+const FAILED: u32 = 1 << 31;
+
+/// What is done with a file. The numbers are places in [`Sum::operations`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Create,
+    Read,
+    Write,
+    Flush,
+    Close,
+    Delete,
+    Rename,
+    SetInfo,
+    QueryInfo,
+    Directory,
+    Control,
+}
+
+impl Operation {
+    const COUNT: usize = Operation::Control as usize + 1;
+
+    /// By the event's type; what cleans up before a close counts with it.
+    fn of(kind: u8) -> Option<Operation> {
+        Some(match kind {
+            64 => Operation::Create,
+            66 => Operation::Close,
+            67 => Operation::Read,
+            68 => Operation::Write,
+            69 => Operation::SetInfo,
+            70 => Operation::Delete,
+            71 => Operation::Rename,
+            72 | 77 => Operation::Directory,
+            73 => Operation::Flush,
+            74 => Operation::QueryInfo,
+            75 => Operation::Control,
+            _ => return None,
+        })
+    }
+}
+
+/// An operation that has begun.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    operation: Operation,
+    key: (FileIndex, ThreadIndex),
+    time: FileTime,
+    /// What was asked for.
+    bytes: u32,
+}
+
+/// What was done with a file.
+#[derive(Debug, Clone, Default)]
+struct Sum {
+    operations: [u64; Operation::COUNT],
+    read_bytes: u64,
+    written_bytes: u64,
+    failed: u64,
+    /// Of all operations.
+    time: Duration,
+    max: Duration,
+    /// Of reads and writes.
+    transfers: Latencies,
+}
+
+impl Sum {
+    fn add(&mut self, other: &Sum) {
+        for (sum, count) in self.operations.iter_mut().zip(other.operations) {
+            *sum += count;
+        }
+        self.read_bytes += other.read_bytes;
+        self.written_bytes += other.written_bytes;
+        self.failed += other.failed;
+        self.time += other.time;
+        self.max = self.max.max(other.max);
+        self.transfers.merge(&other.transfers);
+    }
+
+    fn count(&self, operation: Operation) -> Cell {
+        Cell::Count(self.operations[operation as usize])
+    }
+
+    fn add_bytes(&mut self, operation: Operation, bytes: u64) {
+        match operation {
+            Operation::Read => self.read_bytes += bytes,
+            Operation::Write => self.written_bytes += bytes,
+            _ => {}
+        }
+    }
+}
+
+/// Counts file I/O.
+#[derive(Debug, Default)]
+pub(crate) struct FileIo {
+    sums: HashMap<(FileIndex, ThreadIndex), Sum>,
+    begun: HashMap<u64, Begun>,
+    /// Whether ends are told (flag FILE_IO).
+    has_ends: bool,
+    unended: u64,
+}
+
+impl FileIo {
+    /// Takes in an operation, or its end.
+    pub(crate) fn event(
+        &mut self,
+        kind: u8,
+        event: &Event<'_>,
+        processes: &mut Processes,
+        files: &mut FileNames,
+        window: &Window,
+    ) {
+        if kind == 76 {
+            self.end(event.record, window);
+        } else if let Some(operation) = Operation::of(kind) {
+            self.begin(operation, event, processes, files, window);
+        }
+    }
+
+    fn begin(
+        &mut self,
+        operation: Operation,
+        event: &Event<'_>,
+        processes: &mut Processes,
+        files: &mut FileNames,
+        window: &Window,
+    ) -> Option<()> {
+        let record = event.record;
+        let mut payload = Payload::of(record);
+        let is_old = record.descriptor().version < 3;
+        if matches!(operation, Operation::Read | Operation::Write) {
+            payload.u64()?;
+        }
+        let irp = payload.pointer()?;
+        let old_thread = if is_old { Some(payload.pointer()? as u32) } else { None };
+        let object = payload.pointer()?;
+        let file = match operation {
+            Operation::Create => {
+                let path = event.properties.as_ref().ok()?.try_get::<String>("OpenPath")?;
+                files.open(object, path)
+            }
+            _ => files.of(payload.pointer()?, object),
+        };
+        if matches!(
+            operation,
+            Operation::SetInfo
+                | Operation::Delete
+                | Operation::Rename
+                | Operation::QueryInfo
+                | Operation::Control
+        ) {
+            // Extra information.
+            payload.pointer()?;
+        }
+        let thread_id = match old_thread {
+            Some(thread_id) => thread_id,
+            None => payload.u32()?,
+        };
+        let bytes = match operation {
+            Operation::Read | Operation::Write => payload.u32()?,
+            _ => 0,
+        };
+        if operation == Operation::Close {
+            files.close(object);
+        }
+        let time = record.time();
+        if !window.has(time) {
+            return None;
+        }
+        let key = (file, processes.thread_at(thread_id));
+        self.sums.entry(key).or_default().operations[operation as usize] += 1;
+        let begun = Begun { operation, key, time, bytes };
+        if self.begun.len() >= MAX_BEGUN {
+            self.give_up(begun);
+        } else if let Some(before) = self.begun.insert(irp, begun) {
+            self.give_up(before);
+        }
+        Some(())
+    }
+
+    fn end(&mut self, record: &Record<'_>, window: &Window) -> Option<()> {
+        self.has_ends = true;
+        let mut payload = Payload::of(record);
+        let (irp, information, status) = (payload.pointer()?, payload.pointer()?, payload.u32()?);
+        let Begun { operation, key, time, bytes } = self.begun.remove(&irp)?;
+        let sum = self.sums.get_mut(&key)?;
+        let took = window.part(time, record.time());
+        sum.time += took;
+        sum.max = sum.max.max(took);
+        if matches!(operation, Operation::Read | Operation::Write) {
+            sum.transfers.add(took);
+        }
+        match status & FAILED {
+            0 => sum.add_bytes(operation, information.min(bytes.into())),
+            _ => sum.failed += 1,
+        }
+        Some(())
+    }
+
+    /// Counts an operation whose end does not come. Where ends are not told at all, what was asked for counts as done.
+    fn give_up(&mut self, begun: Begun) {
+        if self.has_ends {
+            self.unended += 1;
+        } else if let Some(sum) = self.sums.get_mut(&begun.key) {
+            sum.add_bytes(begun.operation, begun.bytes.into());
+        }
+    }
+
+    /// Counts what has not ended when the trace does.
+    pub(crate) fn finish(&mut self) {
+        for (_, begun) in std::mem::take(&mut self.begun) {
+            self.give_up(begun);
+        }
+    }
+
+    /// The table: by file and process.
+    pub(crate) fn table(&self, files: &FileNames, context: &Context<'_>) -> Table {
+        let mut rows: HashMap<(String, Option<ProcessIndex>), Sum> = HashMap::new();
+        for ((file, thread), sum) in &self.sums {
+            let process = context.processes.thread(*thread).process;
+            if context.wants(process) {
+                rows.entry((files.label(*file), process)).or_default().add(sum);
+            }
+        }
+        let mut rows: Vec<_> = rows.into_iter().collect();
+        let rank =
+            |sum: &Sum| (sum.read_bytes + sum.written_bytes, sum.time, sum.operations.iter().sum::<u64>());
+        rows.sort_by(|(one, of_one), (other, of_other)| {
+            rank(of_other).cmp(&rank(of_one)).then_with(|| one.cmp(other))
+        });
+        let rows = rows.into_iter().map(|((file, process), sum)| {
+            let [process, process_id] = context.process(process);
+            let timed = |cell| if self.has_ends { cell } else { Cell::None };
+            vec![
+                Cell::Text(file),
+                process,
+                process_id,
+                sum.count(Operation::Create),
+                sum.count(Operation::Read),
+                Cell::Bytes(sum.read_bytes),
+                sum.count(Operation::Write),
+                Cell::Bytes(sum.written_bytes),
+                sum.count(Operation::Flush),
+                sum.count(Operation::Close),
+                sum.count(Operation::Delete),
+                sum.count(Operation::Rename),
+                sum.count(Operation::SetInfo),
+                sum.count(Operation::QueryInfo),
+                sum.count(Operation::Directory),
+                sum.count(Operation::Control),
+                timed(Cell::Count(sum.failed)),
+                timed(Cell::Duration(sum.time)),
+                Cell::duration(sum.transfers.quantile(0.5)),
+                Cell::duration(sum.transfers.quantile(0.95)),
+                timed(Cell::Duration(sum.max)),
+            ]
+        });
+        let rows: Vec<_> = rows.collect();
+        let mut notes = Vec::new();
+        if !rows.is_empty() && !self.has_ends {
+            notes.push(
+                "Without OperationEnd events (FILE_IO) bytes are those that were asked for.".to_owned(),
+            );
+        } else if self.unended > 0 {
+            notes.push(format!("{} operations have no end in the trace.", self.unended));
+        }
+        Table { kind: TableKind::Files, columns: COLUMNS, rows, notes }
+    }
+}
+
+const COLUMNS: &[Column] = &[
+    shown("file", "File"),
+    shown("process", "Process"),
+    hidden("process_id"),
+    shown("creates", "Opens"),
+    shown("reads", "Reads"),
+    shown("read_bytes", "Read"),
+    shown("writes", "Writes"),
+    shown("written_bytes", "Written"),
+    hidden("flushes"),
+    hidden("closes"),
+    hidden("deletes"),
+    hidden("renames"),
+    hidden("set_infos"),
+    hidden("query_infos"),
+    hidden("directory_enumerations"),
+    hidden("controls"),
+    hidden("failed"),
+    shown("time_ns", "Time"),
+    hidden("median_ns"),
+    shown("p95_ns", "p95"),
+    shown("max_ns", "Max"),
+];

@@ -1,0 +1,119 @@
+//! Names of files, by the keys that events have in place of them.
+
+use std::collections::HashMap;
+
+use etw_consumer::Event;
+
+/// Number of a file, in the order in which they are met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FileIndex(u32);
+
+/// Opened file objects that are kept in mind; of more, the names are known by their keys only.
+const MAX_OPENED: usize = 1 << 20;
+
+/// A file.
+#[derive(Debug, Clone, Default)]
+struct File {
+    key: u64,
+    name: Option<Box<str>>,
+    /// What it was opened as.
+    opened_as: Option<FileIndex>,
+}
+
+/// The files of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct FileNames {
+    files: Vec<File>,
+    by_key: HashMap<u64, FileIndex>,
+    by_path: HashMap<Box<str>, FileIndex>,
+    /// Paths by the file objects that were opened by them.
+    opened: HashMap<u64, FileIndex>,
+}
+
+impl FileNames {
+    /// Takes in the name of a key (types Name, FileCreate, FileDelete and FileRundown of class FileIo).
+    pub(crate) fn name_event(&mut self, opcode: u8, event: &Event<'_>) {
+        let Ok(properties) = &event.properties else { return };
+        let (Some(key), Some(name)) =
+            (properties.try_get::<u64>("FileObject"), properties.try_get::<String>("FileName"))
+        else {
+            return;
+        };
+        let index = self.of_key(key);
+        match &self.files[index.0 as usize].name {
+            None => self.files[index.0 as usize].name = Some(name.into_boxed_str()),
+            // Another file has the key now.
+            Some(known) if **known != *name && matches!(opcode, 0 | 32) => {
+                let index = self.add(File { key, name: Some(name.into_boxed_str()), opened_as: None });
+                self.by_key.insert(key, index);
+            }
+            Some(_) => {}
+        }
+        if opcode == 35 {
+            self.by_key.remove(&key);
+        }
+    }
+
+    /// The file that is opened by a path, as a file object.
+    pub(crate) fn open(&mut self, object: u64, path: String) -> FileIndex {
+        let path = path.into_boxed_str();
+        let index = match self.by_path.get(&path) {
+            Some(index) => *index,
+            None => {
+                let index = self.add(File { key: 0, name: Some(path.clone()), opened_as: None });
+                self.by_path.insert(path, index);
+                index
+            }
+        };
+        if object != 0 && self.opened.len() < MAX_OPENED {
+            self.opened.insert(object, index);
+        }
+        index
+    }
+
+    /// A file object is closed.
+    pub(crate) fn close(&mut self, object: u64) {
+        self.opened.remove(&object);
+    }
+
+    /// The file of a key.
+    pub(crate) fn of_key(&mut self, key: u64) -> FileIndex {
+        match self.by_key.get(&key) {
+            Some(index) => *index,
+            None => {
+                let index = self.add(File { key, ..File::default() });
+                self.by_key.insert(key, index);
+                index
+            }
+        }
+    }
+
+    /// The file of a key, or of a file object where there is no key.
+    pub(crate) fn of(&mut self, key: u64, object: u64) -> FileIndex {
+        let opened_as = self.opened.get(&object).copied();
+        if let (0, Some(opened_as)) = (key, opened_as) {
+            return opened_as;
+        }
+        let index = self.of_key(if key == 0 { object } else { key });
+        let file = &mut self.files[index.0 as usize];
+        file.opened_as = file.opened_as.or(opened_as);
+        index
+    }
+
+    fn add(&mut self, file: File) -> FileIndex {
+        let index = FileIndex(self.files.len() as u32);
+        self.files.push(file);
+        index
+    }
+
+    /// Name of a file, or its key.
+    pub(crate) fn label(&self, index: FileIndex) -> String {
+        let file = &self.files[index.0 as usize];
+        let opened_as = file.opened_as.and_then(|opened_as| self.files[opened_as.0 as usize].name.as_deref());
+        match (file.name.as_deref().or(opened_as), file.key) {
+            (Some(name), _) => name.to_owned(),
+            (None, 0) => "[unknown]".to_owned(),
+            (None, key) => format!("[{key:#x}]"),
+        }
+    }
+}

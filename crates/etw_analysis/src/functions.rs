@@ -1,0 +1,195 @@
+//! The table of functions, and folded stacks.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use crate::Duration;
+use crate::context::Context;
+use crate::names::{FunctionIndex, Space};
+use crate::processes::{Processes, ThreadIndex};
+use crate::samples::{SampleCount, Samples};
+use crate::stacks::{Node, Parent};
+use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
+
+const COLUMNS: &[Column] = &[
+    shown("function", "Function"),
+    shown("module", "Module"),
+    shown("process", "Process"),
+    shown("exclusive_samples", "Samples"),
+    shown("exclusive_weight_ns", "Exclusive"),
+    shown("exclusive_percent", "Exc %"),
+    hidden("inclusive_samples"),
+    shown("inclusive_weight_ns", "Inclusive"),
+    shown("inclusive_percent", "Inc %"),
+];
+
+/// Modules without symbols that the notes name.
+const MAX_PROBLEMS: usize = 4;
+
+/// Whose memory an address of a thread's stack is in.
+pub(crate) fn space(address: u64, thread: ThreadIndex, samples: &Samples, processes: &Processes) -> Space {
+    match processes.thread(thread).process {
+        _ if samples.is_kernel(address) => Space::Kernel,
+        Some(process) => Space::Process(process),
+        None => Space::Unknown,
+    }
+}
+
+/// The thread of each node.
+fn threads(nodes: &[Node]) -> Vec<ThreadIndex> {
+    let mut threads: Vec<ThreadIndex> = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        threads.push(match node.parent {
+            Parent::Thread(thread) => thread,
+            // What is around a node stands before it.
+            Parent::Node(around) => threads[around.index()],
+        });
+    }
+    threads
+}
+
+/// All addresses in the stacks of samples.
+pub(crate) fn addresses<'a>(
+    samples: &'a Samples,
+    processes: &'a Processes,
+) -> impl Iterator<Item = (Space, u64)> + 'a {
+    let nodes = samples.tree.nodes();
+    let threads = threads(nodes);
+    nodes
+        .iter()
+        .zip(threads)
+        .map(|(node, thread)| (space(node.address, thread, samples, processes), node.address))
+}
+
+/// The table. Weight that belongs to functions inlined into another is that one's.
+pub(crate) fn table(samples: &Samples, context: &Context<'_>) -> Table {
+    let (processes, names) = (context.processes, context.names);
+    let nodes = samples.tree.nodes();
+    let threads = threads(nodes);
+    // Processes of one name are one.
+    let mut process_names: HashMap<(bool, Option<&str>), u32> = HashMap::new();
+    let mut process_of: Vec<(bool, Option<&str>)> = Vec::new();
+    let mut functions: Vec<Option<FunctionIndex>> = Vec::with_capacity(nodes.len());
+    for (node, thread) in nodes.iter().zip(&threads) {
+        let space = space(node.address, *thread, samples, processes);
+        functions.push(names.code(space, node.address).map(|code| code.function));
+    }
+    let mut rows: HashMap<(u32, FunctionIndex), [SampleCount; 2]> = HashMap::new();
+    let mut seen: Vec<FunctionIndex> = Vec::new();
+    let mut nameless: HashMap<Option<Rc<str>>, u64> = HashMap::new();
+    let mut all = SampleCount::default();
+    for (index, node) in nodes.iter().enumerate().filter(|(_, node)| node.count > 0) {
+        if !context.wants_thread(threads[index]) {
+            continue;
+        }
+        all.count += node.count;
+        all.weight += node.weight;
+        let process = processes.thread(threads[index]).process;
+        let name = process.and_then(|process| processes.process(process).name.as_deref());
+        let name = (context.is_idle(process), name);
+        let process = *process_names.entry(name).or_insert_with(|| {
+            process_of.push(name);
+            process_of.len() as u32 - 1
+        });
+        seen.clear();
+        let mut at = Some(index);
+        while let Some(index) = at {
+            at = nodes[index].parent.node();
+            let Some(function) = functions[index] else { continue };
+            if seen.is_empty() && names.get(function).name.is_none() {
+                *nameless.entry(names.get(function).module.clone()).or_default() += node.count;
+            }
+            // A function that calls itself counts once.
+            if seen.contains(&function) {
+                continue;
+            }
+            let sums = rows.entry((process, function)).or_default();
+            let counted = if seen.is_empty() { &mut sums[..] } else { &mut sums[1..] };
+            for sum in counted {
+                sum.count += node.count;
+                sum.weight += node.weight;
+            }
+            seen.push(function);
+        }
+    }
+    let mut rows: Vec<_> = rows.into_iter().collect();
+    let key = |(process, function): &(u32, FunctionIndex)| (*process, *function);
+    rows.sort_by_key(|(of, [exclusive, inclusive])| {
+        let (is_idle, _) = process_of[of.0 as usize];
+        (is_idle, std::cmp::Reverse((exclusive.weight, inclusive.weight)), key(of))
+    });
+    let rows = rows.into_iter().map(|((process, function), [exclusive, inclusive])| {
+        let function = names.get(function);
+        let percent = |weight: Duration| Cell::percent(weight.0, samples.all.weight.0);
+        vec![
+            Cell::Text(function.name.as_deref().unwrap_or("[no symbols]").to_owned()),
+            Cell::Text(function.module.as_deref().unwrap_or("[unknown]").to_owned()),
+            Cell::text(process_of[process as usize].1),
+            Cell::Count(exclusive.count),
+            Cell::Duration(exclusive.weight),
+            percent(exclusive.weight),
+            Cell::Count(inclusive.count),
+            Cell::Duration(inclusive.weight),
+            percent(inclusive.weight),
+        ]
+    });
+    let rows = rows.collect();
+    let notes = notes(nameless, all.count, context);
+    Table { kind: TableKind::Functions, columns: COLUMNS, rows, notes }
+}
+
+/// How many samples fell where no function is known, and why.
+fn notes(nameless: HashMap<Option<Rc<str>>, u64>, all: u64, context: &Context<'_>) -> Vec<String> {
+    let mut nameless: Vec<_> = nameless.into_iter().collect();
+    nameless.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    let sum: u64 = nameless.iter().map(|(_, count)| count).sum();
+    if sum == 0 {
+        return Vec::new();
+    }
+    let percent = |count: u64| format!("{:.1} %", count as f64 * 100.0 / all as f64);
+    let mut notes = vec![format!("{} of the samples are in no function that has a name.", percent(sum))];
+    for (module, count) in nameless.iter().take(MAX_PROBLEMS) {
+        let name = module.as_deref().unwrap_or("no known image");
+        let problem = context.names.problems.get(module.as_deref().unwrap_or_default());
+        let reason = match (problem, module) {
+            (Some(problem), _) => format!(": {problem}"),
+            (None, Some(_)) => ": its symbol table has no function there".to_owned(),
+            (None, None) => String::new(),
+        };
+        notes.push(format!("{} in {name}{reason}.", percent(*count)));
+    }
+    notes
+}
+
+/// Stacks in the format of flame graphs: process and functions, outermost first and parted by `;`, a space and the
+/// number of samples. Inlined functions are there.
+pub(crate) fn folded(samples: &Samples, context: &Context<'_>) -> BTreeMap<String, u64> {
+    let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
+    let mut frames: Vec<String> = Vec::new();
+    let tree = &samples.tree;
+    for node in tree.nodes().iter().filter(|node| node.count > 0) {
+        frames.clear();
+        let mut addresses = Vec::new();
+        let thread = tree.outwards(node, |node| addresses.push(node.address));
+        if !context.wants_thread(thread) {
+            continue;
+        }
+        for address in addresses {
+            let space = space(address, thread, samples, context.processes);
+            let Some(code) = context.names.code(space, address) else { continue };
+            match code.frames.as_slice() {
+                [] => frames.push(context.names.place(code)),
+                functions => frames.extend(functions.iter().map(|frame| frame.function.clone())),
+            }
+        }
+        let process = context.processes.thread(thread).process;
+        let name = process.and_then(|process| context.processes.process(process).name.as_deref());
+        let mut line = name.unwrap_or("?").replace(';', ":");
+        for frame in frames.iter().rev() {
+            line.push(';');
+            line.push_str(&frame.replace(';', ":"));
+        }
+        *stacks.entry(line).or_default() += node.count;
+    }
+    stacks
+}

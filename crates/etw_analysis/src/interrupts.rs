@@ -1,0 +1,89 @@
+//! Interrupts and deferred calls.
+
+use std::collections::HashMap;
+
+use etw_event::{Record, Ticks};
+
+use crate::Window;
+use crate::context::Context;
+use crate::latency::Latencies;
+use crate::names::Space;
+use crate::payload::Payload;
+use crate::table::{Cell, Column, Table, TableKind, shown};
+
+/// What ran: the event's type, its routine's address, and the interrupt's number.
+type Key = (u8, u64, Option<u16>);
+
+/// Counts interrupts and deferred calls.
+#[derive(Debug, Default)]
+pub(crate) struct Interrupts {
+    sums: HashMap<Key, Latencies>,
+}
+
+impl Interrupts {
+    /// Takes in an event PerfInfo/ISR, DPC, ThreadDPC or TimerDPC, which are told at their ends.
+    pub(crate) fn event(&mut self, kind: u8, record: &Record<'_>, window: &Window) -> Option<()> {
+        let mut payload = Payload::of(record);
+        let (begun, routine) = (payload.u64()?, payload.pointer()?);
+        let is_interrupt = matches!(kind, 50 | 67 | 95) && record.descriptor().version >= 2;
+        let vector = if is_interrupt { payload.u8().and_then(|_| payload.u16()) } else { None };
+        if !window.has(record.time()) {
+            return None;
+        }
+        let begun = record.origin().clock.to_filetime(Ticks(begun as i64));
+        self.sums.entry((kind, routine, vector)).or_default().add(window.part(begun, record.time()));
+        Some(())
+    }
+
+    /// The addresses of routines.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (Space, u64)> {
+        self.sums.keys().filter(|key| key.1 != 0).map(|key| (Space::Kernel, key.1))
+    }
+
+    /// The table: by kind, routine and number. It is about no process, so there are no rows where processes are chosen.
+    pub(crate) fn table(&self, context: &Context<'_>) -> Table {
+        let mut rows: Vec<_> = self.sums.iter().filter(|_| context.wants(None)).collect();
+        rows.sort_by_key(|(key, latencies)| (std::cmp::Reverse((latencies.sum, latencies.count)), *key));
+        let rows = rows.into_iter().map(|((kind, routine, vector), latencies)| {
+            let code = context.names.code(Space::Kernel, *routine);
+            let name = code.map(|code| context.names.label(code));
+            let module = code.and_then(|code| context.names.get(code.function).module.clone());
+            vec![
+                Cell::Text(kind_name(*kind).to_owned()),
+                vector.map_or(Cell::None, |vector| Cell::Id(vector.into())),
+                Cell::text(name.as_deref()),
+                Cell::text(module.as_deref()),
+                Cell::Count(latencies.count),
+                Cell::Duration(latencies.sum),
+                Cell::percent(latencies.sum.0, context.processor_time.0),
+                Cell::duration(latencies.quantile(0.5)),
+                Cell::duration(latencies.quantile(0.95)),
+                Cell::Duration(latencies.max),
+            ]
+        });
+        Table { kind: TableKind::DpcIsr, columns: COLUMNS, rows: rows.collect(), notes: Vec::new() }
+    }
+}
+
+fn kind_name(kind: u8) -> &'static str {
+    match kind {
+        50 | 67 => "ISR",
+        66 => "ThreadDPC",
+        69 => "TimerDPC",
+        95 => "PassiveISR",
+        _ => "DPC",
+    }
+}
+
+const COLUMNS: &[Column] = &[
+    shown("kind", "Kind"),
+    shown("vector", "Vector"),
+    shown("routine", "Routine"),
+    shown("module", "Module"),
+    shown("count", "Count"),
+    shown("time_ns", "Time"),
+    shown("time_percent", "% CPU"),
+    shown("median_ns", "Median"),
+    shown("p95_ns", "p95"),
+    shown("max_ns", "Max"),
+];

@@ -1,0 +1,46 @@
+//! Tables over the kernel's events: processes, CPU, functions, waits, I/O, network.
+//!
+//! [`Analysis`] takes in the events of a trace in one pass, and [`Analysis::report`] makes [`Table`]s of what it counted.
+//! Events of Windows and of Linux are the same classes, and so are the tables.
+//!
+//! ```no_run
+//! use etw_analysis::{Analysis, ReportOptions, Window};
+//!
+//! let mut trace = etw_consumer::Trace::open_file("trace.etl")?;
+//! let mut analysis = Analysis::new(Window::ALL);
+//! trace.for_each_layout(|event| analysis.add(event))?;
+//! for table in analysis.report(&ReportOptions::of(trace.headers())).tables {
+//!     println!("{}: {} rows", table.kind.title(), table.rows.len());
+//! }
+//! # Ok::<(), etw_consumer::TraceError>(())
+//! ```
+
+mod analysis;
+mod class;
+mod context;
+mod cpu;
+mod disk;
+mod faults;
+mod file_io;
+mod file_names;
+mod functions;
+mod images;
+mod interrupts;
+mod latency;
+mod names;
+mod network;
+mod payload;
+mod processes;
+mod report;
+mod samples;
+mod stacks;
+mod switches;
+mod syscalls;
+mod table;
+mod waits;
+mod window;
+
+pub use analysis::Analysis;
+pub use report::{ProcessFilter, Report, ReportOptions};
+pub use table::{Cell, Column, Table, TableKind};
+pub use window::{Duration, Window};

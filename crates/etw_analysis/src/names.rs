@@ -1,0 +1,224 @@
+//! Addresses of a trace to the names of functions.
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use etw_symbols::{Frame, KernelSymbols, Module, Symbol, Symbolizer};
+
+use crate::images::{ImageIndex, Images};
+use crate::processes::{ProcessIndex, Processes};
+
+/// Whose memory an address is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Space {
+    Kernel,
+    Process(ProcessIndex),
+    /// That of a thread whose process the trace does not tell.
+    Unknown,
+}
+
+/// Number of a function, or of what stands for one where there are no symbols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FunctionIndex(u32);
+
+/// A function.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Function {
+    /// File name of the image; `None` for code in no known image.
+    pub(crate) module: Option<Rc<str>>,
+    /// `None` without symbols.
+    pub(crate) name: Option<Rc<str>>,
+}
+
+/// What is at an address.
+#[derive(Debug, Clone)]
+pub(crate) struct Code {
+    pub(crate) function: FunctionIndex,
+    /// Functions inlined there, innermost first, then the function itself; empty without symbols.
+    pub(crate) frames: Vec<Frame>,
+    /// From the image's base, or from zero where there is no image.
+    offset: u64,
+}
+
+/// Names of the addresses that were asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    codes: HashMap<(Space, u64), Code>,
+    functions: Vec<Function>,
+    by_name: HashMap<Function, FunctionIndex>,
+    /// Why images have no symbols, by the names of their files.
+    pub(crate) problems: HashMap<Rc<str>, String>,
+}
+
+/// Where names come from.
+pub(crate) struct Sources<'a> {
+    pub(crate) images: &'a Images,
+    pub(crate) processes: &'a Processes,
+    pub(crate) symbolizer: &'a Symbolizer,
+}
+
+/// An address, and the image it lies in.
+struct Place {
+    space: Space,
+    address: u64,
+    image: Option<(ImageIndex, u64)>,
+}
+
+impl Names {
+    /// Finds the names of addresses.
+    pub(crate) fn find(sources: &Sources<'_>, addresses: impl IntoIterator<Item = (Space, u64)>) -> Names {
+        let addresses: BTreeSet<(u32, u64)> =
+            addresses.into_iter().map(|(space, address)| (space.rank(), address)).collect();
+        let Sources { images, processes, .. } = sources;
+        let places: Vec<Place> = addresses
+            .into_iter()
+            .map(|(rank, address)| {
+                let space = Space::of_rank(rank);
+                let image = match space {
+                    Space::Kernel => images.find_in_kernel(address),
+                    Space::Process(process) => images.find(process, address, processes),
+                    Space::Unknown => None,
+                };
+                Place { space, address, image }
+            })
+            .collect();
+        let mut names = Names::default();
+        let kernel = names.kernel(sources, &places);
+        let symbols = names.symbols(sources, &places, kernel.is_some());
+        for place in places {
+            let module = place.image.map(|(image, _)| Rc::from(images.get(image).name()));
+            let of_kernel = kernel.as_ref().filter(|_| place.space == Space::Kernel);
+            let frames = match (of_kernel.and_then(|kernel| kernel.find(place.address)), place.image) {
+                (Some(symbol), _) => {
+                    vec![Frame { function: symbol.name.to_owned(), file: None, line: None }]
+                }
+                (None, Some(at)) => symbols.get(&at).map(|symbol| symbol.frames.clone()).unwrap_or_default(),
+                (None, None) => Vec::new(),
+            };
+            let name = frames.last().map(|frame| Rc::from(&*frame.function));
+            let function = names.function(Function { module, name });
+            let offset = place.image.map_or(place.address, |(_, offset)| offset);
+            names.codes.insert((place.space, place.address), Code { function, frames, offset });
+        }
+        names
+    }
+
+    /// The kernel's symbols, if they are of the boot that was recorded.
+    fn kernel(&mut self, sources: &Sources<'_>, places: &[Place]) -> Option<KernelSymbols> {
+        let of_kernel = |place: &&Place| place.space == Space::Kernel;
+        let place = places.iter().find(of_kernel)?;
+        let images = sources.images;
+        let kernel = images.kernel();
+        let module: Rc<str> = kernel
+            .or(place.image.map(|(image, _)| images.get(image)))
+            .map_or("", |image| image.name())
+            .into();
+        let problem = match (kernel, KernelSymbols::of_this_machine()) {
+            (None, _) if place.image.is_none() => {
+                "the trace does not tell where the kernel lies: record with LOADER".to_owned()
+            }
+            // A kernel of Windows.
+            (None, _) => return None,
+            (Some(_), Err(error)) => error.to_string(),
+            (Some(kernel), Ok(symbols)) => {
+                let is_same = images.kernel_base() == Some(symbols.base())
+                    && filled(symbols.build_id()).starts_with(&kernel.build_id);
+                if is_same {
+                    return Some(symbols);
+                }
+                "the kernel of another boot or machine was recorded".to_owned()
+            }
+        };
+        self.problems.insert(module, problem);
+        None
+    }
+
+    /// Symbols by image and offset.
+    fn symbols(
+        &mut self,
+        sources: &Sources<'_>,
+        places: &[Place],
+        has_kernel: bool,
+    ) -> HashMap<(ImageIndex, u64), Symbol> {
+        let wanted = places.iter().filter(|place| !has_kernel || place.space != Space::Kernel);
+        let wanted: BTreeSet<(ImageIndex, u64)> = wanted.filter_map(|place| place.image).collect();
+        let wanted: Vec<(ImageIndex, u64)> = wanted.into_iter().collect();
+        let mut symbols = HashMap::new();
+        for of_image in wanted.chunk_by(|one, next| one.0 == next.0) {
+            let Some((index, _)) = of_image.first() else { continue };
+            let image = sources.images.get(*index);
+            let offsets: Vec<u64> = of_image.iter().map(|(_, offset)| *offset).collect();
+            let module = Module { path: &image.path, build_id: &image.build_id };
+            match sources.symbolizer.resolve(&module, &offsets) {
+                Ok(found) => {
+                    let found = of_image.iter().zip(found);
+                    symbols.extend(found.filter_map(|(at, symbol)| Some((*at, symbol?))));
+                }
+                Err(error) => {
+                    self.problems.entry(image.name().into()).or_insert_with(|| error.to_string());
+                }
+            }
+        }
+        symbols
+    }
+
+    fn function(&mut self, function: Function) -> FunctionIndex {
+        let next = FunctionIndex(self.functions.len() as u32);
+        let index = *self.by_name.entry(function.clone()).or_insert(next);
+        if index == next {
+            self.functions.push(function);
+        }
+        index
+    }
+
+    /// What is at an address that was asked for.
+    pub(crate) fn code(&self, space: Space, address: u64) -> Option<&Code> {
+        self.codes.get(&(space, address))
+    }
+
+    pub(crate) fn get(&self, function: FunctionIndex) -> &Function {
+        &self.functions[function.0 as usize]
+    }
+
+    /// A function's name, or where in which image the address is.
+    pub(crate) fn label(&self, code: &Code) -> String {
+        match code.frames.last() {
+            Some(frame) => frame.function.clone(),
+            None => self.place(code),
+        }
+    }
+
+    /// `module+0x12`.
+    pub(crate) fn place(&self, code: &Code) -> String {
+        match &self.get(code.function).module {
+            Some(module) => format!("{module}+{:#x}", code.offset),
+            None => format!("{:#x}", code.offset),
+        }
+    }
+}
+
+impl Space {
+    /// A number that puts spaces in order.
+    fn rank(self) -> u32 {
+        match self {
+            Space::Unknown => u32::MAX,
+            Space::Kernel => u32::MAX - 1,
+            Space::Process(process) => process.0,
+        }
+    }
+
+    fn of_rank(rank: u32) -> Space {
+        match rank {
+            u32::MAX => Space::Unknown,
+            rank if rank == u32::MAX - 1 => Space::Kernel,
+            rank => Space::Process(ProcessIndex(rank)),
+        }
+    }
+}
+
+/// A build id as traces have it.
+fn filled(build_id: &[u8]) -> Vec<u8> {
+    let mut filled = build_id.to_vec();
+    filled.resize(filled.len().max(20), 0);
+    filled
+}

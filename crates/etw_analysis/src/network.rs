@@ -1,0 +1,205 @@
+//! The network.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use etw_event::Record;
+
+use crate::Window;
+use crate::context::Context;
+use crate::payload::Payload;
+use crate::processes::{ProcessIndex, Processes};
+use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
+
+/// Types of IPv6 events are those of IPv4 and this.
+const IPV6: u8 = 16;
+
+/// A socket of the process and the endpoint that it talks with. Of two ports the one that a client happens to have is
+/// left out, so that all its connections to a service are one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key {
+    process: ProcessIndex,
+    is_udp: bool,
+    local: (IpAddr, Option<u16>),
+    remote: (IpAddr, Option<u16>),
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    connects: u64,
+    accepts: u64,
+    disconnects: u64,
+    reconnects: u64,
+    retransmits: u64,
+    sends: u64,
+    sent_bytes: u64,
+    receives: u64,
+    received_bytes: u64,
+}
+
+impl Sum {
+    fn bytes(&self) -> u64 {
+        self.sent_bytes + self.received_bytes
+    }
+}
+
+/// Which side of a connection a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Client,
+    Server,
+}
+
+/// An endpoint of this machine, and one that it talks with.
+type Connection = ((IpAddr, u16), (IpAddr, u16));
+
+/// Connections whose side is kept in mind.
+const MAX_CONNECTIONS: usize = 1 << 20;
+
+/// Counts what goes over the network.
+#[derive(Debug, Default)]
+pub(crate) struct Network {
+    sums: HashMap<Key, Sum>,
+    sides: HashMap<Connection, Side>,
+    failures: u64,
+}
+
+impl Network {
+    /// Takes in an event of class TcpIp or UdpIp.
+    pub(crate) fn event(
+        &mut self,
+        is_udp: bool,
+        kind: u8,
+        record: &Record<'_>,
+        processes: &mut Processes,
+        window: &Window,
+    ) -> Option<()> {
+        // Classes of Windows 2000 have their fields in another order.
+        if record.descriptor().version == 0 {
+            return None;
+        }
+        if kind == 17 {
+            self.failures += u64::from(window.has(record.time()));
+            return None;
+        }
+        let is_ipv6 = kind >= 10 + IPV6;
+        let kind = if is_ipv6 { kind - IPV6 } else { kind };
+        if !matches!(kind, 10..=16) {
+            return None;
+        }
+        let mut payload = Payload::of(record);
+        let (process_id, bytes) = (payload.u32()?, u64::from(payload.u32()?));
+        let (destination, source) = (payload.address(is_ipv6)?, payload.address(is_ipv6)?);
+        let (destination_port, source_port) = (payload.port()?, payload.port()?);
+        let (destination, source) = ((destination, destination_port), (source, source_port));
+        // Events of TCP name the peer as the destination; those of UDP have the packet's addresses.
+        let (local, remote) =
+            if is_udp && kind == 11 { (destination, source) } else { (source, destination) };
+        let side = self.side(kind, (local, remote));
+        if !window.has(record.time()) {
+            return None;
+        }
+        let key = Key {
+            process: processes.at(process_id),
+            is_udp,
+            local: (local.0, (side == Side::Server).then_some(local.1)),
+            remote: (remote.0, (side == Side::Client).then_some(remote.1)),
+        };
+        let sum = self.sums.entry(key).or_default();
+        match kind {
+            10 => {
+                sum.sends += 1;
+                sum.sent_bytes += bytes;
+            }
+            11 => {
+                sum.receives += 1;
+                sum.received_bytes += bytes;
+            }
+            12 => sum.connects += 1,
+            13 => sum.disconnects += 1,
+            14 => sum.retransmits += 1,
+            15 => sum.accepts += 1,
+            _ => sum.reconnects += 1,
+        }
+        Some(())
+    }
+
+    /// Which side of a connection this machine is: as its begin said, or else the one with the higher port is the client.
+    fn side(&mut self, kind: u8, connection: Connection) -> Side {
+        let told = match kind {
+            12 => Some(Side::Client),
+            15 => Some(Side::Server),
+            _ => None,
+        };
+        let side = told.or_else(|| self.sides.get(&connection).copied());
+        let ((_, local), (_, remote)) = connection;
+        if let Some(side) = told
+            && self.sides.len() < MAX_CONNECTIONS
+        {
+            self.sides.insert(connection, side);
+        } else if kind == 13 {
+            self.sides.remove(&connection);
+        }
+        side.unwrap_or(if local < remote { Side::Server } else { Side::Client })
+    }
+
+    /// The table: by process and endpoint.
+    pub(crate) fn table(&self, context: &Context<'_>) -> Table {
+        let rows = self.sums.iter().filter(|(key, _)| context.wants(Some(key.process)));
+        let mut rows: Vec<_> = rows.collect();
+        let rank = |sum: &Sum| (sum.bytes(), sum.connects + sum.accepts);
+        rows.sort_by(|(one, of_one), (other, of_other)| {
+            rank(of_other).cmp(&rank(of_one)).then_with(|| one.cmp(other))
+        });
+        let rows = rows.into_iter().map(|(key, sum)| {
+            let [process, process_id] = context.process(Some(key.process));
+            vec![
+                process,
+                process_id,
+                Cell::Text(if key.is_udp { "UDP" } else { "TCP" }.to_owned()),
+                Cell::Text(endpoint(key.local)),
+                Cell::Text(endpoint(key.remote)),
+                Cell::Count(sum.connects),
+                Cell::Count(sum.accepts),
+                Cell::Count(sum.disconnects),
+                Cell::Count(sum.reconnects),
+                Cell::Count(sum.sends),
+                Cell::Bytes(sum.sent_bytes),
+                Cell::Count(sum.receives),
+                Cell::Bytes(sum.received_bytes),
+                Cell::Count(sum.retransmits),
+            ]
+        });
+        let mut notes = Vec::new();
+        if self.failures > 0 {
+            notes.push(format!("{} connections or transfers failed.", self.failures));
+        }
+        Table { kind: TableKind::Network, columns: COLUMNS, rows: rows.collect(), notes }
+    }
+}
+
+/// `10.0.0.1:443`, or `[::1]:*` for any port.
+fn endpoint((address, port): (IpAddr, Option<u16>)) -> String {
+    let port = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
+    match address {
+        IpAddr::V4(address) => format!("{address}:{port}"),
+        IpAddr::V6(address) => format!("[{address}]:{port}"),
+    }
+}
+
+const COLUMNS: &[Column] = &[
+    shown("process", "Process"),
+    hidden("process_id"),
+    shown("protocol", "Type"),
+    shown("local", "Local"),
+    shown("remote", "Remote"),
+    shown("connects", "Conn"),
+    shown("accepts", "Acc"),
+    hidden("disconnects"),
+    hidden("reconnects"),
+    shown("sends", "Sends"),
+    shown("sent_bytes", "Sent"),
+    shown("receives", "Recvs"),
+    shown("received_bytes", "Received"),
+    shown("retransmits", "Retr"),
+];

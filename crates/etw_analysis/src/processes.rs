@@ -1,0 +1,269 @@
+//! Processes and threads over time. Ids are used again; what the tables count is counted for each that had the id.
+
+use std::collections::HashMap;
+
+use etw_consumer::Event;
+use etw_event::FileTime;
+
+use crate::context::Context;
+use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
+
+/// Number of a process, in the order in which they are met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ProcessIndex(pub(crate) u32);
+
+/// Number of a thread, likewise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ThreadIndex(pub(crate) u32);
+
+/// A process.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Process {
+    pub(crate) id: u32,
+    pub(crate) parent_id: Option<u32>,
+    /// The process that had the parent's id when this one was met.
+    pub(crate) parent: Option<ProcessIndex>,
+    pub(crate) name: Option<Box<str>>,
+    command_line: Option<Box<str>>,
+    start: Option<FileTime>,
+    end: Option<FileTime>,
+    exit_status: Option<i32>,
+}
+
+/// A thread.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Thread {
+    pub(crate) id: u32,
+    pub(crate) process: Option<ProcessIndex>,
+    pub(crate) name: Option<Box<str>>,
+    has_ended: bool,
+}
+
+/// What is said of a process or a thread (opcodes of both classes).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Start,
+    End,
+    IsThere,
+}
+
+impl Said {
+    fn of(opcode: u8) -> Option<Said> {
+        match opcode {
+            1 => Some(Said::Start),
+            2 => Some(Said::End),
+            3 | 4 | 39 => Some(Said::IsThere),
+            _ => None,
+        }
+    }
+}
+
+/// The processes and threads of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    processes: Vec<Process>,
+    process_by_id: HashMap<u32, ProcessIndex>,
+    threads: Vec<Thread>,
+    thread_by_id: HashMap<u32, ThreadIndex>,
+}
+
+impl Processes {
+    /// Takes in an event of class Process.
+    pub(crate) fn process_event(&mut self, opcode: u8, event: &Event<'_>) {
+        let Some(said) = Said::of(opcode) else { return };
+        let Some(id) = get::<u32>(event, "ProcessId") else { return };
+        let (name, time) = (get::<String>(event, "ImageFileName"), event.record.time());
+        let parent_id = get::<u32>(event, "ParentId");
+        let index = match said {
+            Said::Start => self.start(id),
+            Said::End => self.at(id),
+            // A rundown at the end may tell of a process that came after another with the same id.
+            Said::IsThere => self.at(id),
+        };
+        let parent = parent_id.and_then(|parent| self.process_by_id.get(&parent).copied());
+        let process = &mut self.processes[index.0 as usize];
+        match said {
+            // Threads of a process may be told of before it is.
+            Said::Start => process.start = Some(process.start.map_or(time, |start| start.min(time))),
+            Said::End => {
+                process.end = Some(time);
+                process.exit_status = get::<i32>(event, "ExitStatus");
+            }
+            Said::IsThere => {}
+        }
+        process.parent_id = process.parent_id.or(parent_id);
+        process.parent = process.parent.or(parent).filter(|parent| *parent != index);
+        if process.name.is_none() {
+            process.name = name.filter(|name| !name.is_empty()).map(String::into_boxed_str);
+        }
+        if process.command_line.is_none() {
+            let text = get::<String>(event, "CommandLine").filter(|text| !text.is_empty());
+            process.command_line = text.map(String::into_boxed_str);
+        }
+    }
+
+    /// A process that starts: a new one, unless only its threads have been told of yet.
+    fn start(&mut self, id: u32) -> ProcessIndex {
+        let known = self.process_by_id.get(&id).copied();
+        match known.filter(|index| self.process(*index).is_unnamed()) {
+            Some(index) => index,
+            None => self.new_process(id),
+        }
+    }
+
+    fn new_process(&mut self, id: u32) -> ProcessIndex {
+        let index = ProcessIndex(self.processes.len() as u32);
+        self.processes.push(Process { id, ..Process::default() });
+        self.process_by_id.insert(id, index);
+        index
+    }
+
+    /// The process that has an id now.
+    #[inline]
+    pub(crate) fn at(&mut self, id: u32) -> ProcessIndex {
+        match self.process_by_id.get(&id) {
+            Some(index) => *index,
+            None => self.new_process(id),
+        }
+    }
+
+    /// Takes in an event of class Thread that tells of a thread.
+    pub(crate) fn thread_event(&mut self, opcode: u8, event: &Event<'_>) {
+        let Some(said) = Said::of(opcode) else { return };
+        let (Some(process_id), Some(id)) = (get::<u32>(event, "ProcessId"), get::<u32>(event, "TThreadId"))
+        else {
+            return;
+        };
+        let is_new = said == Said::Start
+            && self.thread_by_id.get(&id).is_some_and(|index| {
+                let thread = self.thread(*index);
+                thread.has_ended || thread.process.is_some()
+            });
+        // Thread 0 is the idle thread of each processor.
+        let index = if is_new && id != 0 { self.new_thread(id) } else { self.thread_at(id) };
+        let mut process = self.at(process_id);
+        if said == Said::Start && self.process(process).end.is_some() {
+            // Its id is used again, and the new process has not been told of yet.
+            process = self.new_process(process_id);
+            self.processes[process.0 as usize].start = Some(event.record.time());
+        }
+        let thread = &mut self.threads[index.0 as usize];
+        thread.process = thread.process.or(Some(process));
+        thread.has_ended |= said == Said::End;
+        let name = get::<String>(event, "ThreadName").filter(|name| !name.is_empty());
+        if let Some(name) = name.filter(|_| thread.name.is_none()) {
+            thread.name = Some(name.into_boxed_str());
+        }
+    }
+
+    /// Takes in that a thread gets a name.
+    pub(crate) fn thread_name(&mut self, event: &Event<'_>) {
+        let Some(id) = get::<u32>(event, "ThreadId") else { return };
+        if let Some(name) = get::<String>(event, "ThreadName") {
+            let index = self.thread_at(id);
+            self.threads[index.0 as usize].name = Some(name.into_boxed_str());
+        }
+    }
+
+    fn new_thread(&mut self, id: u32) -> ThreadIndex {
+        let index = ThreadIndex(self.threads.len() as u32);
+        self.threads.push(Thread { id, ..Thread::default() });
+        self.thread_by_id.insert(id, index);
+        index
+    }
+
+    /// The thread that has an id now.
+    #[inline]
+    pub(crate) fn thread_at(&mut self, id: u32) -> ThreadIndex {
+        match self.thread_by_id.get(&id) {
+            Some(index) => *index,
+            None => self.new_thread(id),
+        }
+    }
+
+    /// The thread that has an id now, of a process that is told beside it.
+    pub(crate) fn thread_of(&mut self, id: u32, process_id: u32) -> ThreadIndex {
+        let index = self.thread_at(id);
+        if self.thread(index).process.is_none() {
+            let process = self.at(process_id);
+            self.threads[index.0 as usize].process = Some(process);
+        }
+        index
+    }
+
+    #[inline]
+    pub(crate) fn process(&self, index: ProcessIndex) -> &Process {
+        &self.processes[index.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn thread(&self, index: ThreadIndex) -> &Thread {
+        &self.threads[index.0 as usize]
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = (ProcessIndex, &Process)> {
+        self.processes.iter().enumerate().map(|(index, process)| (ProcessIndex(index as u32), process))
+    }
+}
+
+impl Process {
+    fn is_unnamed(&self) -> bool {
+        self.name.is_none() && self.end.is_none()
+    }
+}
+
+fn get<'e, T: etw_schema::FromValue<'e>>(event: &Event<'e>, name: &str) -> Option<T> {
+    event.properties.as_ref().ok()?.try_get(name)
+}
+
+const COLUMNS: &[Column] = &[
+    shown("process_id", "PID"),
+    shown("parent_id", "Parent"),
+    shown("process", "Process"),
+    shown("start_ns", "Start"),
+    shown("end_ns", "End"),
+    shown("exit_status", "Exit"),
+    shown("cpu_ns", "CPU"),
+    shown("command_line", "Command line"),
+    hidden("threads"),
+];
+
+/// The table of processes.
+pub(crate) fn table(context: &Context<'_>) -> Table {
+    let processes = context.processes;
+    let mut threads = vec![0_u64; processes.processes.len()];
+    for process in processes.threads.iter().filter_map(|thread| thread.process) {
+        threads[process.0 as usize] += 1;
+    }
+    let mut rows: Vec<_> = processes
+        .all()
+        .filter(|(index, process)| context.wants(Some(*index)) && process.is_told())
+        .map(|(index, process)| (context.cpu_of(index), index, process))
+        .collect();
+    // Those that began in the trace first where nothing tells how much they ran.
+    rows.sort_by_key(|(cpu, index, process)| {
+        (process.id == 0, std::cmp::Reverse(*cpu), process.start.is_none(), *index)
+    });
+    let rows = rows.into_iter().map(|(cpu, index, process)| {
+        let time = |time: Option<FileTime>| time.map_or(Cell::None, |time| context.time(time));
+        vec![
+            Cell::Id(process.id.into()),
+            Cell::id(process.parent_id),
+            Cell::text(process.name.as_deref()),
+            time(process.start),
+            time(process.end),
+            process.exit_status.map_or(Cell::None, |status| Cell::Number(status.into())),
+            Cell::duration(cpu),
+            Cell::text(process.command_line.as_deref()),
+            Cell::Count(threads[index.0 as usize]),
+        ]
+    });
+    Table { kind: TableKind::Processes, columns: COLUMNS, rows: rows.collect(), notes: Vec::new() }
+}
+
+impl Process {
+    /// Whether an event told of it, and it was not only met by its id.
+    fn is_told(&self) -> bool {
+        self.name.is_some() || self.start.is_some() || self.end.is_some()
+    }
+}

@@ -1,0 +1,151 @@
+//! What an analysis comes to.
+
+use etw_etl::LogFileHeader;
+use etw_event::FileTime;
+use etw_symbols::Symbolizer;
+
+use crate::context::Context;
+use crate::names::{Names, Sources};
+use crate::table::{Table, TableKind};
+use crate::{Analysis, Duration, cpu, functions, processes, waits};
+
+/// The processes that tables are to be about; all if none is named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcessFilter {
+    /// By id.
+    pub ids: Vec<u32>,
+    /// By name, whatever its case; `.exe` may be left out.
+    pub names: Vec<String>,
+}
+
+impl ProcessFilter {
+    /// Whether all processes are wanted.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty() && self.names.is_empty()
+    }
+
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        let stem = |name: &str| name.to_ascii_lowercase().trim_end_matches(".exe").to_owned();
+        self.names.iter().any(|wanted| stem(wanted) == stem(name))
+    }
+}
+
+/// What a report is to hold.
+#[derive(Debug, Clone)]
+pub struct ReportOptions {
+    /// The tables, in their order.
+    pub tables: Vec<TableKind>,
+    /// The processes.
+    pub processes: ProcessFilter,
+    /// Where the names of functions come from.
+    pub symbolizer: Symbolizer,
+    /// When the trace begins; times in tables are counted from there.
+    pub start: FileTime,
+    /// When the trace ends, if that is known; else at its last event.
+    pub end: Option<FileTime>,
+    /// Number of processors.
+    pub processors: u32,
+    /// Whether folded stacks are wanted.
+    pub folded_stacks: bool,
+}
+
+impl ReportOptions {
+    /// All tables, of all processes, for a trace with these headers.
+    pub fn of(headers: &[LogFileHeader]) -> ReportOptions {
+        ReportOptions {
+            tables: TableKind::ALL.to_vec(),
+            processes: ProcessFilter::default(),
+            symbolizer: Symbolizer::new(),
+            start: headers.iter().map(|header| header.start_time).min().unwrap_or_default(),
+            end: headers.iter().map(|header| header.end_time).filter(|end| end.0 != 0).max(),
+            processors: headers.iter().map(|header| header.number_of_processors).max().unwrap_or(1),
+            folded_stacks: false,
+        }
+    }
+}
+
+/// What an analysis comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The tables that were asked for; those without rows too.
+    pub tables: Vec<Table>,
+    /// How long the window is, as far as the trace fills it.
+    pub duration: Duration,
+    /// Stacks in the format of flame graphs, with the number of their samples; empty if they were not asked for.
+    pub folded_stacks: Vec<(String, u64)>,
+}
+
+impl Analysis {
+    /// Ends the pass, and makes the tables.
+    pub fn report(mut self, options: &ReportOptions) -> Report {
+        let end = options.end.unwrap_or(self.last).max(self.last);
+        self.switches.finish(end, &self.window);
+        self.samples.finish();
+        self.file_io.finish();
+        let duration = self.window.part(options.start, end);
+        let names = self.names(options);
+        let cpu = self.cpu();
+        let context = Context {
+            processes: &self.processes,
+            names: &names,
+            filter: &options.processes,
+            cpu: &cpu,
+            start: options.start,
+            processor_time: Duration(duration.0.saturating_mul(options.processors.into())),
+        };
+        let tables = options.tables.iter().map(|kind| self.table(*kind, &context)).collect();
+        let folded_stacks = match options.folded_stacks {
+            true => functions::folded(&self.samples, &context).into_iter().collect(),
+            false => Vec::new(),
+        };
+        Report { tables, duration, folded_stacks }
+    }
+
+    fn table(&self, kind: TableKind, context: &Context<'_>) -> Table {
+        match kind {
+            TableKind::Processes => processes::table(context),
+            TableKind::Cpu => cpu::by_process(&self.samples, &self.switches, context),
+            TableKind::Threads => cpu::by_thread(&self.samples, &self.switches, context),
+            TableKind::Functions => functions::table(&self.samples, context),
+            TableKind::Waits => waits::table(&self.switches, context),
+            TableKind::Disk => self.disk.table(&self.files, context),
+            TableKind::Files => self.file_io.table(&self.files, context),
+            TableKind::Network => self.network.table(context),
+            TableKind::Faults => self.faults.table(&self.files, context),
+            TableKind::DpcIsr => self.interrupts.table(context),
+            TableKind::Syscalls => self.calls.table(context),
+        }
+    }
+
+    /// Names of all addresses that the tables have.
+    fn names(&self, options: &ReportOptions) -> Names {
+        let sources =
+            Sources { images: &self.images, processes: &self.processes, symbolizer: &options.symbolizer };
+        let has = |kind| options.tables.contains(&kind);
+        let of_samples = (has(TableKind::Functions) || options.folded_stacks)
+            .then(|| functions::addresses(&self.samples, &self.processes));
+        let of_interrupts = has(TableKind::DpcIsr).then(|| self.interrupts.addresses());
+        let of_calls = has(TableKind::Syscalls).then(|| self.calls.addresses());
+        let addresses = of_samples.into_iter().flatten().chain(of_interrupts.into_iter().flatten());
+        Names::find(&sources, addresses.chain(of_calls.into_iter().flatten()))
+    }
+
+    /// How long each process ran: by switches, or else by samples; empty if there are neither.
+    fn cpu(&self) -> Vec<Duration> {
+        if !self.switches.are_known() && self.samples.all.count == 0 {
+            return Vec::new();
+        }
+        let mut cpu = vec![Duration::default(); self.processes.all().count()];
+        let mut add = |thread, time| {
+            if let Some(process) = self.processes.thread(thread).process {
+                cpu[process.0 as usize] += time;
+            }
+        };
+        if self.switches.are_known() {
+            self.switches.run.iter().for_each(|(thread, run)| add(*thread, run.time));
+        } else {
+            self.samples.by_thread.iter().for_each(|(thread, count)| add(*thread, count.weight));
+        }
+        cpu
+    }
+}

@@ -1,0 +1,218 @@
+//! Samples, and the stacks that belong to them.
+
+use std::collections::{HashMap, VecDeque};
+
+use etw_event::{PointerSize, Record, Ticks};
+
+use crate::payload::Payload;
+use crate::processes::{Processes, ThreadIndex};
+use crate::stacks::StackTree;
+use crate::{Duration, Window};
+
+/// Samples that wait for a stack, or for more of it. The oldest are counted as they are when there are more.
+const MAX_WAITING: usize = 4096;
+/// Addresses below are of user mode, by the pointers' size.
+const KERNEL_64: u64 = 1 << 63;
+const KERNEL_32: u64 = 1 << 31;
+/// The sampling interval where the trace tells none: 1 ms.
+const DEFAULT_INTERVAL: u64 = 10_000;
+
+/// A number for the frames that a stack key stood for, from one definition of the key to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct KeyUse(u32);
+
+/// A sample whose stack is not complete.
+#[derive(Debug)]
+struct Waiting {
+    thread: ThreadIndex,
+    count: u64,
+    weight: Duration,
+    instruction: u64,
+    frames: Vec<u64>,
+    kernel_key: Option<KeyUse>,
+}
+
+/// What of samples is counted without their stacks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SampleCount {
+    pub(crate) count: u64,
+    pub(crate) weight: Duration,
+}
+
+/// Counts samples by thread and stack.
+#[derive(Debug)]
+pub(crate) struct Samples {
+    /// Length of a sampling interval in units of 100 ns.
+    interval: u64,
+    is_32_bit: bool,
+    waiting: HashMap<(Ticks, u32), Waiting>,
+    order: VecDeque<(Ticks, u32)>,
+    spare: Vec<Vec<u64>>,
+    /// Uses of stack keys whose definition has not come yet.
+    keys: HashMap<u64, KeyUse>,
+    definitions: Vec<Vec<u64>>,
+    keyed: HashMap<(ThreadIndex, Option<KeyUse>, Option<KeyUse>, u64), SampleCount>,
+    pub(crate) tree: StackTree,
+    pub(crate) by_thread: HashMap<ThreadIndex, SampleCount>,
+    pub(crate) all: SampleCount,
+}
+
+impl Samples {
+    pub(crate) fn new() -> Samples {
+        Samples {
+            interval: DEFAULT_INTERVAL,
+            is_32_bit: false,
+            waiting: HashMap::new(),
+            order: VecDeque::new(),
+            spare: Vec::new(),
+            keys: HashMap::new(),
+            definitions: Vec::new(),
+            keyed: HashMap::new(),
+            tree: StackTree::default(),
+            by_thread: HashMap::new(),
+            all: SampleCount::default(),
+        }
+    }
+
+    /// Whether an address is of the kernel.
+    pub(crate) fn is_kernel(&self, address: u64) -> bool {
+        address >= if self.is_32_bit { KERNEL_32 } else { KERNEL_64 }
+    }
+
+    /// Takes in how long the timer's intervals are.
+    pub(crate) fn interval(&mut self, record: &Record<'_>) {
+        let mut payload = Payload::of(record);
+        if let (Some(0), Some(interval @ 1..)) = (payload.u32(), payload.u32()) {
+            self.interval = interval.into();
+        }
+    }
+
+    /// Takes in a sample.
+    pub(crate) fn sample(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) {
+        let mut payload = Payload::of(record);
+        let (Some(instruction), Some(thread_id)) = (payload.pointer(), payload.u32()) else { return };
+        if !window.has(record.time()) {
+            return;
+        }
+        self.is_32_bit = record.pointer_size() == PointerSize::Four;
+        let count = u64::from(payload.u16().unwrap_or(1).max(1));
+        let weight = Duration(count.saturating_mul(self.interval));
+        let thread = processes.thread_at(thread_id);
+        for sum in [&mut self.all, self.by_thread.entry(thread).or_default()] {
+            sum.count += count;
+            sum.weight += weight;
+        }
+        if self.order.len() >= MAX_WAITING
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.complete(oldest, None);
+        }
+        let frames = self.spare.pop().unwrap_or_default();
+        let key = (record.raw_time(), thread_id);
+        let waiting = Waiting { thread, count, weight, instruction, frames, kernel_key: None };
+        if let Some(same) = self.waiting.insert(key, waiting) {
+            self.count(same, None);
+        } else {
+            self.order.push_back(key);
+        }
+    }
+
+    /// Takes in a stack, or the kernel's or the user's half of one.
+    pub(crate) fn stack(&mut self, record: &Record<'_>, processes: &mut Processes) {
+        let mut payload = Payload::of(record);
+        let Some((key, process_id)) = stack_of(&mut payload) else { return };
+        let is_32_bit = self.is_32_bit;
+        let Some(waiting) = self.waiting.get_mut(&key) else { return };
+        processes.thread_of(key.1, process_id);
+        waiting.frames.extend(payload.pointers());
+        let limit = if is_32_bit { KERNEL_32 } else { KERNEL_64 };
+        // The user's half comes last.
+        if waiting.frames.last().is_some_and(|last| *last < limit) {
+            self.complete(key, None);
+        }
+    }
+
+    /// Takes in the key of the kernel's or the user's half of a stack.
+    pub(crate) fn stack_key(&mut self, record: &Record<'_>, is_user: bool, processes: &mut Processes) {
+        let mut payload = Payload::of(record);
+        let (Some((sample, process_id)), Some(key)) = (stack_of(&mut payload), payload.pointer()) else {
+            return;
+        };
+        let Some(waiting) = self.waiting.get_mut(&sample) else { return };
+        processes.thread_of(sample.1, process_id);
+        let next = KeyUse(self.definitions.len() as u32);
+        let used = *self.keys.entry(key).or_insert(next);
+        if used == next {
+            self.definitions.push(Vec::new());
+        }
+        match is_user {
+            true => self.complete(sample, Some(used)),
+            false => waiting.kernel_key = Some(used),
+        }
+    }
+
+    /// Takes in the frames that a key has stood for.
+    pub(crate) fn key_frames(&mut self, record: &Record<'_>) {
+        let mut payload = Payload::of(record);
+        let used = payload.pointer().and_then(|key| self.keys.remove(&key));
+        if let Some(frames) = used.and_then(|used| self.definitions.get_mut(used.0 as usize)) {
+            frames.extend(payload.pointers());
+        }
+    }
+
+    /// Counts a sample that waits no longer.
+    fn complete(&mut self, sample: (Ticks, u32), user_key: Option<KeyUse>) {
+        if let Some(waiting) = self.waiting.remove(&sample) {
+            self.count(waiting, user_key);
+        }
+        // Most are completed in their order.
+        while self.order.front().is_some_and(|first| !self.waiting.contains_key(first)) {
+            self.order.pop_front();
+        }
+    }
+
+    fn count(&mut self, mut waiting: Waiting, user_key: Option<KeyUse>) {
+        let Waiting { thread, count, weight, instruction, kernel_key, .. } = waiting;
+        if kernel_key.is_some() || user_key.is_some() {
+            let keyed = self.keyed.entry((thread, kernel_key, user_key, instruction)).or_default();
+            keyed.count += count;
+            keyed.weight += weight;
+        } else {
+            if waiting.frames.is_empty() {
+                waiting.frames.push(instruction);
+            }
+            self.add(thread, &waiting.frames, count, weight);
+        }
+        waiting.frames.clear();
+        self.spare.push(waiting.frames);
+    }
+
+    fn add(&mut self, thread: ThreadIndex, frames: &[u64], count: u64, weight: Duration) {
+        let limit = if self.is_32_bit { KERNEL_32 } else { KERNEL_64 };
+        self.tree.add(thread, frames, |address| address >= limit, count, weight);
+    }
+
+    /// Counts what still waits.
+    pub(crate) fn finish(&mut self) {
+        while let Some(sample) = self.order.pop_front() {
+            self.complete(sample, None);
+        }
+        let keyed = std::mem::take(&mut self.keyed);
+        for ((thread, kernel, user, instruction), sum) in keyed {
+            let frames = |key: Option<KeyUse>| {
+                key.and_then(|key| self.definitions.get(key.0 as usize)).into_iter().flatten()
+            };
+            let mut frames: Vec<u64> = frames(kernel).chain(frames(user)).copied().collect();
+            if frames.is_empty() {
+                frames.push(instruction);
+            }
+            self.add(thread, &frames, sum.count, sum.weight);
+        }
+    }
+}
+
+/// The sample that a stack belongs to, by time and thread; and its process.
+fn stack_of(payload: &mut Payload<'_>) -> Option<((Ticks, u32), u32)> {
+    let (time, process_id, thread_id) = (payload.u64()?, payload.u32()?, payload.u32()?);
+    Some(((Ticks(time as i64), thread_id), process_id))
+}

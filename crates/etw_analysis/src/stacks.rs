@@ -1,0 +1,119 @@
+//! Stacks of samples: a tree for each thread, from the outermost address to the innermost.
+
+use std::collections::HashMap;
+
+use crate::Duration;
+use crate::processes::ThreadIndex;
+
+/// Number of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct NodeIndex(u32);
+
+/// Most nodes; samples whose stacks would need more are counted with as much of their stacks as there are nodes for.
+const MAX_NODES: usize = 1 << 23;
+
+/// An address in a stack, with those around it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Node {
+    pub(crate) parent: Parent,
+    /// The instruction, or, for a caller, the last byte of its call.
+    pub(crate) address: u64,
+    /// Samples taken just here.
+    pub(crate) count: u64,
+    pub(crate) weight: Duration,
+}
+
+/// What is around an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Parent {
+    Node(NodeIndex),
+    /// Nothing: it is the thread's outermost address.
+    Thread(ThreadIndex),
+}
+
+impl Parent {
+    /// Where the node is among all; `None` for a thread.
+    pub(crate) fn node(&self) -> Option<usize> {
+        match self {
+            Parent::Node(node) => Some(node.index()),
+            Parent::Thread(_) => None,
+        }
+    }
+}
+
+impl NodeIndex {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The stacks of all samples.
+#[derive(Debug, Default)]
+pub(crate) struct StackTree {
+    nodes: Vec<Node>,
+    by_address: HashMap<(Parent, u64), NodeIndex>,
+    /// Samples that were counted without all of their stacks.
+    pub(crate) cut: u64,
+}
+
+impl StackTree {
+    /// Counts samples of a thread. Addresses are innermost first; those of callers are where calls return to.
+    pub(crate) fn add(
+        &mut self,
+        thread: ThreadIndex,
+        addresses: &[u64],
+        is_kernel: impl Fn(u64) -> bool,
+        count: u64,
+        weight: Duration,
+    ) {
+        let mut parent = Parent::Thread(thread);
+        for (index, address) in addresses.iter().enumerate().rev() {
+            let inner = index.checked_sub(1).and_then(|index| addresses.get(index));
+            // Where user mode was left is the next instruction itself.
+            let is_return = inner.is_some_and(|inner| is_kernel(*inner) == is_kernel(*address));
+            let address = address.wrapping_sub(u64::from(is_return));
+            match self.node(parent, address) {
+                Some(node) => parent = Parent::Node(node),
+                None => {
+                    self.cut += count;
+                    break;
+                }
+            }
+        }
+        if let Parent::Node(innermost) = parent {
+            let node = &mut self.nodes[innermost.index()];
+            node.count += count;
+            node.weight += weight;
+        }
+    }
+
+    fn node(&mut self, parent: Parent, address: u64) -> Option<NodeIndex> {
+        if let Some(known) = self.by_address.get(&(parent, address)) {
+            return Some(*known);
+        }
+        if self.nodes.len() >= MAX_NODES {
+            return None;
+        }
+        let index = NodeIndex(self.nodes.len() as u32);
+        self.nodes.push(Node { parent, address, count: 0, weight: Duration::default() });
+        self.by_address.insert((parent, address), index);
+        Some(index)
+    }
+
+    /// All nodes; each comes after what is around it.
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The node and those around it, outwards; and the thread.
+    pub(crate) fn outwards(&self, node: &Node, mut each: impl FnMut(&Node)) -> ThreadIndex {
+        let mut node = *node;
+        loop {
+            each(&node);
+            match node.parent {
+                Parent::Node(around) => node = self.nodes[around.index()],
+                Parent::Thread(thread) => return thread,
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Context switches: how long threads ran, what they waited for, and who made them ready.
+
+use std::collections::HashMap;
+
+use etw_event::{FileTime, Record};
+
+use crate::payload::Payload;
+use crate::processes::{Processes, ThreadIndex};
+use crate::{Duration, Window};
+
+/// Processors that are told apart; the reader knows no more.
+const MAX_PROCESSORS: usize = 1 << 16;
+/// States of threads (`KTHREAD_STATE`).
+const TERMINATED: u8 = 4;
+const WAITING: u8 = 5;
+
+/// What a processor does.
+#[derive(Debug, Clone, Copy, Default)]
+struct Processor {
+    running: Option<(ThreadIndex, FileTime)>,
+}
+
+/// What a thread does that does not run.
+#[derive(Debug, Clone, Copy)]
+enum Off {
+    /// It waits.
+    Waiting { since: FileTime, reason: u8 },
+    /// It could run.
+    Ready { since: FileTime, waited: Option<FileTime>, reason: u8, readied_by: ReadiedBy },
+}
+
+/// Who made a thread ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum ReadiedBy {
+    /// The trace does not tell.
+    Unknown,
+    /// Nobody: it did not wait.
+    Nobody,
+    /// An interrupt.
+    Interrupt,
+    /// A thread.
+    Thread(ThreadIndex),
+}
+
+/// The waits of one kind of a thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Waits {
+    pub(crate) count: u64,
+    pub(crate) wait: Duration,
+    pub(crate) max_wait: Duration,
+    pub(crate) ready: Duration,
+    pub(crate) max_ready: Duration,
+}
+
+/// How much a thread ran.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Run {
+    pub(crate) time: Duration,
+    /// How often a processor turned to it.
+    pub(crate) switches: u64,
+}
+
+/// Follows the switches of all processors.
+#[derive(Debug, Default)]
+pub(crate) struct Switches {
+    processors: Vec<Processor>,
+    off: HashMap<ThreadIndex, Off>,
+    /// When the first switch of all was.
+    first: Option<FileTime>,
+    pub(crate) run: HashMap<ThreadIndex, Run>,
+    /// By thread, reason of the wait, and who ended it.
+    pub(crate) waits: HashMap<(ThreadIndex, u8, ReadiedBy), Waits>,
+    /// Switches away from a thread that was not known to run.
+    pub(crate) gaps: u64,
+    pub(crate) has_ready_events: bool,
+}
+
+impl Switches {
+    /// Whether there were any.
+    pub(crate) fn are_known(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// The thread that runs on a processor, if switches tell.
+    #[inline]
+    pub(crate) fn running(&self, processor: u16) -> Option<ThreadIndex> {
+        self.processors.get(usize::from(processor))?.running.map(|(thread, _)| thread)
+    }
+
+    /// Takes in a switch.
+    pub(crate) fn switch(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) {
+        let mut payload = Payload::of(record);
+        let (Some(new), Some(old)) = (payload.u32(), payload.u32()) else { return };
+        // Priorities, the idle state, and a spare byte.
+        let (Some(_), Some(reason)) = (payload.u32(), payload.u8()) else { return };
+        let (Some(_mode), Some(state)) = (payload.u8(), payload.u8()) else { return };
+        let (new, old) = (processes.thread_at(new), processes.thread_at(old));
+        let time = record.time();
+        let first = *self.first.get_or_insert(time);
+        let number = usize::from(record.processor());
+        if number >= self.processors.len() {
+            self.processors.resize((number + 1).min(MAX_PROCESSORS), Processor::default());
+        }
+        let processor = &mut self.processors[number];
+        let since = match processor.running {
+            Some((thread, since)) if thread == old => Some(since),
+            // It has run since before there were switches.
+            None => Some(first),
+            Some(_) => None,
+        };
+        processor.running = Some((new, time));
+        match since {
+            Some(since) => self.run.entry(old).or_default().time += window.part(since, time),
+            None => self.gaps += 1,
+        }
+        self.switch_out(old, time, state, reason);
+        self.switch_in(new, time, window);
+    }
+
+    fn switch_out(&mut self, thread: ThreadIndex, time: FileTime, state: u8, reason: u8) {
+        match state {
+            WAITING => self.off.insert(thread, Off::Waiting { since: time, reason }),
+            TERMINATED => self.off.remove(&thread),
+            _ => {
+                let readied_by = ReadiedBy::Nobody;
+                self.off.insert(thread, Off::Ready { since: time, waited: None, reason, readied_by })
+            }
+        };
+    }
+
+    fn switch_in(&mut self, thread: ThreadIndex, time: FileTime, window: &Window) {
+        if window.has(time) {
+            self.run.entry(thread).or_default().switches += 1;
+        }
+        let Some(off) = self.off.remove(&thread) else { return };
+        let (reason, readied_by, wait, ready) = match off {
+            Off::Waiting { since, reason } => {
+                (reason, ReadiedBy::Unknown, window.part(since, time), Duration::default())
+            }
+            Off::Ready { since, waited, reason, readied_by } => {
+                let wait = waited.map(|waited| window.part(waited, since)).unwrap_or_default();
+                (reason, readied_by, wait, window.part(since, time))
+            }
+        };
+        if !window.has(time) && wait == Duration::default() && ready == Duration::default() {
+            return;
+        }
+        let waits = self.waits.entry((thread, reason, readied_by)).or_default();
+        waits.count += 1;
+        waits.wait += wait;
+        waits.ready += ready;
+        waits.max_wait = waits.max_wait.max(wait);
+        waits.max_ready = waits.max_ready.max(ready);
+    }
+
+    /// Takes in that a thread is made ready.
+    pub(crate) fn ready(&mut self, record: &Record<'_>, processes: &mut Processes) {
+        let mut payload = Payload::of(record);
+        let (Some(thread), Some(_), Some(flags)) = (payload.u32(), payload.u16(), payload.u8()) else {
+            return;
+        };
+        self.has_ready_events = true;
+        let thread = processes.thread_at(thread);
+        let by = record.thread_id().map(|id| processes.thread_at(id));
+        let Some(off) = self.off.get_mut(&thread) else { return };
+        let Off::Waiting { since, reason } = *off else { return };
+        let processor = self.processors.get(usize::from(record.processor()));
+        let running = processor.and_then(|processor| processor.running).map(|(thread, _)| thread);
+        let readied_by = match by.or(running) {
+            _ if flags & 1 != 0 => ReadiedBy::Interrupt,
+            Some(thread) => ReadiedBy::Thread(thread),
+            None => ReadiedBy::Unknown,
+        };
+        *off = Off::Ready { since: record.time(), waited: Some(since), reason, readied_by };
+    }
+
+    /// Counts what runs when the trace ends.
+    pub(crate) fn finish(&mut self, end: FileTime, window: &Window) {
+        for processor in &mut self.processors {
+            if let Some((thread, since)) = processor.running.take() {
+                self.run.entry(thread).or_default().time += window.part(since, end);
+            }
+        }
+    }
+}
+
+/// Name of a reason to wait (`KWAIT_REASON`).
+pub(crate) fn reason_name(reason: u8) -> Option<&'static str> {
+    const NAMES: [&str; 39] = [
+        "Executive",
+        "FreePage",
+        "PageIn",
+        "PoolAllocation",
+        "DelayExecution",
+        "Suspended",
+        "UserRequest",
+        "WrExecutive",
+        "WrFreePage",
+        "WrPageIn",
+        "WrPoolAllocation",
+        "WrDelayExecution",
+        "WrSuspended",
+        "WrUserRequest",
+        "WrSpare0",
+        "WrQueue",
+        "WrLpcReceive",
+        "WrLpcReply",
+        "WrVirtualMemory",
+        "WrPageOut",
+        "WrRendezvous",
+        "WrKeyedEvent",
+        "WrTerminated",
+        "WrProcessInSwap",
+        "WrCpuRateControl",
+        "WrCalloutStack",
+        "WrKernel",
+        "WrResource",
+        "WrPushLock",
+        "WrMutex",
+        "WrQuantumEnd",
+        "WrDispatchInt",
+        "WrPreempted",
+        "WrYieldExecution",
+        "WrFastMutex",
+        "WrGuardedMutex",
+        "WrRundown",
+        "WrAlertByThreadId",
+        "WrDeferredPreempt",
+    ];
+    NAMES.get(usize::from(reason)).copied()
+}

@@ -1,0 +1,140 @@
+//! System calls.
+
+use std::collections::HashMap;
+
+use etw_event::{FileTime, Record};
+
+use crate::Window;
+use crate::context::Context;
+use crate::latency::Latencies;
+use crate::names::Space;
+use crate::payload::Payload;
+use crate::processes::{ProcessIndex, Processes, ThreadIndex};
+use crate::switches::Switches;
+use crate::table::{Cell, Column, Table, TableKind, shown};
+
+/// Bits of an NTSTATUS that tell failures.
+const FAILED: u32 = 0b11 << 30;
+/// What the kernel puts before the names of system calls.
+const PREFIXES: [&str; 5] = ["__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__se_sys_", "sys_"];
+
+#[derive(Debug, Clone, Default)]
+struct Sum {
+    count: u64,
+    failed: u64,
+    latencies: Latencies,
+}
+
+/// Counts system calls.
+#[derive(Debug, Default)]
+pub(crate) struct SystemCalls {
+    sums: HashMap<(Option<ThreadIndex>, u64), Sum>,
+    /// The call that a thread is in.
+    begun: HashMap<ThreadIndex, (u64, FileTime)>,
+}
+
+impl SystemCalls {
+    /// Takes in an event PerfInfo/SysClEnter.
+    pub(crate) fn enter(
+        &mut self,
+        record: &Record<'_>,
+        processes: &mut Processes,
+        switches: &Switches,
+        window: &Window,
+    ) -> Option<()> {
+        let address = Payload::of(record).pointer()?;
+        let thread = thread(record, processes, switches);
+        let time = record.time();
+        if let Some(thread) = thread {
+            self.begun.insert(thread, (address, time));
+        }
+        if window.has(time) {
+            self.sums.entry((thread, address)).or_default().count += 1;
+        }
+        Some(())
+    }
+
+    /// Takes in an event PerfInfo/SysClExit.
+    pub(crate) fn exit(
+        &mut self,
+        record: &Record<'_>,
+        processes: &mut Processes,
+        switches: &Switches,
+        window: &Window,
+    ) -> Option<()> {
+        let status = Payload::of(record).u32()?;
+        let thread = thread(record, processes, switches)?;
+        let (address, begun) = self.begun.remove(&thread)?;
+        let sum = self.sums.get_mut(&(Some(thread), address))?;
+        sum.latencies.add(window.part(begun, record.time()));
+        sum.failed += u64::from(status & FAILED == FAILED);
+        Some(())
+    }
+
+    /// The addresses of the functions that serve calls.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (Space, u64)> {
+        self.sums.keys().map(|(_, address)| (Space::Kernel, *address))
+    }
+
+    /// The table: by process and call.
+    pub(crate) fn table(&self, context: &Context<'_>) -> Table {
+        let mut rows: HashMap<(Option<ProcessIndex>, u64), Sum> = HashMap::new();
+        for ((thread, address), sum) in &self.sums {
+            let process = thread.and_then(|thread| context.processes.thread(thread).process);
+            if context.wants(process) {
+                let row = rows.entry((process, *address)).or_default();
+                row.count += sum.count;
+                row.failed += sum.failed;
+                row.latencies.merge(&sum.latencies);
+            }
+        }
+        let is_timed = self.sums.keys().any(|(thread, _)| thread.is_some());
+        let mut rows: Vec<_> = rows.into_iter().collect();
+        rows.sort_by_key(|(of, sum)| (std::cmp::Reverse((sum.count, sum.latencies.sum)), *of));
+        let rows = rows.into_iter().map(|((process, address), sum)| {
+            let [process, process_id] = context.process(process);
+            let code = context.names.code(Space::Kernel, address);
+            let name = code.map_or_else(|| format!("{address:#x}"), |code| context.names.label(code));
+            let timed = |cell| if is_timed { cell } else { Cell::None };
+            vec![
+                process,
+                process_id,
+                Cell::Text(call_name(&name).to_owned()),
+                Cell::Count(sum.count),
+                timed(Cell::Count(sum.failed)),
+                timed(Cell::Duration(sum.latencies.sum)),
+                Cell::duration(sum.latencies.quantile(0.5)),
+                Cell::duration(sum.latencies.quantile(0.95)),
+                timed(Cell::Duration(sum.latencies.max)),
+            ]
+        });
+        let rows: Vec<_> = rows.collect();
+        let mut notes = Vec::new();
+        if !rows.is_empty() && !is_timed {
+            notes.push("Without context switches (CSWITCH) nothing tells whose calls these are.".to_owned());
+        }
+        Table { kind: TableKind::Syscalls, columns: COLUMNS, rows, notes }
+    }
+}
+
+/// Who calls: the header tells, or the switches before.
+fn thread(record: &Record<'_>, processes: &mut Processes, switches: &Switches) -> Option<ThreadIndex> {
+    let told = record.thread_id().map(|id| processes.thread_at(id));
+    told.or_else(|| switches.running(record.processor()))
+}
+
+fn call_name(function: &str) -> &str {
+    PREFIXES.iter().find_map(|prefix| function.strip_prefix(prefix)).unwrap_or(function)
+}
+
+const COLUMNS: &[Column] = &[
+    shown("process", "Process"),
+    shown("process_id", "PID"),
+    shown("call", "Call"),
+    shown("count", "Count"),
+    shown("failed", "Failed"),
+    shown("time_ns", "Time"),
+    shown("median_ns", "Median"),
+    shown("p95_ns", "p95"),
+    shown("max_ns", "Max"),
+];

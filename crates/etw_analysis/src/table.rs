@@ -1,0 +1,175 @@
+//! Tables: what an analysis comes to.
+
+use crate::Duration;
+
+/// The tables there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TableKind {
+    /// Processes: when they began and ended, and how.
+    Processes,
+    /// Processor time by process.
+    Cpu,
+    /// Processor time by thread.
+    Threads,
+    /// Samples by function.
+    Functions,
+    /// What threads waited for.
+    Waits,
+    /// Disk I/O by disk, process and file.
+    Disk,
+    /// File I/O by file and process.
+    Files,
+    /// Network by process and endpoint.
+    Network,
+    /// Hard faults by process and file.
+    Faults,
+    /// Interrupts and deferred calls by routine.
+    DpcIsr,
+    /// System calls by process and name.
+    Syscalls,
+}
+
+impl TableKind {
+    /// All, in the order of reports.
+    pub const ALL: [TableKind; 11] = [
+        TableKind::Processes,
+        TableKind::Cpu,
+        TableKind::Threads,
+        TableKind::Functions,
+        TableKind::Waits,
+        TableKind::Disk,
+        TableKind::Files,
+        TableKind::Network,
+        TableKind::Faults,
+        TableKind::DpcIsr,
+        TableKind::Syscalls,
+    ];
+
+    /// Name for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            TableKind::Processes => "processes",
+            TableKind::Cpu => "cpu",
+            TableKind::Threads => "threads",
+            TableKind::Functions => "functions",
+            TableKind::Waits => "waits",
+            TableKind::Disk => "disk",
+            TableKind::Files => "files",
+            TableKind::Network => "network",
+            TableKind::Faults => "faults",
+            TableKind::DpcIsr => "dpcisr",
+            TableKind::Syscalls => "syscalls",
+        }
+    }
+
+    /// Title for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            TableKind::Processes => "Processes",
+            TableKind::Cpu => "CPU by process",
+            TableKind::Threads => "CPU by thread",
+            TableKind::Functions => "CPU by function (sampled)",
+            TableKind::Waits => "Waits",
+            TableKind::Disk => "Disk I/O",
+            TableKind::Files => "File I/O",
+            TableKind::Network => "Network",
+            TableKind::Faults => "Hard faults",
+            TableKind::DpcIsr => "Interrupts and DPCs",
+            TableKind::Syscalls => "System calls",
+        }
+    }
+
+    /// The kernel flags, by xperf's names, whose events the table is made from.
+    pub fn flags(self) -> &'static str {
+        match self {
+            TableKind::Processes => "PROC_THREAD",
+            TableKind::Cpu | TableKind::Threads => "PROC_THREAD+PROFILE or PROC_THREAD+CSWITCH",
+            TableKind::Functions => "PROC_THREAD+LOADER+PROFILE",
+            TableKind::Waits => "PROC_THREAD+CSWITCH+DISPATCHER",
+            TableKind::Disk => "PROC_THREAD+DISK_IO",
+            TableKind::Files => "PROC_THREAD+FILE_IO+FILE_IO_INIT",
+            TableKind::Network => "PROC_THREAD+NETWORKTRACE",
+            TableKind::Faults => "PROC_THREAD+HARD_FAULTS",
+            TableKind::DpcIsr => "DPC+INTERRUPT",
+            TableKind::Syscalls => "PROC_THREAD+SYSCALL+CSWITCH",
+        }
+    }
+}
+
+/// A table. Rows are in the order of weight, the heaviest first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Which one.
+    pub kind: TableKind,
+    /// The columns.
+    pub columns: &'static [Column],
+    /// Rows; each has a cell for each column.
+    pub rows: Vec<Vec<Cell>>,
+    /// What must be known to read the table rightly, in whole sentences.
+    pub notes: Vec<String>,
+}
+
+/// A column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// Name for programs; durations end in `_ns`.
+    pub key: &'static str,
+    /// Heading for people; empty if the column is for programs only.
+    pub heading: &'static str,
+}
+
+/// A column that people see.
+pub(crate) const fn shown(key: &'static str, heading: &'static str) -> Column {
+    Column { key, heading }
+}
+
+/// A column for programs.
+pub(crate) const fn hidden(key: &'static str) -> Column {
+    Column { key, heading: "" }
+}
+
+/// A value in a table.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Cell {
+    /// The trace does not tell.
+    None,
+    /// Text.
+    Text(String),
+    /// The number of a process, a thread, a disk.
+    Id(u64),
+    /// A signed number.
+    Number(i64),
+    /// How many.
+    Count(u64),
+    /// Bytes.
+    Bytes(u64),
+    /// How long.
+    Duration(Duration),
+    /// When, from the start of the trace in units of 100 ns.
+    Time(i64),
+    /// A part of the whole, 0 to 100.
+    Percent(f64),
+}
+
+impl Cell {
+    pub(crate) fn text(text: Option<&str>) -> Cell {
+        text.map_or(Cell::None, |text| Cell::Text(text.to_owned()))
+    }
+
+    pub(crate) fn id(id: Option<u32>) -> Cell {
+        id.map_or(Cell::None, |id| Cell::Id(id.into()))
+    }
+
+    pub(crate) fn duration(duration: Option<Duration>) -> Cell {
+        duration.map_or(Cell::None, Cell::Duration)
+    }
+
+    /// A part of a whole; nothing of nothing is not told.
+    pub(crate) fn percent(part: u64, whole: u64) -> Cell {
+        match whole {
+            0 => Cell::None,
+            whole => Cell::Percent(part as f64 * 100.0 / whole as f64),
+        }
+    }
+}

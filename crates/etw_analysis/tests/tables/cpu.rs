@@ -1,0 +1,171 @@
+//! Processes, processor time and waits.
+
+use etw_analysis::{Cell, ProcessFilter, TableKind, Window};
+use etw_kernel::classes::linux::{state, wait};
+use etw_kernel::classes::{CSwitch, ProcessEvent, ReadyThread, ThreadEvent};
+
+use crate::machine::{Machine, at, check, micros, row, rows, table, text};
+
+/// A switch from a thread that waits, or could go on.
+fn switch(old: u32, new: u32, state: i8, reason: i8) -> CSwitch {
+    CSwitch {
+        new_thread_id: new,
+        old_thread_id: old,
+        old_thread_state: state,
+        old_thread_wait_reason: reason,
+        ..CSwitch::default()
+    }
+}
+
+fn ready(thread_id: u32) -> ReadyThread {
+    ReadyThread { thread_id, ..ReadyThread::default() }
+}
+
+/// Thread 10 runs 1 ms, sleeps 2 ms until 20 wakes it, is ready for 0.5 ms, and runs to the end at 5 ms.
+fn two_processes() -> Machine {
+    let mut machine = Machine::default();
+    machine.there_is(0, "Idle");
+    machine.there_is(10, "worker");
+    machine.there_is(20, "waker");
+    machine.put(0, 0, &switch(0, 10, state::READY, 0));
+    machine.put(0, 1, &switch(0, 20, state::READY, 0));
+    machine.put(1000, 0, &switch(10, 0, state::WAITING, wait::DELAY_EXECUTION));
+    machine.put(3000, 1, &ready(10));
+    machine.put(3500, 0, &switch(0, 10, state::READY, 0));
+    machine.put(4000, 1, &switch(20, 0, state::READY, wait::QUANTUM_END));
+    machine.put(4100, 1, &switch(0, 20, state::READY, 0));
+    machine
+}
+
+#[test]
+fn threads_run_wait_and_are_made_ready() {
+    let report = two_processes().report(5000);
+    let worker = row(&report, TableKind::Cpu, "process_id", &Cell::Id(10));
+    let expected = [
+        ("process", text("worker")),
+        ("cpu_ns", micros(2500)),
+        ("cpu_percent", Cell::Percent(25.0)),
+        ("switches", Cell::Count(2)),
+        ("samples", Cell::None),
+    ];
+    check(&worker, &expected);
+    check(&row(&report, TableKind::Threads, "thread_id", &Cell::Id(20)), &[("cpu_ns", micros(4900))]);
+    // All of both processors' time is somebody's.
+    let all: u64 = rows(&report, TableKind::Cpu)
+        .iter()
+        .map(|row| match row["cpu_ns"] {
+            Cell::Duration(duration) => duration.0,
+            _ => 0,
+        })
+        .sum();
+    assert_eq!(all, 2 * 5000 * 10);
+    let waits = rows(&report, TableKind::Waits);
+    assert_eq!(waits.len(), 2, "{waits:?}");
+    let expected = [
+        ("process", text("worker")),
+        ("thread_id", Cell::Id(10)),
+        ("wait_reason", text("DelayExecution")),
+        ("readied_by", text("waker (20)")),
+        ("count", Cell::Count(1)),
+        ("wait_ns", micros(2000)),
+        ("max_wait_ns", micros(2000)),
+        ("ready_ns", micros(500)),
+        ("max_ready_ns", micros(500)),
+    ];
+    check(&waits[0], &expected);
+    let expected = [
+        ("process", text("waker")),
+        ("wait_reason", text("WrQuantumEnd")),
+        ("readied_by", text("-")),
+        ("wait_ns", micros(0)),
+        ("ready_ns", micros(100)),
+    ];
+    check(&waits[1], &expected);
+}
+
+#[test]
+fn only_the_window_counts() {
+    let window = Window { from: at(2000), to: at(3200) };
+    let report = two_processes().report_of(5000, window, |_| {});
+    assert_eq!(report.duration.0, 12_000);
+    check(&row(&report, TableKind::Cpu, "process_id", &Cell::Id(20)), &[("cpu_ns", micros(1200))]);
+    let wait = row(&report, TableKind::Waits, "process_id", &Cell::Id(10));
+    check(&wait, &[("wait_ns", micros(1000)), ("ready_ns", micros(200))]);
+    assert!(rows(&report, TableKind::Cpu).iter().all(|row| row["process_id"] != Cell::Id(10)));
+}
+
+#[test]
+fn rows_of_chosen_processes() {
+    for filter in [
+        ProcessFilter { names: vec!["WORKER".into()], ..ProcessFilter::default() },
+        ProcessFilter { ids: vec![10], ..ProcessFilter::default() },
+    ] {
+        let report = two_processes().report_of(5000, Window::ALL, |options| options.processes = filter);
+        for kind in [TableKind::Processes, TableKind::Cpu, TableKind::Threads, TableKind::Waits] {
+            let rows = rows(&report, kind);
+            assert_eq!((rows.len(), &rows[0]["process_id"]), (1, &Cell::Id(10)), "{kind:?}");
+        }
+        // Parts are those of all.
+        let worker = row(&report, TableKind::Cpu, "process_id", &Cell::Id(10));
+        check(&worker, &[("cpu_percent", Cell::Percent(25.0))]);
+    }
+}
+
+#[test]
+fn a_missing_switch_is_nobodys_time() {
+    let mut machine = two_processes();
+    // Processor 1 was last seen to run 20.
+    machine.put(4500, 1, &switch(77, 20, state::READY, 0));
+    let report = machine.report(5000);
+    check(&row(&report, TableKind::Threads, "thread_id", &Cell::Id(20)), &[("cpu_ns", micros(4500))]);
+    assert!(rows(&report, TableKind::Threads).iter().all(|row| row["thread_id"] != Cell::Id(77)));
+    assert!(table(&report, TableKind::Cpu).notes[0].starts_with("1 switches"));
+}
+
+#[test]
+fn without_ready_events_waits_reach_to_the_switch() {
+    let mut machine = Machine::default();
+    machine.there_is(10, "worker");
+    machine.put(0, 0, &switch(0, 10, state::READY, 0));
+    machine.put(1000, 0, &switch(10, 0, state::WAITING, wait::USER_REQUEST));
+    machine.put(3500, 0, &switch(0, 10, state::READY, 0));
+    let report = machine.report(5000);
+    let wait = row(&report, TableKind::Waits, "process_id", &Cell::Id(10));
+    check(&wait, &[("readied_by", text("?")), ("wait_ns", micros(2500)), ("ready_ns", micros(0))]);
+    assert!(table(&report, TableKind::Waits).notes[0].contains("DISPATCHER"));
+}
+
+#[test]
+fn processes_begin_and_end_and_their_ids_are_used_again() {
+    let mut machine = Machine::default();
+    machine.there_is(1, "init");
+    machine.there_is(10, "shell");
+    for (begin, name) in [(1000, "first"), (5000, "second")] {
+        // Linux tells the thread before the process runs its program.
+        machine.thread(begin, ThreadEvent::Start, 30, 30, "");
+        machine.put(begin + 10, 0, &switch(10, 30, state::WAITING, wait::USER_REQUEST));
+        machine.process(begin + 100, ProcessEvent::Start, 30, 10, name);
+        machine.thread(begin + 200, ThreadEvent::Start, 31, 30, "helper");
+        machine.process(begin + 1000, ProcessEvent::End, 30, 10, name);
+        machine.thread(begin + 1000, ThreadEvent::End, 31, 30, "");
+        machine.thread(begin + 1000, ThreadEvent::End, 30, 30, "");
+        machine.put(begin + 1010, 0, &switch(30, 10, state::TERMINATED, 0));
+    }
+    let report = machine.report(10_000);
+    for (begin, name) in [(1000, "first"), (5000, "second")] {
+        let process = row(&report, TableKind::Processes, "process", &text(name));
+        let expected = [
+            ("process_id", Cell::Id(30)),
+            ("parent_id", Cell::Id(10)),
+            ("start_ns", Cell::Time(if name == "first" { 11_000 } else { begin * 10 })),
+            ("end_ns", Cell::Time((begin + 1000) * 10)),
+            ("exit_status", Cell::Number(30)),
+            ("cpu_ns", micros(1000)),
+            ("command_line", text(&format!("{name} -x"))),
+            ("threads", Cell::Count(2)),
+        ];
+        check(&process, &expected);
+    }
+    let init = row(&report, TableKind::Processes, "process", &text("init"));
+    check(&init, &[("start_ns", Cell::None), ("end_ns", Cell::None), ("exit_status", Cell::None)]);
+}

@@ -1,0 +1,154 @@
+//! A machine whose events are written by hand.
+
+use std::collections::HashMap;
+use std::io::Cursor;
+
+use etw_analysis::{Analysis, Cell, Duration, Report, ReportOptions, Table, TableKind, Window};
+use etw_consumer::Trace;
+use etw_etl::{EtlWriter, WriterOptions};
+use etw_event::{Clock, ClockType, FileTime, Origin, Record, Ticks};
+use etw_kernel::classes::{
+    KernelEvent, Process, ProcessEvent, RecordBuffer, STILL_ACTIVE, Stamp, Thread, ThreadEvent,
+};
+
+pub(crate) const START: FileTime = FileTime(133_000_000_000_000_000);
+/// Ticks of the clock in a microsecond.
+const PER_MICRO: i64 = 10;
+
+/// Events that are still to be written.
+#[derive(Default)]
+pub(crate) struct Machine {
+    records: Vec<(i64, u16, Vec<u8>)>,
+}
+
+impl Machine {
+    /// An event on a processor, so many microseconds after the start.
+    pub(crate) fn put(&mut self, micros: i64, processor: u16, event: &impl KernelEvent) {
+        self.put_by(micros, processor, 0, event);
+    }
+
+    /// An event that a thread logs, if its header can tell.
+    pub(crate) fn put_by(&mut self, micros: i64, processor: u16, thread: u32, event: &impl KernelEvent) {
+        let mut buffer = RecordBuffer::new();
+        assert!(buffer.put(&Stamp::new(Ticks(micros * PER_MICRO), 0, thread), event));
+        let bytes: Vec<u8> = buffer.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+        // Without what fills the last word up.
+        let origin = Origin::default();
+        let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap().as_bytes().to_vec();
+        self.records.push((micros, processor, record));
+    }
+
+    /// A record as its bytes are.
+    pub(crate) fn put_bytes(&mut self, micros: i64, processor: u16, bytes: Vec<u8>) {
+        self.records.push((micros, processor, bytes));
+    }
+
+    pub(crate) fn process(&mut self, micros: i64, event: ProcessEvent, id: u32, parent_id: u32, name: &str) {
+        let exit_status = if event == ProcessEvent::End { id as i32 } else { STILL_ACTIVE };
+        let command_line = format!("{name}\0-x\0");
+        let process = Process {
+            event,
+            key: id.into(),
+            process_id: id,
+            parent_id,
+            session_id: 0,
+            exit_status,
+            uid: 0,
+            image_file_name: name.as_bytes(),
+            command_line: command_line.as_bytes(),
+        };
+        self.put(micros, 0, &process);
+    }
+
+    pub(crate) fn thread(&mut self, micros: i64, event: ThreadEvent, id: u32, process_id: u32, name: &str) {
+        let thread = Thread {
+            event,
+            process_id,
+            thread_id: id,
+            user_stack_base: 0,
+            affinity: 0,
+            start_address: 0,
+            base_priority: 8,
+            name: name.as_bytes(),
+        };
+        self.put(micros, 0, &thread);
+    }
+
+    /// A process with one thread of the same id that is there from the start.
+    pub(crate) fn there_is(&mut self, id: u32, name: &str) {
+        self.process(0, ProcessEvent::DcStart, id, 1, name);
+        self.thread(0, ThreadEvent::DcStart, id, id, "");
+    }
+
+    /// The report of all tables over the whole trace of so many microseconds.
+    pub(crate) fn report(self, micros: i64) -> Report {
+        self.report_of(micros, Window::ALL, |_| {})
+    }
+
+    pub(crate) fn report_of(
+        mut self,
+        micros: i64,
+        window: Window,
+        change: impl FnOnce(&mut ReportOptions),
+    ) -> Report {
+        self.records.sort_by_key(|(micros, ..)| *micros);
+        let clock = Clock::new(ClockType::Qpc, Ticks(0), START, 1_000_000 * PER_MICRO);
+        let options = WriterOptions::new(clock, 0x10000, 2);
+        let mut writer = EtlWriter::new(Cursor::new(Vec::new()), options).unwrap();
+        for (_, processor, record) in &self.records {
+            writer.write(*processor, record).unwrap();
+        }
+        let written = writer.finish(at(micros)).unwrap();
+        let mut trace = Trace::builder().bytes("made", written.out.into_inner()).open().unwrap();
+        let mut analysis = Analysis::new(window);
+        trace.for_each_layout(|event| analysis.add(event)).unwrap();
+        let mut options = ReportOptions::of(trace.headers());
+        change(&mut options);
+        analysis.report(&options)
+    }
+}
+
+/// A moment of the trace.
+pub(crate) fn at(micros: i64) -> FileTime {
+    FileTime(START.0 + micros * PER_MICRO)
+}
+
+pub(crate) fn micros(micros: u64) -> Cell {
+    Cell::Duration(Duration(micros * 10))
+}
+
+pub(crate) fn text(text: &str) -> Cell {
+    Cell::Text(text.to_owned())
+}
+
+pub(crate) fn table(report: &Report, kind: TableKind) -> &Table {
+    report.tables.iter().find(|table| table.kind == kind).unwrap()
+}
+
+/// A row by the names of its columns.
+pub(crate) type Row = HashMap<&'static str, Cell>;
+
+pub(crate) fn rows(report: &Report, kind: TableKind) -> Vec<Row> {
+    let table = table(report, kind);
+    let row = |row: &Vec<Cell>| {
+        assert_eq!(row.len(), table.columns.len());
+        table.columns.iter().map(|column| column.key).zip(row.iter().cloned()).collect()
+    };
+    table.rows.iter().map(row).collect()
+}
+
+/// The one row in which a column has this value.
+pub(crate) fn row(report: &Report, kind: TableKind, column: &str, value: &Cell) -> Row {
+    let mut found = rows(report, kind).into_iter().filter(|row| row[column] == *value);
+    let first = found.next().unwrap_or_else(|| panic!("no {column} {value:?} in {:?}", rows(report, kind)));
+    assert!(found.next().is_none(), "{column} {value:?} twice in {:?}", rows(report, kind));
+    first
+}
+
+/// Compares some cells of a row.
+#[track_caller]
+pub(crate) fn check(row: &Row, expected: &[(&str, Cell)]) {
+    for (column, cell) in expected {
+        assert_eq!(row[column], *cell, "{column} in {row:?}");
+    }
+}

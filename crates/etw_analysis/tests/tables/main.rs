@@ -1,0 +1,11 @@
+//! Tables over traces that are made here, whose numbers are known.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod cpu;
+mod io;
+mod machine;
+mod samples;
+#[cfg(target_os = "linux")]
+mod symbols;
+mod windows;

@@ -1,0 +1,65 @@
+//! Traces that Windows has written.
+
+use etw_analysis::{Analysis, Cell, Report, ReportOptions, TableKind, Window};
+use etw_consumer::Trace;
+use etw_testkit::data;
+
+use crate::machine::{row, rows, table, text};
+
+fn report(name: &str) -> Option<Report> {
+    let trace = data::traces()?.into_iter().find(|trace| trace.name == name)?;
+    let mut trace = Trace::open_file(&trace.path).unwrap();
+    let mut analysis = Analysis::new(Window::ALL);
+    trace.for_each_layout(|event| analysis.add(event)).unwrap();
+    Some(analysis.report(&ReportOptions::of(trace.headers())))
+}
+
+fn sum(report: &Report, kind: TableKind, column: &str) -> u64 {
+    let number = |cell: &Cell| match cell {
+        Cell::Count(number) | Cell::Bytes(number) => *number,
+        Cell::Duration(duration) => duration.0,
+        _ => 0,
+    };
+    rows(report, kind).iter().map(|row| number(&row[column])).sum()
+}
+
+#[test]
+fn every_trace_has_a_report() {
+    let Some(traces) = data::traces() else { return };
+    for trace in traces {
+        let report = report(&trace.name).unwrap();
+        assert_eq!(report.tables.len(), TableKind::ALL.len(), "{}", trace.name);
+    }
+}
+
+#[test]
+fn a_trace_with_samples_disk_faults_and_network() {
+    let Some(report) = report("microsoft-perfview/net.4.5.2.x64.etl") else { return };
+    // As a listing of its events tells.
+    let check =
+        |kind, column, expected| assert_eq!(sum(&report, kind, column), expected, "{kind:?} {column}");
+    check(TableKind::Cpu, "samples", 79_528);
+    check(TableKind::Threads, "samples", 79_528);
+    check(TableKind::Functions, "exclusive_samples", 79_528);
+    check(TableKind::Disk, "count", 1208 + 21 + 2);
+    check(TableKind::Disk, "bytes", 19_564_544 + 286_720);
+    check(TableKind::Faults, "count", 153);
+    check(TableKind::Faults, "bytes", 2_722_816);
+    check(TableKind::Network, "sends", 240 + 1 + 6);
+    check(TableKind::Network, "sent_bytes", 11_436_388 + 201 + 1318);
+    check(TableKind::Network, "receives", 250 + 19 + 10);
+    check(TableKind::Network, "received_bytes", 80_565 + 1829 + 1200);
+    let test = row(&report, TableKind::Processes, "process", &text("Test.x64.exe"));
+    crate::machine::check(&test, &[("process_id", Cell::Id(3676)), ("exit_status", Cell::Number(0))]);
+    // Nearly all that the program did, the runtime did for it: most stacks were told by keys.
+    let of_test = |row: &&crate::machine::Row| {
+        row["process"] == text("Test.x64.exe") && row["module"] == text("clr.dll")
+    };
+    let rows = rows(&report, TableKind::Functions);
+    let runtime = rows.iter().find(of_test).unwrap();
+    let Cell::Count(inclusive) = runtime["inclusive_samples"] else { panic!("{runtime:?}") };
+    assert!(inclusive > 4900, "{inclusive}");
+    // No symbols of Windows, and that is said.
+    let notes = &table(&report, TableKind::Functions).notes;
+    assert!(notes[1].contains("ntoskrnl.exe is no file of this machine"), "{notes:?}");
+}

@@ -1,0 +1,224 @@
+//! A report for people, 100 columns wide.
+
+use std::io::Write;
+
+use anyhow::Result;
+use openetw::FileTime;
+use openetw::analysis::{Cell, Duration, Report, ReportOptions, Table};
+
+use super::Summary;
+
+/// Columns of a page.
+const WIDTH: usize = 100;
+/// Texts are not made narrower than this.
+const MIN_TEXT_WIDTH: usize = 8;
+
+/// Puts the report; tables without rows only if they were asked for.
+pub(super) fn put(
+    out: &mut Vec<u8>,
+    summary: &Summary<'_>,
+    report: &Report,
+    options: &ReportOptions,
+    top: usize,
+    is_page: bool,
+) -> Result<()> {
+    let losses = summary.losses();
+    let (seconds, processors) = (report.duration.seconds(), options.processors);
+    let processors =
+        if processors == 1 { "1 processor".to_owned() } else { format!("{processors} processors") };
+    let events = summary.statistics.records;
+    let verdict = losses.as_deref().map_or("complete".to_owned(), |losses| format!("INCOMPLETE: {losses}"));
+    writeln!(out, "{}: {seconds:.3} s, {processors}, {events} events, {verdict}", summary.files.join(", "))?;
+    if losses.is_some() {
+        writeln!(out, "What was lost is in none of the numbers below: they are too low.")?;
+    }
+    let mut is_empty = true;
+    for table in &report.tables {
+        if table.rows.is_empty() {
+            if !is_page {
+                let (title, flags) = (table.kind.title(), table.kind.flags());
+                writeln!(out, "\n{title}: no events; the kernel flags that give them: {flags}")?;
+            }
+            continue;
+        }
+        is_empty = false;
+        put_table(out, table, top, losses.is_some())?;
+    }
+    if is_empty && is_page {
+        writeln!(
+            out,
+            "\nNo table has events: the trace has none of the kernel's. To record some:\n  \
+             etw record -k PROC_THREAD+LOADER+CSWITCH+PROFILE -o trace.etl -d 5s"
+        )?;
+    }
+    Ok(())
+}
+
+fn put_table(out: &mut Vec<u8>, table: &Table, top: usize, is_incomplete: bool) -> Result<()> {
+    let title = table.kind.title();
+    writeln!(out, "\n{title}{}", if is_incomplete { " (incomplete)" } else { "" })?;
+    let rows = &table.rows[..table.rows.len().min(top)];
+    let shown = |index: &usize| {
+        let told = rows.iter().any(|row| row.get(*index).is_some_and(|cell| *cell != Cell::None));
+        table.columns.get(*index).is_some_and(|column| !column.heading.is_empty()) && told
+    };
+    let columns = (0..table.columns.len()).filter(shown);
+    let mut columns: Vec<Shown> = columns.map(|index| Shown::new(table, rows, index)).collect();
+    narrow(&mut columns);
+    let headings = columns.iter().map(|column| column.aligned(column.heading));
+    put_line(out, headings)?;
+    for row in 0..rows.len() {
+        put_line(out, columns.iter().map(|column| column.aligned(&column.cells[row])))?;
+    }
+    if table.rows.len() > rows.len() {
+        writeln!(out, "  … {} more", table.rows.len() - rows.len())?;
+    }
+    for note in &table.notes {
+        writeln!(out, "  {note}")?;
+    }
+    Ok(())
+}
+
+fn put_line(out: &mut Vec<u8>, cells: impl Iterator<Item = String>) -> Result<()> {
+    let cells: Vec<String> = cells.collect();
+    writeln!(out, "  {}", cells.join("  ").trim_end())?;
+    Ok(())
+}
+
+/// A column as it is shown.
+struct Shown {
+    heading: &'static str,
+    cells: Vec<String>,
+    is_text: bool,
+    width: usize,
+}
+
+impl Shown {
+    fn new(table: &Table, rows: &[Vec<Cell>], index: usize) -> Shown {
+        let heading = table.columns[index].heading;
+        let cells: Vec<String> = rows.iter().map(|row| cell_text(&row[index])).collect();
+        let is_text = rows.iter().any(|row| matches!(row[index], Cell::Text(_)));
+        let width = cells.iter().map(|cell| cell.chars().count()).chain([heading.chars().count()]).max();
+        Shown { heading, cells, is_text, width: width.unwrap_or(0) }
+    }
+
+    /// Texts stand at the left, numbers at the right.
+    fn aligned(&self, text: &str) -> String {
+        let (text, width) = (cut(text, self.width), self.width);
+        if self.is_text { format!("{text:<width$}") } else { format!("{text:>width$}") }
+    }
+}
+
+/// Makes the widest texts narrower until the line fits.
+fn narrow(columns: &mut [Shown]) {
+    loop {
+        let sum: usize = columns.iter().map(|column| column.width + 2).sum();
+        let Some(over) = sum.checked_sub(WIDTH).filter(|over| *over > 0) else { return };
+        let mut widths: Vec<usize> =
+            columns.iter().filter(|column| column.is_text).map(|column| column.width).collect();
+        widths.sort_unstable_by_key(|width| std::cmp::Reverse(*width));
+        let Some(widest) = widths.first().copied().filter(|widest| *widest > MIN_TEXT_WIDTH) else { return };
+        // Down to the next one; these two are then made narrower together.
+        let next = widths.get(1).copied().unwrap_or(0).max(MIN_TEXT_WIDTH);
+        let less = over.min((widest - next.min(widest)).max(1));
+        if let Some(column) = columns.iter_mut().rfind(|column| column.is_text && column.width == widest) {
+            column.width -= less;
+        }
+    }
+}
+
+/// A text of at most this many characters. Paths lose their begin, other texts their end.
+fn cut(text: &str, width: usize) -> String {
+    let len = text.chars().count();
+    if len <= width {
+        return text.to_owned();
+    }
+    let kept = width.saturating_sub(1);
+    let is_path = text.starts_with(['/', '\\']) && !text.contains(' ');
+    match is_path {
+        true => format!("…{}", text.chars().skip(len - kept).collect::<String>()),
+        false => format!("{}…", text.chars().take(kept).collect::<String>()),
+    }
+}
+
+fn cell_text(cell: &Cell) -> String {
+    match cell {
+        // Control characters would spoil the page.
+        Cell::Text(text) => text.replace(char::is_control, " "),
+        Cell::Id(number) | Cell::Count(number) => number.to_string(),
+        Cell::Number(number) => number.to_string(),
+        Cell::Bytes(bytes) => bytes_text(*bytes),
+        Cell::Duration(duration) => duration_text(*duration),
+        Cell::Time(time) => format!("{:.3}", *time as f64 / FileTime::PER_SECOND as f64),
+        Cell::Percent(percent) => format!("{percent:.2}"),
+        _ => String::new(),
+    }
+}
+
+/// `1.50 s`, `20.0 ms`, `3.4 µs`.
+fn duration_text(duration: Duration) -> String {
+    let micros = duration.0 as f64 / 10.0;
+    match duration.0 {
+        0 => "0".to_owned(),
+        1..10_000 => format!("{micros:.1} µs"),
+        10_000..10_000_000 => format!("{:.1} ms", micros / 1e3),
+        _ => format!("{:.2} s", micros / 1e6),
+    }
+}
+
+/// `512`, `1.5K`, `20M`.
+fn bytes_text(bytes: u64) -> String {
+    const UNITS: [char; 6] = ['K', 'M', 'G', 'T', 'P', 'E'];
+    let (mut value, mut unit) = (bytes as f64, None);
+    for next in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, Some(next));
+    }
+    match unit {
+        None => bytes.to_string(),
+        Some(unit) => format!("{value:.1}{unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        let duration = |duration, expected: &str| assert_eq!(duration_text(Duration(duration)), expected);
+        duration(0, "0");
+        duration(34, "3.4 µs");
+        duration(10_000, "1.0 ms");
+        duration(15_000_000, "1.50 s");
+        let bytes = |bytes, expected: &str| assert_eq!(bytes_text(bytes), expected);
+        bytes(0, "0");
+        bytes(1023, "1023");
+        bytes(1536, "1.5K");
+        bytes(u64::MAX, "16.0E");
+    }
+
+    #[test]
+    fn texts_are_cut_where_they_say_least() {
+        assert_eq!(cut("/usr/lib/libc.so.6", 10), "…libc.so.6");
+        assert_eq!(cut("/bin/sh -c true", 10), "/bin/sh -…");
+        assert_eq!(cut("core::ptr::drop", 15), "core::ptr::drop");
+        assert_eq!(cut("äöü", 2), "ä…");
+    }
+
+    #[test]
+    fn lines_fit_the_page() {
+        let column = |is_text, width| Shown { heading: "", cells: Vec::new(), is_text, width };
+        let mut columns = [column(true, 300), column(true, 90), column(false, 10), column(true, 5)];
+        narrow(&mut columns);
+        let widths = columns.each_ref().map(|column| column.width);
+        assert_eq!(widths.iter().sum::<usize>() + 8, WIDTH);
+        assert_eq!((widths[0].abs_diff(widths[1]), widths[2], widths[3]), (1, 10, 5));
+        // What cannot be narrowed stays.
+        let mut columns = [column(false, 300)];
+        narrow(&mut columns);
+        assert_eq!(columns[0].width, 300);
+    }
+}

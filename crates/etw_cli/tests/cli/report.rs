@@ -1,0 +1,110 @@
+//! `etw report`: pages, JSON and folded stacks.
+
+use serde_json::Value;
+
+use crate::{Etw, json_lines};
+
+fn report(etw: &Etw, file: &str, args: &[&str]) -> Value {
+    let output = etw.ok(&[&["report", file, "--format", "json"], args].concat());
+    json_lines(&output).remove(0)
+}
+
+fn rows<'r>(report: &'r Value, table: &str) -> &'r [Value] {
+    report["tables"][table]["rows"].as_array().unwrap()
+}
+
+/// That a page fits; what is wider has more numbers than any real table.
+fn check_page(page: &str) {
+    let files = page.lines().next().unwrap();
+    for line in page.lines().filter(|line| *line != files && !line.starts_with("  ")) {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    let is_row = |line: &&str| line.starts_with("  ") && !line.ends_with('.') && !line.contains(": ");
+    for line in page.lines().filter(is_row) {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn every_real_trace_has_a_page_and_json() {
+    let Some(traces) = etw_testkit::data::traces() else { return };
+    let etw = Etw::new();
+    for trace in traces {
+        let path = trace.path.to_str().unwrap();
+        check_page(&etw.ok(&["report", path]));
+        let report = report(&etw, path, &[]);
+        assert_eq!(report["events"], trace.records, "{}", trace.name);
+        assert_eq!(report["events_lost"], trace.events_lost, "{}", trace.name);
+        assert_eq!(report["tables"].as_object().unwrap().len(), 11, "{}", trace.name);
+    }
+}
+
+#[test]
+fn tables_processes_and_times_are_chosen() {
+    let find = |trace: &etw_testkit::data::TraceFile| trace.name == "microsoft-perfview/net.4.5.2.x64.etl";
+    let Some(trace) = etw_testkit::data::traces().and_then(|traces| traces.into_iter().find(find)) else {
+        return;
+    };
+    let etw = Etw::new();
+    let path = trace.path.to_str().unwrap();
+    let page = etw.ok(&["report", path, "--table", "disk,waits", "--top", "3"]);
+    check_page(&page);
+    let titles: Vec<&str> = page.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert_eq!(titles[2], "Disk I/O");
+    assert!(titles[4].starts_with("Waits: no events; the kernel flags that give them:"), "{page}");
+    assert_eq!(page.lines().filter(|line| line.contains("Read")).count(), 3, "{page}");
+    let of_test = report(&etw, path, &["--process", "TEST.x64", "--table", "cpu"]);
+    assert_eq!(rows(&of_test, "cpu").len(), 1);
+    let all = rows(&of_test, "cpu")[0]["samples"].as_u64().unwrap();
+    let half = |args: &[&str]| {
+        let report = report(&etw, path, &[&["--pid", "3676", "--table", "cpu"], args].concat());
+        rows(&report, "cpu")[0]["samples"].as_u64().unwrap()
+    };
+    assert_eq!(half(&["--to", "5"]) + half(&["--from", "5"]), all);
+    let folded = etw.ok(&["report", path, "--format", "folded", "--pid", "3676"]);
+    let samples = folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap());
+    assert_eq!(samples.sum::<u64>(), all);
+    assert!(folded.lines().all(|line| line.starts_with("Test.x64.exe;")));
+}
+
+#[test]
+fn a_trace_without_kernel_events_says_how_to_record_them() {
+    let etw = Etw::new();
+    crate::generated::write_trace(&etw.path("a.etl"), 10, 3);
+    let page = etw.ok(&["report", "a.etl"]);
+    assert!(page.contains("INCOMPLETE: 3 events lost") && page.contains("etw record -k"), "{page}");
+    let report = report(&etw, "a.etl", &[]);
+    assert_eq!((&report["complete"], &report["events_lost"]), (&Value::Bool(false), &Value::from(3)));
+    let (code, text) = etw.fails(&["report", "a.etl", "--from", "2", "--to", "1"]);
+    assert!(code == 2 && text.contains("--from"), "{text}");
+}
+
+/// A program that burns and sleeps, recorded.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_program_does_is_in_its_report() {
+    let etw = Etw::new();
+    let script = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 0.2; exit 7";
+    let output =
+        etw.record(&["-k", "PROC_THREAD+CSWITCH+DISPATCHER+PROFILE", "-o", "k.etl"], &["sh", "-c", script]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
+        eprintln!("skipped: {text}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(7), "{text}");
+    let all = report(&etw, "k.etl", &[]);
+    let shell = |row: &&Value| row["command_line"].as_str().is_some_and(|text| text.contains("300000"));
+    let shell = rows(&all, "processes").iter().find(shell).unwrap();
+    assert_eq!(shell["exit_status"], 7);
+    let of_shell = report(&etw, "k.etl", &["--pid", &shell["process_id"].to_string()]);
+    let cpu = &rows(&of_shell, "cpu")[0];
+    let (weight, time) = (cpu["weight_ns"].as_f64().unwrap(), cpu["cpu_ns"].as_f64().unwrap());
+    // Two ways to measure the same; samples are coarse.
+    assert!(time > 5e7 && (weight / time - 1.0).abs() < 0.25, "{weight} {time}");
+    let waits = rows(&of_shell, "waits");
+    let wait = |row: &Value| row["wait_ns"].as_u64().unwrap();
+    // It waits for the sleeping program.
+    assert!(waits.iter().map(wait).sum::<u64>() > 150_000_000, "{waits:?}");
+    check_page(&etw.ok(&["report", "k.etl"]));
+}
