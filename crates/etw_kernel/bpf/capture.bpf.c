@@ -24,6 +24,7 @@ enum kind {
 	DISK_ISSUE,
 	DISK_COMPLETE,
 	PAGE_FAULT,
+	FILE_NAME = 20,
 	NETWORK = 40,
 	/* 60 and 61 are made from what the kernel tells by itself: mappings, and programs that are replaced. */
 	UNMAPPED = 62,
@@ -107,6 +108,8 @@ INLINE bool is_left_out(void)
 	return left_out_pid && (u32)(current_pid_tid() >> 32) == left_out_pid;
 }
 
+#include "file.h"
+
 #define SESSION_ID 3
 
 INLINE u32 session_of(struct task_struct *task)
@@ -158,7 +161,7 @@ struct exec {
 	/* The path with its NUL, then the arguments, each with its NUL. */
 };
 
-struct path {
+struct exec_path {
 	char bytes[PATH_MOST];
 };
 
@@ -166,8 +169,8 @@ struct {
 	NUMBER(type, MAP_PERCPU_ARRAY);
 	NUMBER(max_entries, 1);
 	TYPE(key, u32);
-	TYPE(value, struct path);
-} exec_path MAP;
+	TYPE(value, struct exec_path);
+} exec_paths MAP;
 
 /* Room is reserved in one of a few sizes, since the verifier wants to know it. */
 #define WRITE_EXEC(most)                                                                                          \
@@ -200,7 +203,7 @@ SECTION("tp_btf/sched_process_exec") int process_exec(u64 *context)
 	struct task_struct *task = (void *)context[0];
 	struct linux_binprm *program = (void *)context[2];
 	u32 zero = 0;
-	struct path *path = map_lookup(&exec_path, &zero);
+	struct exec_path *path = map_lookup(&exec_paths, &zero);
 	if (!path)
 		return 0;
 	s64 found = read_kernel_str(path->bytes, PATH_MOST, program->filename);
@@ -506,11 +509,13 @@ struct disk {
 	u32 issuer_pid;
 	u32 issuer_tid;
 	u64 error;
+	u64 file; /* Its key; 0 if the data is no file's. */
 };
 
 struct issue {
 	u64 time;
 	u64 ids;
+	u64 file;
 };
 
 struct {
@@ -532,12 +537,27 @@ INLINE void fill_disk(struct disk *record, struct request *request)
 	record->device = disk->major << 20 | disk->first_minor;
 }
 
+/* The operation in a request's flags; those behind it are of other kinds. */
+#define OPERATION 0xff
+#define DISK_WRITE 1
+
+/* The file that the data of a request begins with; 0 for what is not in a file's cache. */
+INLINE u64 file_of(void *context, struct request *request)
+{
+	if ((request->cmd_flags & OPERATION) > DISK_WRITE)
+		return 0;
+	struct bio *bio = request->bio;
+	struct bio_vec *part = LOAD(bio, bi_io_vec);
+	return page_key(context, LOAD(part + LOAD(bio, bi_iter.bi_idx), bv_page));
+}
+
 SECTION("tp_btf/block_rq_issue") int disk_issue(u64 *context)
 {
 	struct request *request = (void *)context[0];
+	u64 file = file_of(context, request);
 	struct disk *record = reserve(sizeof(*record), DISK_ISSUE, request->cmd_flags);
 	u64 key = (u64)request;
-	struct issue now = { 0, current_pid_tid() };
+	struct issue now = { 0, current_pid_tid(), file };
 	if (!record) {
 		now.time = ktime();
 		map_update(&issued, &key, &now, UPDATE_ANY);
@@ -551,6 +571,7 @@ SECTION("tp_btf/block_rq_issue") int disk_issue(u64 *context)
 	record->issuer_pid = record->header.pid;
 	record->issuer_tid = record->header.tid;
 	record->error = 0;
+	record->file = file;
 	submit(context, record);
 	return 0;
 }
@@ -568,6 +589,7 @@ SECTION("tp_btf/block_rq_complete") int disk_complete(u64 *context)
 		record->issuer_pid = issue ? issue->ids >> 32 : 0;
 		record->issuer_tid = issue ? (u32)issue->ids : 0;
 		record->error = context[1] & 0xffffffff;
+		record->file = issue ? issue->file : 0;
 		submit(context, record);
 	}
 	/* A request may be done in parts. */

@@ -51,9 +51,11 @@ static long (*const get_stack)(void *context, void *to, u32 size, u64 flags) = (
 static long (*const read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
+static long (*const seq_write)(void *to, const void *from, u32 size) = (void *)127;
 static long (*const ring_output)(void *ring, const void *from, u64 size, u64 flags) = (void *)130;
 static void *(*const ring_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const ring_submit)(void *record, u64 flags) = (void *)132;
+static void (*const ring_discard)(void *record, u64 flags) = (void *)133;
 /* Since 5.11, 5.15 and 5.17: the current task, the registers of a task where it entered the kernel, and a loop. */
 static void *(*const current_task_typed)(void) = (void *)158;
 static void *(*const task_registers)(void *task) = (void *)175;
@@ -68,6 +70,9 @@ static long (*const repeat)(u32 times, void *each, void *context, u64 flags) = (
 	})
 
 #define FIELD_EXISTS(field) __builtin_preserve_field_info(field, 2)
+#define FIELD_OFFSET(type, field) __builtin_preserve_field_info(((type *)0)->field, 0)
+/* The structure that has this field at this address. */
+#define HOLDER(type, field, address) ((type *)((void *)(address) - FIELD_OFFSET(type, field)))
 
 /* Whether the running kernel has a helper, by its name in the kernel. */
 enum bpf_func_id {
@@ -165,12 +170,80 @@ struct mmsghdr {
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
 
+struct qstr {
+	const char *name;
+} RELOCATED;
+
+struct list_head {
+	void *next;
+} RELOCATED;
+
+struct hlist_node {
+	void *next;
+} RELOCATED;
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+} RELOCATED;
+
+struct vfsmount {
+	struct dentry *mnt_root;
+} RELOCATED;
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+	struct mount *mnt_next_for_sb;
+} RELOCATED;
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+} RELOCATED;
+
+struct super_block {
+	unsigned long s_flags;
+	unsigned long s_magic;
+	struct dentry *s_root;
+	struct mount *s_mounts;
+} RELOCATED;
+
+/* Before 6.18. */
+struct mount___old {
+	struct list_head mnt_instance;
+} RELOCATED;
+
+struct super_block___old {
+	struct list_head s_mounts;
+} RELOCATED;
+
+struct address_space;
+
+struct hlist_head {
+	void *first;
+} RELOCATED;
+
 struct inode {
 	u16 i_mode;
+	u32 i_generation;
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	struct address_space *i_mapping;
+	struct hlist_head i_dentry;
+} RELOCATED;
+
+struct address_space {
+	struct inode *host;
 } RELOCATED;
 
 struct file {
 	struct inode *f_inode;
+	struct path f_path;
 	void *private_data;
 } RELOCATED;
 
@@ -215,6 +288,38 @@ struct linux_binprm {
 	const char *filename;
 } RELOCATED;
 
+struct bpf_iter_meta {
+	void *seq;
+} RELOCATED;
+
+/* What a program gets that is run for each open file: each member takes 8 bytes. */
+struct open_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u64 descriptor;
+	struct file *file;
+};
+
+struct page {
+	unsigned long compound_head;
+	struct address_space *mapping;
+} RELOCATED;
+
+struct bio_vec {
+	struct page *bv_page;
+	u32 bv_len;
+	u32 bv_offset;
+};
+
+struct bvec_iter {
+	u32 bi_idx;
+} RELOCATED;
+
+struct bio {
+	struct bio_vec *bi_io_vec;
+	struct bvec_iter bi_iter;
+} RELOCATED;
+
 struct gendisk {
 	int major;
 	int first_minor;
@@ -226,6 +331,7 @@ struct request_queue {
 
 struct request {
 	struct request_queue *q;
+	struct bio *bio;
 	u32 cmd_flags;
 	u32 __data_len;
 	u64 __sector;

@@ -83,6 +83,8 @@ impl EnableFlags {
     pub const SYSTEMCALL: EnableFlags = EnableFlags(0x0000_0080);
     /// Disk requests that are done.
     pub const DISK_IO: EnableFlags = EnableFlags(0x0000_0100);
+    /// Names of the files that disk requests are for.
+    pub const DISK_FILE_IO: EnableFlags = EnableFlags(0x0000_0200);
     /// Disk requests that are sent.
     pub const DISK_IO_INIT: EnableFlags = EnableFlags(0x0000_0400);
     /// Threads that are made ready.
@@ -107,7 +109,7 @@ impl EnableFlags {
         captured(0x0000_0040, "INTERRUPT", "INTERRUPT", "Interrupt", "isr", &[Hook::Interrupt]),
         captured(0x0000_0080, "SYSTEMCALL", "SYSCALL", "SystemCall", "syscall", &[Hook::SystemCall]),
         captured(0x0000_0100, "DISK_IO", "DISK_IO", "DiskIO", "disk", &[Hook::Disk]),
-        refused(0x0000_0200, "DISK_FILE_IO", "FILENAME", "Filename", "file", NOT_YET),
+        captured(0x0000_0200, "DISK_FILE_IO", "FILENAME", "Filename", "file", &[]),
         captured(0x0000_0400, "DISK_IO_INIT", "DISK_IO_INIT", "DiskIOInit", "diskinit", &[Hook::Disk]),
         captured(0x0000_0800, "DISPATCHER", "DISPATCHER", "ReadyThread", "dispatcher", &[Hook::ReadyThread]),
         refused(0x0000_1000, "MEMORY_PAGE_FAULTS", "ALL_FAULTS", "AllFaults", "pf", NOT_YET),

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use etw_kernel::capture::{Body, Capture, CaptureError, CaptureOptions, Event};
+use etw_kernel::capture::{Body, Capture, CaptureError, CaptureOptions, Event, File};
 use etw_kernel::{Hook, Hooks};
 
 /// An event that lives on, as far as the tests look at it.
@@ -26,6 +26,7 @@ enum Seen {
     Span { begun: u64 },
     Fault { process: u32, address: u64 },
     Disk { bytes: u32, operation: u32, issued: Option<u64>, done: bool },
+    Name { path: String },
 }
 
 fn seen(event: Event<'_>) -> Seen {
@@ -63,6 +64,11 @@ fn seen(event: Event<'_>) -> Seen {
             Seen::Disk { bytes: disk.bytes, operation: disk.operation, issued, done: true }
         }
         Body::PageFault { address, .. } => Seen::Fault { process, address },
+        Body::File(File::Name(name)) => {
+            let mut path = Vec::new();
+            name.put_path(&mut path);
+            Seen::Name { path: text(&path) }
+        }
         other => panic!("an event of a new kind: {other:?}"),
     }
 }
@@ -411,8 +417,9 @@ fn disk_requests_are_sent_and_done() {
         let path = directory.path().join("data");
         fs::write(&path, vec![7_u8; 1 << 20]).unwrap();
         fs::File::open(&path).unwrap().sync_all().unwrap();
+        path
     };
-    let Some(((), events)) = capture_while(&[Hook::Disk], &CaptureOptions::default(), act) else { return };
+    let Some((path, events)) = capture_while(&[Hook::Disk], &CaptureOptions::default(), act) else { return };
     let done = events.iter().filter_map(|(time, seen)| match seen {
         Seen::Disk { bytes, operation, issued: Some(issued), done: true } => {
             assert!(issued <= time);
@@ -426,6 +433,8 @@ fn disk_requests_are_sent_and_done() {
         return;
     }
     assert!(written >= 1 << 20, "{written} bytes written");
+    let is_its_name = |seen: &Seen| matches!(seen, Seen::Name { path: told } if path.to_str() == Some(told));
+    assert_eq!(events.iter().filter(|(_, seen)| is_its_name(seen)).count(), 1);
 }
 
 #[test]

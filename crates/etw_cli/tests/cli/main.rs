@@ -6,6 +6,8 @@ mod generated;
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
+mod kernel_files;
+#[cfg(target_os = "linux")]
 mod kernel_images;
 #[cfg(target_os = "linux")]
 mod kernel_network;

@@ -6,6 +6,7 @@
 
 mod error;
 mod event;
+mod open_files;
 mod programs;
 mod ring;
 
@@ -21,9 +22,10 @@ use etw_sys::MappingRing;
 
 pub use error::CaptureError;
 pub use event::{
-    Body, ConnectionOptions, ContextSwitch, Disk, Event, Exec, FileIdentity, Fork, ImageChange, Mapping,
-    Network, NetworkAct, Protocol, Stack,
+    Body, ConnectionOptions, ContextSwitch, Disk, Event, Exec, File, FileIdentity, FileName, Fork,
+    ImageChange, Mapping, Network, NetworkAct, Protocol, Stack,
 };
+pub use open_files::OpenFiles;
 use programs::{Attached, with_causes};
 use ring::Ring;
 
@@ -146,6 +148,15 @@ impl Capture {
             }
         }
         Ok(attached)
+    }
+
+    /// What tells the names of the files that processes have open.
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no such list. It has it since Linux 5.8.
+    pub fn open_files(&mut self) -> Result<OpenFiles, CaptureError> {
+        OpenFiles::start(&mut self.object, &self.types).map_err(CaptureError::Refused)
     }
 
     /// The hooks that were asked for and could not be attached, with the reason.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use etw_event::Ticks;
 use etw_kernel::capture::{Capture, CaptureOptions};
-use etw_kernel::classes::{RecordBuffer, Stamp};
+use etw_kernel::classes::{NameEvent, RecordBuffer, Stamp};
 use etw_kernel::images::Images;
 use etw_kernel::rundown::{Parts, Phase, Rundown};
 use etw_kernel::{AddressesHidden, EnableFlags, Hook, Hooks};
@@ -16,12 +16,16 @@ use etw_sys::clock;
 
 use super::clock::SessionClock;
 use super::rare::Rare;
-use super::translate::{Translator, image};
+use super::translate::{Files, Translator, image};
 
 /// How long after its time an event may come to be seen in its ring.
 const SETTLE_NANOS: u64 = 100_000;
 /// Readings of one ring in a row, each of about a mebibyte: so that nobody keeps the others waiting.
 const READINGS: usize = 16;
+
+/// How many names of files are told at once, and how long the session's thread has for them then.
+const BURST_BYTES: usize = 128 << 10;
+const BURST_PAUSE: Duration = Duration::from_millis(1);
 
 /// The capture, and the sessions that share it.
 #[derive(Debug)]
@@ -51,6 +55,8 @@ pub(super) struct Session {
     clock: SessionClock,
     /// By processor.
     queues: Vec<Queue>,
+    /// The keys of files whose names are still to be told, and as what.
+    untold: (NameEvent, std::vec::IntoIter<u64>),
 }
 
 /// Records of one processor that are to be written.
@@ -101,7 +107,11 @@ impl Feed {
             return Err(format!("this kernel does not tell of {text}"));
         }
         if let Some(session) = self.sessions.get_mut(&session) {
-            session.flags = flags;
+            let before = std::mem::replace(&mut session.flags, flags);
+            if Files::are_named(flags) && !Files::are_named(before) {
+                session.begin_names(NameEvent::Name, &self.translator.files);
+                self.name_open_files(flags);
+            }
         }
         Ok(self.missing(hooks | needed()))
     }
@@ -110,15 +120,38 @@ impl Feed {
     pub(super) fn begin(&mut self, session: u64, region: SystemRegion) {
         let Some(flags) = self.wanted.get(&session).copied() else { return };
         let clock = SessionClock::new(region.clock());
-        let new = Session { flags, region, clock, queues: Vec::new() };
+        let untold = (NameEvent::Name, Vec::new().into_iter());
+        let mut new = Session { flags, region, clock, queues: Vec::new(), untold };
         new.run_down(Phase::Start);
+        new.begin_names(NameEvent::Name, &self.translator.files);
         self.sessions.insert(session, new);
+        self.name_open_files(flags);
+    }
+
+    /// Tells those sessions that are told names the names of files that are open already.
+    fn name_open_files(&mut self, flags: EnableFlags) {
+        if !Files::are_named(flags) {
+            return;
+        }
+        // A kernel that has no list of them tells each name when its file is met.
+        let Ok(mut files) = self.capture.open_files() else { return };
+        while files.go_on() {
+            self.fetch();
+        }
     }
 
     /// Writes what has happened up to now to a session and lets it go. Answers whether it was the last one.
     pub(super) fn detach(&mut self, session: u64) -> bool {
         thread::sleep(Duration::from_nanos(SETTLE_NANOS));
         self.fetch();
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.begin_names(NameEvent::FileRundown, &self.translator.files);
+        }
+        while self.sessions.get(&session).is_some_and(|session| session.untold.1.len() > 0) {
+            self.fetch();
+            // The session takes what was written.
+            thread::sleep(BURST_PAUSE);
+        }
         if let Some(session) = self.sessions.remove(&session) {
             session.run_down(Phase::End);
         }
@@ -194,6 +227,7 @@ impl Feed {
                 .queues
                 .iter_mut()
                 .for_each(|queue| *queue = Queue::of(std::mem::take(&mut queue.records)));
+            session.tell_names(complete, &self.translator.files);
             session.region.set_complete(session.clock.of(complete));
         }
     }
@@ -279,6 +313,29 @@ impl Session {
     fn write(&self, processor: u32, record: &[u64]) {
         // A session that is over takes nothing more, and is let go of soon.
         let _ = self.region.write(processor, self.region.clock().now(), record);
+    }
+
+    /// Will tell the names that are known of files, some at each look for events.
+    fn begin_names(&mut self, event: NameEvent, files: &Files) {
+        if Files::are_named(self.flags) {
+            self.untold = (event, files.keys().collect::<Vec<_>>().into_iter());
+        }
+    }
+
+    /// Tells some more names, at a time up to which all has been written.
+    fn tell_names(&mut self, time: u64, files: &Files) {
+        let stamp = Stamp::new(Ticks(self.clock.of(time) as i64), 0, 0);
+        let mut records = RecordBuffer::new();
+        let mut bytes = 0;
+        while bytes < BURST_BYTES
+            && let Some(key) = self.untold.1.next()
+        {
+            let Some(name) = files.name_of(self.untold.0, key) else { continue };
+            records.clear();
+            records.put(&stamp, &name);
+            self.write(0, records.words());
+            bytes += size_of_val(records.words());
+        }
     }
 
     /// Tells what is there when it begins or ends, and what machine it is.

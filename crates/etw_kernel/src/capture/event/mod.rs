@@ -1,4 +1,8 @@
-//! What the programs in the kernel write, record by record: `bpf/capture.bpf.c` has the same layouts.
+//! What the programs in the kernel write, record by record: `bpf/` has the same layouts.
+
+mod file;
+
+pub use file::{File, FileName};
 
 mod image;
 mod network;
@@ -93,6 +97,8 @@ pub enum Body<'a> {
         /// The kernel's status; 0 is success.
         error: u32,
     },
+    /// Something of files.
+    File(File<'a>),
     /// The event's thread touched memory that was not there.
     PageFault {
         /// The address that it touched.
@@ -202,6 +208,9 @@ pub struct Disk {
     pub issuer_process_id: u32,
     /// The thread that sent it.
     pub issuer_thread_id: u32,
+    /// The key of the file whose cached data the request begins with, and whose name has been told; 0 if it is no file's,
+    /// or goes past the cache.
+    pub file: u64,
 }
 
 /// Addresses of a stack, innermost first.
@@ -307,6 +316,7 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
             }
         }
         13 => Body::PageFault { address: fields.u64(0)?, instruction: fields.u64(8)?, code: number },
+        20 => Body::File(file::name(number != 0, fields)?),
         40 => Body::Network(network::network(number, fields)?),
         image::MAPPED | image::REPLACED | image::UNMAPPED => return image::body(kind, number, fields),
         _ => return None,
@@ -322,6 +332,7 @@ fn disk(operation: u32, fields: Fields<'_>, issuer: (u32, u32)) -> Option<Disk> 
         operation,
         issuer_process_id: issuer.0,
         issuer_thread_id: issuer.1,
+        file: fields.u64(48)?,
     })
 }
 

@@ -1,5 +1,6 @@
 //! From what Linux does to the events that the NT kernel logger has for it.
 
+mod file;
 pub(super) mod image;
 mod network;
 
@@ -17,6 +18,7 @@ use etw_kernel::rundown::ProcessEntry;
 use etw_kernel::{AddressesHidden, EnableFlags, Routines};
 
 use super::clock::SessionClock;
+pub(super) use file::Files;
 
 /// How long a process that was forked is given to run a program of its own, before it is told as a copy of its parent.
 const TIME_TO_EXEC_NANOS: u64 = 500_000_000;
@@ -39,6 +41,7 @@ pub(super) struct Translator {
     switched_out: HashMap<u32, u64>,
     frames: Vec<u64>,
     routines: Routines,
+    pub(super) files: Files,
 }
 
 /// A process.
@@ -162,6 +165,7 @@ impl Translator {
                 }
                 self.switched_out.remove(&switch.new_thread_id);
             }
+            Body::File(file) => self.files.remember(&file),
             _ => {}
         }
     }
@@ -273,6 +277,7 @@ impl Translator {
             Body::Network(happened) if flags.has(EnableFlags::NETWORK_TCPIP) => {
                 network::put(&happened, event.time, &stamp, records);
             }
+            Body::File(file) => self.files.put(&file, flags, &stamp, records),
             _ => {}
         }
     }
@@ -420,7 +425,7 @@ fn put_disk(disk: &Disk, response_time: u64, stamp: &Stamp, records: &mut Counte
         irp_flags: 0,
         transfer_size: disk.bytes,
         byte_offset: disk.sector.saturating_mul(512),
-        file_object: 0,
+        file_object: disk.file,
         irp,
         response_time,
         issuing_thread_id,

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Files: their keys and names. */
+#pragma once
+
+/* ---- Names ---- */
+
+/* Kinds of files, in the bits of a mode. */
+#define KIND_OF_FILE 0170000
+#define DIRECTORY 0040000
+#define BLOCK_DEVICE 0060000
+#define REGULAR 0100000
+
+/* A file system of the kernel's own: pipes, sockets, descriptors of events. Memory that is a file has one too. */
+#define NOT_FOR_USERS (1UL << 31)
+#define MAGIC_OF_TMPFS 0x01021994
+
+/* Most parts of a path, each with its NUL, that fit into a name's record of one of two sizes; and of any. */
+#define NAME_BYTES 256
+#define SHORT_PATH 256
+#define LONG_PATH 4096
+#define PARTS_MOST 64
+
+struct file_name {
+	struct header header; /* Its number: whether the path's begin is missing. */
+	u64 key;
+	u64 bytes;
+	/* The parts of the path, the last one first, each with its NUL. */
+};
+
+/* What an inode's address stood for when its name was told. */
+struct named {
+	u64 number;
+	u64 generation;
+};
+
+struct {
+	NUMBER(type, MAP_LRU_HASH);
+	NUMBER(max_entries, 65536);
+	TYPE(key, u64);
+	TYPE(value, struct named);
+} named MAP;
+
+/* Only these are files here. */
+INLINE bool is_file(struct inode *inode)
+{
+	u32 kind = LOAD(inode, i_mode) & KIND_OF_FILE;
+	if (kind == DIRECTORY || kind == BLOCK_DEVICE)
+		return 1;
+	if (kind != REGULAR)
+		return 0;
+	struct super_block *system = LOAD(inode, i_sb);
+	return !(LOAD(system, s_flags) & NOT_FOR_USERS) || LOAD(system, s_magic) == MAGIC_OF_TMPFS;
+}
+
+/* Puts the parts of a path, and answers whether there are more. A part begins before `most` bytes, so that `most` +
+ * NAME_BYTES is the room that is needed.
+ *
+ * How many bytes there are stands in memory, so that each turn of the loop is for the verifier as the one before. */
+SHARED u64 put_parts(struct file_name *record, u64 most, struct dentry *at, struct vfsmount *on)
+{
+	char *to = (char *)(record + 1);
+	volatile u64 *bytes = &record->bytes;
+	*bytes = 0;
+	struct mount *mount = HOLDER(struct mount, mnt, on);
+	struct dentry *top = LOAD(mount, mnt.mnt_root);
+	for (u32 i = 0; i < PARTS_MOST; i++) {
+		if (at == top) {
+			struct mount *above = LOAD(mount, mnt_parent);
+			if (above == mount)
+				return 0;
+			at = LOAD(mount, mnt_mountpoint);
+			mount = above;
+			top = LOAD(mount, mnt.mnt_root);
+			continue;
+		}
+		struct dentry *parent = LOAD(at, d_parent);
+		u64 before = *bytes;
+		if (before >= most)
+			return 1;
+		s64 copied = read_kernel_str(to + before, NAME_BYTES, LOAD(at, d_name.name));
+		if (copied < 0)
+			return 1;
+		*bytes = before + copied;
+		if (parent == at)
+			return 0;
+		at = parent;
+	}
+	return 1;
+}
+
+/* Tells the name of a file, once until its inode is another file's or has long not been met. */
+SHARED void tell_name(void *context, struct inode *inode, struct dentry *at, struct vfsmount *on)
+{
+	u64 key = (u64)inode;
+	struct named now = { LOAD(inode, i_ino), LOAD(inode, i_generation) };
+	struct named *told = map_lookup(&named, &key);
+	if (told && told->number == now.number && told->generation == now.generation)
+		return;
+	struct file_name *record = reserve(sizeof(*record) + SHORT_PATH + NAME_BYTES, FILE_NAME, 0);
+	if (!record)
+		return;
+	if (put_parts(record, SHORT_PATH, at, on)) {
+		ring_discard(record, RING_NO_WAKEUP);
+		record = reserve(sizeof(*record) + LONG_PATH + NAME_BYTES, FILE_NAME, 0);
+		if (!record)
+			return;
+		record->header.number = put_parts(record, LONG_PATH, at, on);
+	}
+	record->key = key;
+	submit(context, record);
+	/* Not before: who finds the entry may rely on the name's having been told. */
+	map_update(&named, &key, &now, UPDATE_ANY);
+}
+
+/* The key of an open file, whose name has been told then; 0 for what is no file. */
+INLINE u64 file_key(void *context, struct file *file)
+{
+	struct inode *inode = LOAD(file, f_inode);
+	if (!is_file(inode))
+		return 0;
+	tell_name(context, inode, LOAD(file, f_path.dentry), LOAD(file, f_path.mnt));
+	return (u64)inode;
+}
+
+#define MOUNTS_MOST 64
+
+/* The mount by which a file system was first mounted as a whole. */
+SHARED struct vfsmount *mount_of(struct super_block *system)
+{
+	if (!FIELD_EXISTS(((struct mount *)0)->mnt_next_for_sb)) {
+		void *first = LOAD((struct super_block___old *)system, s_mounts.next);
+		struct mount *mount = (void *)HOLDER(struct mount___old, mnt_instance, first);
+		return &mount->mnt;
+	}
+	struct dentry *top = LOAD(system, s_root);
+	struct mount *mount = LOAD(system, s_mounts);
+	struct mount *oldest = mount;
+	for (u32 i = 0; i < MOUNTS_MOST && mount; i++) {
+		if (LOAD(mount, mnt.mnt_root) == top)
+			oldest = mount;
+		mount = LOAD(mount, mnt_next_for_sb);
+	}
+	return &oldest->mnt;
+}
+
+/* A page that is part of a larger one has its first one's address here, with the lowest bit set. */
+#define IS_PART 1
+/* Pages of no file have a mark in the lowest bits. */
+#define NO_FILE 3
+
+/* The key of the file that a page of memory is cached from; 0 if it is no file's. */
+INLINE u64 page_key(void *context, struct page *page)
+{
+	unsigned long first = LOAD(page, compound_head);
+	if (first & IS_PART)
+		page = (void *)(first - IS_PART);
+	struct address_space *mapping = LOAD(page, mapping);
+	if (!mapping || (u64)mapping & NO_FILE)
+		return 0;
+	struct inode *inode = LOAD(mapping, host);
+	/* Memory of the kernel's has other things at this place. */
+	if (LOAD(inode, i_mapping) != mapping || !is_file(inode))
+		return 0;
+	struct super_block *system = LOAD(inode, i_sb);
+	if (LOAD(system, s_flags) & NOT_FOR_USERS)
+		return 0;
+	void *alias = LOAD(inode, i_dentry.first);
+	if (!alias)
+		return 0;
+	tell_name(context, inode, HOLDER(struct dentry, d_u.d_alias, alias), mount_of(system));
+	return (u64)inode;
+}
+
+/* Runs for each file that a process has open, when somebody reads its output: a byte for each. */
+SECTION("iter/task_file") int open_files(struct open_file *context)
+{
+	if (!context->file)
+		return 0;
+	file_key(context, context->file);
+	char told = '.';
+	seq_write(context->meta->seq, &told, sizeof(told));
+	return 0;
+}

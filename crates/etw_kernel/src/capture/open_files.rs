@@ -1,0 +1,43 @@
+//! The files that processes have open.
+
+use std::fs;
+use std::io::Read;
+
+use aya::programs::iter::IterLink;
+use aya::programs::{Iter, ProgramError};
+use aya::{Btf, Ebpf};
+
+use super::programs::with_causes;
+
+/// How many files are looked at at once: so many that a ring has room for all their names.
+const FILES_AT_ONCE: usize = 1024;
+
+/// A walk through the files that processes have open, which tells the names of those that have not been told.
+///
+/// They come as events ([`FileName`](super::FileName)) of the processors that the walk runs on.
+#[derive(Debug)]
+pub struct OpenFiles(fs::File);
+
+impl OpenFiles {
+    pub(super) fn start(object: &mut Ebpf, types: &Btf) -> Result<OpenFiles, String> {
+        let link = attach(object, types).map_err(|error| with_causes(&error))?;
+        link.into_file().map(OpenFiles).map_err(|error| with_causes(&error))
+    }
+
+    /// Goes some thousand files on, and answers whether there may be more. The rings are to be read before it is called
+    /// again.
+    pub fn go_on(&mut self) -> bool {
+        // The program writes a byte for each file.
+        self.0.read(&mut [0; FILES_AT_ONCE]).is_ok_and(|files| files > 0)
+    }
+}
+
+fn attach(object: &mut Ebpf, types: &Btf) -> Result<IterLink, ProgramError> {
+    let program: &mut Iter =
+        object.program_mut("open_files").ok_or(ProgramError::UnexpectedProgramType)?.try_into()?;
+    if program.fd().is_err() {
+        program.load("task_file", types)?;
+    }
+    let link = program.attach()?;
+    program.take_link(link)
+}
