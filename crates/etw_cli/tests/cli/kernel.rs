@@ -134,6 +134,37 @@ fn a_programs_own_events_lie_between_its_start_and_its_end() {
 }
 
 #[test]
+fn without_rights_the_providers_are_recorded_all_the_same() {
+    let etw = Etw::new();
+    let without_rights = |args: &[&str]| {
+        let command = etw.session_command(args);
+        let mut all = std::process::Command::new("setpriv");
+        all.arg("--bounding-set=-all").arg(command.get_program()).args(command.get_args());
+        let envs = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        all.current_dir(command.get_current_dir().unwrap()).envs(envs).output()
+    };
+    let program = program();
+    let args = ["record", "-k", "PROC_THREAD", "-p", "Example.Numbers", "-o", "k.etl", "--", &program, "50"];
+    let Ok(output) = without_rights(&args) else {
+        eprintln!("skipped: there is no setpriv");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if text.contains("setpriv:") {
+        eprintln!("skipped: {text}");
+        return;
+    }
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("missing: ") && text.contains("CAP_PERFMON") && text.contains("setcap"), "{text}");
+    let all = json_lines(&etw.ok(&["dump", "k.etl", "--format", "json"]));
+    assert_eq!(all.iter().filter(|event| kind(event) == "Number").count(), 50);
+    // With nothing else to be recorded, the command fails, and an older file is still there.
+    let refused = without_rights(&["record", "-k", "PROC_THREAD", "-o", "k.etl", "--", "true"]).unwrap();
+    assert!(!refused.status.success());
+    etw.ok(&["dump", "k.etl"]);
+}
+
+#[test]
 fn what_linux_cannot_give_is_refused_by_name() {
     let etw = Etw::new();
     for (flags, said) in [

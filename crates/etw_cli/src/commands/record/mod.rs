@@ -29,7 +29,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let path = std::path::absolute(&args.output)?;
     check_writable(&path)?;
     let mut runtime = Runtime::connect_or_host()?;
-    let mut waiting = Waiting::new(args.duration)?;
+    let mut waiting = Waiting::new()?;
     let name = args.session.clone().unwrap_or_else(|| format!("etw-record-{}", std::process::id()));
     let kernel = args.kernel.as_deref().map_or(Ok(EnableFlags::NONE), kernel_flags)?;
     let builder = builder(args, &name, &path)?.enable_flags(kernel.0);
@@ -52,6 +52,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
         recording.watch_for(expression, &enables, &waiting)?;
     }
     let start = Instant::now();
+    waiting.end_at(args.duration.and_then(|duration| start.checked_add(duration)));
     if !args.command.is_empty() {
         if let Err(error) = waiting.run(&args.command) {
             recording.abandon();
@@ -252,7 +253,14 @@ fn begin(
     enables: &[EnableBuilder],
     controller: &mut Controller,
 ) -> Result<(), ControllerError> {
-    builder.start(controller)?;
+    match builder.clone().start(controller) {
+        // Who may not have the system's events gets those of the providers all the same.
+        Err(error) if error.kind().is_some_and(is_of_system) && !enables.is_empty() => {
+            output::warn(&format_args!("missing: {error}"));
+            builder.enable_flags(0).start(controller)?;
+        }
+        started => drop(started?),
+    }
     for enable in enables {
         if let Err(error) = controller.enable(name, enable) {
             let _ = controller.stop(name);
@@ -260,6 +268,11 @@ fn begin(
         }
     }
     Ok(())
+}
+
+/// Whether a session that was refused for this may be had without the system's events.
+fn is_of_system(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotSupported | ErrorKind::AccessDenied)
 }
 
 /// What the session is to be.

@@ -61,7 +61,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     /// Begins to look for signals.
-    pub(super) fn new(duration: Option<Duration>) -> Result<Waiting> {
+    pub(super) fn new() -> Result<Waiting> {
         let (sender, receiver) = channel();
         let of = |signals| watch(signals).context("cannot wait for signals");
         let told = [
@@ -81,8 +81,7 @@ impl Waiting {
             }
         };
         thread::Builder::new().name("signals".into()).spawn(look)?;
-        let end = duration.and_then(|duration| Instant::now().checked_add(duration));
-        Ok(Waiting { sender, receiver, end, has_program: false, is_interrupted: false })
+        Ok(Waiting { sender, receiver, end: None, has_program: false, is_interrupted: false })
     }
 
     /// Where events can be sent from elsewhere.
@@ -113,6 +112,11 @@ impl Waiting {
         };
         thread::Builder::new().name("program".into()).spawn(wait)?;
         Ok(())
+    }
+
+    /// Waits until then at most.
+    pub(super) fn end_at(&mut self, end: Option<Instant>) {
+        self.end = end;
     }
 
     /// Waits no longer than until Ctrl-C from now on.
