@@ -11,6 +11,7 @@ use crate::file_io::FileIo;
 use crate::file_names::FileNames;
 use crate::images::Images;
 use crate::interrupts::Interrupts;
+use crate::kernel_functions::KernelFunctions;
 use crate::network::Network;
 use crate::processes::Processes;
 use crate::samples::Samples;
@@ -27,6 +28,7 @@ pub struct Analysis {
     pub(crate) last: FileTime,
     pub(crate) processes: Processes,
     pub(crate) images: Images,
+    pub(crate) kernel_functions: KernelFunctions,
     pub(crate) samples: Samples,
     pub(crate) switches: Switches,
     pub(crate) files: FileNames,
@@ -46,6 +48,7 @@ impl Analysis {
             last: FileTime(i64::MIN),
             processes: Processes::default(),
             images: Images::default(),
+            kernel_functions: KernelFunctions::default(),
             samples: Samples::new(),
             switches: Switches::default(),
             files: FileNames::default(),
@@ -62,7 +65,7 @@ impl Analysis {
     pub fn add(&mut self, event: &Event<'_>) {
         let record = event.record;
         self.last = self.last.max(record.time());
-        let Some((group, kind)) = class(record) else { return };
+        let Some((group, kind)) = class(record) else { return self.kernel_functions.event(event) };
         let Analysis { window, processes, images, samples, switches, files, .. } = self;
         // What is too short to be read is passed over: such events are damaged, or of an unknown version.
         match (group, kind) {

@@ -26,6 +26,7 @@ mod file_names;
 mod functions;
 mod images;
 mod interrupts;
+mod kernel_functions;
 mod latency;
 mod names;
 mod network;
@@ -41,6 +42,7 @@ mod waits;
 mod window;
 
 pub use analysis::Analysis;
+pub use kernel_functions::KernelAddresses;
 pub use report::{ProcessFilter, Report, ReportOptions};
 pub use table::{Cell, Column, Table, TableKind};
 pub use window::{Duration, Window};

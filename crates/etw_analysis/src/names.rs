@@ -6,6 +6,7 @@ use std::rc::Rc;
 use etw_symbols::{Frame, KernelSymbols, Module, Symbol, Symbolizer};
 
 use crate::images::{ImageIndex, Images};
+use crate::kernel_functions::KernelFunctions;
 use crate::processes::{ProcessIndex, Processes};
 
 /// Whose memory an address is in.
@@ -53,6 +54,7 @@ pub(crate) struct Names {
 /// Where names come from.
 pub(crate) struct Sources<'a> {
     pub(crate) images: &'a Images,
+    pub(crate) kernel_functions: &'a KernelFunctions,
     pub(crate) processes: &'a Processes,
     pub(crate) symbolizer: &'a Symbolizer,
 }
@@ -62,6 +64,13 @@ struct Place {
     space: Space,
     address: u64,
     image: Option<(ImageIndex, u64)>,
+}
+
+impl Place {
+    /// The function that the trace names for it, and its module.
+    fn of_kernel<'f>(&self, functions: &'f KernelFunctions) -> Option<(&'f Rc<str>, Option<&'f Rc<str>>)> {
+        functions.find(self.address).filter(|_| self.space == Space::Kernel)
+    }
 }
 
 impl Names {
@@ -83,6 +92,15 @@ impl Names {
             })
             .collect();
         let mut names = Names::default();
+        // What the trace names itself needs no files.
+        let (named, places): (Vec<Place>, Vec<Place>) =
+            places.into_iter().partition(|place| place.of_kernel(sources.kernel_functions).is_some());
+        for place in named {
+            let Some((name, module)) = place.of_kernel(sources.kernel_functions) else { continue };
+            let image = place.image.map(|(image, _)| Rc::from(images.get(image).name()));
+            let module = image.or_else(|| module.cloned()).or_else(|| Some("vmlinux".into()));
+            names.insert(&place, module, vec![Frame { function: name.to_string(), file: None, line: None }]);
+        }
         let kernel = names.kernel(sources, &places);
         let symbols = names.symbols(sources, &places, kernel.is_some());
         for place in places {
@@ -95,12 +113,16 @@ impl Names {
                 (None, Some(at)) => symbols.get(&at).map(|symbol| symbol.frames.clone()).unwrap_or_default(),
                 (None, None) => Vec::new(),
             };
-            let name = frames.last().map(|frame| Rc::from(&*frame.function));
-            let function = names.function(Function { module, name });
-            let offset = place.image.map_or(place.address, |(_, offset)| offset);
-            names.codes.insert((place.space, place.address), Code { function, frames, offset });
+            names.insert(&place, module, frames);
         }
         names
+    }
+
+    fn insert(&mut self, place: &Place, module: Option<Rc<str>>, frames: Vec<Frame>) {
+        let name = frames.last().map(|frame| Rc::from(&*frame.function));
+        let function = self.function(Function { module, name });
+        let offset = place.image.map_or(place.address, |(_, offset)| offset);
+        self.codes.insert((place.space, place.address), Code { function, frames, offset });
     }
 
     /// The kernel's symbols, if they are of the boot that was recorded.

@@ -119,8 +119,12 @@ impl Analysis {
 
     /// Names of all addresses that the tables have.
     fn names(&self, options: &ReportOptions) -> Names {
-        let sources =
-            Sources { images: &self.images, processes: &self.processes, symbolizer: &options.symbolizer };
+        let sources = Sources {
+            images: &self.images,
+            kernel_functions: &self.kernel_functions,
+            processes: &self.processes,
+            symbolizer: &options.symbolizer,
+        };
         let has = |kind| options.tables.contains(&kind);
         let of_samples = (has(TableKind::Functions) || options.folded_stacks)
             .then(|| functions::addresses(&self.samples, &self.processes));

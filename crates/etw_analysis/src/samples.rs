@@ -12,7 +12,7 @@ use crate::{Duration, Window};
 /// Samples that wait for a stack, or for more of it. The oldest are counted as they are when there are more.
 const MAX_WAITING: usize = 4096;
 /// Addresses below are of user mode, by the pointers' size.
-const KERNEL_64: u64 = 1 << 63;
+pub(crate) const KERNEL_64: u64 = 1 << 63;
 const KERNEL_32: u64 = 1 << 31;
 /// The sampling interval where the trace tells none: 1 ms.
 const DEFAULT_INTERVAL: u64 = 10_000;

@@ -36,6 +36,8 @@ pub struct KernelSymbol<'a> {
     pub module: Option<&'a str>,
     /// Its address.
     pub address: u64,
+    /// Where the next function begins.
+    pub end: u64,
 }
 
 impl KernelSymbols {
@@ -135,13 +137,15 @@ impl KernelSymbols {
     pub fn find(&self, address: u64) -> Option<KernelSymbol<'_>> {
         let after = self.entries.partition_point(|entry| entry.address <= address);
         let entry = self.entries.get(after.checked_sub(1)?)?;
-        if after == self.entries.len() && address - entry.address > MAX_LAST_LEN_BYTES {
+        let last_end = || entry.address.saturating_add(MAX_LAST_LEN_BYTES);
+        let end = self.entries.get(after).map_or_else(last_end, |next| next.address);
+        if address >= end {
             return None;
         }
         let text = self.names.get(entry.start as usize..)?.get(..entry.len.into())?;
         let (name, module) =
             text.split_once('\t').map_or((text, None), |(name, module)| (name, Some(module)));
-        Some(KernelSymbol { name, module, address: entry.address })
+        Some(KernelSymbol { name, module, address: entry.address, end })
     }
 }
 

@@ -1,11 +1,13 @@
 //! Samples and their stacks.
 
-use etw_analysis::{Cell, TableKind, Window};
+use etw_analysis::{Cell, KernelAddresses, TableKind, Window};
 use etw_etl::encode::RecordBuilder;
-use etw_event::{HookId, PointerSize, Ticks};
+use etw_event::{HookId, Origin, PointerSize, Record, Ticks};
 use etw_kernel::classes::{
-    Image, ImageEvent, SampledProfile, SampledProfileInterval, SampledProfileIntervalEvent, StackWalk,
+    Image, ImageEvent, RecordBuffer, SampledProfile, SampledProfileInterval, SampledProfileIntervalEvent,
+    StackWalk, Stamp,
 };
+use etw_symbols::KernelSymbols;
 
 use crate::machine::{Machine, check, micros, row, rows, table, text};
 
@@ -139,6 +141,41 @@ fn weight_is_counted_by_process_and_thread() {
         })
         .sum();
     assert_eq!(sum, 41);
+}
+
+#[test]
+fn functions_of_the_kernel_that_the_trace_names() {
+    let list = tempfile::NamedTempFile::new().unwrap();
+    let symbols = "ffff800000000000 T do_work\nffff800000000100 t serve\t[disk]\nffff800000000200 T last\n";
+    std::fs::write(list.path(), symbols).unwrap();
+    let symbols = KernelSymbols::read(list.path()).unwrap();
+    // As a recording does.
+    let mut addresses = KernelAddresses::default();
+    let origin = Origin::default();
+    for frames in [[KERNEL + 0x150, KERNEL + 0x10], [KERNEL + 0x160, 0x1000]] {
+        let walk = StackWalk { event_time: Ticks(1), process_id: 10, thread_id: 10, frames: &frames };
+        let mut buffer = RecordBuffer::new();
+        buffer.put(&Stamp::default(), &walk);
+        let bytes: Vec<u8> = buffer.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+        addresses.add(&Record::parse(&bytes, &origin, Ticks(0)).unwrap());
+    }
+    let records = addresses.records(&symbols);
+    assert_eq!(records.len(), 2, "each function once");
+    let mut machine = Machine::default();
+    machine.there_is(10, "worker");
+    for record in records {
+        machine.put_bytes(9000, 0, record.time(Ticks(90_000)).build().unwrap());
+    }
+    sample(&mut machine, 1000, 10, KERNEL + 0x160);
+    stack(&mut machine, [1000, 1000], 10, &[KERNEL + 0x160, KERNEL + 0x11]);
+    sample(&mut machine, 2000, 10, KERNEL + 0x210);
+    let report = machine.report(10_000);
+    let serve = row(&report, TableKind::Functions, "function", &text("serve"));
+    check(&serve, &[("module", text("disk")), ("exclusive_samples", Cell::Count(1))]);
+    let work = row(&report, TableKind::Functions, "function", &text("do_work"));
+    check(&work, &[("module", text("vmlinux")), ("inclusive_samples", Cell::Count(1))]);
+    // No address of a sample was in it when it was recorded.
+    row(&report, TableKind::Functions, "function", &text("[no symbols]"));
 }
 
 #[test]

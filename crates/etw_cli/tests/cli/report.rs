@@ -108,3 +108,62 @@ fn what_a_program_does_is_in_its_report() {
     assert!(waits.iter().map(wait).sum::<u64>() > 150_000_000, "{waits:?}");
     check_page(&etw.ok(&["report", "k.etl"]));
 }
+
+const BURNING: &str = r#"
+    #include <time.h>
+    volatile unsigned long sink;
+    void burn_here(void) { for (int i = 0; i < 1000000; i++) sink += i; }
+    void outer(void) { burn_here(); }
+    int main(void) {
+        struct timespec now, end;
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        for (end.tv_sec++; clock_gettime(CLOCK_MONOTONIC, &now), now.tv_sec < end.tv_sec || now.tv_nsec < end.tv_nsec;)
+            outer();
+        return 0;
+    }
+"#;
+
+/// A program with a known chain of calls: its functions by name, and those of the kernel, which the trace itself names.
+#[cfg(target_os = "linux")]
+#[test]
+fn functions_of_a_burning_program() {
+    let etw = Etw::new();
+    std::fs::write(etw.path("burning.c"), BURNING).unwrap();
+    let (source, program) = (etw.path("burning.c"), etw.path("burning"));
+    let options = ["-O0", "-fno-omit-frame-pointer", "-Wl,--build-id", "-o", &program, &source];
+    let Ok(status) = std::process::Command::new("cc").args(options).status() else {
+        eprintln!("skipped: no C compiler");
+        return;
+    };
+    assert!(status.success());
+    let output = etw.record(&["-k", "PROC_THREAD+LOADER+PROFILE", "-o", "k.etl"], &[&program]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
+        eprintln!("skipped: {text}");
+        return;
+    }
+    let of_program = report(&etw, "k.etl", &["--process", "burning"]);
+    let functions = rows(&of_program, "functions");
+    assert_eq!(
+        (&functions[0]["function"], &functions[0]["module"]),
+        (&"burn_here".into(), &"burning".into())
+    );
+    let folded = etw.ok(&["report", "k.etl", "--process", "burning", "--format", "folded"]);
+    let samples = |wanted: &dyn Fn(&str) -> bool| -> u64 {
+        let lines = folded.lines().filter(|line| wanted(line));
+        lines.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+    };
+    let burning = samples(&|line| line.contains("burn_here"));
+    let right = samples(&|line| line.contains(";main;outer;burn_here"));
+    assert!(burning > 100 && right * 100 >= burning * 99, "{right} of {burning}: {folded}");
+    let named = json_lines(&etw.ok(&["dump", "k.etl", "--provider", "OpenETW.Symbols", "--format", "json"]));
+    let has_kernel = |row: &Value| row["module"].as_str().is_some_and(|module| module.starts_with("vmlinux"));
+    let all = report(&etw, "k.etl", &[]);
+    if let Some(function) = rows(&all, "functions").iter().find(|row| has_kernel(row)) {
+        let is_it = |event: &&Value| event["EventData"]["Name"] == function["function"];
+        assert!(
+            named.iter().any(|event| is_it(&event)) || function["function"] == "[no symbols]",
+            "{function}"
+        );
+    }
+}

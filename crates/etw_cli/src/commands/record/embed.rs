@@ -1,7 +1,8 @@
-//! What a recording takes along: schemas of its events that do not describe themselves, and its processes.
+//! What a recording takes along: schemas of its events that do not describe themselves, its processes, and the names of
+//! the kernel's functions that it has addresses of.
 //!
-//! Both are appended as further buffers, in the form in which the merge step of Windows and the kernel's rundown have
-//! them, so that any reader understands them.
+//! They are appended as further buffers: schemas and processes in the form in which the merge step of Windows and the
+//! kernel's rundown have them, functions as TraceLogging events, so that any reader understands them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::OpenOptions;
@@ -9,11 +10,13 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use anyhow::Result;
+use openetw::analysis::KernelAddresses;
 use openetw::etl::encode::RecordBuilder;
 use openetw::etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile};
 use openetw::schema::event_metadata::{encode_event, encode_map};
 use openetw::schema::{Decoding, EventSchema, PropertyType};
 use openetw::session::ProcessStatus;
+use openetw::symbols::KernelSymbols;
 use openetw::{EventDescriptor, ExtendedType, Guid, HookId, Opcode, PointerSize, Ticks, Trace, classes};
 
 use crate::schemas::Schemas;
@@ -41,6 +44,8 @@ pub(super) struct Contents {
     /// Payloads of EventInfo and EventMapInfo events.
     infos: Vec<Vec<u8>>,
     maps: Vec<Vec<u8>>,
+    /// Addresses in the kernel.
+    kernel: KernelAddresses,
     /// Time of the last record.
     last: Ticks,
 }
@@ -60,6 +65,7 @@ pub(super) fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
             return;
         }
         found.events += 1;
+        found.kernel.add(record);
         // Neighbours are alike, so that most events are not looked up.
         if let Some(process) = record.process_id()
             && process != last_process
@@ -144,6 +150,14 @@ pub(super) fn append(path: &Path, contents: &Contents, processes: &Processes) ->
     let records = seen.map(process_record);
     let records = records.chain(contents.maps.iter().map(|map| metadata(0x21, map)));
     let records = records.chain(contents.infos.iter().map(|info| metadata(0x20, info)));
+    let functions = match contents.kernel.is_empty() {
+        true => Vec::new(),
+        // Without the right to see addresses the trace has no names.
+        false => {
+            KernelSymbols::of_this_machine().map_or(Vec::new(), |symbols| contents.kernel.records(&symbols))
+        }
+    };
+    let records = records.chain(functions);
     // What is too large for a record is left out; the event then says that it has no schema.
     let records: Vec<_> = records.filter_map(|record| record.time(contents.last).build().ok()).collect();
     append_records(path, &records, contents.last)

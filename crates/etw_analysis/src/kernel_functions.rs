@@ -1,0 +1,136 @@
+//! Names of the kernel's functions in a trace. They belong to the boot that was recorded, so a recording takes along those
+//! that its events have addresses in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use etw_consumer::Event;
+use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
+use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize, Record};
+use etw_symbols::KernelSymbols;
+
+use crate::class::{Group, class};
+use crate::payload::Payload;
+use crate::samples::KERNEL_64;
+
+/// Provider of the events that name functions; they are TraceLogging's.
+const PROVIDER: &str = "OpenETW.Symbols";
+const EVENT: &str = "KernelFunction";
+/// In-types of TraceLogging.
+const ANSI_STRING: u8 = 2;
+const UINT32: u8 = 8;
+const HEX_INT64: u8 = 21;
+/// Most addresses that are kept.
+const MAX_ADDRESSES: usize = 1 << 20;
+
+/// Addresses of the kernel in the events of a trace of Linux.
+#[derive(Debug, Clone, Default)]
+pub struct KernelAddresses {
+    addresses: BTreeSet<u64>,
+}
+
+impl KernelAddresses {
+    /// Takes in the addresses of an event: samples, stacks, system calls, interrupts and deferred calls.
+    pub fn add(&mut self, record: &Record<'_>) {
+        let mut payload = Payload::of(record);
+        match class(record) {
+            Some((Group::Stack, 32)) => {
+                // Time, process and thread.
+                let _ = (payload.u64(), payload.u64());
+                payload.pointers().take_while(|address| *address >= KERNEL_64).for_each(|it| self.insert(it));
+            }
+            Some((Group::PerfInfo, 46 | 51)) => self.insert(payload.pointer().unwrap_or(0)),
+            Some((Group::PerfInfo, 50 | 66..=69 | 95)) => {
+                let routine = payload.u64().and_then(|_| payload.pointer());
+                self.insert(routine.unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+
+    fn insert(&mut self, address: u64) {
+        if address >= KERNEL_64 && self.addresses.len() < MAX_ADDRESSES {
+            self.addresses.insert(address);
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// Events that name the functions that the addresses lie in, each once; they lack their time.
+    pub fn records(&self, symbols: &KernelSymbols) -> Vec<RecordBuilder> {
+        let metadata = EventMetadata::new(EVENT)
+            .field("Address", HEX_INT64)
+            .field("LengthInBytes", UINT32)
+            .field("Name", ANSI_STRING)
+            .field("Module", ANSI_STRING)
+            .build();
+        let descriptor = EventDescriptor { channel: 11, level: Level(4), ..EventDescriptor::default() };
+        let mut records = Vec::new();
+        let mut last_end = 0;
+        for address in &self.addresses {
+            let Some(symbol) = symbols.find(*address).filter(|_| *address >= last_end) else { continue };
+            last_end = symbol.end;
+            let len_bytes = u32::try_from(symbol.end - symbol.address).unwrap_or(u32::MAX);
+            let payload = [
+                &symbol.address.to_le_bytes()[..],
+                &len_bytes.to_le_bytes(),
+                symbol.name.as_bytes(),
+                b"\0",
+                symbol.module.unwrap_or_default().as_bytes(),
+                b"\0",
+            ];
+            let record =
+                RecordBuilder::event(PointerSize::Eight, Guid::from_provider_name(PROVIDER), &descriptor);
+            let record = record.item(ExtendedType::EVENT_SCHEMA_TL, &metadata);
+            let record = record.item(ExtendedType::PROVIDER_TRAITS, &provider_traits(PROVIDER));
+            records.push(record.payload(&payload.concat()));
+        }
+        records
+    }
+}
+
+/// The functions that a trace names.
+#[derive(Debug)]
+pub(crate) struct KernelFunctions {
+    provider: Guid,
+    /// By address: where it ends, its name, and that of its module.
+    functions: BTreeMap<u64, (u64, Rc<str>, Option<Rc<str>>)>,
+}
+
+impl Default for KernelFunctions {
+    fn default() -> KernelFunctions {
+        KernelFunctions { provider: Guid::from_provider_name(PROVIDER), functions: BTreeMap::new() }
+    }
+}
+
+impl KernelFunctions {
+    /// Takes in an event of a provider, if it names a function.
+    #[inline]
+    pub(crate) fn event(&mut self, event: &Event<'_>) {
+        if event.record.kind().is_event_header() && event.record.provider_id() == self.provider {
+            self.add(event);
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, event: &Event<'_>) {
+        let Ok(properties) = &event.properties else { return };
+        let text = |name| properties.try_get::<String>(name).filter(|text| !text.is_empty());
+        let (Some(address), Some(len), Some(name)) =
+            (properties.try_get::<u64>("Address"), properties.try_get::<u32>("LengthInBytes"), text("Name"))
+        else {
+            return;
+        };
+        let end = address.saturating_add(len.into());
+        self.functions.insert(address, (end, name.into(), text("Module").map(Rc::from)));
+    }
+
+    /// Name and module of the function that an address lies in.
+    pub(crate) fn find(&self, address: u64) -> Option<(&Rc<str>, Option<&Rc<str>>)> {
+        let (_, (end, name, module)) = self.functions.range(..=address).next_back()?;
+        (address < *end).then_some((name, module.as_ref()))
+    }
+}
