@@ -15,8 +15,8 @@ use crate::{Duration, Window};
 
 /// Operations that wait for their end; more are counted as if it never came.
 const MAX_BEGUN: usize = 1 << 16;
-/// Bit of an NTSTATUS that tells failures and warnings.
-const FAILED: u32 = 1 << 31;
+/// Bits of an NTSTATUS that tell failures.
+const FAILED: u32 = 0b11 << 30;
 
 /// What is done with a file. The numbers are places in [`Sum::operations`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,9 +206,9 @@ impl FileIo {
         if matches!(operation, Operation::Read | Operation::Write) {
             sum.transfers.add(took);
         }
-        match status & FAILED {
-            0 => sum.add_bytes(operation, information.min(bytes.into())),
-            _ => sum.failed += 1,
+        match status & FAILED == FAILED {
+            false => sum.add_bytes(operation, information.min(bytes.into())),
+            true => sum.failed += 1,
         }
         Some(())
     }

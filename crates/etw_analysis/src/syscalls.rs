@@ -94,7 +94,12 @@ impl SystemCalls {
         let rows = rows.into_iter().map(|((process, address), sum)| {
             let [process, process_id] = context.process(process);
             let code = context.names.code(Space::Kernel, address);
-            let name = code.map_or_else(|| format!("{address:#x}"), |code| context.names.label(code));
+            // Linux does not tell the function of calls of 32-bit programs.
+            let name = match (address, code) {
+                (0, _) => "[unknown]".to_owned(),
+                (_, Some(code)) => context.names.label(code),
+                (_, None) => format!("{address:#x}"),
+            };
             let timed = |cell| if is_timed { cell } else { Cell::None };
             vec![
                 process,

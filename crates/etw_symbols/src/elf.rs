@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use etw_sys::FileMap;
@@ -18,11 +18,19 @@ const MAX_SECTION_LEN_BYTES: u64 = 4 << 30;
 /// Loaded files begin at whole pages of this size at least.
 const PAGE_LEN_BYTES: u64 = 4096;
 
-/// A file that is mapped.
+/// A file that is mapped, or code that the kernel has mapped.
 pub(crate) struct MappedFile {
     pub(crate) path: PathBuf,
-    map: FileMap,
+    bytes: Bytes,
 }
+
+enum Bytes {
+    Map(FileMap),
+    Copy(Vec<u8>),
+}
+
+/// What images of the code are called that the kernel gives every process.
+pub(crate) const VDSO: &str = "[vdso]";
 
 impl MappedFile {
     /// Maps a regular file.
@@ -33,18 +41,48 @@ impl MappedFile {
             return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "no regular file")));
         }
         let map = FileMap::new(&File::open(path).map_err(io)?).map_err(io)?;
-        Ok(MappedFile { path: path.to_owned(), map })
+        Ok(MappedFile { path: path.to_owned(), bytes: Bytes::Map(map) })
+    }
+
+    /// The code that the kernel gives this process, as any other.
+    pub(crate) fn vdso() -> Result<MappedFile, SymbolError> {
+        let path = PathBuf::from(VDSO);
+        match copy_vdso() {
+            Ok(Some(bytes)) => Ok(MappedFile { path, bytes: Bytes::Copy(bytes) }),
+            Ok(None) => Err(SymbolError::NoFile { name: VDSO.to_owned() }),
+            Err(source) => Err(SymbolError::Io { path, source }),
+        }
     }
 
     /// The file as ELF.
     pub(crate) fn elf(&self) -> Result<Elf<'_>, SymbolError> {
         let not_elf = |reason: String| SymbolError::NotElf { path: self.path.clone(), reason };
-        let file = object::File::parse(&*self.map).map_err(|error| not_elf(error.to_string()))?;
+        let bytes: &[u8] = match &self.bytes {
+            Bytes::Map(map) => map,
+            Bytes::Copy(bytes) => bytes,
+        };
+        let file = object::File::parse(bytes).map_err(|error| not_elf(error.to_string()))?;
         match file.format() {
             object::BinaryFormat::Elf => Ok(Elf { file }),
             other => Err(not_elf(format!("it is {other:?}"))),
         }
     }
+}
+
+/// `None` where there is no vdso.
+fn copy_vdso() -> io::Result<Option<Vec<u8>>> {
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    let range = maps.lines().find(|line| line.ends_with(VDSO)).and_then(|line| {
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        let hex = |digits| u64::from_str_radix(digits, 16).ok();
+        Some((hex(start)?, hex(end)?))
+    });
+    let Some((start, end)) = range else { return Ok(None) };
+    let mut memory = File::open("/proc/self/mem")?;
+    memory.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    memory.take(end.saturating_sub(start)).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// An ELF file.

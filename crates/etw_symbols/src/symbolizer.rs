@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::elf::{Elf, Functions, MappedFile};
+use crate::elf::{Elf, Functions, MappedFile, VDSO};
 use crate::error::BuildIdText;
 use crate::{SymbolError, debug_files, demangle, dwarf};
 
@@ -122,11 +122,12 @@ impl Symbolizer {
 
 /// The image's file, if it is the one that ran.
 fn open_program(module: &Module<'_>) -> Result<MappedFile, SymbolError> {
-    // Paths of Windows, and names such as `[vdso]`.
-    if !module.path.starts_with('/') {
-        return Err(SymbolError::NoFile { name: module.path.to_owned() });
-    }
-    let file = MappedFile::open(Path::new(module.path))?;
+    let file = match module.path {
+        VDSO => MappedFile::vdso()?,
+        path if path.starts_with('/') => MappedFile::open(Path::new(path))?,
+        // Paths of Windows, and modules of the kernel.
+        path => return Err(SymbolError::NoFile { name: path.to_owned() }),
+    };
     let found = file.elf()?.build_id().to_vec();
     let mut filled = found.clone();
     filled.resize(TRACE_ID_LEN_BYTES, 0);
@@ -264,7 +265,20 @@ mod tests {
         let Some(program) = compile(directory.path(), &["-Wl,--build-id=none"]) else { return };
         assert_eq!(build_id(&program), []);
         assert!(resolve(&[]).is_ok() && resolve(&id).is_err());
-        let error = Symbolizer::new().resolve(&Module { path: "[vdso]", build_id: &[] }, &[0]).unwrap_err();
-        assert_eq!(error.to_string(), "[vdso] is no file of this machine");
+        let error = Symbolizer::new().resolve(&Module { path: "e1000.ko", build_id: &[] }, &[0]).unwrap_err();
+        assert_eq!(error.to_string(), "e1000.ko is no file of this machine");
+    }
+
+    #[test]
+    fn the_code_that_the_kernel_gives_every_process() {
+        let Ok(vdso) = MappedFile::vdso() else {
+            eprintln!("skipped: no vdso");
+            return;
+        };
+        let elf = vdso.elf().unwrap();
+        let module = Module { path: VDSO, build_id: elf.build_id() };
+        let offsets: Vec<u64> = (0..0x4000).collect();
+        let found = Symbolizer::new().resolve(&module, &offsets).unwrap();
+        assert!(found.iter().flatten().any(|symbol| symbol.function().contains("clock_gettime")));
     }
 }

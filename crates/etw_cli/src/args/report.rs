@@ -9,6 +9,7 @@ use super::number;
 
 /// What `--help` shows.
 pub(crate) const EXAMPLES: &str = "Examples:
+  etw record -k Latency+DISPATCHER --for 5s && etw report trace.etl
   etw report trace.etl
   etw report trace.etl --table functions --top 50
   etw report trace.etl --process make --table waits,files

@@ -115,10 +115,11 @@ const BURNING: &str = r#"
     void burn_here(void) { for (int i = 0; i < 1000000; i++) sink += i; }
     void outer(void) { burn_here(); }
     int main(void) {
-        struct timespec now, end;
-        clock_gettime(CLOCK_MONOTONIC, &end);
-        for (end.tv_sec++; clock_gettime(CLOCK_MONOTONIC, &now), now.tv_sec < end.tv_sec || now.tv_nsec < end.tv_nsec;)
+        struct timespec used = {0};
+        while (used.tv_nsec < 600000000 && !used.tv_sec) {
             outer();
+            clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+        }
         return 0;
     }
 "#;

@@ -66,7 +66,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let error = recording.finish(end.is_over);
     let contents = recording.complete(&recording.path)?;
     let asked: Vec<&str> = args.provider.iter().chain(&args.kernel).map(String::as_str).collect();
-    Summary { contents: &contents, took, path: &args.output, error, asked: &asked }.print();
+    let is_of_kernel = args.kernel.is_some();
+    Summary { contents: &contents, took, path: &args.output, error, asked: &asked, is_of_kernel }.print();
     if runtime.is_host() {
         serve_others(runtime.controller(), &mut waiting);
     }

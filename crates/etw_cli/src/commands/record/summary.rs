@@ -14,6 +14,8 @@ pub(super) struct Summary<'s> {
     pub(super) error: Option<String>,
     /// The provider strings, and the kernel's flags.
     pub(super) asked: &'s [&'s str],
+    /// Whether the kernel's events were asked for.
+    pub(super) is_of_kernel: bool,
 }
 
 impl Summary<'_> {
@@ -35,7 +37,8 @@ impl Summary<'_> {
                  --registered` while the program runs), the level and the keywords"
             );
         }
-        eprintln!("etw: {path} ({size}); see it with: etw dump {path}");
+        let command = if self.is_of_kernel { "report" } else { "dump" };
+        eprintln!("etw: {path} ({size}); see it with: etw {command} {path}");
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn put(
         writeln!(
             out,
             "\nNo table has events: the trace has none of the kernel's. To record some:\n  \
-             etw record -k PROC_THREAD+LOADER+CSWITCH+PROFILE -o trace.etl --for 5s"
+             etw record -k Latency+DISPATCHER -o trace.etl --for 5s"
         )?;
     }
     Ok(())
