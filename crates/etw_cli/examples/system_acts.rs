@@ -1,7 +1,8 @@
 //! A program to be recorded: it asks the kernel for known things, and says what.
 //!
 //! `system_acts calls COUNT` makes so many system calls of one kind, and some that fail. `system_acts waits` has threads
-//! that wait, each in its own way.
+//! that wait, each in its own way. `system_acts memory FILE` takes memory, touches it and gives it back, and does so with
+//! the file, whose pages have to come from the disk.
 
 #[cfg(target_os = "linux")]
 mod program {
@@ -18,6 +19,7 @@ mod program {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         match arguments.first().map(String::as_str) {
             Some("calls") => calls(arguments.get(1).and_then(|count| count.parse().ok()).unwrap_or(1000)),
+            Some("memory") => memory(arguments.get(1).map_or("system_acts.tmp", String::as_str)),
             _ => waits(),
         }
     }
@@ -36,6 +38,45 @@ mod program {
             assert!(std::fs::File::open("/no/such/file").is_err());
         }
         Ok(())
+    }
+
+    const PAGE: usize = 4096;
+    /// Pages of the file, and from one that is touched to the next.
+    const FILE_PAGES: usize = 256;
+    const STEP: usize = 32;
+
+    fn memory(path: &str) -> Result<()> {
+        say("thread");
+        let mut taken = Vec::new();
+        for number in 0..20 {
+            let memory = memmap2::MmapMut::map_anon((300 + number) * PAGE)?;
+            println!("memory {:#x} {:#x}", memory.as_ptr().addr(), memory.len());
+            taken.push(memory);
+        }
+        let first = &mut taken[0];
+        for page in 0..100 {
+            first[page * PAGE] = 1;
+        }
+        drop(taken);
+        let mut file = std::fs::File::options().read(true).write(true).create_new(true).open(path)?;
+        file.write_all(&vec![7; FILE_PAGES * PAGE])?;
+        file.sync_all()?;
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+        let map = etw_sys::FileMap::new(&file)?;
+        let before = major_faults()?;
+        let sum = (0..FILE_PAGES).step_by(STEP).map(|page| u32::from(map[page * PAGE])).sum::<u32>();
+        assert_eq!(sum as usize, FILE_PAGES / STEP * 7);
+        println!("faults {}", major_faults()? - before);
+        println!("file {:#x} {:#x}", map.as_ptr().addr(), map.len());
+        Ok(())
+    }
+
+    /// How many page faults of this process a disk served.
+    fn major_faults() -> Result<u64> {
+        let stat = std::fs::read_to_string("/proc/self/stat")?;
+        // Behind the name in parentheses: state, five ids, flags, and two counts of faults that needed no disk.
+        let field = stat.rsplit(')').next().and_then(|rest| rest.split_ascii_whitespace().nth(9));
+        field.and_then(|field| field.parse().ok()).ok_or_else(|| std::io::Error::other("no count of faults"))
     }
 
     const WAITS: u32 = 20;

@@ -26,6 +26,7 @@ enum kind {
 	PAGE_FAULT,
 	FILE_NAME = 20,
 	NETWORK = 40,
+	MEMORY,
 	/* 60 and 61 are made from what the kernel tells by itself: mappings, and programs that are replaced. */
 	UNMAPPED = 62,
 };
@@ -598,27 +599,6 @@ SECTION("tp_btf/block_rq_complete") int disk_complete(u64 *context)
 	return 0;
 }
 
-/* ---- Page faults ---- */
-
-struct page_fault {
-	struct header header; /* Its number: the processor's code. */
-	u64 address;
-	u64 instruction;
-};
-
-SECTION("tp_btf/page_fault_user") int page_fault(u64 *context)
-{
-	if (is_left_out())
-		return 0;
-	struct pt_regs___x86 *registers = (void *)context[1];
-	struct page_fault *record = reserve(sizeof(*record), PAGE_FAULT, context[2]);
-	if (!record)
-		return 0;
-	record->address = context[0];
-	record->instruction = registers->ip;
-	submit(context, record);
-	return 0;
-}
-
 #include "network.h"
+#include "memory.h"
 #include "image.h"

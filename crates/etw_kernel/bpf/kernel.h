@@ -56,9 +56,11 @@ static long (*const ring_output)(void *ring, const void *from, u64 size, u64 fla
 static void *(*const ring_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const ring_submit)(void *record, u64 flags) = (void *)132;
 static void (*const ring_discard)(void *record, u64 flags) = (void *)133;
-/* Since 5.11, 5.15 and 5.17: the current task, the registers of a task where it entered the kernel, and a loop. */
+/* Since 5.11 the current task, since 5.15 the registers of a task where it entered the kernel, since 5.17 a call with the
+ * mapping at an address, and a loop. */
 static void *(*const current_task_typed)(void) = (void *)158;
 static void *(*const task_registers)(void *task) = (void *)175;
+static long (*const mapping_at)(void *task, u64 address, void *each, void *context, u64 flags) = (void *)180;
 static long (*const repeat)(u32 times, void *each, void *context, u64 flags) = (void *)181;
 
 /* A field behind a pointer that the kernel does not vouch for; zero if there is nothing. */
@@ -77,8 +79,10 @@ static long (*const repeat)(u32 times, void *each, void *context, u64 flags) = (
 /* Whether the running kernel has a helper, by its name in the kernel. */
 enum bpf_func_id {
 	BPF_FUNC_task_pt_regs = 175,
+	BPF_FUNC_find_vma = 180,
 };
 #define HAS_TASK_REGISTERS __builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_task_pt_regs, 0)
+#define HAS_FIND_MAPPING __builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_find_vma, 0)
 
 /* Reads a bit field, which is not where the compiler thinks: offset, size and shifts come from the kernel's BTF. */
 #define BIT_FIELD(from, field)                                                                                    \
@@ -116,6 +120,16 @@ struct signal_struct {
 struct mm_struct {
 	unsigned long arg_start;
 	unsigned long arg_end;
+	unsigned long brk;
+} RELOCATED;
+
+struct file;
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
 } RELOCATED;
 
 struct in6_addr {

@@ -91,6 +91,12 @@ impl EnableFlags {
     pub const DISPATCHER: EnableFlags = EnableFlags(0x0000_0800);
     /// Page faults of all kinds.
     pub const MEMORY_PAGE_FAULTS: EnableFlags = EnableFlags(0x0000_1000);
+    /// Page faults that a disk serves.
+    pub const MEMORY_HARD_FAULTS: EnableFlags = EnableFlags(0x0000_2000);
+    /// Memory that programs take and give back.
+    pub const VIRTUAL_ALLOC: EnableFlags = EnableFlags(0x0000_4000);
+    /// Files that programs map.
+    pub const VAMAP: EnableFlags = EnableFlags(0x0000_8000);
     /// Connections, sends and receives of TCP and UDP.
     pub const NETWORK_TCPIP: EnableFlags = EnableFlags(0x0001_0000);
     /// Sampled profile.
@@ -112,10 +118,24 @@ impl EnableFlags {
         captured(0x0000_0200, "DISK_FILE_IO", "FILENAME", "Filename", "file", &[]),
         captured(0x0000_0400, "DISK_IO_INIT", "DISK_IO_INIT", "DiskIOInit", "diskinit", &[Hook::Disk]),
         captured(0x0000_0800, "DISPATCHER", "DISPATCHER", "ReadyThread", "dispatcher", &[Hook::ReadyThread]),
-        refused(0x0000_1000, "MEMORY_PAGE_FAULTS", "ALL_FAULTS", "AllFaults", "pf", NOT_YET),
-        refused(0x0000_2000, "MEMORY_HARD_FAULTS", "HARD_FAULTS", "HardFaults", "hf", NOT_YET),
-        refused(0x0000_4000, "VIRTUAL_ALLOC", "VIRT_ALLOC", "VirtualAllocation", "virtalloc", NOT_YET),
-        refused(0x0000_8000, "VAMAP", "VAMAP", "VAMap", "vamap", NOT_YET),
+        captured(
+            0x0000_1000,
+            "MEMORY_PAGE_FAULTS",
+            "ALL_FAULTS",
+            "AllFaults",
+            "pf",
+            &[Hook::HardFault, Hook::SoftFault],
+        ),
+        captured(0x0000_2000, "MEMORY_HARD_FAULTS", "HARD_FAULTS", "HardFaults", "hf", &[Hook::HardFault]),
+        captured(
+            0x0000_4000,
+            "VIRTUAL_ALLOC",
+            "VIRT_ALLOC",
+            "VirtualAllocation",
+            "virtalloc",
+            &[Hook::Memory],
+        ),
+        captured(0x0000_8000, "VAMAP", "VAMAP", "VAMap", "vamap", &[Hook::Memory]),
         captured(0x0001_0000, "NETWORK_TCPIP", "NETWORKTRACE", "NetworkTrace", "net", &[Hook::Network]),
         refused(0x0002_0000, "REGISTRY", "REGISTRY", "Registry", "registry", "Linux has no registry"),
         refused(0x0004_0000, "DBGPRINT", "DBGPRINT", "DbgPrint", "dbgprint", NO_DEBUGGER),

@@ -23,17 +23,21 @@ pub enum Hook {
     Dpc,
     /// Requests to disks, when they are sent and when they are done.
     Disk,
-    /// Page faults of programs.
-    PageFault,
+    /// Page faults that a disk serves.
+    HardFault,
+    /// Page faults that memory serves.
+    SoftFault,
     /// Connections of TCP, and what TCP and UDP send and receive.
     Network,
+    /// Addresses that programs take and give back, and files that they map.
+    Memory,
     /// What processes map to run code of it.
     Image,
 }
 
 impl Hook {
     /// All hooks.
-    pub const ALL: [Hook; 11] = [
+    pub const ALL: [Hook; 13] = [
         Hook::Process,
         Hook::ContextSwitch,
         Hook::ReadyThread,
@@ -42,8 +46,10 @@ impl Hook {
         Hook::Interrupt,
         Hook::Dpc,
         Hook::Disk,
-        Hook::PageFault,
+        Hook::HardFault,
+        Hook::SoftFault,
         Hook::Network,
+        Hook::Memory,
         Hook::Image,
     ];
 
@@ -58,8 +64,10 @@ impl Hook {
             Hook::Interrupt => "interrupts",
             Hook::Dpc => "DPCs",
             Hook::Disk => "disk I/O",
-            Hook::PageFault => "page faults",
+            Hook::HardFault => "hard page faults",
+            Hook::SoftFault => "soft page faults",
             Hook::Network => "network",
+            Hook::Memory => "virtual memory",
             Hook::Image => "images",
         }
     }

@@ -63,7 +63,7 @@ fn seen(event: Event<'_>) -> Seen {
         Body::DiskComplete { disk, issued, .. } => {
             Seen::Disk { bytes: disk.bytes, operation: disk.operation, issued, done: true }
         }
-        Body::PageFault { address, .. } => Seen::Fault { process, address },
+        Body::PageFault(fault) => Seen::Fault { process, address: fault.address },
         Body::File(File::Name(name)) => {
             let mut path = Vec::new();
             name.put_path(&mut path);
@@ -382,7 +382,9 @@ fn faults_tell_the_address() {
         }
         memory.as_ptr() as u64
     };
-    let Some((begin, events)) = capture_while(&[Hook::PageFault], &CaptureOptions::default(), act) else {
+    let Some((begin, events)) =
+        capture_while(&[Hook::HardFault, Hook::SoftFault], &CaptureOptions::default(), act)
+    else {
         return;
     };
     let own = std::process::id();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::Etw;
-use crate::kernel::{events, field, kind, record};
+use crate::kernel::{events, field, kind, record, time};
 use crate::record::example;
 
 /// What the program says of each of its threads: a word, then the thread's id.
@@ -114,5 +114,71 @@ fn threads_wait_for_what_they_asked_for() {
         let reasons: Vec<&str> = waits.map(|event| field(event, "OldThreadWaitReason")).collect();
         let count = reasons.iter().filter(|told| **told == reason).count();
         assert!(count >= 10 && count * 10 >= reasons.len() * 8, "{what}: {reasons:?}");
+    }
+}
+
+fn number(hex: &str) -> u64 {
+    u64::from_str_radix(hex.trim_start_matches("0x"), 16).unwrap()
+}
+
+/// A field that is a number, however it is written.
+fn value(event: &Value, name: &str) -> u64 {
+    let value = &event["EventData"][name];
+    value.as_u64().unwrap_or_else(|| number(value.as_str().unwrap()))
+}
+
+#[test]
+fn memory_is_taken_touched_and_given_back() {
+    let etw = Etw::new();
+    let (program, path) = (example("system_acts"), etw.path("mapped.bin"));
+    let flags = "VIRT_ALLOC+VAMAP+ALL_FAULTS+HARD_FAULTS";
+    let Some(output) = record(&etw, flags, &[&program, "memory", &path]) else { return };
+    let events = events(&etw);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
+    let thread = &threads(&output)["thread"];
+    // The events from when an area is taken to when it is given back, each of which is told once.
+    let between = |kinds: [&str; 2], fields: [&str; 2], line: &[&str]| -> &[Value] {
+        let values = [number(line[1]), number(line[2])];
+        let [taken, given_back] = kinds.map(|wanted| {
+            let is_it =
+                |event: &Value| kind(event) == wanted && fields.map(|name| value(event, name)) == values;
+            let told: Vec<usize> = (0..events.len()).filter(|at| is_it(&events[*at])).collect();
+            assert_eq!(told.len(), 1, "{wanted} {line:?}");
+            told[0]
+        });
+        &events[taken..given_back]
+    };
+    let faults = |wanted: &str, events: &[Value], line: &[&str]| -> Vec<Value> {
+        let area = number(line[1])..number(line[1]) + number(line[2]);
+        let is_it = |event: &&Value| kind(event) == wanted && area.contains(&value(event, "VirtualAddress"));
+        events.iter().filter(is_it).cloned().collect()
+    };
+    let memory: Vec<&Vec<&str>> = lines.iter().filter(|line| line[0] == "memory").collect();
+    assert_eq!(memory.len(), 20);
+    for (line, touched) in memory.into_iter().zip([100].into_iter().chain(std::iter::repeat(0))) {
+        let kinds = ["PageFault/VirtualAlloc", "PageFault/VirtualFree"];
+        let events = between(kinds, ["BaseAddress", "RegionSize"], line);
+        assert_eq!(faults("PageFault/DemandZeroFault", events, line).len(), touched);
+    }
+    let word = |name: &str| lines.iter().find(|line| line[0] == name).unwrap();
+    let (file, major) = (word("file"), word("faults")[1].parse::<usize>().unwrap());
+    let of_file = between(["FileIo/MapFile", "FileIo/UnmapFile"], ["ViewBase", "ViewSize"], file);
+    assert_eq!(faults("PageFault/HardPageFault", of_file, file).len(), major);
+    let hard = faults("PageFault/HardFault", of_file, file);
+    assert_eq!(hard.len(), major);
+    for fault in &hard {
+        let offset = value(fault, "VirtualAddress") - number(file[1]);
+        assert_eq!(value(fault, "ReadOffset"), offset & !4095);
+        assert_eq!(field(fault, "TThreadId"), thread);
+        let object = field(fault, "FileObject");
+        let named =
+            |event: &&Value| kind(event).starts_with("FileIo/") && field(event, "FileObject") == object;
+        let names = events.iter().filter(named).map(|event| field(event, "FileName"));
+        assert!(names.filter(|name| !name.is_empty()).all(|name| name == path));
+        assert!(field(fault, "InitialTime") < time(fault));
+    }
+    if major == 0 {
+        eprintln!("not seen: the files here never leave memory");
     }
 }

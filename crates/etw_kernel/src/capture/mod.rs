@@ -23,7 +23,7 @@ use etw_sys::MappingRing;
 pub use error::CaptureError;
 pub use event::{
     Body, ConnectionOptions, ContextSwitch, Disk, Event, Exec, File, FileIdentity, FileName, Fork,
-    ImageChange, Mapping, Network, NetworkAct, Protocol, Stack,
+    ImageChange, Mapping, Memory, MemoryAct, Network, NetworkAct, PageFault, Protocol, Stack,
 };
 pub use open_files::OpenFiles;
 use programs::{Attached, with_causes};

@@ -1,5 +1,6 @@
 //! The programs in the kernel: which there are, for which hook, and how they are attached.
 
+use std::fmt;
 use std::time::Duration;
 
 use aya::programs::perf_event::{
@@ -10,39 +11,66 @@ use aya::programs::{BtfTracePoint, ProgramError};
 use aya::util::KernelVersion;
 use aya::{Btf, Ebpf};
 
+use Place::{Clock, Each, TracePoint};
+
 use crate::Hook;
 
-/// A program: its hook, its name in the object, and its tracepoint; without one it runs at each sample.
+/// Where a program runs.
+#[derive(Clone, Copy)]
+enum Place {
+    TracePoint(&'static str),
+    /// At each sample.
+    Clock,
+    /// At each of the kernel's own events of this kind, on every processor.
+    Each(SoftwareEvent),
+}
+
+/// A program: its hook, its name in the object, and where it runs.
 ///
 /// Those of one hook are attached in this order, and detached in it: what notes begins goes before what reads them.
-const PROGRAMS: &[(Hook, &str, Option<&str>)] = &[
-    (Hook::Process, "process_fork", Some("sched_process_fork")),
-    (Hook::Process, "process_exec", Some("sched_process_exec")),
-    (Hook::Process, "process_exit", Some("sched_process_exit")),
-    (Hook::ContextSwitch, "context_switch", Some("sched_switch")),
-    (Hook::ReadyThread, "ready_thread", Some("sched_waking")),
-    (Hook::Sample, "sample", None),
-    (Hook::SystemCall, "system_call_enter", Some("sys_enter")),
-    (Hook::SystemCall, "system_call_exit", Some("sys_exit")),
-    (Hook::Interrupt, "interrupt_enter", Some("irq_handler_entry")),
-    (Hook::Interrupt, "interrupt_exit", Some("irq_handler_exit")),
-    (Hook::Dpc, "dpc_enter", Some("softirq_entry")),
-    (Hook::Dpc, "dpc_exit", Some("softirq_exit")),
-    (Hook::Disk, "disk_issue", Some("block_rq_issue")),
-    (Hook::Disk, "disk_complete", Some("block_rq_complete")),
-    (Hook::PageFault, "page_fault", Some("page_fault_user")),
-    (Hook::Network, "network_state", Some("inet_sock_set_state")),
-    (Hook::Network, "network_retransmit", Some("tcp_retransmit_skb")),
-    (Hook::Network, "network_send", Some("sock_send_length")),
-    (Hook::Network, "network_receive", Some("sock_recv_length")),
-    (Hook::Network, "network_call", Some("sys_exit")),
-    (Hook::Image, "image_unmap", Some("mmap_lock_released")),
+const PROGRAMS: &[(Hook, &str, Place)] = &[
+    (Hook::Process, "process_fork", TracePoint("sched_process_fork")),
+    (Hook::Process, "process_exec", TracePoint("sched_process_exec")),
+    (Hook::Process, "process_exit", TracePoint("sched_process_exit")),
+    (Hook::ContextSwitch, "context_switch", TracePoint("sched_switch")),
+    (Hook::ReadyThread, "ready_thread", TracePoint("sched_waking")),
+    (Hook::Sample, "sample", Clock),
+    (Hook::SystemCall, "system_call_enter", TracePoint("sys_enter")),
+    (Hook::SystemCall, "system_call_exit", TracePoint("sys_exit")),
+    (Hook::Interrupt, "interrupt_enter", TracePoint("irq_handler_entry")),
+    (Hook::Interrupt, "interrupt_exit", TracePoint("irq_handler_exit")),
+    (Hook::Dpc, "dpc_enter", TracePoint("softirq_entry")),
+    (Hook::Dpc, "dpc_exit", TracePoint("softirq_exit")),
+    (Hook::Disk, "disk_issue", TracePoint("block_rq_issue")),
+    (Hook::Disk, "disk_complete", TracePoint("block_rq_complete")),
+    (Hook::HardFault, "fault_begin", TracePoint("page_fault_user")),
+    (Hook::HardFault, "fault_begin_in_kernel", TracePoint("page_fault_kernel")),
+    (Hook::HardFault, "fault_hard", Each(SoftwareEvent::PageFaultsMaj)),
+    (Hook::SoftFault, "fault_soft", Each(SoftwareEvent::PageFaultsMin)),
+    (Hook::Network, "network_state", TracePoint("inet_sock_set_state")),
+    (Hook::Network, "network_retransmit", TracePoint("tcp_retransmit_skb")),
+    (Hook::Network, "network_send", TracePoint("sock_send_length")),
+    (Hook::Network, "network_receive", TracePoint("sock_recv_length")),
+    (Hook::Network, "network_call", TracePoint("sys_exit")),
+    (Hook::Image, "image_unmap", TracePoint("mmap_lock_released")),
+    (Hook::Memory, "memory_begin", TracePoint("sys_enter")),
+    (Hook::Memory, "memory_end", TracePoint("sys_exit")),
 ];
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TracePoint(name) => f.write_str(name),
+            Clock => f.write_str("the cpu-clock event"),
+            Each(event) => write!(f, "the {event:?} event"),
+        }
+    }
+}
 
 /// A program at its place.
 enum Link {
     TracePoint(&'static str, BtfTracePointLinkId),
-    Sample(&'static str, PerfEventLinkId),
+    Event(&'static str, PerfEventLinkId),
 }
 
 /// The programs of one hook at their places.
@@ -60,14 +88,17 @@ pub(super) fn attach(
         return Err("its tracepoints have the arguments that are read since Linux 5.11".to_owned());
     }
     let mut attached = Attached(Vec::new());
-    for (_, name, tracepoint) in PROGRAMS.iter().filter(|program| program.0 == hook) {
-        let done = match tracepoint {
-            Some(tracepoint) => attach_tracepoint(object, types, name, tracepoint, &mut attached),
-            None => attach_samples(object, name, interval, processors, &mut attached),
+    for (_, name, place) in PROGRAMS.iter().filter(|program| program.0 == hook) {
+        let done = match *place {
+            TracePoint(tracepoint) => attach_tracepoint(object, types, name, tracepoint, &mut attached),
+            Clock => {
+                let period = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
+                attach_event(object, name, SoftwareEvent::CpuClock, period, processors, &mut attached)
+            }
+            Each(event) => attach_event(object, name, event, 1, processors, &mut attached),
         };
         if let Err(error) = done {
             detach(object, attached);
-            let place = tracepoint.unwrap_or("the cpu-clock event");
             return Err(format!("{place}: {}", with_causes(&error)));
         }
     }
@@ -82,7 +113,7 @@ pub(super) fn detach(object: &mut Ebpf, attached: Attached) {
             Link::TracePoint(name, link) => {
                 tracepoint_program(object, name).and_then(|program| program.detach(link))
             }
-            Link::Sample(name, link) => sample_program(object, name).and_then(|program| program.detach(link)),
+            Link::Event(name, link) => event_program(object, name).and_then(|program| program.detach(link)),
         };
     }
 }
@@ -108,22 +139,23 @@ fn attach_tracepoint(
     Ok(())
 }
 
-fn attach_samples(
+fn attach_event(
     object: &mut Ebpf,
     name: &'static str,
-    interval: Duration,
+    event: SoftwareEvent,
+    period: u64,
     processors: &[u32],
     attached: &mut Attached,
 ) -> Result<(), ProgramError> {
-    let program = sample_program(object, name)?;
+    let program = event_program(object, name)?;
     if program.fd().is_err() {
         program.load()?;
     }
-    let clock = PerfEventConfig::Software(SoftwareEvent::CpuClock);
-    let period = SamplePolicy::Period(u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1));
     for cpu in processors {
-        let scope = PerfEventScope::AllProcessesOneCpu { cpu: *cpu };
-        attached.0.push(Link::Sample(name, program.attach(clock, scope, period, false)?));
+        let (config, scope) =
+            (PerfEventConfig::Software(event), PerfEventScope::AllProcessesOneCpu { cpu: *cpu });
+        let link = program.attach(config, scope, SamplePolicy::Period(period), false)?;
+        attached.0.push(Link::Event(name, link));
     }
     Ok(())
 }
@@ -132,7 +164,7 @@ fn tracepoint_program<'a>(object: &'a mut Ebpf, name: &str) -> Result<&'a mut Bt
     object.program_mut(name).ok_or(ProgramError::UnexpectedProgramType)?.try_into()
 }
 
-fn sample_program<'a>(object: &'a mut Ebpf, name: &str) -> Result<&'a mut PerfEvent, ProgramError> {
+fn event_program<'a>(object: &'a mut Ebpf, name: &str) -> Result<&'a mut PerfEvent, ProgramError> {
     object.program_mut(name).ok_or(ProgramError::UnexpectedProgramType)?.try_into()
 }
 

@@ -5,10 +5,12 @@ mod file;
 pub use file::{File, FileName};
 
 mod image;
+mod memory;
 mod network;
 
 pub use image::{FileIdentity, ImageChange, Mapping};
 pub(super) use image::{lost_of_mapping_ring, of_mapping_ring};
+pub use memory::{Memory, MemoryAct, PageFault};
 pub use network::{ConnectionOptions, Network, NetworkAct, Protocol};
 
 /// Something that happened in the kernel.
@@ -99,15 +101,10 @@ pub enum Body<'a> {
     },
     /// Something of files.
     File(File<'a>),
+    /// A program takes addresses or gives them back.
+    Memory(Memory),
     /// The event's thread touched memory that was not there.
-    PageFault {
-        /// The address that it touched.
-        address: u64,
-        /// The instruction that did.
-        instruction: u64,
-        /// The processor's code of the fault: bit 0 protection, bit 1 write, bit 4 instruction fetch.
-        code: u32,
-    },
+    PageFault(PageFault),
     /// Something happened to a connection or a datagram.
     Network(Network),
     /// The event's process maps or unmaps what it runs code of.
@@ -315,9 +312,10 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
                 error: fields.u32(40)?,
             }
         }
-        13 => Body::PageFault { address: fields.u64(0)?, instruction: fields.u64(8)?, code: number },
+        13 => Body::PageFault(memory::page_fault(number, fields)?),
         20 => Body::File(file::name(number != 0, fields)?),
         40 => Body::Network(network::network(number, fields)?),
+        41 => Body::Memory(memory::memory(number, fields)?),
         image::MAPPED | image::REPLACED | image::UNMAPPED => return image::body(kind, number, fields),
         _ => return None,
     })
@@ -390,7 +388,6 @@ mod tests {
         check(7, 39, &[], Body::SystemCallEnter { number: 39 });
         check(8, 0, &[u32::MAX - 3, u32::MAX], Body::SystemCallExit { number: 0, result: -4 });
         check(10, 1, &[5, 0], Body::Dpc { vector: 1, begun: 5 });
-        check(13, 6, &[1, 0, 2, 0], Body::PageFault { address: 1, instruction: 2, code: 6 });
     }
 
     #[test]

@@ -12,7 +12,8 @@ use super::Counted;
 const NAMES_MOST: usize = 65_536;
 
 /// The flags that names of files are told with.
-const NAMED: EnableFlags = EnableFlags(EnableFlags::DISK_FILE_IO.0);
+const NAMED: EnableFlags =
+    EnableFlags(EnableFlags::DISK_FILE_IO.0 | EnableFlags::MEMORY_HARD_FAULTS.0 | EnableFlags::VAMAP.0);
 
 /// What is known of files, for all sessions together: the names that their keys stand for.
 #[derive(Debug, Default)]

@@ -2,6 +2,7 @@
 
 mod file;
 pub(super) mod image;
+mod memory;
 mod network;
 
 use std::collections::{HashMap, VecDeque};
@@ -274,6 +275,8 @@ impl Translator {
                 let response_time = clock.of(event.time).saturating_sub(clock.of(begun));
                 put_disk(&disk, response_time, &stamp, records);
             }
+            Body::Memory(happened) => memory::put(&happened, event.process_id, flags, &stamp, records),
+            Body::PageFault(fault) => memory::put_fault(event, &fault, flags, ticks, &stamp, records),
             Body::Network(happened) if flags.has(EnableFlags::NETWORK_TCPIP) => {
                 network::put(&happened, event.time, &stamp, records);
             }
