@@ -6,6 +6,8 @@ pub(crate) mod report;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
 #[cfg(target_os = "linux")]
+pub(crate) mod watch;
+#[cfg(target_os = "linux")]
 pub(crate) mod write;
 
 use std::path::PathBuf;
@@ -65,6 +67,10 @@ Several files and sessions are read together in time order.")]
     #[cfg(target_os = "linux")]
     #[command(after_help = record::EXAMPLES)]
     Record(Box<record::RecordArgs>),
+    /// Show what happens as it happens: events, processes, files, network, disks, processors
+    #[cfg(target_os = "linux")]
+    #[command(after_help = watch::EXAMPLES)]
+    Watch(Box<watch::WatchArgs>),
     /// Write one event
     #[cfg(target_os = "linux")]
     #[command(after_help = write::EXAMPLES)]

@@ -31,6 +31,8 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         #[cfg(target_os = "linux")]
+        Command::Watch(args) => commands::watch::run(&args),
+        #[cfg(target_os = "linux")]
         Command::Write(args) => commands::write::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
         Command::Report(args) => commands::report::run(&args),

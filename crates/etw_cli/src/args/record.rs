@@ -78,7 +78,7 @@ pub(crate) struct RecordArgs {
 }
 
 /// A size in bytes: `65536`, `64KB`, `64MB`, `1GB`; in powers of 1024.
-fn bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is no size; write 64KB, 64MB or 1GB");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {

@@ -170,7 +170,7 @@ pub(crate) struct StartArgs {
 }
 
 /// What is wanted of providers beside what their strings say.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct WantArgs {
     /// Add the call stack to each event.
     #[arg(long)]

@@ -16,4 +16,6 @@ pub(crate) mod schema;
 pub(crate) mod session;
 pub(crate) mod stats;
 #[cfg(target_os = "linux")]
+pub(crate) mod watch;
+#[cfg(target_os = "linux")]
 pub(crate) mod write;

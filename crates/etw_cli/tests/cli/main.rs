@@ -23,6 +23,8 @@ mod schemas;
 #[cfg(target_os = "linux")]
 mod sessions;
 #[cfg(target_os = "linux")]
+mod watch;
+#[cfg(target_os = "linux")]
 mod write;
 
 use std::path::Path;
@@ -143,6 +145,7 @@ fn every_command_has_help_with_an_example() {
         &["info", "--help"],
         &["dump", "--help"],
         &["record", "--help"],
+        &["watch", "--help"],
         &["stats", "--help"],
         &["report", "--help"],
         &["provider", "list", "--help"],

@@ -29,16 +29,16 @@ const MAX_HEADER_BYTES: u64 = 16 << 20;
 const BUFFERS_WRITTEN: u64 = 0x48 + 0x20 + 0x24;
 
 /// Processes by their ids.
-pub(super) type Processes = BTreeMap<u32, ProcessStatus>;
+pub(crate) type Processes = BTreeMap<u32, ProcessStatus>;
 
 /// What a file holds, and what of it is not described in it.
 #[derive(Debug, Default)]
-pub(super) struct Contents {
+pub(crate) struct Contents {
     /// Events of providers.
-    pub(super) events: u64,
+    pub(crate) events: u64,
     /// By the file's header.
-    pub(super) events_lost: u64,
-    pub(super) buffers_lost: u64,
+    pub(crate) events_lost: u64,
+    pub(crate) buffers_lost: u64,
     /// Process ids of the events.
     process_ids: BTreeSet<u32>,
     /// Payloads of EventInfo and EventMapInfo events.
@@ -51,7 +51,7 @@ pub(super) struct Contents {
 }
 
 /// Counts what a file holds, and finds out what is needed to read it elsewhere.
-pub(super) fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
+pub(crate) fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
     let mut trace = Trace::builder().file(path).schemas(&schemas.sources()).open()?;
     let anchor = trace.headers().first().map_or(Ticks(0), |header| header.anchor);
     let mut found = Contents { last: anchor, ..Contents::default() };
@@ -141,7 +141,7 @@ fn process_record(process: &ProcessStatus) -> RecordBuilder {
 }
 
 /// Adds to a file what its events need.
-pub(super) fn append(path: &Path, contents: &Contents, processes: &Processes) -> Result<()> {
+pub(crate) fn append(path: &Path, contents: &Contents, processes: &Processes) -> Result<()> {
     let metadata = |opcode: u8, payload: &Vec<u8>| {
         let descriptor = EventDescriptor { opcode: Opcode(opcode), ..EventDescriptor::default() };
         RecordBuilder::full(PointerSize::Eight, classes::EVENT_METADATA, &descriptor).payload(payload)

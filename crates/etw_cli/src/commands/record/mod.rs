@@ -1,6 +1,6 @@
 //! `etw record`: a session from its start to a trace file that can be read anywhere.
 
-mod embed;
+pub(crate) mod embed;
 mod summary;
 mod wait;
 
@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use openetw::kernel::EnableFlags;
 use openetw::session::{
     Controller, ControllerError, EnableBuilder, ErrorKind, LogFileMode, Runtime, SessionBuilder, SessionState,
@@ -21,6 +21,7 @@ use crate::schemas::Schemas;
 use crate::{UsageError, output};
 use embed::{Contents, Processes};
 use summary::Summary;
+pub(crate) use summary::grouped;
 use wait::{Event, Waiting};
 
 /// Runs the command; answers the exit status of the program that was recorded.
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let is_of_kernel = args.kernel.is_some();
     Summary { contents: &contents, took, path: &args.output, error, asked: &asked, is_of_kernel }.print();
     if runtime.is_host() {
-        serve_others(runtime.controller(), &mut waiting);
+        serve(runtime.controller(), &mut waiting);
     }
     match end.failure {
         Some(failure) => Err(failure),
@@ -228,8 +229,13 @@ impl Recording<'_> {
     }
 }
 
-/// Stays the host as long as other programs have sessions here.
-fn serve_others(controller: &mut Controller, waiting: &mut Waiting) {
+/// Stays the host as long as other programs have sessions here, unless Ctrl-C is pressed.
+pub(crate) fn serve_others(runtime: &mut Runtime) -> Result<()> {
+    serve(runtime.controller(), &mut Waiting::new()?);
+    Ok(())
+}
+
+fn serve(controller: &mut Controller, waiting: &mut Waiting) {
     waiting.forget_end();
     let mut is_told = false;
     while let Ok(others) = controller.list()
@@ -248,7 +254,7 @@ fn serve_others(controller: &mut Controller, waiting: &mut Waiting) {
 }
 
 /// Starts a session and enables the providers; one that cannot record what was asked for is not left behind.
-fn begin(
+pub(crate) fn begin(
     builder: SessionBuilder,
     name: &str,
     enables: &[EnableBuilder],
@@ -279,10 +285,7 @@ fn is_of_system(kind: ErrorKind) -> bool {
 /// What the session is to be.
 fn builder(args: &RecordArgs, name: &str, path: &Path) -> Result<SessionBuilder> {
     let usage = |text: &str| anyhow!(UsageError(text.to_owned()));
-    let buffer_size = u32::try_from(args.buffer_size / 1024).unwrap_or(u32::MAX);
-    if !args.buffer_size.is_multiple_of(1024) || !(4..=16 * 1024).contains(&buffer_size) {
-        return Err(usage("--buffer-size is a multiple of 1KB from 4KB to 16MB"));
-    }
+    let buffer_size = buffer_size_kib(args.buffer_size)?;
     // The session ends with this process, whatever becomes of it.
     let builder = SessionBuilder::new(name).buffer_size_kib(buffer_size).leased();
     if let Some(bytes) = args.ring {
@@ -300,6 +303,15 @@ fn builder(args: &RecordArgs, name: &str, path: &Path) -> Result<SessionBuilder>
     Ok(builder.mode(LogFileMode::KBYTES_FOR_SIZE).maximum_file_size_mib(kibibytes))
 }
 
+/// What `--buffer-size` asks for.
+pub(crate) fn buffer_size_kib(bytes: u64) -> Result<u32> {
+    let kibibytes = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
+    if !bytes.is_multiple_of(1024) || !(4..=16 * 1024).contains(&kibibytes) {
+        bail!(UsageError("--buffer-size is a multiple of 1KB from 4KB to 16MB".to_owned()));
+    }
+    Ok(kibibytes)
+}
+
 /// `trace.etl` to `trace-1.etl`.
 fn numbered(path: &Path, number: u32) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -308,7 +320,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 }
 
 /// Fails now rather than at the end if the file cannot be written.
-fn check_writable(path: &Path) -> Result<()> {
+pub(crate) fn check_writable(path: &Path) -> Result<()> {
     let existed = path.exists();
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
     file.with_context(|| {

@@ -44,7 +44,7 @@ impl Summary<'_> {
 
 impl Contents {
     /// Whether anything is missing.
-    pub(super) fn verdict(&self) -> String {
+    pub(crate) fn verdict(&self) -> String {
         let mut lost = Vec::new();
         if self.events_lost > 0 {
             lost.push(format!("{} events lost", grouped(self.events_lost)));
@@ -60,7 +60,7 @@ impl Contents {
 }
 
 /// `1234567` as `1,234,567`.
-pub(super) fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -1,0 +1,65 @@
+//! Records that were kept, decoded again when they are shown.
+
+use std::sync::Arc;
+
+use openetw::schema::{Located, Resolver};
+use openetw::{Event, FileTime, HeaderKind, Record};
+
+use super::store::Known;
+
+/// Decodes records.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    pub(crate) resolver: Resolver,
+    pub(crate) located: Located,
+    /// When the session began.
+    pub(crate) start: FileTime,
+    bytes: Vec<u8>,
+}
+
+impl Decoder {
+    pub(crate) fn new(resolver: Resolver, start: FileTime) -> Decoder {
+        Decoder { resolver, located: Located::new(), start, bytes: Vec::new() }
+    }
+
+    /// Calls `look` with the event. What its header lacks of process and thread is added, so that filters and details
+    /// know whose it is.
+    pub(crate) fn event<R>(
+        &mut self,
+        record: &Record<'_>,
+        known: &Known,
+        look: impl FnOnce(&Event<'_>) -> R,
+    ) -> Option<R> {
+        let Decoder { resolver, located, start, bytes } = self;
+        let origin = record.origin();
+        let told = match record.kind() {
+            HeaderKind::PerfInfo64 => {
+                with_ids(bytes, record.as_bytes(), known);
+                Record::parse(bytes, origin, record.raw_time()).ok()?
+            }
+            _ => *record,
+        };
+        let (properties, provider) = match resolver.resolve_or_name(&told) {
+            Ok(schema) => (Ok(schema.locate(&told, located)), None),
+            Err((reason, provider)) => (Err(reason), provider),
+        };
+        let process: Option<&str> = known.process.as_ref().map(Arc::as_ref);
+        Some(look(&Event { record: &told, properties, provider, process, start: *start }))
+    }
+}
+
+/// Writes a record with `PERFINFO_TRACE_HEADER` as one with `COMPACT` header, which is the same with ids in it.
+fn with_ids(to: &mut Vec<u8>, record: &[u8], known: &Known) {
+    const OF_IDS: usize = 8;
+    to.clear();
+    let (first, rest) = record.split_at(record.len().min(8));
+    to.extend_from_slice(first);
+    to.extend_from_slice(&known.thread_id.unwrap_or(u32::MAX).to_le_bytes());
+    to.extend_from_slice(&known.process_id.unwrap_or(u32::MAX).to_le_bytes());
+    to.extend_from_slice(rest);
+    if let Some(head) = to.first_chunk_mut::<8>() {
+        head[2] = HeaderKind::Compact64 as u8;
+        let size = u16::from_le_bytes([head[4], head[5]]).saturating_add(OF_IDS as u16);
+        [head[4], head[5]] = size.to_le_bytes();
+    }
+}

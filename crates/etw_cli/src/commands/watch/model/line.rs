@@ -1,0 +1,216 @@
+//! An event as a line, and in all its details.
+
+use std::fmt::Write;
+
+use openetw::export::Names;
+use openetw::schema::text::ntstatus_name;
+use openetw::{Event, FileTime};
+
+use super::rows::{printable, span};
+use super::store::Known;
+
+/// What is shown of an event in one line.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) number: u64,
+    pub(crate) time: String,
+    pub(crate) process: String,
+    pub(crate) process_id: String,
+    pub(crate) thread_id: String,
+    pub(crate) operation: String,
+    pub(crate) detail: String,
+    pub(crate) result: String,
+    pub(crate) duration: String,
+    pub(crate) level: u8,
+}
+
+/// Fields that say nothing to people in a line: keys of the kernel, and what other columns show.
+const LEFT_OUT: [&str; 17] = [
+    "IrpPtr",
+    "Irp",
+    "FileObject",
+    "FileKey",
+    "TTID",
+    "OpenPath",
+    "FileName",
+    "IssuingThreadId",
+    "HighResResponseTime",
+    "IoFlags",
+    "IrpFlags",
+    "Reserved",
+    "connid",
+    "seqnum",
+    "startime",
+    "endtime",
+    "PID",
+];
+
+impl Line {
+    pub(crate) fn new(
+        number: u64,
+        event: &Event<'_>,
+        known: &Known,
+        thread: impl Fn(u32) -> Option<String>,
+    ) -> Line {
+        let record = event.record;
+        let id = |id: Option<u32>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+        Line {
+            number,
+            time: time_of_day(record.time()),
+            process: known.process.as_deref().unwrap_or("-").to_owned(),
+            process_id: id(known.process_id),
+            thread_id: id(known.thread_id),
+            operation: operation(event),
+            detail: detail(event, known, thread),
+            result: known.end.and_then(|end| end.status).map_or_else(String::new, status),
+            duration: known.end.map_or_else(String::new, |end| span(end.took as f64)),
+            level: record.descriptor().level.0,
+        }
+    }
+
+    /// Whether one of the columns has the text, given in small letters.
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        let columns =
+            [&self.detail, &self.operation, &self.process, &self.result, &self.process_id, &self.thread_id];
+        columns.iter().any(|column| column.to_lowercase().contains(text))
+    }
+}
+
+/// Hours to microseconds, in UTC as all times of `etw`.
+pub(crate) fn time_of_day(time: FileTime) -> String {
+    let (.., hour, minute, second, hundred_nanos) = time.to_civil();
+    format!("{hour:02}:{minute:02}:{second:02}.{:06}", hundred_nanos / 10)
+}
+
+/// `FileIo/Read`; with the provider's name where it is not the system.
+fn operation(event: &Event<'_>) -> String {
+    let record = event.record;
+    let names = Names::of(record, event.schema(), event.provider);
+    let name = names.event(&record.descriptor());
+    if names.event_guid.is_some() && record.kind().is_classic() {
+        return printable(&name);
+    }
+    match &names.provider {
+        Some(provider) => printable(&format!("{provider}/{name}")),
+        None => printable(&format!("{}/{name}", names.provider_guid)),
+    }
+}
+
+fn status(status: u32) -> String {
+    match ntstatus_name(status) {
+        _ if status == 0 => "SUCCESS".to_owned(),
+        Some(name) => name.strip_prefix("STATUS_").unwrap_or(name).replace('_', " "),
+        None => format!("{status:#010x}"),
+    }
+}
+
+/// The path, then the fields; the message of events that have one.
+fn detail(event: &Event<'_>, known: &Known, thread: impl Fn(u32) -> Option<String>) -> String {
+    let properties = match &event.properties {
+        Ok(properties) => properties,
+        Err(reason) => return printable(&format!("({reason})")),
+    };
+    let mut text = known.path.as_deref().unwrap_or_default().to_owned();
+    if let Some(ends) = ends(event) {
+        text = ends;
+    }
+    if properties.schema().message.is_some() {
+        let mut message = String::new();
+        properties.write_message(&mut message);
+        return printable(&message);
+    }
+    let is_class = event.record.kind().is_classic();
+    for property in properties.iter().filter(|property| !property.is_hidden()) {
+        let name = property.name();
+        // A name that no path stands for is shown.
+        let is_path = matches!(name, "OpenPath" | "FileName") && known.path.is_none();
+        let is_end = matches!(name, "daddr" | "saddr" | "dport" | "sport");
+        if is_class && !is_path && (is_end || LEFT_OUT.contains(&name)) {
+            continue;
+        }
+        let joint = if text.is_empty() { "" } else { " " };
+        let value = property.text().to_string();
+        let _ = match value.contains(' ') && !value.starts_with(['[', '{']) {
+            true => write!(text, "{joint}{name}={value:?}"),
+            false => write!(text, "{joint}{name}={value}"),
+        };
+        // Whose a thread is, people want to know more than its number.
+        if name.ends_with("ThreadId")
+            && let Some(process) =
+                property.value().as_integer().and_then(|id| thread(u32::try_from(id).ok()?))
+        {
+            let _ = write!(text, " ({process})");
+        }
+    }
+    printable(&text)
+}
+
+/// `local -> remote` of what sockets do.
+fn ends(event: &Event<'_>) -> Option<String> {
+    let shown = |name: &str| event.find(name).map(|property| property.text().to_string());
+    let (source, destination) = (shown("saddr")?, shown("daddr")?);
+    Some(format!("{source}:{} -> {destination}:{}", shown("sport")?, shown("dport")?))
+}
+
+/// Everything that is known of an event, a line each.
+pub(crate) fn details(event: &Event<'_>, known: &Known) -> Vec<String> {
+    let record = event.record;
+    let descriptor = record.descriptor();
+    let names = Names::of(record, event.schema(), event.provider);
+    let id = |id: Option<u32>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+    let process = known.process.as_deref().unwrap_or("-");
+    let mut lines = vec![
+        format!("{}  {}", operation(event), record.time()),
+        format!(
+            "process {} {process}  thread {}  processor {}  header {:?}",
+            id(known.process_id),
+            id(known.thread_id),
+            record.processor(),
+            record.kind()
+        ),
+        format!(
+            "provider {} {}  id {} version {} opcode {} {} level {} task {} keyword {:#x}",
+            names.provider_guid,
+            names.provider.as_deref().unwrap_or("-"),
+            descriptor.id,
+            descriptor.version,
+            descriptor.opcode.0,
+            names.opcode.unwrap_or_default(),
+            descriptor.level.0,
+            descriptor.task,
+            descriptor.keyword.0
+        ),
+    ];
+    if let Some(activity) = record.activity_id() {
+        lines.push(format!("activity {activity}"));
+    }
+    if let Some(path) = &known.path {
+        lines.push(format!("file {path}"));
+    }
+    if let Some(end) = known.end {
+        let result = end.status.map(|code| format!("{} ({code:#x}), ", status(code))).unwrap_or_default();
+        lines.push(format!("ended: {result}after {}", span(end.took as f64)));
+    }
+    match &event.properties {
+        Ok(properties) => {
+            let width = properties.iter().map(|property| property.name().len()).max().unwrap_or(0);
+            for property in properties.iter() {
+                lines.push(format!("  {:width$}  {}", property.name(), property.text()));
+            }
+            lines.extend(properties.error().map(|error| format!("  ({error})")));
+        }
+        Err(reason) => lines.push(format!("  ({reason}; {} bytes)", record.payload().len())),
+    }
+    let stack = record.stack_trace();
+    lines.extend(stack.iter().flat_map(|stack| stack_lines(stack.addresses())));
+    lines.iter().map(|line| printable(line)).collect()
+}
+
+/// A stack, a line for each frame.
+pub(crate) fn stack_lines(addresses: impl Iterator<Item = u64>) -> Vec<String> {
+    let frames = addresses.map(|address| {
+        let half = if address >> 63 == 1 { "kernel" } else { "user" };
+        format!("  {address:#018x}  {half}")
+    });
+    std::iter::once("stack".to_owned()).chain(frames).collect()
+}

@@ -1,0 +1,109 @@
+//! What the system itself tells of processes and users: for those that were there before the events.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use openetw::FileTime;
+
+/// Asks this machine; in tests nobody.
+#[derive(Debug, Default)]
+pub(crate) struct Lookup {
+    is_here: bool,
+    users: HashMap<u32, String>,
+    /// When the machine was started, as seconds since 1970.
+    boot_seconds: i64,
+}
+
+/// What is known of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) image: String,
+    pub(crate) user: String,
+    pub(crate) started: Option<FileTime>,
+}
+
+/// What Linux counts the start of a process in, on all its architectures.
+const TICKS_PER_SECOND: i64 = 100;
+
+impl Lookup {
+    pub(crate) fn of_this_machine() -> Lookup {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let users = read("/etc/passwd");
+        let users = users.lines().filter_map(|line| {
+            let mut fields = line.split(':');
+            let name = fields.next()?.to_owned();
+            Some((fields.nth(1)?.parse().ok()?, name))
+        });
+        let stat = read("/proc/stat");
+        let boot = stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok());
+        Lookup { is_here: true, users: users.collect(), boot_seconds: boot.unwrap_or(0) }
+    }
+
+    /// The process that a thread belongs to.
+    pub(crate) fn process_of(&self, thread_id: u32) -> Option<u32> {
+        let status =
+            std::fs::read_to_string(format!("/proc/{thread_id}/status")).ok().filter(|_| self.is_here)?;
+        status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
+    }
+
+    /// A process that runs.
+    pub(crate) fn process(&self, process_id: u32) -> Option<Found> {
+        let directory = Path::new("/proc").join(process_id.to_string());
+        let stat = std::fs::read_to_string(directory.join("stat")).ok().filter(|_| self.is_here)?;
+        // The name is in parentheses, and may have some of its own.
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let number = |index: usize| fields.get(index)?.parse::<i64>().ok();
+        let started = number(19).filter(|_| self.boot_seconds > 0).map(|ticks| {
+            let nanos = i128::from(self.boot_seconds) * 1_000_000_000;
+            FileTime::from_unix_nanos(
+                nanos + i128::from(ticks) * i128::from(1_000_000_000 / TICKS_PER_SECOND),
+            )
+        });
+        let image = std::fs::read_link(directory.join("exe")).ok();
+        let image = image.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+        let uid = std::fs::metadata(&directory).map_or(0, |metadata| metadata.uid());
+        Some(Found { image: image.unwrap_or_else(|| name.to_owned()), user: self.user_of_id(uid), started })
+    }
+
+    /// The name of a user of Linux, whose SID is `S-1-22-1-UID`.
+    pub(crate) fn user(&self, sid: &str) -> String {
+        match sid.strip_prefix("S-1-22-1-").and_then(|id| id.parse().ok()) {
+            Some(uid) => self.user_of_id(uid),
+            None => sid.to_owned(),
+        }
+    }
+
+    fn user_of_id(&self, uid: u32) -> String {
+        self.users.get(&uid).cloned().unwrap_or_else(|| uid.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_known() {
+        let lookup = Lookup::of_this_machine();
+        let found = lookup.process(std::process::id()).unwrap();
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(Some(found.image.as_str()), program.file_name().unwrap().to_str());
+        assert!(!found.user.is_empty());
+        let started = found.started.unwrap().unix_nanos() / 1_000_000_000;
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() as i128;
+        assert!((now - 3600..=now + 1).contains(&started), "{started}, {now}");
+        let thread = std::thread::spawn(|| {
+            let path = std::fs::read_link("/proc/thread-self").unwrap();
+            let id = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
+            Lookup::of_this_machine().process_of(id)
+        });
+        assert_eq!(thread.join().unwrap(), Some(std::process::id()));
+        assert_eq!(
+            (lookup.user("S-1-22-1-0"), lookup.user("S-1-5-18")),
+            ("root".to_owned(), "S-1-5-18".to_owned())
+        );
+        assert!(Lookup::default().process(1).is_none() && Lookup::default().process_of(1).is_none());
+    }
+}

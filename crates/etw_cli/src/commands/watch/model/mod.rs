@@ -1,0 +1,332 @@
+//! What is known of the events that came, whatever is shown of it: no terminal is needed for it.
+
+mod bounded;
+mod decode;
+mod facts;
+pub(crate) mod filter;
+mod line;
+mod lookup;
+mod meter;
+mod remembered;
+pub(crate) mod rows;
+mod state;
+mod store;
+mod tables;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashSet, VecDeque};
+
+use openetw::schema::Resolver;
+use openetw::{FileTime, Record, Ticks, classes};
+
+pub(crate) use line::Line;
+pub(crate) use lookup::Lookup;
+pub(crate) use state::{Seen, State};
+pub(crate) use tables::{Connection, Disk, File, Process, Processor};
+
+use decode::Decoder;
+use facts::Fact;
+use filter::{Base, Wanted};
+use meter::Meter;
+use remembered::Remembered;
+use state::{Meaning, Role, Stamp};
+use store::{End, Known, Store};
+
+/// Most events of a second that are kept to be shown: nobody reads more, and what they mean for the tables is counted
+/// all the same.
+const MAX_SHOWN_PER_SECOND: u64 = 200_000;
+/// How far behind an event its stack may come, in events.
+const STACK_DISTANCE: u64 = 2000;
+
+/// What is known of the events that came.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) state: State,
+    store: Store,
+    decoder: Decoder,
+    base: Base,
+    wanted: Option<Wanted>,
+    remembered: Remembered,
+    /// Numbers of the events that are shown.
+    shown: VecDeque<u64>,
+    pub(crate) counts: Counts,
+    /// The second of the events that come now, and how many of it are kept.
+    second: (i64, u64),
+}
+
+/// How many events came.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct Counts {
+    pub(crate) events: Meter,
+    /// Lost by the session, or because this consumer was too slow.
+    pub(crate) lost: u64,
+    /// Came, and were counted in the tables, but are not kept.
+    pub(crate) skipped: u64,
+}
+
+/// What a search came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// At this place among the events that are shown.
+    At(usize),
+    /// It is to be gone on with here.
+    GoOn(usize),
+    Nothing,
+}
+
+impl Model {
+    pub(crate) fn new(resolver: Resolver, start: FileTime, keep: usize, base: Base, lookup: Lookup) -> Model {
+        Model {
+            state: State::new(lookup),
+            store: Store::new(keep),
+            decoder: Decoder::new(resolver, start),
+            base,
+            wanted: None,
+            remembered: Remembered::new(),
+            shown: VecDeque::new(),
+            counts: Counts::default(),
+            second: (0, 0),
+        }
+    }
+
+    /// Takes in a record, in the order of time.
+    pub(crate) fn take(&mut self, record: &Record<'_>) {
+        if record.provider_id() == classes::EVENT_TRACE {
+            return;
+        }
+        self.counts.events.add(1);
+        // A blob that is broken leaves its event without a schema; the event then says so itself.
+        let _ = self.decoder.resolver.observe(record);
+        let Meaning { known, role } = self.understand(record);
+        match role {
+            Role::Own => {
+                self.keep(record, known, false);
+            }
+            Role::Begin(irp) => {
+                if let Some(number) = self.keep(record, known, false) {
+                    self.state.begun(irp, number);
+                }
+            }
+            Role::End(Some(number), end) => {
+                self.end(number, end);
+                self.keep(record, known, true);
+            }
+            // What it would tell is not kept.
+            Role::End(None, _) => {}
+            Role::Stack => {
+                self.keep(record, known, true);
+            }
+        }
+    }
+
+    /// Adds its end to an event, which may now be what is wanted.
+    fn end(&mut self, number: u64, end: End) {
+        if let Some(begun) = self.store.known_mut(number) {
+            begun.end = Some(end);
+        }
+        let Model { store, decoder, state, wanted: Some(wanted @ Wanted::Text(_)), .. } = self else {
+            return;
+        };
+        let Some((record, kept)) = store.get(number) else { return };
+        let is_wanted = matches(decoder, state, wanted, (&record, &kept.known));
+        let index = self.index_of(number);
+        if is_wanted && self.number(index) != Some(number) {
+            self.shown.insert(index, number);
+        }
+    }
+
+    fn understand(&mut self, record: &Record<'_>) -> Meaning {
+        let Decoder { resolver, located, .. } = &mut self.decoder;
+        let properties = record.hook_id().and_then(|hook| {
+            let schema = resolver.resolve(record).ok()?;
+            Some((hook, schema.locate(record, located)))
+        });
+        let fact = properties.map_or(Fact::Other, |(hook, properties)| Fact::of(hook, &properties));
+        self.remembered.take(&fact, record);
+        let (clock, processor) = (record.origin().clock, record.processor());
+        let stamp = Stamp { time: record.time(), processor, clock };
+        self.state.take(&fact, &stamp, (record.process_id(), record.thread_id()))
+    }
+
+    /// Keeps an event that the command line asks for; answers its number.
+    fn keep(&mut self, record: &Record<'_>, known: Known, is_part_of_another: bool) -> Option<u64> {
+        if !self.base_passes(record, &known, is_part_of_another) {
+            return None;
+        }
+        let second = record.time().0 / FileTime::PER_SECOND;
+        if self.second.0 != second {
+            self.second = (second, 0);
+        }
+        self.second.1 += 1;
+        if self.second.1 > MAX_SHOWN_PER_SECOND {
+            self.counts.skipped += u64::from(!is_part_of_another);
+            return None;
+        }
+        let Model { decoder, wanted, state, .. } = self;
+        let is_wanted = |wanted: &Wanted| matches(decoder, state, wanted, (record, &known));
+        let is_shown = !is_part_of_another && wanted.as_ref().is_none_or(is_wanted);
+        let number = self.store.push(record, known, is_part_of_another);
+        if is_shown {
+            self.shown.push_back(number);
+        }
+        let first = self.store.first();
+        while self.shown.front().is_some_and(|number| *number < first) {
+            self.shown.pop_front();
+        }
+        Some(number)
+    }
+
+    /// Whether the command line asks for an event; what belongs to another one goes by its process.
+    fn base_passes(&mut self, record: &Record<'_>, known: &Known, is_part_of_another: bool) -> bool {
+        let Model { decoder, base, .. } = self;
+        if is_part_of_another {
+            let name = known.process.as_deref().unwrap_or_default();
+            return base.has_process(known.process_id.unwrap_or(0), name);
+        }
+        base.is_open() || decoder.event(record, known, |event| base.passes(event)).unwrap_or(false)
+    }
+
+    /// Ends a period of that many seconds.
+    pub(crate) fn roll(&mut self, seconds: f64) {
+        self.counts.events.roll(seconds);
+        self.state.roll(seconds);
+    }
+
+    /// How many events are shown.
+    pub(crate) fn len(&self) -> usize {
+        self.shown.len()
+    }
+
+    /// The number of the event at a place among those that are shown.
+    pub(crate) fn number(&self, index: usize) -> Option<u64> {
+        self.shown.get(index).copied()
+    }
+
+    /// The place of an event among those that are shown, or of the next one.
+    pub(crate) fn index_of(&self, number: u64) -> usize {
+        self.shown.partition_point(|shown| *shown < number)
+    }
+
+    /// The number that the next event will get.
+    pub(crate) fn next(&self) -> u64 {
+        self.store.next()
+    }
+
+    /// An event's line.
+    pub(crate) fn line(&mut self, number: u64) -> Option<Line> {
+        let Model { store, decoder, state, .. } = self;
+        let (record, kept) = store.get(number)?;
+        line(decoder, state, number, (&record, &kept.known))
+    }
+
+    /// Everything that is known of an event, with the stack that came behind it.
+    pub(crate) fn details(&mut self, number: u64) -> Vec<String> {
+        let Model { store, decoder, .. } = self;
+        let Some((record, kept)) = store.get(number) else { return Vec::new() };
+        let mut lines = decoder
+            .event(&record, &kept.known, |event| line::details(event, &kept.known))
+            .unwrap_or_default();
+        let (time, thread) = (record.raw_time(), kept.known.thread_id);
+        for other in (number + 1..store.next()).take(STACK_DISTANCE as usize) {
+            let Some((record, kept)) = store.get(other).filter(|(_, kept)| kept.is_part_of_another) else {
+                continue;
+            };
+            if kept.known.thread_id != thread && thread.is_some() {
+                continue;
+            }
+            let stack = decoder.event(&record, &kept.known, |event| {
+                let is_its = event.get::<u64>("EventTimeStamp").ok() == u64::try_from(time.0).ok()
+                    || event.get::<Ticks>("EventTimeStamp").ok() == Some(time);
+                is_its.then(|| event.get::<Vec<u64>>("Stack").unwrap_or_default())
+            });
+            if let Some(frames) = stack.flatten() {
+                lines.extend(line::stack_lines(frames.into_iter()));
+            }
+        }
+        lines
+    }
+
+    /// Shows only the events that are wanted, of those that are kept and of those to come.
+    pub(crate) fn set_wanted(&mut self, wanted: Option<Wanted>) {
+        self.wanted = wanted;
+        self.shown.clear();
+        for number in self.store.first()..self.store.next() {
+            let Model { store, decoder, state, wanted, .. } = self;
+            let Some((record, kept)) = store.get(number) else { continue };
+            let is_wanted = |wanted: &Wanted| matches(decoder, state, wanted, (&record, &kept.known));
+            if !kept.is_part_of_another && wanted.as_ref().is_none_or(is_wanted) {
+                self.shown.push_back(number);
+            }
+        }
+    }
+
+    /// Looks for a text (in small letters) in the lines from a place on, through so many of them.
+    pub(crate) fn search(&mut self, text: &str, from: usize, is_forward: bool, lines: usize) -> Found {
+        let mut index = from;
+        for _ in 0..lines {
+            let Some(number) = self.number(index) else { return Found::Nothing };
+            if self.line(number).is_some_and(|line| line.contains(text)) {
+                return Found::At(index);
+            }
+            index = match is_forward {
+                true => index + 1,
+                false => match index.checked_sub(1) {
+                    Some(index) => index,
+                    None => return Found::Nothing,
+                },
+            };
+        }
+        Found::GoOn(index)
+    }
+
+    /// Calls `write` with the records that are kept, and those that say what processes, threads and files they are
+    /// about, in the order of time.
+    pub(crate) fn for_each_kept(&self, mut write: impl FnMut(&Record<'_>)) {
+        let first = self.store.first();
+        let kept: Vec<Record<'_>> =
+            (first..self.store.next()).filter_map(|number| Some(self.store.get(number)?.0)).collect();
+        let known: HashSet<(Ticks, &[u8])> =
+            kept.iter().map(|record| (record.raw_time(), record.as_bytes())).collect();
+        let before = self
+            .remembered
+            .records()
+            .filter(|record| !known.contains(&(record.raw_time(), record.as_bytes())));
+        let mut all: Vec<Record<'_>> = before.chain(kept.iter().copied()).collect();
+        all.sort_by_key(Record::raw_time);
+        all.iter().for_each(&mut write);
+    }
+
+    /// Whether rows of a process are asked for.
+    pub(crate) fn has_process(&self, process_id: u32, name: &str) -> bool {
+        self.base.has_process(process_id, name)
+    }
+}
+
+fn line(
+    decoder: &mut Decoder,
+    state: &State,
+    number: u64,
+    (record, known): (&Record<'_>, &Known),
+) -> Option<Line> {
+    let thread = |id: u32| state.name_of_thread(id).map(|name| name.to_string());
+    decoder.event(record, known, |event| Line::new(number, event, known, thread))
+}
+
+fn matches(
+    decoder: &mut Decoder,
+    state: &State,
+    wanted: &Wanted,
+    (record, known): (&Record<'_>, &Known),
+) -> bool {
+    match wanted {
+        Wanted::Expression(predicate) => {
+            decoder.event(record, known, |event| predicate.matches(event)).unwrap_or(false)
+        }
+        Wanted::Text(text) => {
+            line(decoder, state, 0, (record, known)).is_some_and(|line| line.contains(text))
+        }
+    }
+}

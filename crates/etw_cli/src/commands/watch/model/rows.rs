@@ -1,0 +1,168 @@
+//! Tables as rows of cells, which can be sorted, searched and shown whatever they are about.
+
+use std::cmp::Ordering;
+
+use openetw::FileTime;
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    /// In characters; 0 takes what is left.
+    pub(crate) width: u16,
+}
+
+/// What stands in a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell<'a> {
+    Text(&'a str),
+    Owned(String),
+    Id(u32),
+    Count(u64),
+    Rate(f64),
+    Bytes(f64),
+    /// Of 1.
+    Share(f64),
+    /// In units of 100 ns.
+    Span(f64),
+    Time(Option<FileTime>),
+}
+
+/// A row of a table.
+pub(crate) trait Row {
+    const COLUMNS: &'static [Column];
+    /// The column that the table is sorted by at first.
+    const SORTED_BY: usize;
+
+    /// The cell of a column.
+    fn cell(&self, column: usize) -> Cell<'_>;
+
+    /// What tells it from other rows.
+    fn key(&self) -> u64;
+
+    /// What chooses the events that it is about, as a filter.
+    fn filter(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Cell<'_> {
+    /// Whether the column is one of numbers, of which the greatest are looked for.
+    pub(crate) fn is_number(&self) -> bool {
+        !matches!(self, Cell::Text(_) | Cell::Owned(_))
+    }
+
+    pub(crate) fn compare(&self, other: &Cell<'_>) -> Ordering {
+        match (self.text_value(), other.text_value()) {
+            (Some(one), Some(other)) => one.cmp(other),
+            _ => self.number().total_cmp(&other.number()),
+        }
+    }
+
+    fn text_value(&self) -> Option<&str> {
+        match self {
+            Cell::Text(text) => Some(text),
+            Cell::Owned(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn number(&self) -> f64 {
+        match self {
+            Cell::Text(_) | Cell::Owned(_) => 0.0,
+            Cell::Id(id) => f64::from(*id),
+            Cell::Count(count) => *count as f64,
+            Cell::Rate(number) | Cell::Bytes(number) | Cell::Share(number) | Cell::Span(number) => *number,
+            Cell::Time(time) => time.map_or(f64::MIN, |time| time.0 as f64),
+        }
+    }
+
+    /// The text that is shown. Zero is left out where it says nothing.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Cell::Text(text) => printable(text),
+            Cell::Owned(text) => printable(text),
+            Cell::Id(id) => id.to_string(),
+            Cell::Count(count) => count.to_string(),
+            Cell::Rate(0.0) | Cell::Bytes(0.0) | Cell::Span(0.0) => "-".to_owned(),
+            Cell::Rate(rate) => scaled(*rate, 1000.0),
+            Cell::Bytes(bytes) => scaled(*bytes, 1024.0),
+            Cell::Share(share) => format!("{:.1}", share * 100.0),
+            Cell::Span(hundred_nanos) => span(*hundred_nanos),
+            Cell::Time(None) => "-".to_owned(),
+            Cell::Time(Some(time)) => {
+                let (.., hour, minute, second, _) = time.to_civil();
+                format!("{hour:02}:{minute:02}:{second:02}")
+            }
+        }
+    }
+}
+
+/// A text without characters that move a terminal's cursor or worse.
+pub(crate) fn printable(text: &str) -> String {
+    let is_plain = |c: char| {
+        !c.is_control()
+            && !matches!(c, '\u{200E}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if is_plain(c) { c } else { '\u{FFFD}' }).collect()
+}
+
+/// `1.5K`: three digits and a letter.
+pub(crate) fn scaled(number: f64, step: f64) -> String {
+    let mut number = number;
+    for unit in ["", "K", "M", "G", "T", "P"] {
+        if number.abs() < 999.5 || unit == "P" {
+            return match number {
+                _ if unit.is_empty() && number >= 9.95 => format!("{number:.0}"),
+                _ if number < 9.95 && number.fract() != 0.0 => format!("{number:.1}{unit}"),
+                _ => format!("{number:.0}{unit}"),
+            };
+        }
+        number /= step;
+    }
+    String::new()
+}
+
+/// A length of time in the unit that suits it.
+pub(crate) fn span(hundred_nanos: f64) -> String {
+    let micros = hundred_nanos / 10.0;
+    match micros {
+        ..999.5 => format!("{micros:.1}us"),
+        ..999_500.0 => format!("{:.1}ms", micros / 1e3),
+        _ => format!("{:.1}s", micros / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_for_people() {
+        let check = |cell: Cell<'_>, text: &str| assert_eq!(cell.text(), text, "{cell:?}");
+        check(Cell::Text("a\u{1b}[31mb\n\u{202e}"), "a\u{fffd}[31mb\u{fffd}\u{fffd}");
+        check(Cell::Rate(0.0), "-");
+        check(Cell::Rate(0.5), "0.5");
+        check(Cell::Rate(12.4), "12");
+        check(Cell::Rate(999.4), "999");
+        check(Cell::Rate(1234.0), "1.2K");
+        check(Cell::Rate(56_789.0), "57K");
+        check(Cell::Bytes(1024.0 * 1024.0), "1M");
+        check(Cell::Bytes(1e30), "888178419700125P");
+        check(Cell::Share(0.999), "99.9");
+        check(Cell::Span(5.0), "0.5us");
+        check(Cell::Span(12_345.0), "1.2ms");
+        check(Cell::Span(25_000_000.0), "2.5s");
+        check(Cell::Time(Some(FileTime::UNIX_EPOCH)), "00:00:00");
+        check(Cell::Time(None), "-");
+    }
+
+    #[test]
+    fn cells_in_order() {
+        let check = |one: Cell<'_>, other: Cell<'_>| assert_eq!(one.compare(&other), Ordering::Less);
+        check(Cell::Text("a"), Cell::Owned("b".to_owned()));
+        check(Cell::Rate(1.0), Cell::Rate(1.5));
+        check(Cell::Time(None), Cell::Time(Some(FileTime(0))));
+        check(Cell::Id(9), Cell::Id(10));
+    }
+}

@@ -1,0 +1,560 @@
+//! What the events told so far: who runs, what is open, which operations are under way; and the tables made of it.
+
+use std::sync::Arc;
+
+use openetw::{Clock, FileTime};
+
+use super::bounded::Bounded;
+use super::facts::{DiskOperation, Fact, FileOperation, Network, NetworkAction, Protocol};
+use super::lookup::Lookup;
+use super::meter::{Latency, Meter, Transfers};
+use super::rows::printable;
+use super::store::{End, Known};
+use super::tables::{Connection, Disk, Ends, File, Process, Processor};
+
+/// Most rows of the tables, and most things that are remembered to name what events are about.
+const MAX_PROCESSES: usize = 20_000;
+const MAX_THREADS: usize = 100_000;
+const MAX_FILES: usize = 20_000;
+const MAX_NAMES: usize = 50_000;
+const MAX_CONNECTIONS: usize = 20_000;
+const MAX_PENDING: usize = 50_000;
+const MAX_DISKS: usize = 1000;
+const MAX_PROCESSORS: usize = 4096;
+/// How long a process that has ended is shown, in periods.
+const PERIODS_SHOWN: u32 = 5;
+/// What a sample stands for unless an event tells, in units of 100 ns.
+const SAMPLE_INTERVAL: u64 = 10_000;
+
+/// When and where an event was logged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
+    pub(crate) time: FileTime,
+    pub(crate) processor: u16,
+    pub(crate) clock: Clock,
+}
+
+/// What an event means.
+#[derive(Debug, Default)]
+pub(crate) struct Meaning {
+    pub(crate) known: Known,
+    pub(crate) role: Role,
+}
+
+/// What an event is to others.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) enum Role {
+    /// Nothing.
+    #[default]
+    Own,
+    /// It begins the operation with this key, whose end is to be added to its line.
+    Begin(u64),
+    /// It ends an operation: the number of the event that began it, if that is kept.
+    End(Option<u64>, End),
+    /// It is the stack of another one.
+    Stack,
+}
+
+/// An operation on a file that is under way.
+#[derive(Debug)]
+struct Pending {
+    /// Number of the event that began it, if it is kept.
+    number: Option<u64>,
+    begun: FileTime,
+    /// The file's row; `None` if it is opened only.
+    key: Option<u64>,
+    operation: FileOperation,
+    process_id: Option<u32>,
+    /// What the open file is called.
+    opened: Option<Arc<str>>,
+    /// Whether its bytes were counted when it began.
+    is_counted: bool,
+}
+
+/// What the events told so far.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) lookup: Lookup,
+    pub(crate) processes: Bounded<u32, Process>,
+    threads: Bounded<u32, Option<u32>>,
+    /// Names of files and of open files.
+    names: Bounded<u64, Arc<str>>,
+    pending: Bounded<u64, Pending>,
+    pub(crate) files: Bounded<u64, File>,
+    pub(crate) connections: Bounded<Ends, Connection>,
+    pub(crate) disks: Bounded<u32, Disk>,
+    pub(crate) processors: Vec<Processor>,
+    sample_interval: u64,
+    /// Times of the first and the last event, and of the last one of the period before.
+    first: Option<FileTime>,
+    latest: FileTime,
+    rolled: FileTime,
+    pub(crate) seen: Seen,
+}
+
+/// Which kinds of events have come: without them a table has nothing to say.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) switches: bool,
+    pub(crate) samples: bool,
+    pub(crate) files: bool,
+    /// Bytes of reads and writes are counted when they end.
+    file_ends: bool,
+    pub(crate) network: bool,
+    pub(crate) disks: bool,
+    pub(crate) interrupts: bool,
+}
+
+impl State {
+    pub(crate) fn new(lookup: Lookup) -> State {
+        State {
+            lookup,
+            processes: Bounded::new(MAX_PROCESSES),
+            threads: Bounded::new(MAX_THREADS),
+            names: Bounded::new(MAX_NAMES),
+            pending: Bounded::new(MAX_PENDING),
+            files: Bounded::new(MAX_FILES),
+            connections: Bounded::new(MAX_CONNECTIONS),
+            disks: Bounded::new(MAX_DISKS),
+            processors: Vec::new(),
+            sample_interval: SAMPLE_INTERVAL,
+            first: None,
+            latest: FileTime(i64::MIN),
+            rolled: FileTime(i64::MIN),
+            seen: Seen::default(),
+        }
+    }
+
+    /// Takes in what an event says; `ids` are those of its header.
+    pub(crate) fn take(
+        &mut self,
+        fact: &Fact<'_>,
+        stamp: &Stamp,
+        ids: (Option<u32>, Option<u32>),
+    ) -> Meaning {
+        if self.first.is_none() {
+            (self.first, self.rolled) = (Some(stamp.time), stamp.time);
+        }
+        self.latest = self.latest.max(stamp.time);
+        let mut meaning = Meaning::default();
+        let known = &mut meaning.known;
+        (known.process_id, known.thread_id) = ids;
+        let mut of_thread = None;
+        match fact {
+            Fact::Process { process_id, image, user, starts } => {
+                known.process_id = Some(*process_id);
+                self.process_is_there(*process_id, image, user, starts.then_some(stamp.time));
+            }
+            Fact::ProcessEnd { process_id } => {
+                known.process_id = Some(*process_id);
+                self.process(*process_id).has_ended = true;
+            }
+            Fact::Thread { process_id, thread_id } => {
+                (known.process_id, known.thread_id) = (Some(*process_id), Some(*thread_id));
+                if self.threads.get(*thread_id) != Some(&Some(*process_id)) {
+                    self.threads.insert(*thread_id, Some(*process_id));
+                    self.process(*process_id).threads += 1;
+                }
+            }
+            Fact::ThreadEnd { process_id, thread_id } => {
+                (known.process_id, known.thread_id) = (Some(*process_id), Some(*thread_id));
+                if self.threads.remove(*thread_id).is_some() {
+                    let process = self.process(*process_id);
+                    process.threads = process.threads.saturating_sub(1);
+                }
+            }
+            Fact::Switch { old_thread, new_thread } => {
+                self.seen.switches = true;
+                self.switch(stamp, *old_thread, *new_thread);
+                of_thread = Some(*new_thread);
+            }
+            Fact::OfThread { thread_id, file_key } => {
+                of_thread = Some(*thread_id);
+                known.path = self.names.get_mut(*file_key).cloned();
+            }
+            Fact::OfRunningThread => {
+                of_thread =
+                    self.processor(stamp.processor).and_then(|processor| processor.running).map(|(id, _)| id);
+            }
+            Fact::Sample { thread_id, count } => {
+                self.seen.samples = true;
+                self.sample(stamp.processor, *thread_id, *count);
+                of_thread = Some(*thread_id);
+            }
+            Fact::SampleInterval { hundred_nanos } => self.sample_interval = (*hundred_nanos).max(1),
+            Fact::Interrupt { begun } => {
+                self.seen.interrupts = true;
+                let took = self.took(*begun, stamp.time);
+                if let Some(processor) = self.processor(stamp.processor) {
+                    processor.interrupts.add(1);
+                    processor.interrupt_time.add(took);
+                }
+            }
+            Fact::Dpc { begun } => {
+                self.seen.interrupts = true;
+                let took = self.took(*begun, stamp.time);
+                if let Some(processor) = self.processor(stamp.processor) {
+                    processor.dpcs.add(1);
+                    processor.dpc_time.add(took);
+                }
+            }
+            Fact::FileName { key, name } => known.path = Some(self.name(*key, name)),
+            Fact::FileOpen { irp, object, thread_id, path } => {
+                self.seen.files = true;
+                let path: Arc<str> = printable(path).into();
+                known.path = Some(path.clone());
+                if *object != 0 {
+                    self.names.insert(*object, path.clone());
+                }
+                let process_id = self.process_of(*thread_id);
+                self.pending.insert(
+                    *irp,
+                    Pending {
+                        number: None,
+                        begun: stamp.time,
+                        key: None,
+                        operation: FileOperation::Other,
+                        process_id,
+                        opened: Some(path),
+                        is_counted: true,
+                    },
+                );
+                meaning.role = Role::Begin(*irp);
+                of_thread = Some(*thread_id);
+            }
+            Fact::FileOperation { operation, irp, object, key, thread_id, bytes } => {
+                self.seen.files = true;
+                of_thread = Some(*thread_id);
+                let process_id = self.process_of(*thread_id);
+                let file = self.file(*key, *object, process_id);
+                known.path = Some(file.path.clone());
+                let key = file.key;
+                let is_counted = !self.seen.file_ends;
+                if is_counted {
+                    self.count_file(key, *operation, process_id, *bytes);
+                }
+                self.pending.insert(
+                    *irp,
+                    Pending {
+                        number: None,
+                        begun: stamp.time,
+                        key: Some(key),
+                        operation: *operation,
+                        process_id,
+                        opened: None,
+                        is_counted,
+                    },
+                );
+                meaning.role = Role::Begin(*irp);
+            }
+            Fact::FileEnd { irp, result, status } => {
+                if let Some(pending) = self.pending.remove(*irp) {
+                    let took = stamp.time.0.saturating_sub(pending.begun.0);
+                    known.process_id = pending.process_id;
+                    known.path = self.end_file(&pending, *result, *status, took);
+                    meaning.role = Role::End(pending.number, End { status: Some(*status), took });
+                }
+                self.seen.file_ends = true;
+            }
+            Fact::Disk { disk, operation, bytes, ticks, thread_id, file_key } => {
+                self.seen.disks = true;
+                let took = stamp.clock.to_100ns(i64::try_from(*ticks).unwrap_or(i64::MAX));
+                of_thread = Some(*thread_id);
+                known.path = self.names.get_mut(*file_key).cloned();
+                known.end = Some(End { status: None, took });
+                self.disk(*disk, *operation, *bytes, took);
+                if !self.seen.files
+                    && let Some(process_id) = self.process_of(*thread_id)
+                {
+                    // Where files are not watched, what reaches disks is better than nothing.
+                    self.process(process_id).transfer(disk_as_file(*operation), *bytes);
+                }
+            }
+            Fact::Network(network) => {
+                self.seen.network = true;
+                known.process_id = Some(network.process_id);
+                self.network(network);
+            }
+            Fact::Stack { process_id, thread_id } => {
+                (known.process_id, known.thread_id) = (Some(*process_id), Some(*thread_id));
+                meaning.role = Role::Stack;
+            }
+            Fact::Other => {}
+        }
+        let known = &mut meaning.known;
+        if let Some(thread_id) = of_thread {
+            known.thread_id = Some(thread_id);
+            known.process_id = self.process_of(thread_id);
+        }
+        if let Some(process_id) = known.process_id {
+            let process = self.process(process_id);
+            process.events.add(1);
+            known.process = Some(process.name.clone());
+        }
+        meaning
+    }
+
+    /// The event that began an operation is kept under this number.
+    pub(crate) fn begun(&mut self, irp: u64, number: u64) {
+        if let Some(pending) = self.pending.get_mut(irp) {
+            pending.number = Some(number);
+        }
+    }
+
+    /// Ends a period of that many seconds.
+    pub(crate) fn roll(&mut self, seconds: f64) {
+        let latest = self.latest;
+        for number in 0..self.processors.len() {
+            // What runs goes on.
+            if let Some((thread_id, _)) = self.processors.get(number).and_then(|processor| processor.running)
+            {
+                self.charge(number as u16, thread_id, latest);
+            }
+        }
+        // The events of a period may be those of more time than has passed here.
+        let told = between(self.rolled, latest) as f64 / FileTime::PER_SECOND as f64;
+        self.rolled = latest;
+        let seconds_of_times = told.max(seconds);
+        self.processors.iter_mut().for_each(|processor| processor.roll(seconds, seconds_of_times));
+        self.processes.values_mut().for_each(|process| process.roll(seconds, seconds_of_times));
+        self.processes.retain(|process| process.periods_ended <= PERIODS_SHOWN);
+        for file in self.files.values_mut() {
+            file.reads.roll(seconds);
+            file.writes.roll(seconds);
+        }
+        for connection in self.connections.values_mut() {
+            connection.sends.roll(seconds);
+            connection.receives.roll(seconds);
+        }
+        for disk in self.disks.values_mut() {
+            disk.reads.roll(seconds);
+            disk.writes.roll(seconds);
+            disk.flushes.roll(seconds);
+            disk.busy.roll(seconds);
+        }
+    }
+
+    /// The name of a thread's process.
+    pub(crate) fn name_of_thread(&self, thread_id: u32) -> Option<&Arc<str>> {
+        Some(&self.processes.get((*self.threads.get(thread_id)?)?)?.name)
+    }
+
+    /// The process of a thread; the idle threads belong to none.
+    fn process_of(&mut self, thread_id: u32) -> Option<u32> {
+        if thread_id == 0 {
+            return None;
+        }
+        let State { threads, lookup, .. } = self;
+        *threads.get_or_insert_with(thread_id, || lookup.process_of(thread_id))
+    }
+
+    fn process(&mut self, process_id: u32) -> &mut Process {
+        let State { processes, lookup, .. } = self;
+        processes.get_or_insert_with(process_id, || {
+            let found = lookup.process(process_id).unwrap_or_default();
+            Process {
+                id: process_id,
+                name: if found.image.is_empty() { "?".into() } else { printable(&found.image).into() },
+                user: found.user.into(),
+                started: found.started,
+                has_ended: false,
+                periods_ended: 0,
+                threads: 0,
+                cpu: Meter::default(),
+                reads: Transfers::default(),
+                writes: Transfers::default(),
+                sends: Transfers::default(),
+                receives: Transfers::default(),
+                events: Meter::default(),
+            }
+        })
+    }
+
+    fn process_is_there(&mut self, process_id: u32, image: &str, sid: &str, started: Option<FileTime>) {
+        if started.is_some() {
+            // Another process may have had the id.
+            self.processes.remove(process_id);
+        }
+        let user = self.lookup.user(sid);
+        let process = self.process(process_id);
+        process.name = printable(image.rsplit(['/', '\\']).next().unwrap_or_default()).into();
+        process.user = user.into();
+        process.started = started.or(process.started);
+    }
+
+    fn processor(&mut self, number: u16) -> Option<&mut Processor> {
+        let index = usize::from(number);
+        if index < MAX_PROCESSORS {
+            for missing in self.processors.len()..=index {
+                self.processors.push(Processor::new(missing as u16));
+            }
+        }
+        self.processors.get_mut(index)
+    }
+
+    /// How long something took, as far as it lies behind the first event.
+    fn took(&self, begun: FileTime, ended: FileTime) -> u64 {
+        between(self.first.map_or(begun, |first| begun.max(first)), ended)
+    }
+
+    fn switch(&mut self, stamp: &Stamp, old_thread: u32, new_thread: u32) {
+        self.charge(stamp.processor, old_thread, stamp.time);
+        if let Some(processor) = self.processor(stamp.processor) {
+            processor.switches.add(1);
+            processor.running = Some((new_thread, stamp.time));
+        }
+    }
+
+    /// Counts what a thread ran on a processor up to now.
+    fn charge(&mut self, number: u16, thread_id: u32, now: FileTime) {
+        let Some(processor) = self.processor(number) else { return };
+        let Some((_, since)) = processor.running.replace((thread_id, now)) else { return };
+        let ran = between(since, now);
+        if thread_id == 0 {
+            return;
+        }
+        processor.busy.add(ran);
+        if let Some(process_id) = self.process_of(thread_id) {
+            self.process(process_id).cpu.add(ran);
+        }
+    }
+
+    fn sample(&mut self, number: u16, thread_id: u32, count: u64) {
+        if self.seen.switches || thread_id == 0 {
+            return;
+        }
+        let ran = count.saturating_mul(self.sample_interval);
+        if let Some(processor) = self.processor(number) {
+            processor.busy.add(ran);
+        }
+        if let Some(process_id) = self.process_of(thread_id) {
+            self.process(process_id).cpu.add(ran);
+        }
+    }
+
+    /// Remembers a name.
+    fn name(&mut self, key: u64, name: &str) -> Arc<str> {
+        let name: Arc<str> = printable(name).into();
+        self.names.insert(key, name.clone());
+        if let Some(file) = self.files.get_mut(key) {
+            file.path = name.clone();
+        }
+        name
+    }
+
+    /// The row of a file, known by its key or, without one, by the open file.
+    fn file(&mut self, key: u64, object: u64, process_id: Option<u32>) -> &mut File {
+        let State { names, files, processes, .. } = self;
+        let name = names.get_mut(key).cloned().or_else(|| names.get_mut(object).cloned());
+        let key = if key == 0 { object } else { key };
+        let file = files.get_or_insert_with(key, || File {
+            key,
+            path: name.unwrap_or_else(|| format!("{key:#x}").into()),
+            reads: Transfers::default(),
+            writes: Transfers::default(),
+            others: Meter::default(),
+            latency: Latency::default(),
+            process: None,
+        });
+        if let Some(process) = process_id.and_then(|id| processes.get(id)) {
+            file.process = Some(process.name.clone());
+        }
+        file
+    }
+
+    fn count_file(&mut self, key: u64, operation: FileOperation, process_id: Option<u32>, bytes: u64) {
+        if let Some(file) = self.files.get_mut(key) {
+            match operation {
+                FileOperation::Read => file.reads.add(bytes),
+                FileOperation::Write => file.writes.add(bytes),
+                FileOperation::Other => file.others.add(1),
+            }
+        }
+        if let Some(process_id) = process_id {
+            self.process(process_id).transfer(operation, bytes);
+        }
+    }
+
+    /// Counts an operation that has ended; answers what its file is called.
+    fn end_file(&mut self, pending: &Pending, result: u64, status: u32, took: i64) -> Option<Arc<str>> {
+        let Some(key) = pending.key else { return pending.opened.clone() };
+        if !pending.is_counted {
+            // The severity of an error is 3.
+            let bytes = if status >> 30 == 3 { 0 } else { result };
+            self.count_file(key, pending.operation, pending.process_id, bytes);
+        }
+        let file = self.files.get_mut(key)?;
+        file.latency.add(took);
+        Some(file.path.clone())
+    }
+
+    fn disk(&mut self, number: u32, operation: DiskOperation, bytes: u64, took: i64) {
+        let disk = self.disks.get_or_insert_with(number, || Disk {
+            number,
+            reads: Transfers::default(),
+            writes: Transfers::default(),
+            flushes: Meter::default(),
+            latency: Latency::default(),
+            busy: Meter::default(),
+        });
+        match operation {
+            DiskOperation::Read => disk.reads.add(bytes),
+            DiskOperation::Write => disk.writes.add(bytes),
+            DiskOperation::Flush => disk.flushes.add(1),
+        }
+        disk.latency.add(took);
+        disk.busy.add(u64::try_from(took).unwrap_or(0));
+    }
+
+    fn network(&mut self, network: &Network) {
+        let Network { protocol, action, process_id, local, remote, bytes } = *network;
+        let process = self.process(process_id);
+        match action {
+            NetworkAction::Send => process.sends.add(bytes),
+            NetworkAction::Receive => process.receives.add(bytes),
+            _ => {}
+        }
+        let name = process.name.clone();
+        let ends = Ends { protocol, process_id, local, remote };
+        let connection = self.connections.get_or_insert_with(ends, || Connection {
+            ends,
+            process: Some(name),
+            state: if protocol == Protocol::Udp { "" } else { "open" },
+            sends: Transfers::default(),
+            receives: Transfers::default(),
+            retransmits: 0,
+        });
+        match action {
+            NetworkAction::Send => connection.sends.add(bytes),
+            NetworkAction::Receive => connection.receives.add(bytes),
+            NetworkAction::Connect => connection.state = "connected",
+            NetworkAction::Accept => connection.state = "accepted",
+            NetworkAction::Disconnect => connection.state = "closed",
+            NetworkAction::Retransmit => connection.retransmits += 1,
+            NetworkAction::Other => {}
+        }
+    }
+}
+
+impl Process {
+    fn transfer(&mut self, operation: FileOperation, bytes: u64) {
+        match operation {
+            FileOperation::Read => self.reads.add(bytes),
+            FileOperation::Write => self.writes.add(bytes),
+            FileOperation::Other => {}
+        }
+    }
+}
+
+fn disk_as_file(operation: DiskOperation) -> FileOperation {
+    match operation {
+        DiskOperation::Read => FileOperation::Read,
+        DiskOperation::Write => FileOperation::Write,
+        DiskOperation::Flush => FileOperation::Other,
+    }
+}
+
+/// Units of 100 ns; none if the end comes first.
+fn between(from: FileTime, to: FileTime) -> u64 {
+    u64::try_from(to.0.saturating_sub(from.0)).unwrap_or(0)
+}

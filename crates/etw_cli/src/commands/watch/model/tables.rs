@@ -1,0 +1,345 @@
+//! What the tables are about: processes, files, connections, disks, processors.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use openetw::FileTime;
+
+use super::facts::Protocol;
+use super::meter::{Latency, Meter, Transfers};
+use super::rows::{Cell, Column, Row};
+
+/// A process.
+#[derive(Debug, Clone)]
+pub(crate) struct Process {
+    pub(crate) id: u32,
+    pub(crate) name: Arc<str>,
+    pub(crate) user: Arc<str>,
+    pub(crate) started: Option<FileTime>,
+    pub(crate) has_ended: bool,
+    /// Ends of periods since it ended.
+    pub(crate) periods_ended: u32,
+    pub(crate) threads: u64,
+    /// Running, in units of 100 ns.
+    pub(crate) cpu: Meter,
+    pub(crate) reads: Transfers,
+    pub(crate) writes: Transfers,
+    pub(crate) sends: Transfers,
+    pub(crate) receives: Transfers,
+    pub(crate) events: Meter,
+}
+
+const fn column(name: &'static str, width: u16) -> Column {
+    Column { name, width }
+}
+
+impl Process {
+    pub(crate) fn roll(&mut self, seconds: f64, seconds_of_times: f64) {
+        self.cpu.roll(seconds_of_times);
+        self.events.roll(seconds);
+        for transfers in [&mut self.reads, &mut self.writes, &mut self.sends, &mut self.receives] {
+            transfers.roll(seconds);
+        }
+        self.periods_ended += u32::from(self.has_ended);
+    }
+}
+
+/// Rates of times in units of 100 ns are these shares of one processor.
+pub(crate) fn share(meter: &Meter) -> f64 {
+    meter.rate / FileTime::PER_SECOND as f64
+}
+
+impl Row for Process {
+    const COLUMNS: &'static [Column] = &[
+        column("PID", 7),
+        column("Process", 0),
+        column("User", 10),
+        column("CPU %", 6),
+        column("Read/s", 6),
+        column("B/s", 5),
+        column("Write/s", 7),
+        column("B/s", 5),
+        column("Send/s", 6),
+        column("B/s", 5),
+        column("Recv/s", 6),
+        column("B/s", 5),
+        column("Thr", 4),
+        column("Events/s", 8),
+        column("Started", 8),
+    ];
+    const SORTED_BY: usize = 3;
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        match column {
+            0 => Cell::Id(self.id),
+            1 if self.has_ended => Cell::Owned(format!("{} (ended)", self.name)),
+            1 => Cell::Text(&self.name),
+            2 => Cell::Text(&self.user),
+            3 => Cell::Share(share(&self.cpu)),
+            4 => Cell::Rate(self.reads.count.rate),
+            5 => Cell::Bytes(self.reads.bytes.rate),
+            6 => Cell::Rate(self.writes.count.rate),
+            7 => Cell::Bytes(self.writes.bytes.rate),
+            8 => Cell::Rate(self.sends.count.rate),
+            9 => Cell::Bytes(self.sends.bytes.rate),
+            10 => Cell::Rate(self.receives.count.rate),
+            11 => Cell::Bytes(self.receives.bytes.rate),
+            12 => Cell::Rate(self.threads as f64),
+            13 => Cell::Rate(self.events.rate),
+            _ => Cell::Time(self.started),
+        }
+    }
+
+    fn key(&self) -> u64 {
+        self.id.into()
+    }
+
+    fn filter(&self) -> Option<String> {
+        Some(format!("pid == {}", self.id))
+    }
+}
+
+/// A file.
+#[derive(Debug, Clone)]
+pub(crate) struct File {
+    pub(crate) key: u64,
+    pub(crate) path: Arc<str>,
+    pub(crate) reads: Transfers,
+    pub(crate) writes: Transfers,
+    /// Operations that neither read nor write.
+    pub(crate) others: Meter,
+    pub(crate) latency: Latency,
+    /// The process that used it last.
+    pub(crate) process: Option<Arc<str>>,
+}
+
+impl Row for File {
+    const COLUMNS: &'static [Column] = &[
+        column("Path", 0),
+        column("Reads", 8),
+        column("Bytes", 6),
+        column("B/s", 5),
+        column("Writes", 8),
+        column("Bytes", 6),
+        column("B/s", 5),
+        column("Other", 7),
+        column("Mean", 8),
+        column("Longest", 8),
+        column("Process", 15),
+    ];
+    const SORTED_BY: usize = 2;
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        match column {
+            0 => Cell::Text(&self.path),
+            1 => Cell::Count(self.reads.count.total),
+            2 => Cell::Bytes(self.reads.bytes.total as f64),
+            3 => Cell::Bytes(self.reads.bytes.rate),
+            4 => Cell::Count(self.writes.count.total),
+            5 => Cell::Bytes(self.writes.bytes.total as f64),
+            6 => Cell::Bytes(self.writes.bytes.rate),
+            7 => Cell::Count(self.others.total),
+            8 => Cell::Span(self.latency.mean()),
+            9 => Cell::Span(self.latency.longest as f64),
+            _ => Cell::Text(self.process.as_deref().unwrap_or("-")),
+        }
+    }
+
+    fn key(&self) -> u64 {
+        self.key
+    }
+
+    fn filter(&self) -> Option<String> {
+        Some(format!("~{}", self.path))
+    }
+}
+
+/// A socket's two ends, as one process uses them.
+#[derive(Debug, Clone)]
+pub(crate) struct Connection {
+    pub(crate) ends: Ends,
+    pub(crate) process: Option<Arc<str>>,
+    pub(crate) state: &'static str,
+    pub(crate) sends: Transfers,
+    pub(crate) receives: Transfers,
+    pub(crate) retransmits: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Ends {
+    pub(crate) protocol: Protocol,
+    pub(crate) process_id: u32,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+}
+
+impl Row for Connection {
+    const COLUMNS: &'static [Column] = &[
+        column("PID", 7),
+        column("Process", 15),
+        column("", 3),
+        column("Local", 0),
+        column("Remote", 0),
+        column("State", 9),
+        column("Sends", 7),
+        column("Bytes", 6),
+        column("B/s", 5),
+        column("Recvs", 7),
+        column("Bytes", 6),
+        column("B/s", 5),
+        column("Again", 5),
+    ];
+    const SORTED_BY: usize = 11;
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        match column {
+            0 => Cell::Id(self.ends.process_id),
+            1 => Cell::Text(self.process.as_deref().unwrap_or("-")),
+            2 => Cell::Text(match self.ends.protocol {
+                Protocol::Tcp => "TCP",
+                Protocol::Udp => "UDP",
+            }),
+            3 => Cell::Owned(self.ends.local.to_string()),
+            4 => Cell::Owned(self.ends.remote.to_string()),
+            5 => Cell::Text(self.state),
+            6 => Cell::Count(self.sends.count.total),
+            7 => Cell::Bytes(self.sends.bytes.total as f64),
+            8 => Cell::Bytes(self.sends.bytes.rate),
+            9 => Cell::Count(self.receives.count.total),
+            10 => Cell::Bytes(self.receives.bytes.total as f64),
+            11 => Cell::Bytes(self.receives.bytes.rate),
+            _ => Cell::Count(self.retransmits),
+        }
+    }
+
+    fn key(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.ends.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn filter(&self) -> Option<String> {
+        let Ends { process_id, local, remote, .. } = self.ends;
+        let is = |here: &str, there: &str| {
+            format!("({here}port == {} and {there}port == {})", local.port(), remote.port())
+        };
+        Some(format!("PID == {process_id} and ({} or {})", is("s", "d"), is("d", "s")))
+    }
+}
+
+/// A disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Disk {
+    pub(crate) number: u32,
+    pub(crate) reads: Transfers,
+    pub(crate) writes: Transfers,
+    pub(crate) flushes: Meter,
+    pub(crate) latency: Latency,
+    /// Waiting for it, in units of 100 ns: the sum over all requests.
+    pub(crate) busy: Meter,
+}
+
+impl Row for Disk {
+    const COLUMNS: &'static [Column] = &[
+        column("Disk", 0),
+        column("Reads/s", 8),
+        column("B/s", 6),
+        column("Writes/s", 8),
+        column("B/s", 6),
+        column("Flushes/s", 9),
+        column("Mean", 8),
+        column("Longest", 8),
+        column("In flight", 9),
+    ];
+    const SORTED_BY: usize = 0;
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        match column {
+            0 => {
+                let (major, minor) = (self.number >> 20, self.number & 0xF_FFFF);
+                Cell::Owned(format!("{major}:{minor}"))
+            }
+            1 => Cell::Rate(self.reads.count.rate),
+            2 => Cell::Bytes(self.reads.bytes.rate),
+            3 => Cell::Rate(self.writes.count.rate),
+            4 => Cell::Bytes(self.writes.bytes.rate),
+            5 => Cell::Rate(self.flushes.rate),
+            6 => Cell::Span(self.latency.mean()),
+            7 => Cell::Span(self.latency.longest as f64),
+            _ => Cell::Rate(share(&self.busy)),
+        }
+    }
+
+    fn key(&self) -> u64 {
+        self.number.into()
+    }
+}
+
+/// A processor. Times are in units of 100 ns.
+#[derive(Debug, Clone)]
+pub(crate) struct Processor {
+    pub(crate) number: u16,
+    pub(crate) busy: Meter,
+    pub(crate) interrupts: Meter,
+    pub(crate) interrupt_time: Meter,
+    pub(crate) dpcs: Meter,
+    pub(crate) dpc_time: Meter,
+    pub(crate) switches: Meter,
+    /// The thread that runs, and since when.
+    pub(crate) running: Option<(u32, FileTime)>,
+}
+
+impl Row for Processor {
+    const COLUMNS: &'static [Column] = &[
+        column("CPU", 5),
+        column("Busy %", 7),
+        column("DPC %", 7),
+        column("ISR %", 7),
+        column("Switches/s", 10),
+        column("DPCs/s", 8),
+        column("ISRs/s", 8),
+    ];
+    const SORTED_BY: usize = 0;
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        match column {
+            0 => Cell::Id(self.number.into()),
+            1 => Cell::Share(share(&self.busy)),
+            2 => Cell::Share(share(&self.dpc_time)),
+            3 => Cell::Share(share(&self.interrupt_time)),
+            4 => Cell::Rate(self.switches.rate),
+            5 => Cell::Rate(self.dpcs.rate),
+            _ => Cell::Rate(self.interrupts.rate),
+        }
+    }
+
+    fn key(&self) -> u64 {
+        self.number.into()
+    }
+}
+
+impl Processor {
+    pub(crate) fn new(number: u16) -> Processor {
+        let none = Meter::default();
+        Processor {
+            number,
+            busy: none,
+            interrupts: none,
+            interrupt_time: none,
+            dpcs: none,
+            dpc_time: none,
+            switches: none,
+            running: None,
+        }
+    }
+
+    pub(crate) fn roll(&mut self, seconds: f64, seconds_of_times: f64) {
+        for meter in [&mut self.interrupts, &mut self.dpcs, &mut self.switches] {
+            meter.roll(seconds);
+        }
+        for meter in [&mut self.busy, &mut self.interrupt_time, &mut self.dpc_time] {
+            meter.roll(seconds_of_times);
+        }
+    }
+}
