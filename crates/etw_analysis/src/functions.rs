@@ -15,16 +15,17 @@ const COLUMNS: &[Column] = &[
     shown("function", "Function"),
     shown("module", "Module"),
     shown("process", "Process"),
-    shown("exclusive_samples", "Samples"),
+    hidden("exclusive_samples"),
     shown("exclusive_weight_ns", "Exclusive"),
     shown("exclusive_percent", "Exc %"),
     hidden("inclusive_samples"),
-    shown("inclusive_weight_ns", "Inclusive"),
+    hidden("inclusive_weight_ns"),
     shown("inclusive_percent", "Inc %"),
 ];
 
-/// Modules without symbols that the notes name.
+/// Modules without symbols that the notes name: the first ones, if they have this part of all samples, in percent.
 const MAX_PROBLEMS: usize = 4;
+const MIN_PROBLEM_PERCENT: f64 = 0.5;
 
 /// Whose memory an address of a thread's stack is in.
 pub(crate) fn space(address: u64, thread: ThreadIndex, samples: &Samples, processes: &Processes) -> Space {
@@ -146,9 +147,11 @@ fn notes(nameless: HashMap<Option<Rc<str>>, u64>, all: u64, context: &Context<'_
     if sum == 0 {
         return Vec::new();
     }
-    let percent = |count: u64| format!("{:.1} %", count as f64 * 100.0 / all as f64);
+    let part = |count: u64| count as f64 * 100.0 / all as f64;
+    let percent = |count: u64| format!("{:.1} %", part(count));
     let mut notes = vec![format!("{} of the samples are in no function that has a name.", percent(sum))];
-    for (module, count) in nameless.iter().take(MAX_PROBLEMS) {
+    let worst = nameless.iter().filter(|(_, count)| part(*count) >= MIN_PROBLEM_PERCENT);
+    for (module, count) in worst.take(MAX_PROBLEMS) {
         let name = module.as_deref().unwrap_or("no known image");
         let problem = context.names.problems.get(module.as_deref().unwrap_or_default());
         let reason = match (problem, module) {

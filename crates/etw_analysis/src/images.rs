@@ -1,6 +1,6 @@
 //! Images: which files lie where in the memory of processes and of the kernel.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use etw_consumer::Event;
 use etw_event::Guid;
@@ -31,12 +31,35 @@ impl Image {
     }
 }
 
-/// Where an image lies.
-#[derive(Debug, Clone, Copy)]
-struct Span {
-    base: u64,
-    end: u64,
-    image: ImageIndex,
+/// Where images lie: by their bases, where they end, and which they are. Of images that lay at one place one after the
+/// other, the last one is there.
+#[derive(Debug, Default)]
+struct Spans {
+    by_base: BTreeMap<u64, (u64, ImageIndex)>,
+}
+
+impl Spans {
+    fn insert(&mut self, base: u64, end: u64, image: ImageIndex) {
+        if base >= end {
+            return;
+        }
+        while let Some((under, _)) = self.by_base.range(..end).next_back().filter(|(_, span)| span.0 > base) {
+            let under = *under;
+            self.by_base.remove(&under);
+        }
+        self.by_base.insert(base, (end, image));
+    }
+
+    /// The image that begins there.
+    fn at(&self, base: u64) -> Option<ImageIndex> {
+        self.by_base.get(&base).map(|(_, image)| *image)
+    }
+
+    /// The image that an address lies in, and how far from its base.
+    fn find(&self, address: u64) -> Option<(ImageIndex, u64)> {
+        let (base, (end, image)) = self.by_base.range(..=address).next_back()?;
+        (address < *end).then_some((*image, address - base))
+    }
 }
 
 /// The images of a trace.
@@ -44,9 +67,8 @@ struct Span {
 pub(crate) struct Images {
     images: Vec<Image>,
     by_file: HashMap<(Box<str>, u32), ImageIndex>,
-    /// In the order in which they were told.
-    spans: HashMap<ProcessIndex, Vec<Span>>,
-    kernel: Vec<Span>,
+    spans: HashMap<ProcessIndex, Spans>,
+    kernel: Spans,
     kernel_base: Option<u64>,
 }
 
@@ -70,15 +92,11 @@ impl Images {
         let stamp = get("TimeDateStamp").unwrap_or(0) as u32;
         let image = self.image(path.unwrap_or_default(), stamp);
         let process_id = get("ProcessId").or_else(|| event.record.process_id().map(u64::from)).unwrap_or(0);
-        let span = Span { base, end: base.saturating_add(len), image };
         let spans = match process_id as u32 {
             0 => &mut self.kernel,
             id => self.spans.entry(processes.at(id)).or_default(),
         };
-        let is_known = |known: &Span| (known.base, known.end, known.image) == (span.base, span.end, image);
-        if !spans.iter().rev().any(is_known) {
-            spans.push(span);
-        }
+        spans.insert(base, base.saturating_add(len), image);
     }
 
     fn image(&mut self, path: String, stamp: u32) -> ImageIndex {
@@ -110,8 +128,8 @@ impl Images {
             0 => Some(&self.kernel),
             id => self.spans.get(&processes.at(id)),
         };
-        let span = spans.and_then(|spans| spans.iter().rev().find(|span| span.base == base));
-        let Some(image) = span.and_then(|span| self.images.get_mut(span.image.0 as usize)) else { return };
+        let image = spans.and_then(|spans| spans.at(base));
+        let Some(image) = image.and_then(|image| self.images.get_mut(image.0 as usize)) else { return };
         let id = [&guid.to_bytes()[..], &age.to_le_bytes()[..]].concat();
         if !image.build_id.is_empty() && id.starts_with(&image.build_id) {
             image.build_id = id;
@@ -125,19 +143,22 @@ impl Images {
 
     /// The Linux kernel's own image; `None` if the trace does not tell of one.
     pub(crate) fn kernel(&self) -> Option<&Image> {
-        let images = self.kernel.iter().map(|span| self.get(span.image));
-        images.into_iter().find(|image| image.path.starts_with("vmlinux"))
+        self.linux().map(|(_, image)| image)
     }
 
     /// Address of the kernel's first byte, if the trace tells.
     pub(crate) fn kernel_base(&self) -> Option<u64> {
-        let image = || self.kernel.iter().find(|span| self.get(span.image).path.starts_with("vmlinux"));
-        self.kernel_base.or_else(|| image().map(|span| span.base))
+        self.kernel_base.or_else(|| self.linux().map(|(base, _)| base))
+    }
+
+    fn linux(&self) -> Option<(u64, &Image)> {
+        let mut images = self.kernel.by_base.iter().map(|(base, (_, image))| (*base, self.get(*image)));
+        images.find(|(_, image)| image.path.starts_with("vmlinux"))
     }
 
     /// The image of the kernel, or the module, that an address lies in, and how far from its base.
     pub(crate) fn find_in_kernel(&self, address: u64) -> Option<(ImageIndex, u64)> {
-        find(&self.kernel, address)
+        self.kernel.find(address)
     }
 
     /// The image of a process that an address lies in, and how far from its base.
@@ -152,7 +173,7 @@ impl Images {
         let mut process = Some(process);
         for _ in 0..MAX_FORKS {
             let index = process?;
-            if let Some(found) = self.spans.get(&index).and_then(|spans| find(spans, address)) {
+            if let Some(found) = self.spans.get(&index).and_then(|spans| spans.find(address)) {
                 return Some(found);
             }
             process = processes.process(index).parent;
@@ -161,8 +182,24 @@ impl Images {
     }
 }
 
-/// Of images that lay at one place one after the other, the last one counts.
-fn find(spans: &[Span], address: u64) -> Option<(ImageIndex, u64)> {
-    let span = spans.iter().rev().find(|span| (span.base..span.end).contains(&address))?;
-    Some((span.image, address - span.base))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_image_at_a_place_is_there() {
+        let mut spans = Spans::default();
+        let [first, second, third, fourth] = [0, 1, 2, 3].map(ImageIndex);
+        spans.insert(0x1000, 0x3000, first);
+        spans.insert(0x5000, 0x6000, second);
+        assert_eq!(spans.find(0x2FFF), Some((first, 0x1FFF)));
+        assert_eq!(spans.find(0x3000), None);
+        spans.insert(0x2000, 0x5800, third);
+        assert_eq!((spans.find(0x1000), spans.find(0x5900)), (None, None), "they were mapped over");
+        assert_eq!(spans.find(0x2000), Some((third, 0)));
+        spans.insert(0x5800, 0x6000, fourth);
+        assert_eq!((spans.find(0x57FF), spans.find(0x5800)), (Some((third, 0x37FF)), Some((fourth, 0))));
+        spans.insert(0x10, 0x10, first);
+        assert_eq!(spans.find(0x10), None);
+    }
 }

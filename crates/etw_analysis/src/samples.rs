@@ -11,6 +11,8 @@ use crate::{Duration, Window};
 
 /// Samples that wait for a stack, or for more of it. The oldest are counted as they are when there are more.
 const MAX_WAITING: usize = 4096;
+/// Most frames of a stack: two events of the 192 that ETW has.
+const MAX_FRAMES: usize = 384;
 /// Addresses below are of user mode, by the pointers' size.
 pub(crate) const KERNEL_64: u64 = 1 << 63;
 const KERNEL_32: u64 = 1 << 31;
@@ -124,7 +126,8 @@ impl Samples {
         let is_32_bit = self.is_32_bit;
         let Some(waiting) = self.waiting.get_mut(&key) else { return };
         processes.thread_of(key.1, process_id);
-        waiting.frames.extend(payload.pointers());
+        let room = MAX_FRAMES - waiting.frames.len().min(MAX_FRAMES);
+        waiting.frames.extend(payload.pointers().take(room));
         let limit = if is_32_bit { KERNEL_32 } else { KERNEL_64 };
         // The user's half comes last.
         if waiting.frames.last().is_some_and(|last| *last < limit) {
@@ -156,7 +159,7 @@ impl Samples {
         let mut payload = Payload::of(record);
         let used = payload.pointer().and_then(|key| self.keys.remove(&key));
         if let Some(frames) = used.and_then(|used| self.definitions.get_mut(used.0 as usize)) {
-            frames.extend(payload.pointers());
+            frames.extend(payload.pointers().take(MAX_FRAMES));
         }
     }
 

@@ -16,7 +16,7 @@ use crate::table::{Cell, Column, Table, TableKind, shown};
 /// Bits of an NTSTATUS that tell failures.
 const FAILED: u32 = 0b11 << 30;
 /// What the kernel puts before the names of system calls.
-const PREFIXES: [&str; 5] = ["__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__se_sys_", "sys_"];
+const PREFIXES: [&str; 6] = ["__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__se_sys_", "__do_sys_", "sys_"];
 
 #[derive(Debug, Clone, Default)]
 struct Sum {

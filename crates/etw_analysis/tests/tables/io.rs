@@ -1,13 +1,16 @@
 //! Disks, files, network, faults, interrupts and system calls.
 
 use etw_analysis::{Cell, ProcessFilter, TableKind, Window};
-use etw_event::Ticks;
+use etw_etl::encode::RecordBuilder;
+use etw_event::{HookId, PointerSize, Ticks};
 use etw_kernel::classes::{
     CSwitch, DiskIo, DiskIoFlush, DiskTransfer, Dpc, DpcKind, Endpoints, FileIoCreate, FileIoName,
     FileIoOperationEnd, FileIoReadWrite, FileIoSimple, HardFault, Isr, NameEvent, NetworkFail, Protocol,
     ReadWriteEvent, SimpleEvent, SysCallEnter, SysCallExit, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp,
     TcpSend, UdpEvent, UdpIp,
 };
+
+use etw_testkit::mutate::Numbers;
 
 use crate::machine::{Machine, check, micros, row, rows, table, text};
 
@@ -362,4 +365,25 @@ fn system_calls_by_process() {
     let report = machine.report(1000);
     check(&rows(&report, TableKind::Syscalls)[0], &[("count", Cell::Count(1)), ("time_ns", Cell::None)]);
     assert!(table(&report, TableKind::Syscalls).notes[0].contains("CSWITCH"));
+}
+
+#[test]
+fn damaged_events_are_passed_over() {
+    let mut numbers = Numbers::new(7);
+    let mut machine = Machine::default();
+    machine.there_is(10, "worker");
+    let groups = [0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x08, 0x0F, 0x14, 0x18];
+    for index in 0..20_000 {
+        let hook = HookId(groups[numbers.below(groups.len())] << 8 | numbers.below(100) as u16);
+        let pointer = [PointerSize::Four, PointerSize::Eight][numbers.below(2)];
+        let payload: Vec<u8> = (0..numbers.below(120)).map(|_| numbers.draw() as u8 % 16).collect();
+        let record = match numbers.below(2) {
+            0 => RecordBuilder::perf_info(pointer, hook, numbers.below(5) as u8),
+            _ => RecordBuilder::system(pointer, hook, numbers.below(5) as u8),
+        };
+        let record = record.time(Ticks(index * 10)).payload(&payload).build().unwrap();
+        machine.put_bytes(index, numbers.below(2) as u16, record);
+    }
+    let report = machine.report_of(30_000, Window::ALL, |options| options.folded_stacks = true);
+    assert!(report.tables.iter().any(|table| !table.rows.is_empty()));
 }

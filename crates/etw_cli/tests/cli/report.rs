@@ -13,15 +13,12 @@ fn rows<'r>(report: &'r Value, table: &str) -> &'r [Value] {
     report["tables"][table]["rows"].as_array().unwrap()
 }
 
-/// That a page fits; what is wider has more numbers than any real table.
+/// That a page fits.
 fn check_page(page: &str) {
-    let files = page.lines().next().unwrap();
-    for line in page.lines().filter(|line| *line != files && !line.starts_with("  ")) {
-        assert!(line.chars().count() <= 100, "{line}");
-    }
-    let is_row = |line: &&str| line.starts_with("  ") && !line.ends_with('.') && !line.contains(": ");
-    for line in page.lines().filter(is_row) {
-        assert!(line.chars().count() <= 100, "{line}");
+    for line in page.lines().skip(1) {
+        // A path without spaces in a note cannot be wrapped.
+        let longest = line.split(' ').map(str::len).max().unwrap();
+        assert!(line.chars().count() <= 100 || longest > 60, "{line}");
     }
 }
 

@@ -73,9 +73,22 @@ fn put_table(out: &mut Vec<u8>, table: &Table, top: usize, is_incomplete: bool) 
     if table.rows.len() > rows.len() {
         writeln!(out, "  … {} more", table.rows.len() - rows.len())?;
     }
-    for note in &table.notes {
-        writeln!(out, "  {note}")?;
+    table.notes.iter().try_for_each(|note| put_note(out, note))
+}
+
+/// Puts a note in lines that fit.
+fn put_note(out: &mut Vec<u8>, note: &str) -> Result<()> {
+    let mut line = String::new();
+    for word in note.split(' ') {
+        if !line.is_empty() && line.chars().count() + word.chars().count() + 3 > WIDTH {
+            writeln!(out, "  {line}")?;
+            line = "  ".to_owned();
+        } else if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
     }
+    writeln!(out, "  {line}")?;
     Ok(())
 }
 
@@ -127,7 +140,7 @@ fn narrow(columns: &mut [Shown]) {
     }
 }
 
-/// A text of at most this many characters. Paths lose their begin, other texts their end.
+/// A text of at most this many characters. Paths and qualified names lose their begin, other texts their end.
 fn cut(text: &str, width: usize) -> String {
     let len = text.chars().count();
     if len <= width {
@@ -135,7 +148,7 @@ fn cut(text: &str, width: usize) -> String {
     }
     let kept = width.saturating_sub(1);
     let is_path = text.starts_with(['/', '\\']) && !text.contains(' ');
-    match is_path {
+    match is_path || text.contains("::") {
         true => format!("…{}", text.chars().skip(len - kept).collect::<String>()),
         false => format!("{}…", text.chars().take(kept).collect::<String>()),
     }
@@ -204,8 +217,21 @@ mod tests {
     fn texts_are_cut_where_they_say_least() {
         assert_eq!(cut("/usr/lib/libc.so.6", 10), "…libc.so.6");
         assert_eq!(cut("/bin/sh -c true", 10), "/bin/sh -…");
+        assert_eq!(cut("std::collections::HashMap<K, V>::insert", 10), "…>::insert");
         assert_eq!(cut("core::ptr::drop", 15), "core::ptr::drop");
         assert_eq!(cut("äöü", 2), "ä…");
+    }
+
+    #[test]
+    fn notes_are_wrapped() {
+        let mut out = Vec::new();
+        put_note(&mut out, "word ".repeat(50).trim_end()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(
+            text.lines().count() == 3 && text.lines().all(|line| line.chars().count() <= WIDTH),
+            "{text}"
+        );
+        assert_eq!(text.matches("word").count(), 50);
     }
 
     #[test]
