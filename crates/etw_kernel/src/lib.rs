@@ -9,6 +9,7 @@ mod flags;
 mod groups;
 mod hooks;
 pub mod images;
+pub mod providers;
 mod routines;
 pub mod rundown;
 

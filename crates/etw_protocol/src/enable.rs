@@ -196,6 +196,19 @@ impl Enable {
 }
 
 impl Filter {
+    /// Whether the filter lets a process pass that runs a program of this file name. Filters that are not about processes
+    /// do.
+    pub fn lets_process_pass(&self, process_id: u32, executable: &str) -> bool {
+        match self {
+            Filter::Pids(pids) => pids.contains(&process_id),
+            Filter::ExecutableNames(names) => {
+                let mut names = names.iter().flat_map(|names| names.split(';'));
+                names.any(|name| same_program(name.trim(), executable))
+            }
+            _ => true,
+        }
+    }
+
     fn check(&self) -> Result<(), ProtocolError> {
         match self {
             Filter::EventIds { ids, .. } | Filter::StackWalkIds { ids, .. } => {
@@ -219,6 +232,15 @@ impl Filter {
             Filter::StackWalkLevelKeyword { .. } => Ok(()),
         }
     }
+}
+
+/// Whether a name of a filter is that of a program, with or without `.exe` and whatever the case.
+fn same_program(name: &str, executable: &str) -> bool {
+    let bare = |name: &str| {
+        let name = name.to_lowercase();
+        name.strip_suffix(".exe").map(str::to_owned).unwrap_or(name)
+    };
+    bare(name) == bare(executable)
 }
 
 fn check_names(what: &'static str, names: &[String]) -> Result<(), ProtocolError> {

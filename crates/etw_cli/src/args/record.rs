@@ -17,6 +17,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw record -k PROC_THREAD+CSWITCH+PROFILE -- make
                                                  of the system (as root): who ran when, and what
   etw record -k DiagEasy --for 10s               the same by xperf's groups of flags
+  etw record -p Microsoft-Windows-Kernel-Process:4::0x10 -- make
+                                                 processes (as root), as the Windows kernel's provider
+                                                 tells of them
   etw record -p MyProvider --max-size 100MB --circular
                                                  the newest 100 MB, in the file
   etw record -p MyProvider --ring 64MB           the newest 64 MB, in memory, until Ctrl-C;

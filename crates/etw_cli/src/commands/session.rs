@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use openetw::kernel::EnableFlags;
+use openetw::kernel::{EnableFlags, refusal};
+use openetw::schema::builtin;
 use openetw::session::{
     Controller, EnableBuilder, EnableProperties, EnableStatus, Filter, Instance, LogFileMode, ProviderKey,
     SessionBuilder, SessionClock, SessionState, SessionStatus, SessionUpdate,
@@ -232,7 +233,14 @@ pub(crate) fn wanted(
     schemas: &Schemas,
     controller: &mut Controller,
 ) -> Result<EnableBuilder> {
-    let mut enable = EnableBuilder::new(resolve(text, schemas, controller)?);
+    let spec = resolve(text, schemas, controller)?;
+    let guid = spec.provider.guid();
+    let known = builtin::providers().find(|entry| entry.guid == guid).map(|entry| entry.name);
+    if let Some((name, reason)) = known.and_then(|name| Some((name, refusal(name)?))) {
+        // It may be enabled all the same: a program may register whatever it likes.
+        output::warn(&format_args!("{name} has no events here: {reason}"));
+    }
+    let mut enable = EnableBuilder::new(spec);
     for (is_set, bits) in [
         (args.stacks, EnableProperties::STACK_TRACE),
         (args.sid, EnableProperties::SID),

@@ -12,6 +12,8 @@ mod kernel_images;
 #[cfg(target_os = "linux")]
 mod kernel_network;
 #[cfg(target_os = "linux")]
+mod kernel_providers;
+#[cfg(target_os = "linux")]
 mod kernel_system;
 #[cfg(target_os = "linux")]
 mod live;

@@ -1,9 +1,10 @@
 //! The buffer that records are written into.
 
-use etw_event::{HeaderKind, Ticks};
+use etw_event::{Guid, HeaderKind, Ticks};
 
 use super::KernelEvent;
 use super::field::Field;
+use crate::providers::ManifestEvent;
 
 /// When a record is logged, and by whom.
 ///
@@ -95,11 +96,8 @@ impl RecordBuffer {
             HeaderKind::Full64 => {
                 // EVENT_TRACE_HEADER: size, kind; type, level, version.
                 let first = mark | u64::from(hook.event_type()) << 32 | u64::from(E::VERSION) << 48;
-                let class = event.class().to_bytes();
-                let (low, high) = class.split_at(8);
-                let word =
-                    |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-                self.words.extend([first, ids, time, word(low), word(high), times]);
+                let [low, high] = guid_words(event.class());
+                self.words.extend([first, ids, time, low, high, times]);
                 0
             }
             HeaderKind::Compact64 => {
@@ -111,8 +109,41 @@ impl RecordBuffer {
                 32
             }
         };
+        self.put_payload(start, size_at, |payload| event.put_payload(payload))
+    }
+
+    /// Adds a record of a manifest event; answers as [`RecordBuffer::put`] does.
+    pub fn put_manifest<E: ManifestEvent>(&mut self, stamp: &Stamp, event: &E) -> bool {
+        let start = self.words.len();
+        let d = event.descriptor();
+        let [provider_low, provider_high] = guid_words(event.provider());
+        let descriptor = u64::from(d.id)
+            | u64::from(d.version) << 16
+            | u64::from(d.channel) << 24
+            | u64::from(d.level.0) << 32
+            | u64::from(d.opcode.0) << 40
+            | u64::from(d.task) << 48;
+        self.words.extend([
+            u64::from(HeaderKind::Event64 as u8) << 16 | MARK,
+            u64::from(stamp.thread_id) | u64::from(stamp.process_id) << 32,
+            stamp.time.0 as u64,
+            provider_low,
+            provider_high,
+            descriptor,
+            d.keyword.0,
+            u64::from(stamp.kernel_time) | u64::from(stamp.user_time) << 32,
+            // No activity.
+            0,
+            0,
+        ]);
+        self.put_payload(start, 0, |payload| event.put_payload(payload))
+    }
+
+    /// Adds the payload of the record that begins at `start`, and says its size there.
+    #[inline(always)]
+    fn put_payload(&mut self, start: usize, size_at: u32, put: impl FnOnce(&mut Payload<'_>)) -> bool {
         let mut payload = Payload { words: &mut self.words, pending: 0, bits: 0 };
-        event.put_payload(&mut payload);
+        put(&mut payload);
         let spare_bytes = payload.finish();
         let size = 8 * (self.words.len() - start) - spare_bytes;
         if size > MAX_RECORD_BYTES {
@@ -126,9 +157,17 @@ impl RecordBuffer {
 
 /// Words of the record that begins with `first`.
 fn len_words(first: u64) -> usize {
-    let by_class = first >> 16 & 0xFF == HeaderKind::Full64 as u64;
-    let size = if by_class { first as u16 } else { (first >> 32) as u16 };
+    let kind = first >> 16 & 0xFF;
+    let by_guid = kind == HeaderKind::Full64 as u64 || kind == HeaderKind::Event64 as u64;
+    let size = if by_guid { first as u16 } else { (first >> 32) as u16 };
     usize::from(size).div_ceil(8)
+}
+
+/// A GUID as it lies in a record.
+fn guid_words(guid: Guid) -> [u64; 2] {
+    let bytes = guid.to_bytes();
+    let (low, high) = bytes.split_at(8);
+    [low, high].map(|half| half.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
 }
 
 /// The payload of a record that is being written.

@@ -112,8 +112,22 @@ impl Field for UserSid {
     }
 }
 
+/// An integrity level as SID: S-1-16-8192, medium, or S-1-16-12288, high.
+pub(crate) struct MandatoryLabel {
+    pub(crate) is_high: bool,
+}
+
+impl Field for MandatoryLabel {
+    fn put(&self, to: &mut Payload<'_>) {
+        // Revision 1, one sub-authority, authority 16.
+        [1_u8, 1, 0, 0, 0, 0, 0, 16].put(to);
+        let level: u32 = if self.is_high { 12_288 } else { 8_192 };
+        level.put(to);
+    }
+}
+
 /// UTF-16 with terminator.
-pub(super) struct Wide<'a>(pub &'a [u8]);
+pub(crate) struct Wide<'a>(pub &'a [u8]);
 
 impl Field for Wide<'_> {
     fn put(&self, to: &mut Payload<'_>) {
@@ -124,7 +138,7 @@ impl Field for Wide<'_> {
 }
 
 /// 8-bit text with terminator.
-pub(super) struct Narrow<'a>(pub &'a [u8]);
+pub(crate) struct Narrow<'a>(pub &'a [u8]);
 
 impl Field for Narrow<'_> {
     fn put(&self, to: &mut Payload<'_>) {

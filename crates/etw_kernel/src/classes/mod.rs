@@ -15,7 +15,7 @@
 mod buffer;
 mod disk_io;
 mod event_trace;
-mod field;
+pub(crate) mod field;
 mod file_io;
 #[cfg(test)]
 mod fixtures;

@@ -4,6 +4,7 @@ use etw_event::{Clock, ClockType, FileTime, HeaderKind, Origin, Record, Ticks};
 use etw_schema::{Located, Resolver};
 
 use super::{KernelEvent, RecordBuffer, Stamp};
+use crate::providers::ManifestEvent;
 
 /// The bytes of words, as a trace has them.
 pub(crate) fn bytes_of(words: &[u64]) -> Vec<u8> {
@@ -57,6 +58,23 @@ pub(crate) fn text_of(event: &impl KernelEvent, name: &str) -> String {
 /// Compares all fields.
 pub(crate) fn check(event: &impl KernelEvent, expected: &[(&str, &str)]) {
     let fields = fields_of(event);
+    let fields: Vec<_> = fields.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    assert_eq!(fields, expected);
+}
+
+/// Compares all fields of a manifest event, and what its header says.
+pub(crate) fn check_manifest(event: &impl ManifestEvent, expected: &[(&str, &str)]) {
+    let mut buffer = RecordBuffer::new();
+    let stamp = Stamp { time: Ticks(1), process_id: 2, thread_id: 3, kernel_time: 4, user_time: 5 };
+    assert!(buffer.put_manifest(&stamp, event));
+    let words = buffer.records().next().unwrap();
+    let bytes = bytes_of(words);
+    let origin = Origin::default();
+    let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
+    assert_eq!((record.provider_id(), record.descriptor()), (event.provider(), event.descriptor()));
+    assert_eq!((record.process_id(), record.thread_id()), (Some(2), Some(3)));
+    assert_eq!((record.raw_time(), record.cpu_times()), (Ticks(1), Some((4, 5))));
+    let fields = decode(&mut Resolver::new(), words).2;
     let fields: Vec<_> = fields.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     assert_eq!(fields, expected);
 }

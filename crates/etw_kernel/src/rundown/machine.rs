@@ -159,7 +159,7 @@ const HIGHEST_USER_ADDRESS: u64 =
     if cfg!(target_arch = "x86_64") { 0x7FFF_FFFF_EFFF } else { 0xFFFF_FFFF_FFFF };
 
 /// Bytes of a page, from what the kernel told this program at its start; 4096 if that cannot be read.
-fn page_size(proc: &Path) -> u32 {
+pub(super) fn page_size(proc: &Path) -> u32 {
     const AT_PAGESZ: u64 = 6;
     let bytes = std::fs::read(proc.join("self/auxv")).unwrap_or_default();
     let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));

@@ -7,6 +7,7 @@
 
 mod kernel;
 mod machine;
+mod memory;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::classes::{
     ImageEvent, KernelEvent, ProcessEvent, RecordBuffer, RundownComplete, Stamp, ThreadEvent,
 };
 use crate::images::{ImageFiles, LoadedImage};
+use crate::providers::MemInfo;
 
 pub use process::{ProcessEntry, ThreadEntry};
 
@@ -156,6 +158,11 @@ impl Rundown {
     pub fn system_config(&self, logged_by: Stamp, now: impl FnMut() -> Ticks, out: impl FnMut(&[u64])) {
         let mut out = Out { buffer: RecordBuffer::new(), logged_by, now, out };
         machine::run(&self.proc, &self.sys, &mut out);
+    }
+
+    /// How memory is used now.
+    pub fn memory(&self) -> MemInfo {
+        memory::mem_info(&self.proc, machine::page_size(&self.proc).into())
     }
 
     /// One process, if it is still there.

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::classes::{MAX_TEXT_UNITS, Process, ProcessEvent, STILL_ACTIVE, Thread, ThreadEvent, linux};
@@ -20,6 +19,8 @@ pub struct ProcessEntry {
     pub uid: u32,
     /// When it started, in clock ticks (usually of 10 ms) since the system started.
     pub start_ticks: u64,
+    /// Path of its program's file; empty if that is not known, as for threads of the kernel.
+    pub path: Vec<u8>,
     /// Name of its program's file without the directory, or the name of the main thread if that is not known.
     pub name: Vec<u8>,
     /// Arguments, each ended by a zero byte; what is longer than a record can take is cut. Empty for threads of the
@@ -46,10 +47,10 @@ impl ProcessEntry {
             let _ = file.take(3 * MAX_TEXT_UNITS as u64).read_to_end(&mut command_line);
         }
         let program = std::fs::read_link(directory.join("exe")).ok();
-        let name = program.as_deref().and_then(Path::file_name).map(|name| {
-            let name = name.as_bytes();
-            name.strip_suffix(b" (deleted)").unwrap_or(name).to_vec()
-        });
+        let path = program.unwrap_or_default().into_os_string().into_encoded_bytes();
+        // What the kernel appends when the file was replaced since.
+        let path = path.strip_suffix(b" (deleted)").unwrap_or(&path).to_vec();
+        let name = path.rsplit(|byte| *byte == b'/').next().filter(|name| !name.is_empty());
         Some(ProcessEntry {
             process_id: stat.id,
             parent_id: stat.number(3)? as u32,
@@ -57,7 +58,8 @@ impl ProcessEntry {
             uid: uid?,
             start_ticks: stat.number(21)?,
             is_kernel_thread: stat.number(8)? & PF_KTHREAD != 0,
-            name: name.unwrap_or_else(|| stat.name.clone()),
+            name: name.map_or_else(|| stat.name.clone(), <[u8]>::to_vec),
+            path,
             command_line,
         })
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use etw_event::{Fields, Guid};
 use etw_protocol::limits::{MAX_COMMAND_LINE_BYTES, MAX_PATH_BYTES};
-use etw_protocol::{Enable, Filter, ProcessStatus};
+use etw_protocol::{Enable, ProcessStatus};
 
 /// A provider that a process has registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,22 +51,7 @@ fn parse_traits(traits: &[u8]) -> Option<(String, Guid)> {
 /// Whether the filters that the host decides by let a process pass.
 pub(crate) fn lets_pass(enable: &Enable, process: &ProcessStatus) -> bool {
     let executable = Path::new(&process.image).file_name().unwrap_or_default().to_string_lossy();
-    enable.filters.iter().all(|filter| match filter {
-        Filter::Pids(pids) => pids.contains(&process.pid),
-        Filter::ExecutableNames(names) => {
-            names.iter().flat_map(|names| names.split(';')).any(|name| same_program(name.trim(), &executable))
-        }
-        _ => true,
-    })
-}
-
-/// Whether a name of a filter is that of a program, with or without `.exe` and whatever the case.
-fn same_program(name: &str, executable: &str) -> bool {
-    let bare = |name: &str| {
-        let name = name.to_lowercase();
-        name.strip_suffix(".exe").map(str::to_owned).unwrap_or(name)
-    };
-    bare(name) == bare(executable)
+    enable.filters.iter().all(|filter| filter.lets_process_pass(process.pid, &executable))
 }
 
 /// What the system says of a process; what is not to be seen is empty.
@@ -99,6 +84,8 @@ fn printable(text: &str, limit: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use etw_protocol::Filter;
+
     use super::*;
 
     #[test]

@@ -1,5 +1,6 @@
 //! The kernel's times on a session's clock.
 
+use etw_event::FileTime;
 use etw_sys::clock::ClockSource;
 
 /// A clock that is this far from where it was expected has been set, or went on while the machine was suspended.
@@ -66,6 +67,12 @@ impl SessionClock {
         let ahead = nanos.wrapping_sub(at) as i64;
         ticks.saturating_add_signed((ahead as f64 * self.slope) as i64)
     }
+}
+
+/// The system's time of a monotonic one, in nanoseconds.
+pub(super) fn filetime_of(nanos: u64) -> FileTime {
+    let (filetime, now) = ClockSource::System.beside_monotonic();
+    FileTime(filetime.saturating_add_signed(nanos.wrapping_sub(now) as i64 / 100) as i64)
 }
 
 #[cfg(test)]

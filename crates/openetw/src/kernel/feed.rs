@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use etw_event::Ticks;
-use etw_kernel::capture::{Capture, CaptureOptions};
+use etw_event::{Guid, Keyword, Level, Ticks};
+use etw_kernel::capture::{Capture, CaptureOptions, Event};
 use etw_kernel::classes::{NameEvent, RecordBuffer, Stamp};
-use etw_kernel::images::Images;
+use etw_kernel::images::{ImageStep, Images};
 use etw_kernel::rundown::{Parts, Phase, Rundown};
 use etw_kernel::{AddressesHidden, EnableFlags, Hook, Hooks};
 use etw_session::host::SystemWants;
@@ -16,12 +16,15 @@ use etw_sys::clock;
 
 use super::clock::SessionClock;
 use super::rare::Rare;
-use super::translate::{Files, Translator, image};
+use super::translate::{Files, Translator, image, manifest};
+use super::wants::{Enabled, Wants};
 
 /// How long after its time an event may come to be seen in its ring.
 const SETTLE_NANOS: u64 = 100_000;
 /// Readings of one ring in a row, each of about a mebibyte: so that nobody keeps the others waiting.
 const READINGS: usize = 16;
+/// How often memory is told of, as Windows does.
+const MEMORY_PERIOD: Duration = Duration::from_millis(500);
 
 /// How many names of files are told at once, and how long the session's thread has for them then.
 const BURST_BYTES: usize = 128 << 10;
@@ -32,7 +35,7 @@ const BURST_PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct Feed {
     capture: Capture,
     /// What sessions have said that they want.
-    wanted: BTreeMap<u64, EnableFlags>,
+    wanted: BTreeMap<u64, Wants>,
     /// Those that are written to.
     sessions: BTreeMap<u64, Session>,
     translator: Translator,
@@ -45,12 +48,16 @@ pub(super) struct Feed {
     /// Begins and ends of processes and threads that were fetched, each with the records that each session has queued
     /// in front of it.
     rare: Vec<(Rare, Vec<usize>)>,
+    /// The kernel's time up to which everything was fetched, and nothing from after it.
+    horizon: u64,
+    /// When memory is looked at next.
+    memory_due: Instant,
 }
 
 /// A session that wants events of the system.
 #[derive(Debug)]
 pub(super) struct Session {
-    flags: EnableFlags,
+    wants: Wants,
     region: SystemRegion,
     clock: SessionClock,
     /// By processor.
@@ -77,9 +84,10 @@ impl Feed {
         let lost = vec![0; capture.processors()];
         let translator = Translator::of_this_machine();
         let (wanted, sessions) = (BTreeMap::new(), BTreeMap::new());
-        let rare = Vec::new();
+        let (rare, horizon, memory_due) = (Vec::new(), 0, Instant::now());
         let (images, hidden) = (None, None);
-        let mut feed = Feed { capture, wanted, sessions, translator, images, hidden, lost, rare };
+        let mut feed =
+            Feed { capture, wanted, sessions, translator, images, hidden, lost, rare, horizon, memory_due };
         let missing = feed.want(session, wants)?;
         Ok((feed, missing))
     }
@@ -87,12 +95,12 @@ impl Feed {
     /// Attaches what a session wants from now on, beside what others want. What the kernel lacks is answered; if it lacks
     /// everything, nothing changes.
     pub(super) fn want(&mut self, session: u64, wants: SystemWants) -> Result<Vec<String>, String> {
-        let flags = EnableFlags(wants.flags);
-        let hooks = flags.hooks().map_err(|error| error.to_string())?;
+        let wants = Wants::new(wants)?;
+        let hooks = wants.hooks;
         if hooks.has(Hook::SystemCall) || hooks.has(Hook::Dpc) {
             self.hidden = self.translator.know_routines().err();
         }
-        let before = self.wanted.insert(session, flags);
+        let before = self.wanted.insert(session, wants.clone());
         self.set_hooks();
         let lacks = |hook: Hook| {
             self.is_hidden(hook) || self.capture.missing().iter().any(|(missing, _)| *missing == hook)
@@ -100,29 +108,45 @@ impl Feed {
         if hooks != Hooks::NONE && hooks.iter().all(lacks) {
             let text = self.missing(hooks).join("; ");
             match before {
-                Some(flags) => self.wanted.insert(session, flags),
+                Some(wants) => self.wanted.insert(session, wants),
                 None => self.wanted.remove(&session),
             };
             self.set_hooks();
             return Err(format!("this kernel does not tell of {text}"));
         }
+        let mut missing = self.missing(hooks | needed());
+        missing.extend(wants.refused());
+        if self.sessions.contains_key(&session) {
+            // What has happened so far is told as it was wanted then.
+            self.fetch();
+        }
         if let Some(session) = self.sessions.get_mut(&session) {
-            let before = std::mem::replace(&mut session.flags, flags);
-            if Files::are_named(flags) && !Files::are_named(before) {
+            let before = std::mem::replace(&mut session.wants, wants);
+            let is_new = |enabled: &&Enabled| before.enabled.iter().all(|had| had.guid() != enabled.guid());
+            let new: Vec<Enabled> = session.wants.enabled.iter().filter(is_new).cloned().collect();
+            session.run_down_processes(&self.translator, self.horizon, &new);
+            let flags = session.wants.flags;
+            if Files::are_named(flags) && !Files::are_named(before.flags) {
                 session.begin_names(NameEvent::Name, &self.translator.files);
                 self.name_open_files(flags);
             }
         }
-        Ok(self.missing(hooks | needed()))
+        Ok(missing)
     }
 
     /// Begins to write to a session that has said what it wants. What is there already is told to it first.
     pub(super) fn begin(&mut self, session: u64, region: SystemRegion) {
-        let Some(flags) = self.wanted.get(&session).copied() else { return };
+        let Some(wants) = self.wanted.get(&session).cloned() else { return };
+        // The horizon is to be behind the session's start.
+        thread::sleep(2 * Duration::from_nanos(SETTLE_NANOS));
+        self.fetch();
         let clock = SessionClock::new(region.clock());
         let untold = (NameEvent::Name, Vec::new().into_iter());
-        let mut new = Session { flags, region, clock, queues: Vec::new(), untold };
-        new.run_down(Phase::Start);
+        let flags = wants.flags;
+        let mut new = Session { wants, region, clock, queues: Vec::new(), untold };
+        new.run_down(Phase::Start, self.horizon);
+        new.run_down_processes(&self.translator, self.horizon, &new.wants.enabled);
+        new.region.set_complete(new.clock.of(self.horizon));
         new.begin_names(NameEvent::Name, &self.translator.files);
         self.sessions.insert(session, new);
         self.name_open_files(flags);
@@ -140,6 +164,17 @@ impl Feed {
         }
     }
 
+    /// Tells a session of the processes that there are, if it wants events of these levels and keywords.
+    pub(super) fn capture_state(&mut self, session: u64, provider: Guid, level: Level, any: Keyword) {
+        self.fetch();
+        if let Some(session) = self.sessions.get(&session) {
+            let is_it = |enabled: &&Enabled| enabled.guid() == provider;
+            let asked = session.wants.enabled.iter().filter(is_it);
+            let asked: Vec<Enabled> = asked.map(|enabled| enabled.at(level, any)).collect();
+            session.run_down_processes(&self.translator, self.horizon, &asked);
+        }
+    }
+
     /// Writes what has happened up to now to a session and lets it go. Answers whether it was the last one.
     pub(super) fn detach(&mut self, session: u64) -> bool {
         thread::sleep(Duration::from_nanos(SETTLE_NANOS));
@@ -153,7 +188,8 @@ impl Feed {
             thread::sleep(BURST_PAUSE);
         }
         if let Some(session) = self.sessions.remove(&session) {
-            session.run_down(Phase::End);
+            session.run_down(Phase::End, self.horizon);
+            session.region.set_complete(session.region.clock().now());
         }
         self.wanted.remove(&session);
         self.set_hooks();
@@ -162,8 +198,7 @@ impl Feed {
 
     /// Attaches what all sessions together want, and nothing else.
     fn set_hooks(&mut self) {
-        let wanted = self.wanted.values().filter_map(|flags| flags.hooks().ok());
-        let hooks = wanted.fold(needed(), |all, hooks| all | hooks);
+        let hooks = self.wanted.values().fold(needed(), |all, wants| all | wants.hooks);
         let hidden = hooks.iter().filter(|hook| self.is_hidden(*hook));
         self.capture.set_hooks(hidden.fold(hooks, Hooks::without));
         if !hooks.has(Hook::Image) {
@@ -192,6 +227,7 @@ impl Feed {
     /// of all processors together, since a process begins on one of them and goes on on another.
     pub(super) fn fetch(&mut self) {
         let complete = clock::monotonic_nanos().saturating_sub(SETTLE_NANOS);
+        self.horizon = complete;
         let processors = self.capture.processors();
         for session in self.sessions.values_mut() {
             session.clock.look();
@@ -208,8 +244,8 @@ impl Feed {
                     }
                     for session in sessions.values_mut() {
                         if let Some(queue) = session.queues.get_mut(processor) {
-                            let (flags, clock) = (session.flags, &session.clock);
-                            queue.new += translator.translate(&event, flags, clock, &mut queue.records);
+                            let (wants, clock) = (&session.wants, &session.clock);
+                            queue.new += put(translator, &event, wants, clock, &mut queue.records);
                         }
                     }
                     translator.forget(&event);
@@ -222,6 +258,7 @@ impl Feed {
         }
         self.deliver();
         self.tell_overdue(complete);
+        self.tell_memory(complete);
         for session in self.sessions.values_mut() {
             session
                 .queues
@@ -251,10 +288,9 @@ impl Feed {
                 records.clear();
                 let time = Ticks(session.clock.of(event.time) as i64);
                 let stamp = Stamp::new(time, event.process_id, event.thread_id);
-                let steps = if session.flags.has(EnableFlags::IMAGE_LOAD) { steps } else { &[] };
-                image::put_steps(steps, false, &stamp, &mut records);
-                self.translator.translate(&event, session.flags, &session.clock, &mut records);
-                image::put_steps(steps, true, &stamp, &mut records);
+                session.put_images(&self.translator, steps, false, &stamp, &mut records);
+                put(&mut self.translator, &event, &session.wants, &session.clock, &mut records);
+                session.put_images(&self.translator, steps, true, &stamp, &mut records);
                 records.records().for_each(|record| session.write(event.processor, record));
             }
             self.translator.forget(&event);
@@ -283,17 +319,48 @@ impl Feed {
             let steps = self.images.as_mut().map_or(&[][..], |images| images.tell(process_id));
             for session in self.sessions.values() {
                 records.clear();
-                let stamp = Stamp::new(Ticks(session.clock.of(now) as i64), 0, 0);
-                if session.flags.has(EnableFlags::PROCESS) {
+                let time = Ticks(session.clock.of(now) as i64);
+                let stamp = Stamp::new(time, 0, 0);
+                if session.wants.flags.has(EnableFlags::PROCESS) {
                     self.translator.put_start(process_id, &stamp, &mut records);
                 }
-                if session.flags.has(EnableFlags::IMAGE_LOAD) {
-                    image::put_steps(steps, true, &stamp, &mut records);
-                }
+                let enabled = &session.wants.enabled;
+                manifest::put_start(&self.translator, process_id, time, enabled, &mut records);
+                session.put_images(&self.translator, steps, true, &stamp, &mut records);
                 records.records().for_each(|record| session.write(0, record));
             }
         }
     }
+
+    /// Tells of memory, at times.
+    fn tell_memory(&mut self, now: u64) {
+        let instant = Instant::now();
+        let is_wanted = self.sessions.values().any(|session| !session.wants.enabled.is_empty());
+        if !is_wanted || instant < self.memory_due {
+            return;
+        }
+        self.memory_due = instant + MEMORY_PERIOD;
+        let info = Rundown::new().memory();
+        let mut records = RecordBuffer::new();
+        for session in self.sessions.values() {
+            records.clear();
+            let time = Ticks(session.clock.of(now) as i64);
+            manifest::put_memory(&info, time, &session.wants.enabled, &mut records);
+            records.records().for_each(|record| session.write(0, record));
+        }
+    }
+}
+
+/// Puts the records that an event is for a session; answers how many.
+fn put(
+    translator: &mut Translator,
+    event: &Event<'_>,
+    wants: &Wants,
+    clock: &SessionClock,
+    records: &mut RecordBuffer,
+) -> usize {
+    translator.translate(event, wants.flags, clock, records)
+        + manifest::translate(translator, event, &wants.enabled, clock, records)
 }
 
 impl Queue {
@@ -310,6 +377,21 @@ impl Session {
         self.queues.get_mut(processor).map_or(0, |queue| std::mem::take(&mut queue.new))
     }
 
+    /// Puts the images that are loaded or unloaded.
+    fn put_images(
+        &self,
+        translator: &Translator,
+        steps: &[ImageStep],
+        is_load: bool,
+        stamp: &Stamp,
+        records: &mut RecordBuffer,
+    ) {
+        if self.wants.flags.has(EnableFlags::IMAGE_LOAD) {
+            image::put_steps(steps, is_load, stamp, records);
+        }
+        manifest::put_images(translator, steps, is_load, stamp, &self.wants.enabled, records);
+    }
+
     fn write(&self, processor: u32, record: &[u64]) {
         // A session that is over takes nothing more, and is let go of soon.
         let _ = self.region.write(processor, self.region.clock().now(), record);
@@ -317,7 +399,7 @@ impl Session {
 
     /// Will tell the names that are known of files, some at each look for events.
     fn begin_names(&mut self, event: NameEvent, files: &Files) {
-        if Files::are_named(self.flags) {
+        if Files::are_named(self.wants.flags) {
             self.untold = (event, files.keys().collect::<Vec<_>>().into_iter());
         }
     }
@@ -339,24 +421,34 @@ impl Session {
     }
 
     /// Tells what is there when it begins or ends, and what machine it is.
-    fn run_down(&self, phase: Phase) {
+    fn run_down(&self, phase: Phase, horizon: u64) {
+        let flags = self.wants.flags;
+        if flags == EnableFlags::NONE {
+            return;
+        }
         let parts = Parts {
-            processes: self.flags.has(EnableFlags::PROCESS),
-            threads: self.flags.has(EnableFlags::THREAD),
-            images: self.flags.has(EnableFlags::IMAGE_LOAD),
+            processes: flags.has(EnableFlags::PROCESS),
+            threads: flags.has(EnableFlags::THREAD),
+            images: flags.has(EnableFlags::IMAGE_LOAD),
         };
-        let now = || Ticks(self.region.clock().now() as i64);
+        let now = || Ticks(self.clock.of(horizon) as i64);
         let out = |record: &[u64]| self.write(0, record);
         let stamp = Stamp::new(now(), std::process::id(), 0);
         let mut rundown = Rundown::new();
-        if phase == Phase::Start && !self.flags.has(EnableFlags::NO_SYSCONFIG) {
+        if phase == Phase::Start && !flags.has(EnableFlags::NO_SYSCONFIG) {
             rundown.system_config(stamp, now, out);
         }
         if parts.processes || parts.threads || parts.images {
             // With no list of processes to be read, events have their ids all the same.
             let _ = rundown.run(phase, parts, stamp, now, out);
         }
-        self.region.set_complete(self.region.clock().now());
+    }
+
+    /// Tells these providers' rundown of the processes that there are.
+    fn run_down_processes(&self, translator: &Translator, horizon: u64, enabled: &[Enabled]) {
+        let mut records = RecordBuffer::new();
+        manifest::put_processes(translator, Ticks(self.clock.of(horizon) as i64), enabled, &mut records);
+        records.records().for_each(|record| self.write(0, record));
     }
 }
 

@@ -4,6 +4,7 @@ mod clock;
 mod feed;
 mod rare;
 mod translate;
+mod wants;
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use etw_event::{Guid, Keyword, Level};
+pub use etw_kernel::providers::{KernelProvider, refusal};
 pub use etw_kernel::{EnableFlags, Flag, FlagError, Hook, Hooks, Selection, Support};
 use etw_session::host::{SystemProvider, SystemWants};
 use etw_session::logger::SystemRegion;
@@ -37,6 +39,7 @@ struct Kernel {
 enum Request {
     Want(u64, SystemWants, Reply<Result<Vec<String>, String>>),
     Begin(u64, SystemRegion, Reply<()>),
+    CaptureState(u64, Guid, Level, Keyword, Reply<()>),
     Detach(u64, Reply<()>),
 }
 
@@ -69,7 +72,7 @@ impl Kernel {
 
 impl SystemProvider for Kernel {
     fn providers(&self) -> Vec<(Guid, &'static str)> {
-        Vec::new()
+        KernelProvider::ALL.iter().map(|provider| (provider.guid, provider.name)).collect()
     }
 
     fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, String> {
@@ -81,7 +84,9 @@ impl SystemProvider for Kernel {
         let _ = self.ask(|reply| Request::Begin(session, region, reply));
     }
 
-    fn capture_state(&self, _session: u64, _provider: Guid, _level: Level, _any: Keyword) {}
+    fn capture_state(&self, session: u64, provider: Guid, level: Level, any: Keyword) {
+        let _ = self.ask(|reply| Request::CaptureState(session, provider, level, any, reply));
+    }
 
     fn detach(&self, session: u64) {
         let _ = self.ask(|reply| Request::Detach(session, reply));
@@ -123,6 +128,12 @@ fn obey(feed: &mut Option<Feed>, request: Request) {
         Request::Begin(session, region, reply) => {
             if let Some(feed) = feed {
                 feed.begin(session, region);
+            }
+            let _ = reply.send(());
+        }
+        Request::CaptureState(session, provider, level, any, reply) => {
+            if let Some(feed) = feed {
+                feed.capture_state(session, provider, level, any);
             }
             let _ = reply.send(());
         }

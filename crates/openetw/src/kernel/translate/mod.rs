@@ -2,12 +2,13 @@
 
 mod file;
 pub(super) mod image;
+pub(super) mod manifest;
 mod memory;
 mod network;
 
 use std::collections::{HashMap, VecDeque};
 
-use etw_event::Ticks;
+use etw_event::{FileTime, Ticks};
 use etw_kernel::capture::{Body, ContextSwitch, Disk, Event, Exec, Fork, Stack};
 use etw_kernel::classes::{
     CSwitch, DiskIo, DiskIoFlush, DiskIoInit, DiskOperation, DiskTransfer, Dpc, DpcKind, Isr, KernelEvent,
@@ -17,8 +18,9 @@ use etw_kernel::classes::{
 
 use etw_kernel::rundown::ProcessEntry;
 use etw_kernel::{AddressesHidden, EnableFlags, Routines};
+use etw_sys::clock;
 
-use super::clock::SessionClock;
+use super::clock::{SessionClock, filetime_of};
 pub(super) use file::Files;
 
 /// How long a process that was forked is given to run a program of its own, before it is told as a copy of its parent.
@@ -52,7 +54,11 @@ pub(super) struct Known {
     pub(super) parent_id: u32,
     pub(super) session_id: u32,
     pub(super) uid: u32,
+    /// When it was made.
+    created: FileTime,
     pub(super) image: Box<[u8]>,
+    /// Path of its program; empty if that is not known.
+    path: Box<[u8]>,
     pub(super) arguments: Box<[u8]>,
     /// Whether its start has been told.
     pub(super) is_told: bool,
@@ -64,9 +70,10 @@ impl Translator {
     /// One that knows the processes that are there already.
     pub(super) fn of_this_machine() -> Translator {
         let mut translator = Translator::default();
+        let begin = start_of_system();
         for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
             if let Some(process) = ProcessEntry::read(&entry.path()) {
-                translator.remember(&process);
+                translator.remember(&process, begin);
             }
         }
         translator
@@ -80,14 +87,16 @@ impl Translator {
         Ok(())
     }
 
-    fn remember(&mut self, process: &ProcessEntry) {
+    fn remember(&mut self, process: &ProcessEntry, begin: FileTime) {
         let event = process.event(ProcessEvent::DcStart);
         let known = Known {
             key: event.key,
             parent_id: event.parent_id,
             session_id: event.session_id,
             uid: event.uid,
+            created: FileTime(begin.0.saturating_add_unsigned(process.start_ticks * FILETIME_A_TICK)),
             image: event.image_file_name.into(),
+            path: process.path.as_slice().into(),
             arguments: event.command_line.into(),
             is_told: true,
             is_forked: true,
@@ -117,7 +126,9 @@ impl Translator {
             parent_id: fork.parent_id,
             session_id: fork.session_id,
             uid: fork.user_id,
+            created: filetime_of(time),
             image: parent.map_or_else(|| fork.name.into(), |parent| parent.image.clone()),
+            path: parent.map_or_else(Box::default, |parent| parent.path.clone()),
             arguments: parent.map_or_else(Box::default, |parent| parent.arguments.clone()),
             is_told: false,
             is_forked: true,
@@ -133,7 +144,9 @@ impl Translator {
             parent_id: exec.parent_id,
             session_id: exec.session_id,
             uid: exec.user_id,
+            created: filetime_of(time),
             image: Box::default(),
+            path: Box::default(),
             arguments: Box::default(),
             is_told: false,
             is_forked: false,
@@ -141,6 +154,7 @@ impl Translator {
         known.session_id = exec.session_id;
         known.uid = exec.user_id;
         known.image = name.into();
+        known.path = full_path(process_id, exec.path);
         known.arguments = exec.arguments.into();
     }
 
@@ -188,7 +202,7 @@ impl Translator {
 
     /// Puts the start of a process.
     pub(super) fn put_start(&self, process_id: u32, stamp: &Stamp, records: &mut RecordBuffer) {
-        self.put_start_counted(process_id, stamp, &mut Counted { records, count: 0 });
+        self.put_start_counted(process_id, stamp, &mut Counted::new(records));
     }
 
     fn put_start_counted(&self, process_id: u32, stamp: &Stamp, records: &mut Counted<'_>) {
@@ -205,7 +219,7 @@ impl Translator {
         clock: &SessionClock,
         records: &mut RecordBuffer,
     ) -> usize {
-        let mut records = Counted { records, count: 0 };
+        let mut records = Counted::new(records);
         self.put(event, flags, clock, &mut records);
         records.count
     }
@@ -364,15 +378,48 @@ impl Translator {
     }
 }
 
+/// A clock tick of `/proc` (10 ms on all systems of today) in units of 100 ns.
+const FILETIME_A_TICK: u64 = 100_000;
+
+/// When the system started.
+fn start_of_system() -> FileTime {
+    let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let seconds: f64 = uptime.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0);
+    FileTime(clock::filetime() as i64 - (seconds * 1e7) as i64)
+}
+
+/// The path of a program that a process has just begun to run. One that is relative to the directory of the process is
+/// what it was given if the process is gone.
+fn full_path(process_id: u32, given: &[u8]) -> Box<[u8]> {
+    if given.starts_with(b"/") {
+        return given.into();
+    }
+    let program = std::fs::read_link(format!("/proc/{process_id}/exe")).unwrap_or_default();
+    match program.into_os_string().into_encoded_bytes() {
+        unknown if unknown.is_empty() => given.into(),
+        path => path.into(),
+    }
+}
+
 /// A buffer, and how many records were put.
 struct Counted<'r> {
     records: &'r mut RecordBuffer,
     count: usize,
+    /// For whom events are put as those of manifest providers.
+    manifest: Option<manifest::Audience<'r>>,
 }
 
-impl Counted<'_> {
+impl<'r> Counted<'r> {
+    fn new(records: &'r mut RecordBuffer) -> Counted<'r> {
+        Counted { records, count: 0, manifest: None }
+    }
+
     fn put(&mut self, stamp: &Stamp, event: &impl KernelEvent) {
-        self.count += usize::from(self.records.put(stamp, event));
+        let is_put = match &self.manifest {
+            None => self.records.put(stamp, event),
+            Some(audience) => audience.put_same(stamp, event, self.records),
+        };
+        self.count += usize::from(is_put);
     }
 }
 

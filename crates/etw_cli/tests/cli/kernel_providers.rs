@@ -1,0 +1,350 @@
+//! The kernel's manifest providers: `etw record -p Microsoft-Windows-Kernel-Process` and its like.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{Etw, json_lines};
+
+const PROCESS: &str = "Microsoft-Windows-Kernel-Process";
+const DISK: &str = "Microsoft-Windows-Kernel-Disk";
+const NETWORK: &str = "Microsoft-Windows-Kernel-Network";
+const MEMORY: &str = "Microsoft-Windows-Kernel-Memory";
+
+/// Records while a program runs; nothing where that is not allowed.
+fn record(etw: &Etw, args: &[&str], program: &[&str]) -> Option<Output> {
+    let output = etw.record(&[&["-o", "k.etl"], args].concat(), program);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if is_impossible(&text) {
+        return None;
+    }
+    assert!(text.contains(": complete"), "{text}");
+    Some(output)
+}
+
+fn is_impossible(text: &str) -> bool {
+    let is_impossible = text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux");
+    if is_impossible {
+        eprintln!("skipped: {text}");
+    }
+    is_impossible
+}
+
+fn events(etw: &Etw, provider: &str) -> Vec<Value> {
+    let events = json_lines(&etw.ok(&["dump", "k.etl", "--provider", provider, "--format", "json"]));
+    assert!(events.iter().all(|event| event["EventData"].is_object()), "each is decoded");
+    events
+}
+
+fn id(event: &Value) -> u64 {
+    event["System"]["EventID"].as_u64().unwrap()
+}
+
+fn number(event: &Value, name: &str) -> u64 {
+    event["EventData"][name].as_u64().unwrap_or_else(|| panic!("{name} of {event}"))
+}
+
+fn text<'e>(event: &'e Value, name: &str) -> &'e str {
+    event["EventData"][name].as_str().unwrap_or_default()
+}
+
+fn by(event: &Value) -> u64 {
+    event["System"]["Execution"]["ProcessID"].as_u64().unwrap()
+}
+
+fn time(event: &Value) -> &str {
+    event["System"]["TimeCreated"]["SystemTime"].as_str().unwrap()
+}
+
+/// Seconds of a day.
+fn seconds(time: &str) -> f64 {
+    let clock = time.split('T').nth(1).unwrap().trim_end_matches('Z').split(':');
+    clock.fold(0.0, |all, part| all * 60.0 + part.parse::<f64>().unwrap())
+}
+
+#[test]
+fn every_process_starts_and_stops_once() {
+    let etw = Etw::new();
+    let script = "echo $$; i=0; while [ $i -lt 50 ]; do /bin/true $i; i=$((i+1)); done; (exit 5); exit 3";
+    let Some(output) = record(&etw, &["-p", PROCESS], &["sh", "-c", script]) else { return };
+    assert_eq!(output.status.code(), Some(3));
+    let shell: u64 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+    let all = events(&etw, PROCESS);
+    assert!(all.is_sorted_by(|one, next| time(one) <= time(next)));
+    let of = |wanted: u64, process: u64| {
+        let is_it = move |event: &&Value| id(event) == wanted && number(event, "ProcessID") == process;
+        all.iter().filter(is_it).collect::<Vec<_>>()
+    };
+    let [shell_start] = of(1, shell)[..] else { panic!("the shell starts once") };
+    let is_child = |event: &&Value| id(event) == 1 && number(event, "ParentProcessID") == shell;
+    let children: Vec<&Value> = all.iter().filter(is_child).collect();
+    assert_eq!(children.len(), 51);
+    for (child, at) in children.iter().zip(0..) {
+        let process = number(child, "ProcessID");
+        let [stop] = of(2, process)[..] else { panic!("{process} stops once") };
+        let (name, code) = if at == 50 { ("sh", 5) } else { ("true", 0) };
+        assert!(text(child, "ImageName").ends_with(&format!("/{name}")), "{child}");
+        assert_eq!((text(stop, "ImageName"), number(stop, "ExitCode")), (name, code));
+        for same in ["ProcessSequenceNumber", "CreateTime"] {
+            assert_eq!(child["EventData"][same], stop["EventData"][same]);
+        }
+        let parent = number(child, "ParentProcessSequenceNumber");
+        assert_eq!(parent, number(shell_start, "ProcessSequenceNumber"));
+        assert!(seconds(text(child, "CreateTime")) < seconds(time(child)) + 0.001);
+        assert!((seconds(text(stop, "ExitTime")) - seconds(time(stop))).abs() < 0.001, "{stop}");
+        assert_eq!((of(3, process).len(), of(4, process).len()), (1, 1), "its one thread");
+        let system = &child["System"];
+        assert_eq!((&system["Version"], &system["Level"]["Value"]), (&3.into(), &4.into()));
+        assert_eq!(system["Keywords"]["Mask"], "0x8000000000000010");
+        assert_eq!((by(child), system["Task"]["Name"].as_str()), (process, Some("ProcessStart")));
+    }
+    assert_eq!(number(of(2, shell)[0], "ExitCode"), 3);
+    // Who was there before is told, and nobody else.
+    let [test] = of(15, std::process::id().into())[..] else { panic!("the test is told of once") };
+    assert_eq!(text(test, "ImageName"), std::env::current_exe().unwrap().to_str().unwrap());
+    assert!(of(15, shell).is_empty());
+}
+
+#[test]
+fn filters_filter() {
+    let etw = Etw::new();
+    let script = "/bin/true; /bin/echo x; (exit 1)";
+    let by_all = format!("{PROCESS}:Information:1,4:0x30");
+    let Some(output) = record(&etw, &["-p", &by_all, "--exe", "echo"], &["sh", "-c", script]) else { return };
+    assert!(output.status.code() == Some(1));
+    let found = events(&etw, PROCESS);
+    assert!(found.iter().all(|event| [1, 4].contains(&id(event))), "{found:?}");
+    let start = found.iter().find(|event| id(event) == 1).unwrap();
+    assert_eq!(text(start, "ImageName"), "/bin/echo");
+    let stops = found.iter().filter(|event| number(event, "ProcessID") == number(start, "ProcessID"));
+    assert_eq!(stops.count(), 2);
+    for nothing in [format!("{PROCESS}:Error"), format!("{PROCESS}:::0x80"), format!("{PROCESS}::7")] {
+        record(&etw, &["-p", &nothing], &["true"]).unwrap();
+        assert_eq!(events(&etw, PROCESS), [] as [Value; 0], "{nothing}");
+    }
+    let pid = std::process::id().to_string();
+    let mut recording = etw.session_command(&[
+        "record",
+        "-o",
+        "k.etl",
+        "-p",
+        &format!("{PROCESS}:::0x20"),
+        "--pid",
+        &pid,
+        "--for",
+        "1s",
+    ]);
+    let recording = recording.stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    for _ in 0..10 {
+        std::thread::spawn(|| {}).join().unwrap();
+    }
+    assert!(recording.wait_with_output().unwrap().status.success());
+    let found = events(&etw, PROCESS);
+    let ours = |wanted: u64| found.iter().filter(|event| id(event) == wanted).count();
+    assert!(found.iter().all(|event| by(event) == u64::from(std::process::id())));
+    assert!(ours(3) >= 10 && ours(4) >= 10, "{found:?}");
+}
+
+#[test]
+fn both_vocabularies_tell_the_same() {
+    let etw = Etw::new();
+    let script = "dd if=/dev/zero of=x bs=64k count=4 conv=fsync 2>/dev/null; /bin/true; sh -c 'exit 7'";
+    let args = ["-k", "PROC_THREAD+LOADER+DISK_IO", "-p", PROCESS, "-p", DISK];
+    if record(&etw, &args, &["sh", "-c", script]).is_none() {
+        return;
+    }
+    let all = json_lines(&etw.ok(&["dump", "k.etl", "--format", "json"]));
+    assert!(all.is_sorted_by(|one, next| time(one) <= time(next)));
+    // Classic events by their name, those of the manifests by provider and id, with what both say.
+    let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    // The providers are enabled a little later than the session begins.
+    let begin = all.iter().find(|event| text(event, "ImageName").ends_with("/dd")).map(time).unwrap();
+    for event in all.iter().filter(|event| time(event) > begin) {
+        let hex = |name: &str| u64::from_str_radix(text(event, name).trim_start_matches("0x"), 16).unwrap();
+        let name = event["System"]["EventType"].as_str().unwrap_or_default();
+        let provider = event["System"]["Provider"]["Name"].as_str().unwrap_or_default();
+        let (key, value) = match (name, provider) {
+            ("Process/Start" | "Process/End", _) => (name.to_owned(), hex("ProcessId").to_string()),
+            ("Thread/Start" | "Thread/End", _) => (name.to_owned(), hex("TThreadId").to_string()),
+            ("DiskIo/Read" | "DiskIo/Write", _) => {
+                let fields = ["TransferSize", "ByteOffset", "HighResResponseTime"];
+                (name.to_owned(), format!("{} {:?}", hex("Irp"), fields.map(|field| number(event, field))))
+            }
+            ("Image/Load" | "Image/Unload", _) => {
+                let fields = ["ImageBase", "ImageSize", "FileName"].map(|field| text(event, field));
+                (name.to_owned(), format!("{} {fields:?}", number(event, "ProcessId")))
+            }
+            (_, PROCESS) => match id(event) {
+                id @ (5 | 6) => {
+                    let fields = ["ImageBase", "ImageSize", "ImageName"].map(|field| text(event, field));
+                    (format!("{PROCESS} {id}"), format!("{} {fields:?}", number(event, "ProcessID")))
+                }
+                id @ (1 | 2) => (format!("{PROCESS} {id}"), number(event, "ProcessID").to_string()),
+                id => (format!("{PROCESS} {id}"), event["EventData"]["ThreadID"].to_string()),
+            },
+            (_, DISK) if id(event) < 14 => {
+                let fields = ["TransferSize", "ByteOffset", "HighResResponseTime"];
+                let fields = fields.map(|field| number(event, field));
+                (format!("{DISK} {}", id(event)), format!("{} {fields:?}", hex("IORequestPacket")))
+            }
+            _ => continue,
+        };
+        told.entry(key).or_default().push(format!("{} {value}", time(event)));
+    }
+    told.values_mut().for_each(|events| events.sort_unstable());
+    for (classic, manifest) in [
+        ("Process/Start", format!("{PROCESS} 1")),
+        ("Process/End", format!("{PROCESS} 2")),
+        ("Thread/Start", format!("{PROCESS} 3")),
+        ("Thread/End", format!("{PROCESS} 4")),
+        ("Image/Load", format!("{PROCESS} 5")),
+        ("Image/Unload", format!("{PROCESS} 6")),
+        ("DiskIo/Read", format!("{DISK} 10")),
+        ("DiskIo/Write", format!("{DISK} 11")),
+    ] {
+        assert_eq!(told.get(classic), told.get(&manifest), "{classic}");
+    }
+    assert!(told["Process/Start"].len() >= 2 && told["Thread/End"].len() >= 3);
+    assert!(told["Image/Load"].len() >= 4, "programs and their libraries");
+}
+
+#[test]
+fn the_network_is_told_in_both_vocabularies() {
+    let etw = Etw::new();
+    let program = crate::record::example("network_acts");
+    let args = ["-k", "NETWORKTRACE", "-p", NETWORK];
+    let Some(output) = record(&etw, &args, &[&program]) else { return };
+    let said = String::from_utf8(output.stdout).unwrap();
+    let process = said.lines().find_map(|line| line.strip_prefix("process ")).unwrap();
+    let process: u64 = process.trim().parse().unwrap();
+    let all = json_lines(&etw.ok(&["dump", "k.etl", "--format", "json"]));
+    assert!(all.is_sorted_by(|one, next| time(one) <= time(next)));
+    let told = |provider: &str| {
+        let is_ours = |event: &&Value| {
+            event["System"]["Provider"]["Name"] == provider && event["EventData"]["PID"] == process
+        };
+        let what = |event: &Value| format!("{} {}", time(event), event["EventData"]);
+        let mut told: Vec<String> = all.iter().filter(is_ours).map(what).collect();
+        told.sort_unstable();
+        told
+    };
+    let manifest = told(NETWORK);
+    assert_eq!(told("Windows Kernel Trace"), manifest);
+    assert!(manifest.len() > 20, "{manifest:?}");
+    // Only what is asked for, of the process that is asked for.
+    let args = ["-p", &format!("{NETWORK}:4:10,11:0x10"), "--exe", "network_acts"];
+    record(&etw, &args, &[&program]).unwrap();
+    let found = events(&etw, NETWORK);
+    let is_right = |event: &Value| [10, 11].contains(&id(event)) && by(event) == number(event, "PID");
+    assert!(!found.is_empty() && found.iter().all(is_right), "{found:?}");
+}
+
+#[test]
+fn providers_of_a_session_come_and_go() {
+    let etw = Etw::new();
+    let _daemon = etw.start(&["daemon"]);
+    let run = |args: &[&str]| etw.session_command(&[&["session"], args].concat()).output().unwrap();
+    assert!(run(&["start", "S", "-o", "k.etl"]).status.success());
+    let act =
+        |name: &str| drop(Command::new("sh").args(["-c", &format!("exec -a {name} /bin/true")]).status());
+    act("before");
+    assert!(run(&["enable", "S", &format!("{PROCESS}:4::0x10"), "--exe", "true"]).status.success());
+    let shown = String::from_utf8(run(&["query", "S"]).stdout).unwrap();
+    if is_impossible(&shown) {
+        return;
+    }
+    assert!(shown.contains(&format!("{PROCESS}: level 4")) && !shown.contains("missing"), "{shown}");
+    let registered = etw.session_command(&["provider", "list", "--registered"]).output().unwrap();
+    let registered = String::from_utf8(registered.stdout).unwrap();
+    assert!(registered.contains(&format!("{PROCESS} (of the system; enabled by S)")), "{registered}");
+    std::process::Command::new("/bin/true").status().unwrap();
+    assert!(
+        run(&["enable", "S", &format!("{PROCESS}:4:15:0x10"), "--pid", &std::process::id().to_string()])
+            .status
+            .success()
+    );
+    std::process::Command::new("/bin/true").status().unwrap();
+    assert!(run(&["capture-state", "S", PROCESS]).status.success());
+    assert!(run(&["disable", "S", PROCESS]).status.success());
+    assert!(run(&["stop", "S"]).status.success());
+    let found = events(&etw, PROCESS);
+    let is_of = |wanted: u64| found.iter().filter(move |event| id(event) == wanted);
+    let parent = u64::from(std::process::id());
+    let ours = is_of(1).filter(|event| number(event, "ParentProcessID") == parent).count();
+    assert_eq!(ours, 1, "what ran while it was enabled, and wanted");
+    let rundown: Vec<u64> = is_of(15).map(|event| number(event, "ProcessID")).collect();
+    assert_eq!(rundown, [parent], "it was asked for once");
+}
+
+#[test]
+fn what_linux_has_nothing_for_is_said() {
+    let etw = Etw::new();
+    for (provider, said) in [
+        ("Microsoft-Windows-Kernel-Registry", Some("Linux has no registry")),
+        ("{70eb4f03-c1de-4f73-a051-33d13d5413bd}", Some("Kernel-Registry has no events here")),
+        ("Microsoft-Windows-Kernel-Power", Some("Linux has no counterpart")),
+        ("Microsoft-Windows-DotNETRuntime", None),
+    ] {
+        let output = etw.record(&["-p", provider], &["true"]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{text}");
+        match said {
+            Some(said) => assert!(text.contains(said), "{provider}: {text}"),
+            None => assert!(!text.contains("no events here"), "{text}"),
+        }
+    }
+}
+
+#[test]
+fn memory_is_told_of_twice_a_second() {
+    let etw = Etw::new();
+    if record(&etw, &["-p", MEMORY], &["sleep", "1.2"]).is_none() {
+        return;
+    }
+    let found = events(&etw, MEMORY);
+    assert!((2..=4).contains(&found.len()), "{found:?}");
+    let pages = |event: &Value, name: &str| {
+        u64::from_str_radix(text(event, name).trim_start_matches("0x"), 16).unwrap()
+    };
+    assert!(found.iter().all(|event| id(event) == 1 && pages(event, "FreePageCount") > 0));
+}
+
+#[test]
+fn without_rights_the_rest_of_the_session_works() {
+    use std::os::unix::process::CommandExt;
+    let etw = Etw::new();
+    let program = crate::record::program();
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|metadata| {
+        use std::os::unix::fs::MetadataExt;
+        metadata.uid() == 0
+    });
+    if !is_root {
+        eprintln!("skipped: only root can become somebody else");
+        return;
+    }
+    std::os::unix::fs::chown(etw.dir.path(), Some(65_534), Some(65_534)).unwrap();
+    let mut command = etw.session_command(&[
+        "record",
+        "-o",
+        "n.etl",
+        "-p",
+        PROCESS,
+        "-p",
+        "Example.Numbers",
+        "--",
+        &program,
+        "100",
+        "10",
+    ]);
+    let Ok(output) = command.uid(65_534).gid(65_534).output() else {
+        eprintln!("skipped: others may not run what is built here");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("missing: ") && text.contains("CAP_BPF and CAP_PERFMON"), "{text}");
+    let numbers = etw.ok(&["dump", "n.etl", "--provider", "Example.Numbers", "--format", "json"]);
+    assert_eq!(json_lines(&numbers).len(), 100, "{text}");
+}

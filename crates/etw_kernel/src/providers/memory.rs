@@ -1,0 +1,85 @@
+//! Microsoft-Windows-Kernel-Memory.
+
+use etw_event::{EventDescriptor, Guid};
+
+use super::{analytic, manifest_event};
+
+pub(super) const PROVIDER: Guid = Guid::from_u128(0xd1d93ef7_e1f2_4f45_9943_03d245fe6c00);
+
+pub(super) const MEM_INFO: EventDescriptor = analytic(1, 1, 1, 0, 0x20);
+
+/// Priorities that pages have.
+pub const PRIORITY_LEVELS: usize = 8;
+/// The priority that pages of programs have as a rule.
+const NORMAL_PRIORITY: usize = 5;
+
+/// How many pages are on which list (`MemInfo_V1`), in pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemInfo {
+    /// Free ones.
+    pub free: u64,
+    /// Ones that are to be written before they can be used otherwise.
+    pub modified: u64,
+    /// Broken ones.
+    pub bad: u64,
+    /// Ones that can be used otherwise at once, and still have what they had.
+    pub standby: u64,
+    /// Ones that were used otherwise since the system started.
+    pub repurposed: u64,
+    /// Those of the kernel that it can give up.
+    pub paged_pool: u64,
+    /// Those of the kernel that it cannot.
+    pub non_paged_pool: u64,
+    /// What has been promised.
+    pub commit: u64,
+}
+
+// Linux has no list of zeroed pages, and none that are never to be written.
+manifest_event! {
+    MemInfo, PROVIDER, |e| MEM_INFO;
+    PRIORITY_LEVELS as u8, 0_u64, e.free, e.modified, 0_u64, e.bad, at_normal(e.standby), at_normal(e.repurposed),
+    0_u64, e.paged_pool, e.non_paged_pool, 0_u64, e.commit,
+}
+
+/// Pages of one priority.
+fn at_normal(pages: u64) -> [u64; PRIORITY_LEVELS] {
+    std::array::from_fn(|priority| if priority == NORMAL_PRIORITY { pages } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::classes::testing::check_manifest;
+    use super::*;
+
+    #[test]
+    fn fields_are_read_back() {
+        let info = MemInfo {
+            free: 1,
+            modified: 2,
+            bad: 3,
+            standby: 4,
+            repurposed: 5,
+            paged_pool: 6,
+            non_paged_pool: 7,
+            commit: 8,
+        };
+        check_manifest(
+            &info,
+            &[
+                ("PriorityLevels", "8"),
+                ("ZeroPageCount", "0x0"),
+                ("FreePageCount", "0x1"),
+                ("ModifiedPageCount", "0x2"),
+                ("ModifiedNoWritePageCount", "0x0"),
+                ("BadPageCount", "0x3"),
+                ("StandbyPageCounts", "[0x0, 0x0, 0x0, 0x0, 0x0, 0x4, 0x0, 0x0]"),
+                ("RepurposedPageCounts", "[0x0, 0x0, 0x0, 0x0, 0x0, 0x5, 0x0, 0x0]"),
+                ("ModifiedPageCountPageFile", "0x0"),
+                ("PagedPoolPageCount", "0x6"),
+                ("NonPagedPoolPageCount", "0x7"),
+                ("MdlPageCount", "0x0"),
+                ("CommitPageCount", "0x8"),
+            ],
+        );
+    }
+}

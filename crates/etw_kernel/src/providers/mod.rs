@@ -1,0 +1,179 @@
+//! The kernel's manifest providers: the events of Microsoft-Windows-Kernel-Process and its like, as records.
+//!
+//! Ids, versions, levels, keywords and layouts are those that Windows 10 1903 to Windows 11 23H2 register; which events
+//! there are is said by [`KernelProvider::ALL`]. As there, the channel is Analytic (16), whose bit stands among the
+//! keywords.
+
+mod disk;
+mod memory;
+mod network;
+mod process;
+mod same;
+
+use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
+
+use crate::classes::Payload;
+use crate::{Hook, Hooks};
+
+pub use disk::{Disk, DiskEvent, DiskFlush};
+pub use memory::{MemInfo, PRIORITY_LEVELS};
+pub use process::{ImageMap, ImageMapEvent, Process, ProcessEvent, ProcessStop, Thread, ThreadEvent};
+pub use same::SameFields;
+
+/// An event of one of the providers.
+pub trait ManifestEvent {
+    /// The provider.
+    fn provider(&self) -> Guid;
+
+    /// Which event it is.
+    fn descriptor(&self) -> EventDescriptor;
+
+    /// Puts the fields, one behind the other.
+    fn put_payload(&self, to: &mut Payload<'_>);
+}
+
+/// A provider of the kernel, and what of it Linux gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelProvider {
+    /// GUID.
+    pub guid: Guid,
+    /// Name.
+    pub name: &'static str,
+    /// The events, each with the hooks that it comes from.
+    pub events: &'static [(EventDescriptor, Hooks)],
+}
+
+const PROCESS: Hooks = Hooks::of(&[Hook::Process]);
+const IMAGE: Hooks = Hooks::of(&[Hook::Image]);
+const DISK: Hooks = Hooks::of(&[Hook::Disk]);
+const NETWORK: Hooks = Hooks::of(&[Hook::Network]);
+
+impl KernelProvider {
+    /// All of them.
+    pub const ALL: &'static [KernelProvider] = &[
+        KernelProvider {
+            guid: process::PROVIDER,
+            name: "Microsoft-Windows-Kernel-Process",
+            events: &[
+                (process::START, PROCESS),
+                (process::STOP, PROCESS),
+                (process::THREAD_START, PROCESS),
+                (process::THREAD_STOP, PROCESS),
+                (process::IMAGE_LOAD, IMAGE),
+                (process::IMAGE_UNLOAD, IMAGE),
+                (process::RUNDOWN, PROCESS),
+            ],
+        },
+        KernelProvider {
+            guid: network::PROVIDER,
+            name: "Microsoft-Windows-Kernel-Network",
+            events: &[
+                (network::tcp(10), NETWORK),
+                (network::tcp(11), NETWORK),
+                (network::tcp(12), NETWORK),
+                (network::tcp(13), NETWORK),
+                (network::tcp(14), NETWORK),
+                (network::tcp(15), NETWORK),
+                (network::tcp(16), NETWORK),
+                (network::tcp(17), NETWORK),
+                (network::tcp(26), NETWORK),
+                (network::tcp(27), NETWORK),
+                (network::tcp(28), NETWORK),
+                (network::tcp(29), NETWORK),
+                (network::tcp(30), NETWORK),
+                (network::tcp(31), NETWORK),
+                (network::tcp(32), NETWORK),
+                (network::udp(10), NETWORK),
+                (network::udp(11), NETWORK),
+                (network::udp(17), NETWORK),
+                (network::udp(26), NETWORK),
+                (network::udp(27), NETWORK),
+            ],
+        },
+        KernelProvider {
+            guid: disk::PROVIDER,
+            name: "Microsoft-Windows-Kernel-Disk",
+            events: &[(disk::READ, DISK), (disk::WRITE, DISK), (disk::FLUSH, DISK)],
+        },
+        KernelProvider {
+            guid: memory::PROVIDER,
+            name: "Microsoft-Windows-Kernel-Memory",
+            events: &[(memory::MEM_INFO, Hooks::NONE)],
+        },
+    ];
+
+    /// The provider with this GUID.
+    pub fn of(guid: Guid) -> Option<&'static KernelProvider> {
+        KernelProvider::ALL.iter().find(|provider| provider.guid == guid)
+    }
+}
+
+/// Why nothing on Linux writes the events of a provider of this name, if it is one of the Windows kernel's that
+/// [`KernelProvider::ALL`] has not.
+pub fn refusal(name: &str) -> Option<&'static str> {
+    let is_given = KernelProvider::ALL.iter().any(|provider| provider.name == name);
+    match name.strip_prefix("Microsoft-Windows-Kernel-") {
+        _ if is_given => None,
+        Some("File") => Some(crate::flags::NOT_YET),
+        Some("Registry") => Some("Linux has no registry"),
+        Some(_) => Some("it is of the Windows kernel, and Linux has no counterpart for it"),
+        None => None,
+    }
+}
+
+/// An informational event of the channel Analytic.
+const fn analytic(id: u16, version: u8, task: u16, opcode: u8, keywords: u64) -> EventDescriptor {
+    EventDescriptor {
+        id,
+        version,
+        channel: 16,
+        level: Level::INFORMATION,
+        opcode: Opcode(opcode),
+        task,
+        keyword: Keyword(keywords | 1 << 63),
+    }
+}
+
+/// Says of a structure which event of which provider it is, and what its payload consists of.
+macro_rules! manifest_event {
+    ($type:ty, $provider:expr, |$event:ident| $descriptor:expr; $($value:expr),* $(,)?) => {
+        impl $crate::providers::ManifestEvent for $type {
+            fn provider(&self) -> ::etw_event::Guid {
+                $provider
+            }
+
+            fn descriptor(&self) -> ::etw_event::EventDescriptor {
+                let $event = self;
+                let _ = $event;
+                $descriptor
+            }
+
+            fn put_payload(&self, to: &mut $crate::classes::Payload<'_>) {
+                let $event = self;
+                $(to.put($value);)*
+            }
+        }
+    };
+}
+use manifest_event;
+
+#[cfg(test)]
+mod tests {
+    use etw_schema::builtin::BuiltIn;
+
+    use super::*;
+
+    #[test]
+    fn descriptors_are_those_of_the_schemas() {
+        for provider in KernelProvider::ALL {
+            let known = BuiltIn.provider(&provider.guid).unwrap();
+            assert_eq!(&*known.info.name, provider.name);
+            for (event, _) in provider.events {
+                let is_it = |d: &EventDescriptor| (d.id, d.version) == (event.id, event.version);
+                let schema = known.events.iter().map(|event| event.descriptor).find(is_it).unwrap();
+                let keyword = Keyword(event.keyword.0 & !(1 << 63));
+                assert_eq!(EventDescriptor { channel: 0, keyword, ..*event }, schema);
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The events of the kernel's manifest providers: the same captured events in another vocabulary.
+
+use etw_event::Ticks;
+use etw_kernel::capture::{Body, Event};
+use etw_kernel::classes::{KernelEvent, RecordBuffer, Stamp, linux};
+use etw_kernel::images::ImageStep;
+use etw_kernel::providers::{
+    Disk, DiskEvent, DiskFlush, ImageMap, ImageMapEvent, ManifestEvent, MemInfo, Process, ProcessEvent,
+    ProcessStop, SameFields, Thread, ThreadEvent,
+};
+
+use super::super::clock::{SessionClock, filetime_of};
+use super::super::wants::Enabled;
+use super::{Counted, Known, Translator, network};
+
+/// Puts the records that an event is for a session that has enabled these providers; answers how many.
+pub(in super::super) fn translate(
+    translator: &Translator,
+    event: &Event<'_>,
+    enabled: &[Enabled],
+    clock: &SessionClock,
+    records: &mut RecordBuffer,
+) -> usize {
+    if enabled.is_empty() {
+        return 0;
+    }
+    let mut put = Put { audience: Audience { translator, enabled }, records, count: 0 };
+    let stamp = Stamp::new(Ticks(clock.of(event.time) as i64), event.process_id, event.thread_id);
+    match event.body {
+        Body::Fork(fork) => {
+            let (process_id, thread_id) = (fork.process_id, fork.thread_id);
+            put.put(&stamp, &Thread { event: ThreadEvent::Start, process_id, thread_id });
+        }
+        Body::Exec(_) => put.put_untold_start(&stamp),
+        Body::Exit { process_code, .. } => {
+            let (process_id, thread_id) = (event.process_id, event.thread_id);
+            if process_code.is_some() {
+                put.put_untold_start(&stamp);
+            }
+            put.put(&stamp, &Thread { event: ThreadEvent::Stop, process_id, thread_id });
+            if let Some(code) = process_code {
+                put.put_stop(&stamp, event.time, linux::exit_status(code));
+            }
+        }
+        Body::DiskComplete { disk, issued, .. } => {
+            let begun = issued.unwrap_or(event.time);
+            let response_time = clock.of(event.time).saturating_sub(clock.of(begun));
+            // A disk is done in whatever thread its interrupt comes.
+            let stamp = Stamp::new(stamp.time, disk.issuer_process_id, disk.issuer_thread_id);
+            let disk_number = linux::disk_number(disk.device >> 20, disk.device);
+            let transfer = |event| Disk {
+                event,
+                disk_number,
+                transfer_size: disk.bytes,
+                byte_offset: disk.sector.saturating_mul(512),
+                file_object: disk.file,
+                irp: disk.request,
+                response_time,
+            };
+            match disk.operation & 0xFF {
+                0 => put.put(&stamp, &transfer(DiskEvent::Read)),
+                1 => put.put(&stamp, &transfer(DiskEvent::Write)),
+                2 => put.put(&stamp, &DiskFlush { disk_number, response_time, irp: disk.request }),
+                _ => {}
+            }
+        }
+        Body::Network(happened) => {
+            let stamp = Stamp::new(stamp.time, happened.process_id, happened.thread_id);
+            let mut same = put.same();
+            network::put(&happened, event.time, &stamp, &mut same);
+            let count = same.count;
+            put.count += count;
+        }
+        _ => {}
+    }
+    put.count
+}
+
+/// Puts the start of a process that runs no program of its own.
+pub(in super::super) fn put_start(
+    translator: &Translator,
+    process_id: u32,
+    time: Ticks,
+    enabled: &[Enabled],
+    records: &mut RecordBuffer,
+) {
+    let mut put = Put { audience: Audience { translator, enabled }, records, count: 0 };
+    put.put_process(&Stamp::new(time, process_id, process_id), process_id, ProcessEvent::Start);
+}
+
+/// Puts the processes that there are.
+pub(in super::super) fn put_processes(
+    translator: &Translator,
+    time: Ticks,
+    enabled: &[Enabled],
+    records: &mut RecordBuffer,
+) {
+    let mut put = Put { audience: Audience { translator, enabled }, records, count: 0 };
+    let mut ids: Vec<u32> = translator.processes.keys().copied().collect();
+    ids.sort_unstable();
+    for process_id in ids {
+        put.put_process(&Stamp::new(time, std::process::id(), 0), process_id, ProcessEvent::Rundown);
+    }
+}
+
+/// Puts the images that are loaded or unloaded.
+pub(in super::super) fn put_images(
+    translator: &Translator,
+    steps: &[ImageStep],
+    is_load: bool,
+    stamp: &Stamp,
+    enabled: &[Enabled],
+    records: &mut RecordBuffer,
+) {
+    let audience = Audience { translator, enabled };
+    let event = if is_load { ImageMapEvent::Load } else { ImageMapEvent::Unload };
+    for ImageStep { process_id, image, .. } in steps.iter().filter(|step| step.is_load == is_load) {
+        let (base, size) = (image.base, image.len_bytes);
+        let image = ImageMap { event, base, size, process_id: *process_id, image_name: &image.path };
+        // Processes map their images themselves.
+        audience.put(&Stamp { process_id: *process_id, ..*stamp }, *process_id, &image, records);
+    }
+}
+
+/// Puts how memory is used.
+pub(in super::super) fn put_memory(
+    info: &MemInfo,
+    time: Ticks,
+    enabled: &[Enabled],
+    records: &mut RecordBuffer,
+) {
+    let audience = Audience { translator: &Translator::default(), enabled };
+    audience.put(&Stamp::new(time, 0, 0), 0, info, records);
+}
+
+/// Who wants events of the providers.
+#[derive(Clone, Copy)]
+pub(super) struct Audience<'a> {
+    translator: &'a Translator,
+    enabled: &'a [Enabled],
+}
+
+impl Audience<'_> {
+    /// Puts an event of a process, if it is wanted; answers whether.
+    fn put(
+        &self,
+        stamp: &Stamp,
+        process_id: u32,
+        event: &impl ManifestEvent,
+        records: &mut RecordBuffer,
+    ) -> bool {
+        let image = self.translator.processes.get(&process_id).map_or(&b""[..], |known| &known.image);
+        let (provider, descriptor) = (event.provider(), event.descriptor());
+        let is_wanted = |enabled: &Enabled| enabled.wants(provider, &descriptor, (process_id, image));
+        self.enabled.iter().any(is_wanted) && records.put_manifest(stamp, event)
+    }
+
+    /// Puts the event that has the fields of a classic one, if it is wanted; answers whether.
+    pub(super) fn put_same(
+        &self,
+        stamp: &Stamp,
+        event: &impl KernelEvent,
+        records: &mut RecordBuffer,
+    ) -> bool {
+        SameFields::of(event).is_some_and(|same| self.put(stamp, stamp.process_id, &same, records))
+    }
+}
+
+/// Where records go that a session wants.
+struct Put<'a> {
+    audience: Audience<'a>,
+    records: &'a mut RecordBuffer,
+    count: usize,
+}
+
+impl Put<'_> {
+    /// Puts an event that the process of its stamp does, if it is wanted.
+    fn put(&mut self, stamp: &Stamp, event: &impl ManifestEvent) {
+        self.put_of(stamp, stamp.process_id, event);
+    }
+
+    /// Puts an event of a process, if it is wanted.
+    fn put_of(&mut self, stamp: &Stamp, process_id: u32, event: &impl ManifestEvent) {
+        self.count += usize::from(self.audience.put(stamp, process_id, event, self.records));
+    }
+
+    /// Where classic events go that have the fields of manifest events.
+    fn same(&mut self) -> Counted<'_> {
+        Counted { manifest: Some(self.audience), ..Counted::new(self.records) }
+    }
+
+    /// Puts the start of the process that an event is of, if that has not been told.
+    fn put_untold_start(&mut self, stamp: &Stamp) {
+        if self.audience.translator.processes.get(&stamp.process_id).is_some_and(|known| !known.is_told) {
+            self.put_process(stamp, stamp.process_id, ProcessEvent::Start);
+        }
+    }
+
+    fn put_process(&mut self, stamp: &Stamp, process_id: u32, event: ProcessEvent) {
+        let processes = &self.audience.translator.processes;
+        let Some(known) = processes.get(&process_id) else { return };
+        let process = Process {
+            event,
+            process_id,
+            sequence_number: known.key,
+            create_time: known.created,
+            parent_id: known.parent_id,
+            parent_sequence_number: processes.get(&known.parent_id).map_or(0, |parent| parent.key),
+            session_id: known.session_id,
+            uid: known.uid,
+            image_name: known.path(),
+        };
+        self.put_of(stamp, process_id, &process);
+    }
+
+    fn put_stop(&mut self, stamp: &Stamp, monotonic: u64, exit_code: i32) {
+        let Some(known) = self.audience.translator.processes.get(&stamp.process_id) else { return };
+        let stop = ProcessStop {
+            process_id: stamp.process_id,
+            sequence_number: known.key,
+            create_time: known.created,
+            exit_time: filetime_of(monotonic),
+            exit_code,
+            image_name: &known.image,
+        };
+        self.put(stamp, &stop);
+    }
+}
+
+impl Known {
+    /// Path of the program; its name if that is all that is known, as of threads of the kernel.
+    fn path(&self) -> &[u8] {
+        if self.path.is_empty() { &self.image } else { &self.path }
+    }
+}

@@ -1,0 +1,153 @@
+//! What sessions want of the kernel.
+
+use etw_event::{EventDescriptor, Guid, Keyword, Level, passes};
+use etw_kernel::providers::KernelProvider;
+use etw_kernel::{EnableFlags, Hooks};
+use etw_protocol::{Enable, EnableProperties, Filter};
+use etw_session::host::SystemWants;
+
+/// What a session wants.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wants {
+    pub(super) flags: EnableFlags,
+    pub(super) enabled: Vec<Enabled>,
+    /// The hooks that all of it comes from.
+    pub(super) hooks: Hooks,
+}
+
+/// A provider of the kernel that a session has enabled.
+#[derive(Debug, Clone)]
+pub(super) struct Enabled {
+    provider: &'static KernelProvider,
+    enable: Enable,
+}
+
+impl Wants {
+    /// What the host tells of a session; refuses flags that Linux cannot give.
+    pub(super) fn new(wants: SystemWants) -> Result<Wants, String> {
+        let flags = EnableFlags(wants.flags);
+        let hooks = flags.hooks().map_err(|error| error.to_string())?;
+        let of = |(guid, enable)| KernelProvider::of(guid).map(|provider| Enabled { provider, enable });
+        let enabled: Vec<Enabled> = wants.enables.into_iter().filter_map(of).collect();
+        let hooks = enabled.iter().fold(hooks, |all, enabled| all | enabled.hooks());
+        Ok(Wants { flags, enabled, hooks })
+    }
+
+    /// What is asked for and nothing here can give.
+    pub(super) fn refused(&self) -> Vec<String> {
+        self.enabled.iter().flat_map(Enabled::refused).collect()
+    }
+}
+
+impl Enabled {
+    /// Whether the session wants an event of a provider that is done by a process running a program of this file name.
+    pub(super) fn wants(&self, provider: Guid, event: &EventDescriptor, by: (u32, &[u8])) -> bool {
+        self.provider.guid == provider && self.has(event) && self.lets_process_pass(by)
+    }
+
+    /// The provider.
+    pub(super) fn guid(&self) -> Guid {
+        self.provider.guid
+    }
+
+    /// The same for events of this level and these keywords.
+    pub(super) fn at(&self, level: Level, any: Keyword) -> Enabled {
+        Enabled { enable: Enable { level, any, ..self.enable.clone() }, ..*self }
+    }
+
+    fn has(&self, event: &EventDescriptor) -> bool {
+        let Enable { level, any, all, filters, .. } = &self.enable;
+        passes(event, *level, *any, *all)
+            && filters.iter().all(|filter| match filter {
+                Filter::EventIds { include, ids } => ids.contains(&event.id) == *include,
+                _ => true,
+            })
+    }
+
+    fn lets_process_pass(&self, (process_id, image): (u32, &[u8])) -> bool {
+        let filters = &self.enable.filters;
+        filters.is_empty() || {
+            let image = String::from_utf8_lossy(image);
+            filters.iter().all(|filter| filter.lets_process_pass(process_id, &image))
+        }
+    }
+
+    fn hooks(&self) -> Hooks {
+        let wanted = self.provider.events.iter().filter(|(event, _)| self.has(event));
+        wanted.fold(Hooks::NONE, |all, (_, hooks)| all | *hooks)
+    }
+
+    fn refused(&self) -> Vec<String> {
+        let name = self.provider.name;
+        let mut refused = Vec::new();
+        if self.enable.properties.0 & !(EnableProperties::IGNORE_KEYWORD_0 | EnableProperties::PROVIDER_GROUP)
+            != 0
+        {
+            refused.push(format!("{name}: stacks and other items beside its events are not captured"));
+        }
+        if self.enable.filters.iter().any(|filter| matches!(filter, Filter::Payload(_))) {
+            refused.push(format!("{name}: filters by payload are not applied to its events"));
+        }
+        refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use etw_kernel::Hook;
+
+    use super::*;
+
+    const PROCESS: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+
+    fn enabled(enable: Enable) -> Wants {
+        Wants::new(SystemWants { flags: 0, enables: vec![(PROCESS, enable)] }).unwrap()
+    }
+
+    #[test]
+    fn levels_keywords_and_filters_decide() {
+        let provider = KernelProvider::of(PROCESS).unwrap();
+        let check = |enable: Enable, expected: &[u16]| {
+            let wants = enabled(enable);
+            let by = (7, &b"make"[..]);
+            let is_wanted = |event: &EventDescriptor| wants.enabled[0].wants(PROCESS, event, by);
+            let events = provider.events.iter().map(|(event, _)| event);
+            let ids: Vec<u16> = events.filter(|event| is_wanted(event)).map(|event| event.id).collect();
+            assert_eq!(ids, expected, "{:?}", wants.enabled[0].enable);
+        };
+        let filters = |filters: &[Filter]| Enable { filters: filters.to_vec(), ..Enable::default() };
+        let ids = |include, ids: &[u16]| Filter::EventIds { include, ids: ids.to_vec() };
+        let all: Vec<u16> = provider.events.iter().map(|(event, _)| event.id).collect();
+        check(Enable::default(), &all);
+        check(Enable { level: Level(3), ..Enable::default() }, &[]);
+        check(Enable { any: Keyword(0x20), ..Enable::default() }, &[3, 4]);
+        check(Enable { all: Keyword(0x10), ..Enable::default() }, &[1, 2, 15]);
+        check(filters(&[ids(true, &[1, 4])]), &[1, 4]);
+        check(filters(&[ids(false, &[1, 2, 5, 6, 15])]), &[3, 4]);
+        check(filters(&[Filter::Pids(vec![7]), ids(true, &[2])]), &[2]);
+        check(filters(&[Filter::Pids(vec![8])]), &[]);
+        check(filters(&[Filter::ExecutableNames(vec!["sh;MAKE.exe".to_owned()])]), &all);
+        check(filters(&[Filter::ExecutableNames(vec!["sh".to_owned()])]), &[]);
+    }
+
+    #[test]
+    fn nothing_is_attached_for_what_nobody_wants() {
+        assert!(enabled(Enable::default()).hooks.has(Hook::Process));
+        assert_eq!(enabled(Enable { level: Level(1), ..Enable::default() }).hooks, Hooks::NONE);
+        let flags = Wants::new(SystemWants { flags: 0x10, enables: Vec::new() }).unwrap();
+        assert_eq!(flags.hooks, Hooks::of(&[Hook::ContextSwitch]));
+        assert!(
+            Wants::new(SystemWants { flags: 0x2_0000, enables: Vec::new() })
+                .unwrap_err()
+                .contains("registry")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_given_is_named() {
+        assert!(enabled(Enable::default()).refused().is_empty());
+        let properties = EnableProperties(EnableProperties::STACK_TRACE);
+        let wants = enabled(Enable { properties, ..Enable::default() });
+        assert_eq!(wants.refused().len(), 1);
+    }
+}
