@@ -37,6 +37,11 @@ pub(crate) enum Fact<'a> {
         thread_id: u32,
         file_key: u64,
     },
+    /// Something that a process does to its addresses.
+    OfProcess {
+        process_id: u32,
+        file_key: u64,
+    },
     /// What a processor did when the timer fired.
     Sample {
         thread_id: u32,
@@ -197,6 +202,9 @@ impl<'a> Fact<'a> {
             (0x0F, 0x33 | 0x34) | (0x02, 10..=15) => Fact::OfRunningThread,
             (0x02, 0x20) => {
                 Fact::OfThread { thread_id: fields.u32("TThreadId"), file_key: fields.u64("FileObject") }
+            }
+            (0x02, 0x62 | 0x63 | 0x80 | 0x81) | (0x04, 37..=40) => {
+                Fact::OfProcess { process_id: fields.u32("ProcessId"), file_key: fields.u64("FileObject") }
             }
             (0x04, operation) => Fact::of_file(operation, &fields),
             (0x01, operation @ (0x0A | 0x0B | 0x0E)) => Fact::Disk {

@@ -6,6 +6,7 @@ use openetw::export::Names;
 use openetw::schema::text::ntstatus_name;
 use openetw::{Event, FileTime};
 
+use super::lookup::Lookup;
 use super::rows::{printable, span};
 use super::store::Known;
 
@@ -153,7 +154,7 @@ fn ends(event: &Event<'_>) -> Option<String> {
 }
 
 /// Everything that is known of an event, a line each.
-pub(crate) fn details(event: &Event<'_>, known: &Known) -> Vec<String> {
+pub(crate) fn details(event: &Event<'_>, known: &Known, lookup: &Lookup) -> Vec<String> {
     let record = event.record;
     let descriptor = record.descriptor();
     let names = Names::of(record, event.schema(), event.provider);
@@ -202,15 +203,18 @@ pub(crate) fn details(event: &Event<'_>, known: &Known) -> Vec<String> {
         Err(reason) => lines.push(format!("  ({reason}; {} bytes)", record.payload().len())),
     }
     let stack = record.stack_trace();
-    lines.extend(stack.iter().flat_map(|stack| stack_lines(stack.addresses())));
+    lines.extend(stack.iter().flat_map(|stack| stack_lines(stack.addresses(), lookup)));
     lines.iter().map(|line| printable(line)).collect()
 }
 
 /// A stack, a line for each frame.
-pub(crate) fn stack_lines(addresses: impl Iterator<Item = u64>) -> Vec<String> {
-    let frames = addresses.map(|address| {
-        let half = if address >> 63 == 1 { "kernel" } else { "user" };
-        format!("  {address:#018x}  {half}")
+pub(crate) fn stack_lines(addresses: impl Iterator<Item = u64>, lookup: &Lookup) -> Vec<String> {
+    let frames = addresses.map(|address| match address >> 63 {
+        1 => {
+            let function = lookup.kernel_function(address).unwrap_or_default();
+            format!("  {address:#018x}  kernel {function}").trim_end().to_owned()
+        }
+        _ => format!("  {address:#018x}  user"),
     });
     std::iter::once("stack".to_owned()).chain(frames).collect()
 }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use openetw::FileTime;
+use openetw::symbols::KernelSymbols;
 
 /// Asks this machine; in tests nobody.
 #[derive(Debug, Default)]
@@ -13,6 +15,8 @@ pub(crate) struct Lookup {
     users: HashMap<u32, String>,
     /// When the machine was started, as seconds since 1970.
     boot_seconds: i64,
+    /// The kernel's functions, as soon as one is asked for.
+    kernel: OnceLock<Option<KernelSymbols>>,
 }
 
 /// What is known of a process.
@@ -37,7 +41,12 @@ impl Lookup {
         });
         let stat = read("/proc/stat");
         let boot = stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok());
-        Lookup { is_here: true, users: users.collect(), boot_seconds: boot.unwrap_or(0) }
+        Lookup {
+            is_here: true,
+            users: users.collect(),
+            boot_seconds: boot.unwrap_or(0),
+            kernel: OnceLock::new(),
+        }
     }
 
     /// The process that a thread belongs to.
@@ -65,6 +74,14 @@ impl Lookup {
         let image = image.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
         let uid = std::fs::metadata(&directory).map_or(0, |metadata| metadata.uid());
         Some(Found { image: image.unwrap_or_else(|| name.to_owned()), user: self.user_of_id(uid), started })
+    }
+
+    /// The kernel's function that an address lies in.
+    pub(crate) fn kernel_function(&self, address: u64) -> Option<String> {
+        // Who may not see addresses gets no names.
+        let load = || self.is_here.then(|| KernelSymbols::of_this_machine().ok()).flatten();
+        let kernel = self.kernel.get_or_init(load);
+        Some(kernel.as_ref()?.find(address)?.name.to_owned())
     }
 
     /// The name of a user of Linux, whose SID is `S-1-22-1-UID`.
@@ -103,6 +120,17 @@ mod tests {
         assert_eq!(
             (lookup.user("S-1-22-1-0"), lookup.user("S-1-5-18")),
             ("root".to_owned(), "S-1-5-18".to_owned())
+        );
+        if let Ok(kernel) = KernelSymbols::of_this_machine() {
+            let line = std::fs::read_to_string("/proc/kallsyms").unwrap();
+            let line = line.lines().find(|line| line.ends_with(" T vfs_read")).unwrap();
+            let address = u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
+            assert!(kernel.base() < address);
+            assert_eq!(lookup.kernel_function(address + 1).as_deref(), Some("vfs_read"));
+        }
+        assert_eq!(
+            (lookup.kernel_function(0x1000), Lookup::default().kernel_function(u64::MAX)),
+            (None, None)
         );
         assert!(Lookup::default().process(1).is_none() && Lookup::default().process_of(1).is_none());
     }

@@ -224,10 +224,11 @@ impl Model {
 
     /// Everything that is known of an event, with the stack that came behind it.
     pub(crate) fn details(&mut self, number: u64) -> Vec<String> {
-        let Model { store, decoder, .. } = self;
+        let Model { store, decoder, state, .. } = self;
+        let lookup = &state.lookup;
         let Some((record, kept)) = store.get(number) else { return Vec::new() };
         let mut lines = decoder
-            .event(&record, &kept.known, |event| line::details(event, &kept.known))
+            .event(&record, &kept.known, |event| line::details(event, &kept.known, lookup))
             .unwrap_or_default();
         let (time, thread) = (record.raw_time(), kept.known.thread_id);
         for other in (number + 1..store.next()).take(STACK_DISTANCE as usize) {
@@ -243,7 +244,7 @@ impl Model {
                 is_its.then(|| event.get::<Vec<u64>>("Stack").unwrap_or_default())
             });
             if let Some(frames) = stack.flatten() {
-                lines.extend(line::stack_lines(frames.into_iter()));
+                lines.extend(line::stack_lines(frames.into_iter(), lookup));
             }
         }
         lines

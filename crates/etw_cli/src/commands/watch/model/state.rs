@@ -85,10 +85,9 @@ pub(crate) struct State {
     pub(crate) disks: Bounded<u32, Disk>,
     pub(crate) processors: Vec<Processor>,
     sample_interval: u64,
-    /// Times of the first and the last event, and of the last one of the period before.
-    first: Option<FileTime>,
+    /// Time of the last event, and of the last one of the period before; `None` without one.
     latest: FileTime,
-    rolled: FileTime,
+    rolled: Option<FileTime>,
     pub(crate) seen: Seen,
 }
 
@@ -118,9 +117,8 @@ impl State {
             disks: Bounded::new(MAX_DISKS),
             processors: Vec::new(),
             sample_interval: SAMPLE_INTERVAL,
-            first: None,
             latest: FileTime(i64::MIN),
-            rolled: FileTime(i64::MIN),
+            rolled: None,
             seen: Seen::default(),
         }
     }
@@ -132,9 +130,7 @@ impl State {
         stamp: &Stamp,
         ids: (Option<u32>, Option<u32>),
     ) -> Meaning {
-        if self.first.is_none() {
-            (self.first, self.rolled) = (Some(stamp.time), stamp.time);
-        }
+        self.rolled.get_or_insert(stamp.time);
         self.latest = self.latest.max(stamp.time);
         let mut meaning = Meaning::default();
         let known = &mut meaning.known;
@@ -172,6 +168,10 @@ impl State {
                 of_thread = Some(*thread_id);
                 known.path = self.names.get_mut(*file_key).cloned();
             }
+            Fact::OfProcess { process_id, file_key } => {
+                known.process_id = Some(*process_id);
+                known.path = self.names.get_mut(*file_key).cloned();
+            }
             Fact::OfRunningThread => {
                 of_thread =
                     self.processor(stamp.processor).and_then(|processor| processor.running).map(|(id, _)| id);
@@ -184,18 +184,22 @@ impl State {
             Fact::SampleInterval { hundred_nanos } => self.sample_interval = (*hundred_nanos).max(1),
             Fact::Interrupt { begun } => {
                 self.seen.interrupts = true;
-                let took = self.took(*begun, stamp.time);
                 if let Some(processor) = self.processor(stamp.processor) {
                     processor.interrupts.add(1);
-                    processor.interrupt_time.add(took);
+                    let before = processor.interrupt_ended.replace(stamp.time);
+                    processor
+                        .interrupt_time
+                        .add(before.map_or(0, |before| between(before.max(*begun), stamp.time)));
                 }
             }
             Fact::Dpc { begun } => {
                 self.seen.interrupts = true;
-                let took = self.took(*begun, stamp.time);
                 if let Some(processor) = self.processor(stamp.processor) {
                     processor.dpcs.add(1);
-                    processor.dpc_time.add(took);
+                    let before = processor.dpc_ended.replace(stamp.time);
+                    processor
+                        .dpc_time
+                        .add(before.map_or(0, |before| between(before.max(*begun), stamp.time)));
                 }
             }
             Fact::FileName { key, name } => known.path = Some(self.name(*key, name)),
@@ -312,8 +316,9 @@ impl State {
             }
         }
         // The events of a period may be those of more time than has passed here.
-        let told = between(self.rolled, latest) as f64 / FileTime::PER_SECOND as f64;
-        self.rolled = latest;
+        let told =
+            self.rolled.map_or(0, |rolled| between(rolled, latest)) as f64 / FileTime::PER_SECOND as f64;
+        self.rolled = self.rolled.map(|_| latest);
         let seconds_of_times = told.max(seconds);
         self.processors.iter_mut().for_each(|processor| processor.roll(seconds, seconds_of_times));
         self.processes.values_mut().for_each(|process| process.roll(seconds, seconds_of_times));
@@ -390,11 +395,6 @@ impl State {
             }
         }
         self.processors.get_mut(index)
-    }
-
-    /// How long something took, as far as it lies behind the first event.
-    fn took(&self, begun: FileTime, ended: FileTime) -> u64 {
-        between(self.first.map_or(begun, |first| begun.max(first)), ended)
     }
 
     fn switch(&mut self, stamp: &Stamp, old_thread: u32, new_thread: u32) {

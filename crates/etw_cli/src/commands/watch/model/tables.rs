@@ -285,6 +285,9 @@ pub(crate) struct Processor {
     pub(crate) interrupt_time: Meter,
     pub(crate) dpcs: Meter,
     pub(crate) dpc_time: Meter,
+    /// When the last ones ended: another one cannot have begun before, whatever it says of itself.
+    pub(crate) interrupt_ended: Option<FileTime>,
+    pub(crate) dpc_ended: Option<FileTime>,
     pub(crate) switches: Meter,
     /// The thread that runs, and since when.
     pub(crate) running: Option<(u32, FileTime)>,
@@ -329,6 +332,8 @@ impl Processor {
             interrupt_time: none,
             dpcs: none,
             dpc_time: none,
+            interrupt_ended: None,
+            dpc_ended: None,
             switches: none,
             running: None,
         }

@@ -1,9 +1,9 @@
 //! Events of the system, and what the model makes of them.
 
 use etw_kernel::classes::{
-    CSwitch, DiskIo, DiskTransfer, Dpc, DpcKind, FileIoCreate, Isr, ProcessTerminate, ReadWriteEvent,
-    SampledProfile, StackWalk, SysCallEnter, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp, TcpSend,
-    ThreadEvent, UdpEvent, UdpIp,
+    CSwitch, DiskIo, DiskTransfer, Dpc, DpcKind, FileIoCreate, FileIoMap, Isr, ProcessTerminate,
+    ReadWriteEvent, SampledProfile, StackWalk, SysCallEnter, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp,
+    TcpSend, ThreadEvent, UdpEvent, UdpIp,
 };
 use openetw::etl::encode::{EventMetadata, RecordBuilder};
 use openetw::{
@@ -73,14 +73,19 @@ fn interrupts_have_their_shares() {
     let mut filled = Filled::new();
     filled.process(10, "make");
     filled.now = 100 * MS;
-    // It began before the session did: only what lies behind the first event counts.
-    filled.on(0, &Dpc { kind: DpcKind::Dpc, initial_time: Ticks(START - SECOND), routine: 0 });
+    // The first ones may have begun before they were looked at.
+    let begun_before = Ticks(START - SECOND);
+    filled.on(0, &Dpc { kind: DpcKind::Dpc, initial_time: begun_before, routine: 0 });
+    filled.on(0, &Isr { initial_time: begun_before, ..Isr::default() });
+    filled.now = 200 * MS;
+    // None can have begun before the last one ended.
+    filled.on(0, &Dpc { kind: DpcKind::Dpc, initial_time: begun_before, routine: 0 });
     filled.now = 500 * MS;
     let initial_time = Ticks(START + 450 * MS);
     filled.on(0, &Isr { initial_time, ..Isr::default() });
     filled.on(0, &Dpc { kind: DpcKind::Timer, initial_time, routine: 0 });
     filled.model.roll(1.0);
-    assert_eq!(cells(&filled.model.state.processors[0])[2..], ["15.0", "5.0", "-", "2", "1"]);
+    assert_eq!(cells(&filled.model.state.processors[0])[2..], ["15.0", "5.0", "-", "3", "2"]);
 }
 
 #[test]
@@ -393,6 +398,16 @@ fn events_of_providers_are_lines() {
         details.contains(&"  number  5".to_owned()) && details.last().unwrap().contains("0x0000000000001234")
     );
     assert!(details[0].ends_with(&FileTime(START).to_string()));
+}
+
+#[test]
+fn what_processes_map_is_theirs() {
+    let mut filled = Filled::new();
+    filled.process(10, "make");
+    filled.name(0xF00, "/lib/x");
+    let (event, process_id) = (etw_kernel::classes::MapEvent::MapFile, 10);
+    filled.on(0, &FileIoMap { event, base: 0x1000, file_object: 0xF00, len_bytes: 0x2000, process_id });
+    assert!(filled.lines().pop().unwrap().starts_with("make|FileIo/MapFile|/lib/x "), "{:?}", filled.lines());
 }
 
 #[test]
