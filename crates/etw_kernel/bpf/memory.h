@@ -22,12 +22,12 @@ static long note_mapping(struct task_struct *task, struct vm_area_struct *mappin
 	return 0;
 }
 
-INLINE void find_mapping(u64 address, struct found *found)
+/* Answers whether it was found: not if another thread is just changing what is mapped. */
+INLINE bool find_mapping(u64 address, struct found *found)
 {
 	found->file = 0;
 	found->begin = found->page_offset = found->flags = 0;
-	if (HAS_FIND_MAPPING)
-		mapping_at(current_task_typed(), address, note_mapping, found, 0);
+	return HAS_FIND_MAPPING && !mapping_at(current_task_typed(), address, note_mapping, found, 0);
 }
 
 enum memory_act {
@@ -161,10 +161,15 @@ SECTION("tp_btf/sys_exit") int memory_end(u64 *context)
 
 /* ---- Page faults ---- */
 
-/* When the fault began that a thread is in, and the processor's code of it. */
+#define NO_ADDRESS (u64) - 1
+
+/* A fault that a thread is in. */
 struct fault_begun {
 	u64 time;
-	u64 code;
+	u64 code; /* The processor's. */
+	u64 address; /* All ones when it is over. */
+	u64 is_found;
+	struct found found;
 };
 
 struct {
@@ -174,23 +179,36 @@ struct {
 	TYPE(value, struct fault_begun);
 } faults_begun MAP;
 
-INLINE void begin_fault(u64 code)
+INLINE int begin_fault(u64 *context)
 {
 	u32 key = (u32)current_pid_tid();
-	struct fault_begun now = { ktime(), code };
+	struct fault_begun now = { ktime(), context[2], context[0], 0, { 0, 0, 0, 0 } };
 	map_update(&faults_begun, &key, &now, UPDATE_ANY);
+	return 0;
 }
 
 SECTION("tp_btf/page_fault_user") int fault_begin(u64 *context)
 {
-	begin_fault(context[2]);
-	return 0;
+	return begin_fault(context);
 }
 
 /* The kernel touches a program's memory too. */
 SECTION("tp_btf/page_fault_kernel") int fault_begin_in_kernel(u64 *context)
 {
-	begin_fault(context[2]);
+	return begin_fault(context);
+}
+
+/* A fault counts the page that it puts in. To find the mapping here costs little; at the fault's end, where interrupts
+ * are off, the kernel would need one of its own for that. */
+SECTION("tp_btf/rss_stat") int fault_page(u64 *context)
+{
+	u32 key = (u32)current_pid_tid();
+	struct fault_begun *begun = map_lookup(&faults_begun, &key);
+	if (!begun || begun->address == NO_ADDRESS || begun->is_found)
+		return 0;
+	struct found found;
+	begun->is_found = find_mapping(begun->address, &found);
+	begun->found = found;
 	return 0;
 }
 
@@ -242,16 +260,24 @@ INLINE int tell_fault(void *context, bool is_hard)
 	u32 key = (u32)current_pid_tid();
 	struct fault_begun *begun = map_lookup(&faults_begun, &key);
 	u64 address = OF_CONTEXT(X86_ADDRESS);
-	struct found found;
-	find_mapping(address, &found);
+	u64 code = begun ? begun->code : 0;
+	struct found found = { 0, 0, 0, 0 };
+	if (begun && begun->is_found)
+		found = begun->found;
+	else if (is_hard || !(code & FAULT_PROTECTION))
+		find_mapping(address, &found);
 	u64 file = found.file ? file_key(context, found.file) : 0;
-	u32 kind = is_hard ? HARD : kind_of_fault(&found, begun ? begun->code : 0, address);
+	u32 kind = is_hard ? HARD : kind_of_fault(&found, code, address);
 	struct page_fault *record = reserve(sizeof(*record), PAGE_FAULT, kind);
 	if (!record)
 		return 0;
 	record->address = address;
 	record->instruction = OF_CONTEXT(X86_INSTRUCTION);
-	record->begun = begun ? begun->time : 0;
+	record->begun = 0;
+	if (begun) {
+		record->begun = begun->time;
+		begun->address = NO_ADDRESS;
+	}
 	record->file = file;
 	record->offset = found.file ? found.page_offset * PAGE_BYTES + (address - found.begin) : 0;
 	submit(context, record);

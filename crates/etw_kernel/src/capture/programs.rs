@@ -45,6 +45,7 @@ const PROGRAMS: &[(Hook, &str, Place)] = &[
     (Hook::Disk, "disk_complete", TracePoint("block_rq_complete")),
     (Hook::HardFault, "fault_begin", TracePoint("page_fault_user")),
     (Hook::HardFault, "fault_begin_in_kernel", TracePoint("page_fault_kernel")),
+    (Hook::HardFault, "fault_page", TracePoint("rss_stat")),
     (Hook::HardFault, "fault_hard", Each(SoftwareEvent::PageFaultsMaj)),
     (Hook::SoftFault, "fault_soft", Each(SoftwareEvent::PageFaultsMin)),
     (Hook::Network, "network_state", TracePoint("inet_sock_set_state")),
