@@ -25,6 +25,9 @@ enum kind {
 	DISK_COMPLETE,
 	PAGE_FAULT,
 	FILE_NAME = 20,
+	FILE_BEGIN,
+	FILE_PATHS,
+	FILE_END,
 	NETWORK = 40,
 	MEMORY,
 	/* 60 and 61 are made from what the kernel tells by itself: mappings, and programs that are replaced. */
@@ -599,6 +602,7 @@ SECTION("tp_btf/block_rq_complete") int disk_complete(u64 *context)
 	return 0;
 }
 
+#include "file_operations.h"
 #include "network.h"
 #include "memory.h"
 #include "image.h"

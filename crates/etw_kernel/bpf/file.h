@@ -27,10 +27,12 @@ struct file_name {
 	/* The parts of the path, the last one first, each with its NUL. */
 };
 
-/* What an inode's address stood for when its name was told. */
+/* What an inode's address stood for when its name was told, and by which entry of which directory. */
 struct named {
 	u64 number;
 	u64 generation;
+	u64 entry;
+	u64 directory;
 };
 
 struct {
@@ -52,15 +54,12 @@ INLINE bool is_file(struct inode *inode)
 	return !(LOAD(system, s_flags) & NOT_FOR_USERS) || LOAD(system, s_magic) == MAGIC_OF_TMPFS;
 }
 
-/* Puts the parts of a path, and answers whether there are more. A part begins before `most` bytes, so that `most` +
- * NAME_BYTES is the room that is needed.
+/* Puts the parts of a path behind those `bytes` that are there, and answers whether there are more. A part begins before
+ * `most` bytes, so that `most` + NAME_BYTES is the room that is needed.
  *
  * How many bytes there are stands in memory, so that each turn of the loop is for the verifier as the one before. */
-SHARED u64 put_parts(struct file_name *record, u64 most, struct dentry *at, struct vfsmount *on)
+SHARED u64 put_parts(char *to, volatile u64 *bytes, u64 most, struct dentry *at, struct vfsmount *on)
 {
-	char *to = (char *)(record + 1);
-	volatile u64 *bytes = &record->bytes;
-	*bytes = 0;
 	struct mount *mount = HOLDER(struct mount, mnt, on);
 	struct dentry *top = LOAD(mount, mnt.mnt_root);
 	for (u32 i = 0; i < PARTS_MOST; i++) {
@@ -88,23 +87,28 @@ SHARED u64 put_parts(struct file_name *record, u64 most, struct dentry *at, stru
 	return 1;
 }
 
-/* Tells the name of a file, once until its inode is another file's or has long not been met. */
+/* Tells the name of a file: once, and again when its inode is another file's, has another name, or has long not been
+ * met. */
 SHARED void tell_name(void *context, struct inode *inode, struct dentry *at, struct vfsmount *on)
 {
 	u64 key = (u64)inode;
-	struct named now = { LOAD(inode, i_ino), LOAD(inode, i_generation) };
+	struct named now = { LOAD(inode, i_ino), LOAD(inode, i_generation), LOAD(at, d_name.hash_len),
+			     (u64)LOAD(at, d_parent) };
 	struct named *told = map_lookup(&named, &key);
-	if (told && told->number == now.number && told->generation == now.generation)
+	if (told && told->number == now.number && told->generation == now.generation && told->entry == now.entry &&
+	    told->directory == now.directory)
 		return;
 	struct file_name *record = reserve(sizeof(*record) + SHORT_PATH + NAME_BYTES, FILE_NAME, 0);
 	if (!record)
 		return;
-	if (put_parts(record, SHORT_PATH, at, on)) {
+	record->bytes = 0;
+	if (put_parts((char *)(record + 1), &record->bytes, SHORT_PATH, at, on)) {
 		ring_discard(record, RING_NO_WAKEUP);
 		record = reserve(sizeof(*record) + LONG_PATH + NAME_BYTES, FILE_NAME, 0);
 		if (!record)
 			return;
-		record->header.number = put_parts(record, LONG_PATH, at, on);
+		record->bytes = 0;
+		record->header.number = put_parts((char *)(record + 1), &record->bytes, LONG_PATH, at, on);
 	}
 	record->key = key;
 	submit(context, record);
@@ -120,6 +124,18 @@ INLINE u64 file_key(void *context, struct file *file)
 		return 0;
 	tell_name(context, inode, LOAD(file, f_path.dentry), LOAD(file, f_path.mnt));
 	return (u64)inode;
+}
+
+/* The file behind a descriptor of the calling thread; 0 if there is none. */
+INLINE struct file *file_at(u32 descriptor)
+{
+	struct task_struct *task = current_task();
+	struct fdtable *table = LOAD(LOAD(task, files), fdt);
+	if (descriptor >= LOAD(table, max_fds))
+		return 0;
+	struct file *file = 0;
+	read_kernel(&file, sizeof(file), LOAD(table, fd) + descriptor);
+	return file;
 }
 
 #define MOUNTS_MOST 64

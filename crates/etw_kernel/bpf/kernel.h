@@ -52,6 +52,7 @@ static long (*const read_user)(void *to, u32 size, const void *from) = (void *)1
 static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 static long (*const seq_write)(void *to, const void *from, u32 size) = (void *)127;
+static long (*const read_user_str)(void *to, u32 size, const void *from) = (void *)114;
 static long (*const ring_output)(void *ring, const void *from, u64 size, u64 flags) = (void *)130;
 static void *(*const ring_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const ring_submit)(void *record, u64 flags) = (void *)132;
@@ -185,6 +186,7 @@ struct mmsghdr {
 #define S_IFSOCK 0140000
 
 struct qstr {
+	u64 hash_len;
 	const char *name;
 } RELOCATED;
 
@@ -249,16 +251,34 @@ struct inode {
 	struct super_block *i_sb;
 	struct address_space *i_mapping;
 	struct hlist_head i_dentry;
+	s64 i_size;
 } RELOCATED;
 
 struct address_space {
 	struct inode *host;
 } RELOCATED;
 
+struct references {
+	long counter;
+} RELOCATED;
+
 struct file {
 	struct inode *f_inode;
 	struct path f_path;
+	u32 f_mode;
+	u32 f_flags;
+	s64 f_pos;
+	struct references f_ref;
 	void *private_data;
+} RELOCATED;
+
+/* Before 6.13. */
+struct file___old {
+	struct references f_count;
+} RELOCATED;
+
+struct fs_struct {
+	struct path pwd;
 } RELOCATED;
 
 struct fdtable {
@@ -267,6 +287,7 @@ struct fdtable {
 } RELOCATED;
 
 struct files_struct {
+	struct counter count;
 	struct fdtable *fdt;
 } RELOCATED;
 
@@ -277,6 +298,7 @@ struct thread_info {
 
 struct task_struct {
 	struct thread_info thread_info;
+	struct fs_struct *fs;
 	struct files_struct *files;
 	u32 __state;
 	u32 flags;

@@ -371,12 +371,7 @@ SECTION("tp_btf/sock_recv_length") int network_receive(u64 *context)
 /* The socket of a descriptor of the calling thread; 0 if there is none any more. */
 INLINE struct sock *socket_of(u32 descriptor)
 {
-	struct task_struct *task = current_task();
-	struct fdtable *table = LOAD(LOAD(task, files), fdt);
-	if (descriptor >= LOAD(table, max_fds))
-		return 0;
-	struct file *file = 0;
-	read_kernel(&file, sizeof(file), LOAD(table, fd) + descriptor);
+	struct file *file = file_at(descriptor);
 	if (!file || (LOAD(LOAD(file, f_inode), i_mode) & S_IFMT) != S_IFSOCK)
 		return 0;
 	return LOAD((struct socket *)LOAD(file, private_data), sk);

@@ -101,6 +101,10 @@ impl EnableFlags {
     pub const NETWORK_TCPIP: EnableFlags = EnableFlags(0x0001_0000);
     /// Sampled profile.
     pub const PROFILE: EnableFlags = EnableFlags(0x0100_0000);
+    /// What programs do with files, and how it went.
+    pub const FILE_IO: EnableFlags = EnableFlags(0x0200_0000);
+    /// What programs do with files.
+    pub const FILE_IO_INIT: EnableFlags = EnableFlags(0x0400_0000);
     /// No description of the machine at the start.
     pub const NO_SYSCONFIG: EnableFlags = EnableFlags(0x1000_0000);
 
@@ -159,8 +163,8 @@ impl EnableFlags {
             "Linux drivers have no request packets",
         ),
         captured(0x0100_0000, "PROFILE", "PROFILE", "SampledProfile", "profile", &[Hook::Sample]),
-        refused(0x0200_0000, "FILE_IO", "FILE_IO", "FileIO", "fileiocompletion", NOT_YET),
-        refused(0x0400_0000, "FILE_IO_INIT", "FILE_IO_INIT", "FileIOInit", "fileio", NOT_YET),
+        captured(0x0200_0000, "FILE_IO", "FILE_IO", "FileIO", "fileiocompletion", &[Hook::File]),
+        captured(0x0400_0000, "FILE_IO_INIT", "FILE_IO_INIT", "FileIOInit", "fileio", &[Hook::File]),
         Flag {
             bit: 0x1000_0000,
             name: "NO_SYSCONFIG",

@@ -33,11 +33,13 @@ pub enum Hook {
     Memory,
     /// What processes map to run code of it.
     Image,
+    /// What programs do with files.
+    File,
 }
 
 impl Hook {
     /// All hooks.
-    pub const ALL: [Hook; 13] = [
+    pub const ALL: [Hook; 14] = [
         Hook::Process,
         Hook::ContextSwitch,
         Hook::ReadyThread,
@@ -51,6 +53,7 @@ impl Hook {
         Hook::Network,
         Hook::Memory,
         Hook::Image,
+        Hook::File,
     ];
 
     /// What people call it.
@@ -69,6 +72,7 @@ impl Hook {
             Hook::Network => "network",
             Hook::Memory => "virtual memory",
             Hook::Image => "images",
+            Hook::File => "files",
         }
     }
 }

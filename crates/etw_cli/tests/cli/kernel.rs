@@ -169,7 +169,7 @@ fn what_linux_cannot_give_is_refused_by_name() {
     let etw = Etw::new();
     for (flags, said) in [
         ("PROC_THREAD+REGISTRY", "REGISTRY: Linux has no registry"),
-        ("FILE_IO", "FILE_IO: its events are not captured on Linux yet"),
+        ("ALPC", "ALPC: Linux has no local procedure calls"),
         ("CSWITHC", "`CSWITHC` is no flag"),
     ] {
         let output = etw.record(&["-k", flags, "-o", "k.etl"], &["true"]);

@@ -1,5 +1,6 @@
 //! Files in recordings of the system: what known programs did with known files.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -52,4 +53,142 @@ fn requests_of_disks_name_the_file_that_they_are_for() {
     let held = PathBuf::from("/etc/passwd");
     assert_eq!(named("FileIo/FileCreate", &held).len(), 1);
     assert_eq!(named("FileIo/FileRundown", &held).len(), 1);
+}
+
+/// The program of `examples/file_acts.rs`, which is built with the tests.
+fn acts() -> String {
+    crate::record::program().replace("numbered_events", "file_acts")
+}
+
+/// What a program did in this directory: each operation as one line, in order, with its end.
+fn told(events: &[Value], dir: &str) -> Vec<String> {
+    let is_inside = |path: &str| path.strip_prefix(dir).map(str::to_owned);
+    let mut names: HashMap<String, String> = HashMap::new();
+    let mut objects: HashMap<String, String> = HashMap::new();
+    let mut lines: Vec<String> = Vec::new();
+    let mut begun: HashMap<String, usize> = HashMap::new();
+    for event in events {
+        let Some(act) = kind(event).strip_prefix("FileIo/") else { continue };
+        let irp = field(event, "IrpPtr").to_owned();
+        let number = |name: &str| event["EventData"][name].as_u64().unwrap();
+        let name = || names.get(field(event, "FileKey")).cloned();
+        let object = || objects.get(field(event, "FileObject")).cloned();
+        let line = match act {
+            "FileCreate" | "Name" => {
+                if let Some(name) = is_inside(field(event, "FileName")) {
+                    names.insert(field(event, "FileObject").to_owned(), name);
+                }
+                continue;
+            }
+            "Create" => is_inside(field(event, "OpenPath")).map(|path| {
+                objects.insert(field(event, "FileObject").to_owned(), path.clone());
+                format!("Create {path} {:#x}", number("CreateOptions"))
+            }),
+            "Read" | "Write" => {
+                name().map(|name| format!("{act} {name} {}+{}", number("Offset"), number("IoSize")))
+            }
+            "SetInfo" => name().map(|name| format!("{act} {name} {}", field(event, "ExtraInfo"))),
+            "DirEnum" | "QueryInfo" | "Flush" => name().map(|name| format!("{act} {name}")),
+            "Cleanup" | "Close" => object().map(|name| format!("{act} {name}")),
+            "FileIoDeletePath" => is_inside(field(event, "FileName")).map(|path| format!("Delete {path}")),
+            "FileIoRenamePath" => {
+                is_inside(field(event, "FileName")).map(|path| format!("Rename {} {path}", name().unwrap()))
+            }
+            "OperationEnd" => {
+                if let Some(at) = begun.remove(&irp) {
+                    let (status, more) = (number("NtStatus"), field(event, "ExtraInfo"));
+                    lines[at] += &format!(" -> {status:#x} {more}");
+                }
+                continue;
+            }
+            _ => None,
+        };
+        if let Some(line) = line {
+            assert_eq!(begun.insert(irp, lines.len()), None, "{line}");
+            lines.push(line);
+        }
+    }
+    assert!(begun.is_empty(), "without an end: {begun:?}");
+    lines
+}
+
+#[test]
+fn every_act_on_a_file_is_told_once() {
+    let etw = Etw::new();
+    if record(&etw, "FILE_IO+FILE_IO_INIT", &[&acts()]).is_none() {
+        return;
+    }
+    let dir = format!("{}/", etw.dir.path().canonicalize().unwrap().display());
+    let lines = told(&events(&etw), &dir);
+    // What the standard library asks of a directory beside is its own affair.
+    let ours =
+        lines.iter().filter(|line| !line.contains("k.etl") && !line.starts_with("QueryInfo directory"));
+    let expected = [
+        "Create missing 0x1000040 -> 0xc0000034 0x0",
+        "Create first 0x2000040 -> 0x0 0x2",
+        "Write first 0+1000 -> 0x0 0x3e8",
+        "Write first 1000+12 -> 0x0 0xc",
+        "Read first 950+100 -> 0x0 0x3e",
+        "Read first 0+77 -> 0x0 0x4d",
+        "Write first 300+9 -> 0x0 0x9",
+        "Flush first -> 0x0 0x0",
+        "SetInfo first 0x1f4 -> 0x0 0x0",
+        "QueryInfo first -> 0x0 0x0",
+        "Create second 0x5000040 -> 0x0 0x2",
+        "Read first 0+200 -> 0x0 0xc8",
+        "Write second 0+200 -> 0x0 0xc8",
+        "Read first 20+50 -> 0x0 0x32",
+        "Write second 200+50 -> 0x0 0x32",
+        "Cleanup first -> 0x0 0x0",
+        "Close first -> 0x0 0x0",
+        "Create directory 0x2000001 -> 0x0 0x0",
+        "Create directory 0x1000001 -> 0x0 0x1",
+        "Create directory/inner 0x3000040 -> 0x0 0x2",
+        "Write directory/inner 0+3 -> 0x0 0x3",
+        "Write directory/inner 3+2 -> 0x0 0x2",
+        "Create directory 0x1000001 -> 0x0 0x1",
+        "DirEnum directory",
+        "DirEnum directory -> 0x0 0x0",
+        "Cleanup directory -> 0x0 0x0",
+        "Close directory -> 0x0 0x0",
+        "Rename first third -> 0x0 0x0",
+        "QueryInfo third -> 0x0 0x0",
+        "Delete third -> 0x0 0x0",
+        "Delete third -> 0xc0000034 0x0",
+        "Cleanup directory -> 0x0 0x0",
+        "Close directory -> 0x0 0x0",
+        "Cleanup second -> 0x0 0x0",
+        "Close second -> 0x0 0x0",
+        "Cleanup directory/inner -> 0x0 0x0",
+        "Close directory/inner -> 0x0 0x0",
+    ];
+    // How many bytes the entries of a directory take is the file system's affair.
+    let whole = |line: &String| match line.starts_with("DirEnum") && !line.ends_with(" 0x0") {
+        true => "DirEnum directory".to_owned(),
+        false => line.clone(),
+    };
+    assert_eq!(ours.map(whole).collect::<Vec<_>>(), expected, "{lines:#?}");
+}
+
+#[test]
+fn many_small_reads_and_writes_are_counted_to_the_byte() {
+    const COUNT: u64 = 20_000;
+    let etw = Etw::new();
+    if record(&etw, "FILE_IO", &[&acts(), &COUNT.to_string()]).is_none() {
+        return;
+    }
+    let dir = format!("{}/", etw.dir.path().canonicalize().unwrap().display());
+    let lines = told(&events(&etw), &dir);
+    let bytes: u64 = (0..COUNT).map(|number| 1 + number % 64).sum();
+    for act in ["Read many", "Write many"] {
+        let ours: Vec<&String> = lines.iter().filter(|line| line.starts_with(act)).collect();
+        let moved = |line: &&String| u64::from_str_radix(line.rsplit_once("0x").unwrap().1, 16).unwrap();
+        assert_eq!(ours.len() as u64, COUNT, "{act}");
+        assert_eq!(ours.iter().map(moved).sum::<u64>(), bytes, "{act}");
+    }
+    let names: Vec<String> = (0..2).map(|_| "Close many -> 0x0 0x0".to_owned()).collect();
+    assert_eq!(
+        lines.iter().filter(|line| line.starts_with("Close many")).cloned().collect::<Vec<_>>(),
+        names
+    );
 }

@@ -6,6 +6,7 @@
 
 mod error;
 mod event;
+mod file_calls;
 mod open_files;
 mod programs;
 mod ring;
@@ -22,8 +23,9 @@ use etw_sys::MappingRing;
 
 pub use error::CaptureError;
 pub use event::{
-    Body, ConnectionOptions, ContextSwitch, Disk, Event, Exec, File, FileIdentity, FileName, Fork,
-    ImageChange, Mapping, Memory, MemoryAct, Network, NetworkAct, PageFault, Protocol, Stack,
+    Body, ConnectionOptions, ContextSwitch, Disk, Event, Exec, File, FileAct, FileBegin, FileEnd,
+    FileIdentity, FileName, FilePaths, Fork, ImageChange, Mapping, Memory, MemoryAct, Network, NetworkAct,
+    PageFault, Protocol, Stack,
 };
 pub use open_files::OpenFiles;
 use programs::{Attached, with_causes};
@@ -92,6 +94,7 @@ impl Capture {
             .btf(Some(&types))
             .verifier_log_level(VerifierLogLevel::DISABLE)
             .map_max_entries("rings", processors)
+            .override_global("file_calls", &file_calls::file_calls()[..], true)
             .override_global("left_out_pid", &options.left_out_process.unwrap_or(0), true)
             .load(PROGRAMS)
             .map_err(|error| refused(&with_causes(&error)))?;

@@ -56,6 +56,9 @@ const PROGRAMS: &[(Hook, &str, Place)] = &[
     (Hook::Image, "image_unmap", TracePoint("mmap_lock_released")),
     (Hook::Memory, "memory_begin", TracePoint("sys_enter")),
     (Hook::Memory, "memory_end", TracePoint("sys_exit")),
+    (Hook::File, "file_begin", TracePoint("sys_enter")),
+    (Hook::File, "file_end", TracePoint("sys_exit")),
+    (Hook::File, "file_process_exit", TracePoint("sched_process_exit")),
 ];
 
 impl fmt::Display for Place {

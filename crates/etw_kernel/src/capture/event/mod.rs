@@ -2,7 +2,7 @@
 
 mod file;
 
-pub use file::{File, FileName};
+pub use file::{File, FileAct, FileBegin, FileEnd, FileName, FilePaths};
 
 mod image;
 mod memory;
@@ -314,6 +314,9 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
         }
         13 => Body::PageFault(memory::page_fault(number, fields)?),
         20 => Body::File(file::name(number != 0, fields)?),
+        21 => Body::File(file::begin(number, fields)?),
+        22 => Body::File(file::paths(number, fields)?),
+        23 => Body::File(file::end(number, fields)?),
         40 => Body::Network(network::network(number, fields)?),
         41 => Body::Memory(memory::memory(number, fields)?),
         image::MAPPED | image::REPLACED | image::UNMAPPED => return image::body(kind, number, fields),

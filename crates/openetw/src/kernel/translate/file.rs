@@ -3,17 +3,34 @@
 use std::collections::{HashMap, VecDeque};
 
 use etw_kernel::EnableFlags;
-use etw_kernel::capture::File;
-use etw_kernel::classes::{FileIoName, NameEvent, Stamp};
+use etw_kernel::capture::{File, FileAct, FileBegin, FileEnd, FilePaths};
+use etw_kernel::classes::linux::{self, info};
+use etw_kernel::classes::{
+    DirEnumEvent, FileIoCreate, FileIoDirEnum, FileIoInfo, FileIoName, FileIoOperationEnd,
+    FileIoPathOperation, FileIoReadWrite, FileIoSimple, InfoEvent, NameEvent, PathEvent, ReadWriteEvent,
+    SimpleEvent, Stamp,
+};
 
 use super::Counted;
 
 /// Most files whose names are kept, as many as the kernel's side does.
 const NAMES_MOST: usize = 65_536;
 
+/// The flags that operations are told with.
+const OPERATIONS: EnableFlags = EnableFlags(EnableFlags::FILE_IO.0 | EnableFlags::FILE_IO_INIT.0);
 /// The flags that names of files are told with.
-const NAMED: EnableFlags =
-    EnableFlags(EnableFlags::DISK_FILE_IO.0 | EnableFlags::MEMORY_HARD_FAULTS.0 | EnableFlags::VAMAP.0);
+const NAMED: EnableFlags = EnableFlags(
+    EnableFlags::DISK_FILE_IO.0 | EnableFlags::MEMORY_HARD_FAULTS.0 | EnableFlags::VAMAP.0 | OPERATIONS.0,
+);
+
+/// Files are shared for reading, writing and deleting.
+const SHARED_FOR_ALL: u32 = 7;
+/// `FILE_ATTRIBUTE_DIRECTORY`, `FILE_ATTRIBUTE_NORMAL`.
+const DIRECTORY: u32 = 0x10;
+const NORMAL: u32 = 0x80;
+/// `CreateOptions` of a directory and of another file that must not be there yet.
+const NEW_DIRECTORY: u32 = 0x0200_0001;
+const NEW_FILE: u32 = 0x0200_0040;
 
 /// What is known of files, for all sessions together: the names that their keys stand for.
 #[derive(Debug, Default)]
@@ -22,6 +39,7 @@ pub(in crate::kernel) struct Files {
     /// The keys, those that were told first in front.
     order: VecDeque<u64>,
     path: Vec<u8>,
+    second_path: Vec<u8>,
 }
 
 impl Files {
@@ -32,18 +50,30 @@ impl Files {
 
     /// Takes in what an event says. To be called when it has been translated for all.
     pub(super) fn remember(&mut self, file: &File<'_>) {
+        self.path.clear();
         match file {
             File::Name(name) => {
-                self.path.clear();
                 name.put_path(&mut self.path);
                 self.name(name.key);
             }
+            File::Paths(told) if has_key(told.act) => {
+                told.put_path(&mut self.path);
+                self.name(key_of(&self.path));
+            }
+            File::Paths(_) | File::Begin(_) | File::End(_) => {}
         }
     }
 
     /// Gives a key the name that `path` has.
     fn name(&mut self, key: u64) {
-        if self.names.insert(key, self.path.as_slice().into()).is_some() {
+        let known = self.names.get_mut(&key);
+        let is_known = known.is_some();
+        match known {
+            Some(known) if **known == *self.path => return,
+            Some(known) => *known = self.path.as_slice().into(),
+            None => drop(self.names.insert(key, self.path.as_slice().into())),
+        }
+        if is_known {
             return;
         }
         self.order.push_back(key);
@@ -62,13 +92,77 @@ impl Files {
         stamp: &Stamp,
         records: &mut Counted<'_>,
     ) {
+        let has_operations = flags & OPERATIONS != EnableFlags::NONE;
+        let has_ends = flags.has(EnableFlags::FILE_IO);
         match file {
             File::Name(name) if Files::are_named(flags) => {
                 self.path.clear();
                 name.put_path(&mut self.path);
                 records.put(stamp, &named(NameEvent::FileCreate, name.key, &self.path));
             }
-            File::Name(_) => {}
+            File::Begin(told) if has_operations => put_begin(told, stamp, records),
+            File::Paths(told) if has_operations => self.put_paths(told, stamp, records),
+            File::End(told) if has_operations => put_end(told, has_ends, stamp, records),
+            File::Name(_) | File::Begin(_) | File::Paths(_) | File::End(_) => {}
+        }
+    }
+
+    fn put_paths(&mut self, told: &FilePaths<'_>, stamp: &Stamp, records: &mut Counted<'_>) {
+        let (irp, thread_id, file_object) = (told.operation, stamp.thread_id, 0);
+        self.path.clear();
+        told.put_path(&mut self.path);
+        self.second_path.clear();
+        told.put_second_path(&mut self.second_path);
+        let file_key = key_of(&self.path);
+        if has_key(told.act) && !self.names.contains_key(&file_key) {
+            records.put(stamp, &named(NameEvent::Name, file_key, &self.path));
+        }
+        let extra_info = told.parameter;
+        let create = |create_options, file_attributes| FileIoCreate {
+            irp,
+            file_object: irp,
+            thread_id,
+            create_options,
+            file_attributes,
+            share_access: SHARED_FOR_ALL,
+            open_path: &self.path,
+        };
+        let on_path = |event, info_class, file_name| FileIoPathOperation {
+            event,
+            irp,
+            file_object,
+            file_key,
+            extra_info,
+            thread_id,
+            info_class,
+            file_name,
+        };
+        let of_file = |event, info_class| FileIoInfo {
+            event,
+            irp,
+            file_object,
+            file_key,
+            extra_info,
+            thread_id,
+            info_class,
+        };
+        match told.act {
+            FileAct::Open => records.put(stamp, &create(linux::create_options(extra_info as u32), NORMAL)),
+            FileAct::MakeDirectory => records.put(stamp, &create(NEW_DIRECTORY, DIRECTORY)),
+            FileAct::MakeNode => records.put(stamp, &create(NEW_FILE, NORMAL)),
+            FileAct::Delete => {
+                records.put(stamp, &on_path(PathEvent::Delete, info::DISPOSITION, &self.path));
+            }
+            FileAct::Rename => {
+                records.put(stamp, &on_path(PathEvent::Rename, info::RENAME, &self.second_path));
+            }
+            FileAct::AddLink => {
+                records.put(stamp, &on_path(PathEvent::SetLink, info::LINK, &self.second_path));
+            }
+            FileAct::SetSize => records.put(stamp, &of_file(InfoEvent::SetInfo, info::END_OF_FILE)),
+            FileAct::SetBasic => records.put(stamp, &of_file(InfoEvent::SetInfo, info::BASIC)),
+            FileAct::Query => records.put(stamp, &of_file(InfoEvent::QueryInfo, info::BASIC)),
+            _ => {}
         }
     }
 
@@ -80,6 +174,93 @@ impl Files {
     /// The name of a key, if it is still known.
     pub(in crate::kernel) fn name_of(&self, event: NameEvent, key: u64) -> Option<FileIoName<'_>> {
         Some(named(event, key, self.names.get(&key)?))
+    }
+}
+
+/// Whether an operation on a path is told with a key, since nothing else of its event says which file it is.
+fn has_key(act: FileAct) -> bool {
+    !matches!(act, FileAct::Open | FileAct::MakeDirectory | FileAct::MakeNode)
+}
+
+/// The key of what a path names, where nobody says which file that is: a number made of the path (FNV-1a), lower than any
+/// address of the kernel.
+fn key_of(path: &[u8]) -> u64 {
+    let hash = path.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    hash & u64::MAX >> 1 | 1 << 62
+}
+
+fn put_begin(told: &FileBegin, stamp: &Stamp, records: &mut Counted<'_>) {
+    let FileBegin { operation: irp, object: file_object, key: file_key, offset, size, .. } = *told;
+    let thread_id = stamp.thread_id;
+    let io_size = u32::try_from(size).unwrap_or(u32::MAX);
+    let transfer = |event| FileIoReadWrite {
+        event,
+        offset,
+        irp,
+        file_object,
+        file_key,
+        thread_id,
+        io_size,
+        io_flags: 0,
+    };
+    let of_file = |event, extra_info, info_class| FileIoInfo {
+        event,
+        irp,
+        file_object,
+        file_key,
+        extra_info,
+        thread_id,
+        info_class,
+    };
+    match told.act {
+        FileAct::Read => records.put(stamp, &transfer(ReadWriteEvent::Read)),
+        FileAct::Write => records.put(stamp, &transfer(ReadWriteEvent::Write)),
+        FileAct::Close | FileAct::CloseMapped => put_simple(SimpleEvent::Cleanup, told, stamp, records),
+        FileAct::Flush => put_simple(SimpleEvent::Flush, told, stamp, records),
+        FileAct::SetSize => records.put(stamp, &of_file(InfoEvent::SetInfo, size, info::END_OF_FILE)),
+        FileAct::SetAllocation => records.put(stamp, &of_file(InfoEvent::SetInfo, size, info::ALLOCATION)),
+        FileAct::SetBasic => records.put(stamp, &of_file(InfoEvent::SetInfo, 0, info::BASIC)),
+        FileAct::Query => records.put(stamp, &of_file(InfoEvent::QueryInfo, 0, info::BASIC)),
+        FileAct::Enumerate => {
+            let entries = FileIoDirEnum {
+                event: DirEnumEvent::DirEnum,
+                irp,
+                file_object,
+                file_key,
+                thread_id,
+                len_bytes: io_size,
+                info_class: info::DIRECTORY,
+                file_index: offset as u32,
+                file_name: b"",
+            };
+            records.put(stamp, &entries);
+        }
+        _ => {}
+    }
+}
+
+fn put_simple(event: SimpleEvent, told: &FileBegin, stamp: &Stamp, records: &mut Counted<'_>) {
+    let FileBegin { operation: irp, object: file_object, key: file_key, .. } = *told;
+    records.put(stamp, &FileIoSimple { event, irp, file_object, file_key, thread_id: stamp.thread_id });
+}
+
+/// The end of an operation; behind a descriptor's, the open file is closed too.
+fn put_end(told: &FileEnd, has_ends: bool, stamp: &Stamp, records: &mut Counted<'_>) {
+    let FileEnd { operation: irp, object: file_object, key: file_key, result, .. } = *told;
+    let error = u32::try_from(result.min(0).unsigned_abs()).unwrap_or(u32::MAX);
+    let status = if error == 0 { 0 } else { linux::nt_status(error) };
+    let end = FileIoOperationEnd { irp, extra_info: result.max(0).unsigned_abs(), status };
+    if has_ends {
+        records.put(stamp, &end);
+    }
+    if told.act == FileAct::Close {
+        let (event, thread_id) = (SimpleEvent::Close, stamp.thread_id);
+        records.put(stamp, &FileIoSimple { event, irp, file_object, file_key, thread_id });
+        if has_ends {
+            records.put(stamp, &end);
+        }
     }
 }
 
