@@ -231,7 +231,7 @@ pub(super) fn begin<'a>(number: u32, fields: Fields<'a>) -> Option<File<'a>> {
 
 pub(super) fn paths<'a>(number: u32, fields: Fields<'a>) -> Option<File<'a>> {
     const TEXT: usize = 64;
-    let end = |index: usize| Some(usize::try_from(fields.u64(32 + 8 * index)?).ok()?);
+    let end = |index: usize| usize::try_from(fields.u64(32 + 8 * index)?).ok();
     let text = |begin: usize, end: usize| fields.bytes(TEXT + begin, end.checked_sub(begin)?);
     let path =
         |begin, base_end, end| Some(GivenPath { base: text(begin, base_end)?, given: text(base_end, end)? });
