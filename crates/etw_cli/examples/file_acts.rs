@@ -20,7 +20,7 @@ mod program {
     fn many(count: usize) -> std::io::Result<()> {
         let mut file = File::create_new("many")?;
         let reader = File::open("many")?;
-        let mut bytes = vec![7; 64];
+        let mut bytes = [7; 64];
         for number in 0..count {
             let len = 1 + number % 64;
             file.write_all(&bytes[..len])?;
