@@ -1,6 +1,8 @@
 //! Benches: what is measured, beside other readers in the same run.
 
 mod decode;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod peer;
 mod row;
 #[cfg(target_os = "linux")]
@@ -34,6 +36,13 @@ pub(crate) struct Options {
     smoke: bool,
 }
 
+#[cfg(target_os = "linux")]
+impl Options {
+    fn busy_seconds(&self) -> f64 {
+        if self.smoke { SMOKE_SECONDS } else { self.seconds }
+    }
+}
+
 /// A group of measurements.
 #[derive(Clone, Copy, ValueEnum)]
 enum Suite {
@@ -45,6 +54,9 @@ enum Suite {
     /// Whole sessions: throughput and latency.
     #[cfg(target_os = "linux")]
     Session,
+    /// Tracing the kernel, beside perf and ftrace.
+    #[cfg(target_os = "linux")]
+    Kernel,
 }
 
 /// Measures, and prints what came out.
@@ -54,7 +66,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         #[cfg(target_os = "linux")]
         Suite::Write => write::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
-        Suite::Session => session::rows(if options.smoke { SMOKE_SECONDS } else { options.seconds })?,
+        Suite::Session => session::rows(options.busy_seconds())?,
+        #[cfg(target_os = "linux")]
+        Suite::Kernel => kernel::rows(&Effort::new(options.smoke), options.busy_seconds())?,
     };
     if options.json {
         row::print_json(&rows)
@@ -100,6 +114,12 @@ impl Effort {
             if smoke { (1, 5, 300, 20_000) } else { (5, 400, 4000, 500_000) };
         let [time, peer_time] = [time, peer_time].map(Duration::from_millis);
         Effort { rounds, time, peer_time, events }
+    }
+
+    /// Whether it matters only that the bench runs.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_smoke(&self) -> bool {
+        self.rounds == 1
     }
 
     /// Seconds for one call of `body`: the fastest of the calls that fit into the time of a round.

@@ -49,8 +49,9 @@ pub(crate) fn print_table(rows: &[Row]) {
         let Row { name, value, unit, .. } = row;
         print!("{name:width$}  {:>14} {unit:<9}", number(*value));
         if let Some((peer, peer_value)) = row.peer {
-            // In `ns/event` less is better, in everything else more.
-            let ratio = if unit.starts_with("ns") { peer_value / value } else { value / peer_value };
+            // Of time and of what is added less is better, of everything else more.
+            let is_cost = unit.starts_with("ns") || *unit == "%";
+            let ratio = if is_cost { peer_value / value } else { value / peer_value };
             print!("  {peer} {} ({} times)", number(peer_value), number(ratio));
         }
         if row.events_lost > 0 {
@@ -67,6 +68,8 @@ fn number(value: f64) -> String {
     }
     let digits = format!("{value:.0}");
     let mut text = String::new();
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", &digits[..]), |digits| ("-", digits));
+    text.push_str(sign);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) && digit.is_ascii_digit() {
             text.push(',');
@@ -82,9 +85,14 @@ mod tests {
 
     #[test]
     fn numbers_are_readable() {
-        for (value, text) in
-            [(0.04, "0.0"), (12.34, "12.3"), (123.0, "123"), (1234.0, "1,234"), (80_000_000.0, "80,000,000")]
-        {
+        for (value, text) in [
+            (0.04, "0.0"),
+            (12.34, "12.3"),
+            (123.0, "123"),
+            (1234.0, "1,234"),
+            (-563.0, "-563"),
+            (80_000_000.0, "80,000,000"),
+        ] {
             assert_eq!(number(value), text);
         }
     }

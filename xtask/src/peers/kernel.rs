@@ -16,7 +16,7 @@ use crate::bench::Peer;
 use crate::shell::output;
 
 /// What is recorded; etl-parser knows these classes.
-const FLAGS: &str = "PROC_THREAD+DISK_IO";
+const FLAGS: &str = "PROC_THREAD+LOADER+DISK_IO+FILENAME";
 const SESSION: &str = "Peers";
 
 /// Fields of an event by name, as texts.

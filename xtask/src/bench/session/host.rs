@@ -10,7 +10,8 @@ use openetw::session::{Controller, Host, HostOptions, Instance};
 
 /// Serves the instance of the environment until the input ends.
 pub(super) fn run() -> Result<()> {
-    let options = HostOptions::new(Instance::default_of_user());
+    let mut options = HostOptions::new(Instance::default_of_user());
+    options.system = Some(openetw::kernel::provider());
     let host = Host::bind(options, |line| eprintln!("host: {line}"))?.spawn()?;
     io::stdin().read_to_end(&mut Vec::new())?;
     host.stop();
@@ -18,14 +19,14 @@ pub(super) fn run() -> Result<()> {
 }
 
 /// A host in a process of its own, with a directory of its own.
-pub(super) struct Hosted {
+pub(in crate::bench) struct Hosted {
     process: Child,
     directory: PathBuf,
 }
 
 impl Hosted {
     /// Starts it. Its directory lies in memory, if the system has such a place.
-    pub(super) fn start() -> Result<Hosted> {
+    pub(in crate::bench) fn start() -> Result<Hosted> {
         let parent = Path::new("/dev/shm");
         let parent = if parent.is_dir() { parent.to_owned() } else { std::env::temp_dir() };
         let directory = parent.join(format!("openetw-bench-{}", std::process::id()));
@@ -35,11 +36,11 @@ impl Hosted {
     }
 
     /// A file in its directory.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(in crate::bench) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
-    pub(super) fn controller(&self) -> Result<Controller> {
+    pub(in crate::bench) fn controller(&self) -> Result<Controller> {
         let begun = Instant::now();
         loop {
             match Controller::connect_to(&Instance::at(&self.directory)) {
@@ -50,8 +51,29 @@ impl Hosted {
         }
     }
 
+    /// Seconds that its threads have been running.
+    pub(in crate::bench) fn cpu_seconds(&self) -> Result<f64> {
+        let stat = self.proc("stat")?;
+        // Ticks in the program and in the kernel, the 12th and the 13th field behind the name.
+        let fields = stat.rsplit_once(')').context("the line of /proc/PID/stat")?.1.split_whitespace();
+        let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+    }
+
+    /// The most memory that it had, in MiB.
+    pub(in crate::bench) fn most_memory_mib(&self) -> Result<f64> {
+        let status = self.proc("status")?;
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("the memory of the host")?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
+    }
+
+    fn proc(&self, name: &str) -> Result<String> {
+        Ok(std::fs::read_to_string(format!("/proc/{}/{name}", self.process.id()))?)
+    }
+
     /// A command that is one of the bench's other processes.
-    pub(super) fn part(&self, name: &str) -> Command {
+    pub(in crate::bench) fn part(&self, name: &str) -> Command {
         part(&self.directory, name)
     }
 }

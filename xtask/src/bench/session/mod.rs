@@ -11,6 +11,7 @@ use clap::Subcommand;
 use openetw::{Guid, Level};
 
 use super::Row;
+pub(super) use host::Hosted;
 
 /// Name of the bench's provider.
 const PROVIDER: &str = "OpenETW.Bench.Session";
@@ -44,6 +45,8 @@ pub(crate) enum Part {
     Consumer(consumer::Options),
     /// Writes events whose instructions are counted.
     Count(super::write::instructions::Options),
+    /// Does what is traced.
+    Load(super::kernel::load::Options),
 }
 
 impl Part {
@@ -54,6 +57,7 @@ impl Part {
             Part::Writer(options) => writer::run(options),
             Part::Consumer(options) => consumer::run(options),
             Part::Count(options) => super::write::instructions::run(options),
+            Part::Load(options) => super::kernel::load::run(options),
         }
     }
 }

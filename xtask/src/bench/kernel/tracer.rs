@@ -1,0 +1,118 @@
+//! Who traces meanwhile: nobody, a session of ours, perf, or ftrace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use openetw::kernel::EnableFlags;
+use openetw::session::SessionBuilder;
+
+use crate::bench::session::Hosted;
+use crate::shell::output;
+
+/// The session of the bench.
+pub(super) const SESSION: &str = "bench";
+/// Where the kernel's own tracing is.
+const TRACEFS: &str = "/sys/kernel/tracing";
+
+/// A tracer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tracer {
+    Nobody,
+    Ours,
+    Perf,
+    Ftrace,
+}
+
+/// What is traced: the same by each tracer's names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct What {
+    /// Flags of ours.
+    pub(super) flags: &'static str,
+    /// Arguments of `perf record`.
+    pub(super) perf: &'static [&'static str],
+    /// Directories of ftrace's events.
+    pub(super) ftrace: &'static [&'static str],
+}
+
+impl Tracer {
+    /// Runs a program while tracing; what it printed, and how many events were lost.
+    pub(super) fn run(self, what: &What, host: &Hosted, program: &mut Command) -> Result<(String, u64)> {
+        match self {
+            Tracer::Nobody => Ok((output(program)?, 0)),
+            Tracer::Ours => with_session(what.flags, host, program),
+            Tracer::Perf => Ok((with_perf(what.perf, host, program)?, 0)),
+            Tracer::Ftrace => Ok((with_ftrace(what.ftrace, program)?, 0)),
+        }
+    }
+}
+
+fn with_session(flags: &str, host: &Hosted, program: &mut Command) -> Result<(String, u64)> {
+    let mut controller = host.controller()?;
+    let file = host.path("bench.etl");
+    let flags = EnableFlags::parse(flags)?.flags.0;
+    SessionBuilder::new(SESSION).file(&file).enable_flags(flags).start(&mut controller)?;
+    let printed = output(program);
+    let status = controller.stop(SESSION)?;
+    fs::remove_file(&file)?;
+    Ok((printed?, status.events_lost + status.log_events_lost))
+}
+
+/// With rings that lose nothing, as ours do.
+fn with_perf(arguments: &[&str], host: &Hosted, program: &mut Command) -> Result<String> {
+    let file = host.path("perf.data");
+    let mut command = Command::new("perf");
+    command.args(["record", "-q", "-a", "-m", "16M", "-o"]).arg(&file).args(arguments).arg("--");
+    command.arg(program.get_program()).args(program.get_args());
+    let printed = output(&mut command);
+    // Nothing is there if perf could not start.
+    let _ = fs::remove_file(&file);
+    printed
+}
+
+/// Events go to ftrace's rings, which nobody reads: the least that it costs.
+fn with_ftrace(events: &[&str], program: &mut Command) -> Result<String> {
+    let instance = Instance::new()?;
+    for event in events {
+        instance.set(&format!("events/{event}/enable"), "1")?;
+    }
+    output(program)
+}
+
+/// A place of its own in ftrace.
+struct Instance(PathBuf);
+
+impl Instance {
+    fn new() -> Result<Instance> {
+        let path = Path::new(TRACEFS).join("instances").join(format!("bench-{}", std::process::id()));
+        fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        let instance = Instance(path);
+        instance.set("buffer_size_kb", "16384")?;
+        Ok(instance)
+    }
+
+    fn set(&self, name: &str, value: &str) -> Result<()> {
+        let path = self.0.join(name);
+        fs::write(&path, value).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // What stays is a directory in the kernel's memory.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// Whether the tracer can run here; if not, one line that says why.
+pub(super) fn check(tracer: Tracer) -> Result<()> {
+    match tracer {
+        Tracer::Nobody | Tracer::Ours => Ok(()),
+        Tracer::Perf => output(Command::new("perf").arg("--version")).map(drop),
+        Tracer::Ftrace => match Path::new(TRACEFS).join("instances").is_dir() {
+            true => Ok(()),
+            false => bail!("{TRACEFS} is not mounted"),
+        },
+    }
+}
