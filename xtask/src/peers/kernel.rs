@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use openetw::Trace;
 use openetw::kernel::EnableFlags;
-use openetw::session::{Instance, Runtime, SessionBuilder};
+use openetw::session::{ErrorKind, Instance, Runtime, SessionBuilder};
 use serde_json::Value;
 
 use super::{Reading, compare_one};
@@ -33,9 +33,12 @@ pub(super) fn compare(directory: &Path) -> Result<usize> {
     let file = directory.join("kernel.etl");
     let mut runtime = Runtime::connect_or_host_at(&Instance::at(directory))?;
     let session = SessionBuilder::new(SESSION).file(&file).enable_flags(EnableFlags::parse(FLAGS)?.flags.0);
-    if let Err(error) = session.start(runtime.controller()) {
-        eprintln!("kernel: skipped: {error}");
-        return Ok(0);
+    match session.start(runtime.controller()) {
+        Err(error) if error.kind() == Some(ErrorKind::NotSupported) => {
+            eprintln!("kernel: skipped: {error}");
+            return Ok(0);
+        }
+        started => drop(started?),
     }
     let copy = directory.join("copy");
     output(Command::new("cp").arg(std::env::current_exe()?).arg(&copy))?;

@@ -260,9 +260,10 @@ pub(crate) fn begin(
     enables: &[EnableBuilder],
     controller: &mut Controller,
 ) -> Result<(), ControllerError> {
+    let wants_both = builder.properties().enable_flags != 0 && !enables.is_empty();
     match builder.clone().start(controller) {
         // Who may not have the system's events gets those of the providers all the same.
-        Err(error) if error.kind().is_some_and(is_of_system) && !enables.is_empty() => {
+        Err(error) if wants_both && error.kind().is_some_and(is_of_system) => {
             output::warn(&format_args!("missing: {error}"));
             builder.enable_flags(0).start(controller)?;
         }
