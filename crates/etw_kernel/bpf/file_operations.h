@@ -25,6 +25,7 @@ enum operation {
 	MAKE_NODE,
 	MAP_INTO_MEMORY,
 	CLOSE_MAPPED,
+	MADE_NEW,
 };
 
 /* What the arguments of a system call are. */
@@ -502,7 +503,7 @@ INLINE u64 parameter_of(void *registers, u32 call, u32 form)
 	return operation == SET_SIZE ? call_argument(registers, 1) : 0;
 }
 
-INLINE void begin_on_paths(void *context, void *registers, u32 call, u32 form)
+INLINE struct paths paths_of(void *registers, u32 call, u32 form)
 {
 	struct paths paths = { .operation = OPERATION_OF(call), .directory = CURRENT_DIRECTORY };
 	paths.second_directory = CURRENT_DIRECTORY;
@@ -523,6 +524,12 @@ INLINE void begin_on_paths(void *context, void *registers, u32 call, u32 form)
 		paths.second_directory = call_argument(registers, 2);
 		paths.second_path = call_argument(registers, 3);
 	}
+	return paths;
+}
+
+INLINE void begin_on_paths(void *context, void *registers, u32 call, u32 form)
+{
+	struct paths paths = paths_of(registers, call, form);
 	/* Without a path it is the descriptor that is meant. */
 	bool may_be_descriptor = paths.operation == QUERY || paths.operation == SET_BASIC;
 	if (form == PATH_AT && may_be_descriptor && paths.directory >= 0) {
@@ -538,6 +545,26 @@ INLINE void begin_on_paths(void *context, void *registers, u32 call, u32 form)
 		return;
 	paths.irp = own->irp;
 	own->is_late = tell_paths(context, &paths);
+}
+
+#define CREATE_NEW 0300
+#define X86_DIRECTORY 0200000
+#define ARM_DIRECTORY 040000
+
+/* Tells that an operation has made the file that its path names, with the flags that it could have been opened with. */
+INLINE void tell_made(void *context, void *registers, u32 call, u64 irp)
+{
+	u32 form = FORM_OF(call);
+	struct paths paths = paths_of(registers, call, form);
+	if (paths.operation == OPEN)
+		paths.parameter = parameter_of(registers, call, form);
+	else if (paths.operation == MAKE_DIRECTORY)
+		paths.parameter = CREATE_NEW | (IS_X86 ? X86_DIRECTORY : ARM_DIRECTORY);
+	else
+		paths.parameter = CREATE_NEW;
+	paths.irp = irp;
+	paths.operation = MADE_NEW;
+	tell_paths(context, &paths);
 }
 
 #define FOR_NO_FILE 0x20
@@ -608,6 +635,7 @@ SECTION("tp_btf/sys_exit") int file_end(u64 *context)
 		begin_on_paths(context, registers, call, FORM_OF(call));
 	u32 operation = own->operation;
 	u64 irp = own->irp;
+	bool is_made = (operation == MAKE_DIRECTORY || operation == MAKE_NODE) && result == 0;
 	if (operation == OPEN && result >= 0) {
 		struct file *file = file_at(result);
 		struct opened now = { irp, file ? file_key(context, file) : 0, 0 };
@@ -617,8 +645,11 @@ SECTION("tp_btf/sys_exit") int file_end(u64 *context)
 			own->object = irp;
 			own->key = now.key;
 		}
-		result = LOAD(file, f_mode) & MADE ? WAS_MADE : WAS_THERE;
+		is_made = LOAD(file, f_mode) & MADE;
+		result = is_made ? WAS_MADE : WAS_THERE;
 	}
+	if (is_made)
+		tell_made(context, registers, call, irp);
 	if (operation)
 		tell_end(context, operation, irp, own->object, own->key, result);
 	if (own->second_operation)

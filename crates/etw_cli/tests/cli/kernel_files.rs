@@ -1,6 +1,6 @@
-//! Files in recordings of the system: what known programs did with known files.
+//! Files in recordings of the system: what known programs did with known files, in both vocabularies.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,7 +8,10 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::Etw;
-use crate::kernel::{events, field, kind, record};
+use crate::json_lines;
+use crate::kernel::{events, field, kind, record, record_with};
+
+const FILE: &str = "Microsoft-Windows-Kernel-File";
 
 /// A directory on the disk that the tests are built on; temporary ones may be in memory.
 fn on_disk() -> tempfile::TempDir {
@@ -58,6 +61,53 @@ fn requests_of_disks_name_the_file_that_they_are_for() {
 /// The program of `examples/file_acts.rs`, which is built with the tests.
 fn acts() -> String {
     crate::record::program().replace("numbered_events", "file_acts")
+}
+
+/// The events of Microsoft-Windows-Kernel-File, each under the name and with the fields that class FileIo has for it.
+fn as_class(etw: &Etw) -> Vec<Value> {
+    let mut events = json_lines(&etw.ok(&["dump", "k.etl", "--provider", FILE, "--format", "json"]));
+    for event in &mut events {
+        assert_eq!(event["System"]["Level"]["Value"], 4);
+        let id = event["System"]["EventID"].as_u64().unwrap();
+        let (kind, path) = match id {
+            10 => ("Name", "FileName"),
+            12 => ("Create", "OpenPath"),
+            13 => ("Cleanup", ""),
+            14 => ("Close", ""),
+            15 => ("Read", ""),
+            16 => ("Write", ""),
+            17 => ("SetInfo", ""),
+            20 => ("DirEnum", ""),
+            21 => ("Flush", ""),
+            22 => ("QueryInfo", ""),
+            24 => ("OperationEnd", ""),
+            26 => ("FileIoDeletePath", ""),
+            27 => ("FileIoRenamePath", ""),
+            28 => ("FileIoSetLinkPath", ""),
+            18 | 19 | 29 | 30 => ("", "FileName"),
+            _ => panic!("{event}"),
+        };
+        event["System"]["EventType"] = format!("FileIo/{kind}").into();
+        let fields = event["EventData"].as_object_mut().unwrap();
+        for (name, in_class) in [
+            ("Irp", "IrpPtr"),
+            ("FileName", path),
+            ("FilePath", "FileName"),
+            ("ByteOffset", "Offset"),
+            ("IOSize", "IoSize"),
+            ("ExtraInformation", "ExtraInfo"),
+            ("Status", "NtStatus"),
+        ] {
+            if let Some(value) = fields.remove(name) {
+                fields.insert(in_class.to_owned(), value);
+            }
+        }
+        if id == 10 {
+            let key = fields.remove("FileKey").unwrap();
+            fields.insert("FileObject".to_owned(), key);
+        }
+    }
+    events
 }
 
 /// What a program did in this directory: each operation as one line, in order, with its end.
@@ -118,8 +168,13 @@ fn every_act_on_a_file_is_told_once() {
     if record(&etw, "FILE_IO+FILE_IO_INIT", &[&acts()]).is_none() {
         return;
     }
+    check_acts(&etw, &events(&etw));
+}
+
+/// Each act of the program is told once, in its order, with its end.
+fn check_acts(etw: &Etw, events: &[Value]) {
     let dir = format!("{}/", etw.dir.path().canonicalize().unwrap().display());
-    let lines = told(&events(&etw), &dir);
+    let lines = told(events, &dir);
     // What the standard library asks of a directory beside is its own affair.
     let ours =
         lines.iter().filter(|line| !line.contains("k.etl") && !line.starts_with("QueryInfo directory"));
@@ -168,6 +223,66 @@ fn every_act_on_a_file_is_told_once() {
         false => line.clone(),
     };
     assert_eq!(ours.map(whole).collect::<Vec<_>>(), expected, "{lines:#?}");
+}
+
+#[test]
+fn the_provider_tells_every_act_too() {
+    let etw = Etw::new();
+    if record_with(&etw, &["-p", FILE, "--exe", "file_acts"], &[&acts()]).is_none() {
+        return;
+    }
+    let all = as_class(&etw);
+    check_acts(&etw, &all);
+    // What is done is filtered by who does it; names belong to nobody.
+    let by = |event: &Value| event["System"]["Execution"]["ProcessID"].as_u64().unwrap();
+    let is_name = |event: &&Value| event["System"]["EventID"] == 10;
+    let program = all.iter().find(|event| !is_name(event)).map(by).unwrap();
+    assert!(all.iter().all(|event| is_name(&event) || by(event) == program));
+    // What has no place in the class: files that were made, and the events beside operations on names.
+    let dir = format!("{}/", etw.dir.path().canonicalize().unwrap().display());
+    let of = |wanted: u64| all.iter().filter(move |event| event["System"]["EventID"] == wanted);
+    let made: Vec<&str> = of(30).filter_map(|event| field(event, "FileName").strip_prefix(&dir)).collect();
+    assert_eq!(made, ["first", "second", "directory", "directory/inner"]);
+    let options: Vec<&Value> = of(30).map(|event| &event["EventData"]["CreateOptions"]).collect();
+    assert_eq!(options, [0x200_0040, 0x500_0040, 0x200_0001, 0x300_0040]);
+    let irps = |ids: [u64; 2]| ids.map(|id| of(id).map(|event| field(event, "IrpPtr")).collect::<Vec<_>>());
+    for ids in [[18, 26], [19, 27]] {
+        let [beside, on_path] = irps(ids);
+        assert!(!beside.is_empty() && beside == on_path);
+    }
+    let creates: Vec<&str> = of(12).map(|event| field(event, "IrpPtr")).collect();
+    assert!(of(30).all(|event| creates.contains(&field(event, "IrpPtr"))));
+}
+
+#[test]
+fn keywords_levels_ids_and_processes_are_honoured() {
+    let etw = Etw::new();
+    for (provider, ids) in [
+        (":::0x10", &[10][..]),
+        (":4::0x100", &[15]),
+        (":::0x300", &[15, 16]),
+        (":::0x40", &[24]),
+        (":::0xC00", &[26, 27]),
+        (":::0x1000", &[30]),
+        (":4:12,30", &[12, 30]),
+        (":3", &[]),
+    ] {
+        let provider = format!("{FILE}{provider}");
+        if record_with(&etw, &["-p", &provider, "--exe", "file_acts"], &[&acts()]).is_none() {
+            return;
+        }
+        let events = json_lines(&etw.ok(&["dump", "k.etl", "--provider", FILE, "--format", "json"]));
+        let told: BTreeSet<u64> =
+            events.iter().map(|event| event["System"]["EventID"].as_u64().unwrap()).collect();
+        assert!(told.iter().eq(ids), "{provider}: {told:?}");
+        for made in ["first", "second", "directory"] {
+            drop(fs::remove_file(etw.dir.path().join(made)));
+            drop(fs::remove_dir_all(etw.dir.path().join(made)));
+        }
+    }
+    let provider = format!("{FILE}:::0x20");
+    record_with(&etw, &["-p", &provider, "--exe", "nobody"], &[&acts()]).unwrap();
+    assert_eq!(json_lines(&etw.ok(&["dump", "k.etl", "--provider", FILE, "--format", "json"])).len(), 0);
 }
 
 #[test]

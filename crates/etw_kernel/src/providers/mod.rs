@@ -5,6 +5,7 @@
 //! keywords.
 
 mod disk;
+mod file;
 mod memory;
 mod network;
 mod process;
@@ -16,6 +17,7 @@ use crate::classes::Payload;
 use crate::{Hook, Hooks};
 
 pub use disk::{Disk, DiskEvent, DiskFlush};
+pub use file::{NAME_CREATE as FILE_NAME_CREATE, PROVIDER as FILE_PROVIDER};
 pub use memory::{MemInfo, PRIORITY_LEVELS};
 pub use process::{ImageMap, ImageMapEvent, Process, ProcessEvent, ProcessStop, Thread, ThreadEvent};
 pub use same::SameFields;
@@ -30,6 +32,11 @@ pub trait ManifestEvent {
 
     /// Puts the fields, one behind the other.
     fn put_payload(&self, to: &mut Payload<'_>);
+
+    /// Whether it tells what a process does. The name of a file does not, whoever meets it first.
+    fn is_of_process(&self) -> bool {
+        true
+    }
 }
 
 /// A provider of the kernel, and what of it Linux gives.
@@ -47,6 +54,7 @@ const PROCESS: Hooks = Hooks::of(&[Hook::Process]);
 const IMAGE: Hooks = Hooks::of(&[Hook::Image]);
 const DISK: Hooks = Hooks::of(&[Hook::Disk]);
 const NETWORK: Hooks = Hooks::of(&[Hook::Network]);
+const FILE: Hooks = Hooks::of(&[Hook::File]);
 
 impl KernelProvider {
     /// All of them.
@@ -96,6 +104,30 @@ impl KernelProvider {
             events: &[(disk::READ, DISK), (disk::WRITE, DISK), (disk::FLUSH, DISK)],
         },
         KernelProvider {
+            guid: file::PROVIDER,
+            name: "Microsoft-Windows-Kernel-File",
+            events: &[
+                (file::NAME_CREATE, FILE),
+                (file::CREATE, FILE),
+                (file::CLEANUP, FILE),
+                (file::CLOSE, FILE),
+                (file::READ, FILE),
+                (file::WRITE, FILE),
+                (file::SET_INFORMATION, FILE),
+                (file::SET_DELETE, FILE),
+                (file::RENAME, FILE),
+                (file::DIR_ENUM, FILE),
+                (file::FLUSH, FILE),
+                (file::QUERY_INFORMATION, FILE),
+                (file::OPERATION_END, FILE),
+                (file::DELETE_PATH, FILE),
+                (file::RENAME_PATH, FILE),
+                (file::SET_LINK_PATH, FILE),
+                (file::SET_LINK, FILE),
+                (file::CREATE_NEW_FILE, FILE),
+            ],
+        },
+        KernelProvider {
             guid: memory::PROVIDER,
             name: "Microsoft-Windows-Kernel-Memory",
             events: &[(memory::MEM_INFO, Hooks::NONE)],
@@ -114,7 +146,6 @@ pub fn refusal(name: &str) -> Option<&'static str> {
     let is_given = KernelProvider::ALL.iter().any(|provider| provider.name == name);
     match name.strip_prefix("Microsoft-Windows-Kernel-") {
         _ if is_given => None,
-        Some("File") => Some(crate::flags::NOT_YET),
         Some("Registry") => Some("Linux has no registry"),
         Some(_) => Some("it is of the Windows kernel, and Linux has no counterpart for it"),
         None => None,

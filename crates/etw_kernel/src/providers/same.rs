@@ -2,10 +2,11 @@
 
 use etw_event::{EventDescriptor, Guid};
 
-use super::{ManifestEvent, network};
-use crate::classes::{KernelEvent, Payload};
+use super::{ManifestEvent, file, network};
+use crate::classes::{FileIoCreate, FileIoInfo, KernelEvent, PathEvent, Payload};
 
 /// Groups of hook ids.
+const GROUP_FILE: u8 = 0x04;
 const GROUP_TCP: u8 = 0x06;
 const GROUP_UDP: u8 = 0x08;
 
@@ -22,11 +23,31 @@ impl<'e, E: KernelEvent> SameFields<'e, E> {
     pub fn of(event: &'e E) -> Option<SameFields<'e, E>> {
         let hook = event.hook_id();
         let (provider, descriptor) = match (hook.group(), hook.event_type()) {
+            (GROUP_FILE, event_type) => (file::PROVIDER, file::of_class(event_type)?),
             (GROUP_TCP, event_type) => (network::PROVIDER, network::tcp(event_type)),
             (GROUP_UDP, event_type) => (network::PROVIDER, network::udp(event_type)),
             _ => return None,
         };
         Some(SameFields { event, provider, descriptor })
+    }
+}
+
+impl<'e> SameFields<'e, FileIoCreate<'e>> {
+    /// The event of a file that has been made, with the fields of the one by which it was.
+    pub fn new_file(event: &'e FileIoCreate<'e>) -> SameFields<'e, FileIoCreate<'e>> {
+        SameFields { event, provider: file::PROVIDER, descriptor: file::CREATE_NEW_FILE }
+    }
+}
+
+impl<'e> SameFields<'e, FileIoInfo> {
+    /// The event of a file that Windows tells beside an operation on its name.
+    pub fn beside(event: &'e FileIoInfo, operation: PathEvent) -> SameFields<'e, FileIoInfo> {
+        let descriptor = match operation {
+            PathEvent::Delete => file::SET_DELETE,
+            PathEvent::Rename => file::RENAME,
+            PathEvent::SetLink => file::SET_LINK,
+        };
+        SameFields { event, provider: file::PROVIDER, descriptor }
     }
 }
 
@@ -41,6 +62,14 @@ impl<E: KernelEvent> ManifestEvent for SameFields<'_, E> {
 
     fn put_payload(&self, to: &mut Payload<'_>) {
         self.event.put_payload(to);
+        if self.provider == file::PROVIDER && matches!(self.descriptor, file::READ | file::WRITE) {
+            // No further flags.
+            to.put(0_u32);
+        }
+    }
+
+    fn is_of_process(&self) -> bool {
+        self.descriptor != file::NAME_CREATE
     }
 }
 
@@ -51,8 +80,9 @@ mod tests {
     use super::*;
     use crate::classes::testing::{check_manifest, fields_of};
     use crate::classes::{
-        Endpoints, NetworkFail, Protocol, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp, TcpSend, UdpEvent,
-        UdpIp,
+        DirEnumEvent, Endpoints, FileIoDirEnum, FileIoName, FileIoOperationEnd, FileIoPathOperation,
+        FileIoReadWrite, FileIoSimple, InfoEvent, NameEvent, NetworkFail, Protocol, ReadWriteEvent,
+        SimpleEvent, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp, TcpSend, UdpEvent, UdpIp,
     };
 
     /// The same fields, by the schemas of both.
@@ -62,6 +92,126 @@ mod tests {
         let expected = fields_of(event);
         let expected: Vec<_> = expected.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         check_manifest(&same, &expected);
+    }
+
+    /// The same values, under these names.
+    fn check_file<E: KernelEvent>(same: &SameFields<'_, E>, id: u16, names: &[&str]) {
+        assert_eq!(same.descriptor().id, id);
+        let mut values: Vec<String> = fields_of(same.event).into_iter().map(|field| field.1).collect();
+        values.extend((values.len() < names.len()).then(|| "0".to_owned()));
+        assert_eq!(values.len(), names.len());
+        let expected: Vec<_> = names.iter().copied().zip(values.iter().map(String::as_str)).collect();
+        check_manifest(same, &expected);
+    }
+
+    #[test]
+    fn files() {
+        const PATH: &[u8] = "/tmp/ä".as_bytes();
+        let (irp, file_object, file_key, thread_id) = (1, 2, 0xFFFF_8881_0000_0003, 4);
+        let names = ["FileKey", "FileName"];
+        for event in [NameEvent::Name, NameEvent::FileCreate] {
+            let name = FileIoName { event, file_object: file_key, file_name: PATH };
+            check_file(&SameFields::of(&name).unwrap(), 10, &names);
+        }
+        for event in [NameEvent::FileDelete, NameEvent::FileRundown] {
+            let name = FileIoName { event, file_object: file_key, file_name: PATH };
+            assert!(SameFields::of(&name).is_none());
+        }
+        let create = FileIoCreate {
+            irp,
+            file_object,
+            thread_id,
+            create_options: 0x0200_0040,
+            file_attributes: 0x80,
+            share_access: 7,
+            open_path: PATH,
+        };
+        let names = [
+            "Irp",
+            "FileObject",
+            "IssuingThreadId",
+            "CreateOptions",
+            "CreateAttributes",
+            "ShareAccess",
+            "FileName",
+        ];
+        check_file(&SameFields::of(&create).unwrap(), 12, &names);
+        check_file(&SameFields::new_file(&create), 30, &names);
+        let names = ["Irp", "FileObject", "FileKey", "IssuingThreadId"];
+        for (event, id) in [(SimpleEvent::Cleanup, 13), (SimpleEvent::Close, 14), (SimpleEvent::Flush, 21)] {
+            let simple = FileIoSimple { event, irp, file_object, file_key, thread_id };
+            check_file(&SameFields::of(&simple).unwrap(), id, &names);
+        }
+        let names = [
+            "ByteOffset",
+            "Irp",
+            "FileObject",
+            "FileKey",
+            "IssuingThreadId",
+            "IOSize",
+            "IOFlags",
+            "ExtraFlags",
+        ];
+        for (event, id) in [(ReadWriteEvent::Read, 15), (ReadWriteEvent::Write, 16)] {
+            let (offset, io_size, io_flags) = (1 << 40, 4096, 5);
+            let transfer =
+                FileIoReadWrite { event, offset, irp, file_object, file_key, thread_id, io_size, io_flags };
+            check_file(&SameFields::of(&transfer).unwrap(), id, &names);
+        }
+        let info = |event| FileIoInfo {
+            event,
+            irp,
+            file_object,
+            file_key,
+            extra_info: 500,
+            thread_id,
+            info_class: 20,
+        };
+        let names = ["Irp", "FileObject", "FileKey", "ExtraInformation", "IssuingThreadId", "InfoClass"];
+        for (event, id) in [(InfoEvent::SetInfo, 17), (InfoEvent::QueryInfo, 22)] {
+            check_file(&SameFields::of(&info(event)).unwrap(), id, &names);
+        }
+        let with_path = [&names[..], &["FilePath"]].concat();
+        for (event, beside, id) in
+            [(PathEvent::Delete, 18, 26), (PathEvent::Rename, 19, 27), (PathEvent::SetLink, 29, 28)]
+        {
+            check_file(&SameFields::beside(&info(InfoEvent::SetInfo), event), beside, &names);
+            let operation = FileIoPathOperation {
+                event,
+                irp,
+                file_object,
+                file_key,
+                extra_info: 6,
+                thread_id,
+                info_class: 10,
+                file_name: PATH,
+            };
+            check_file(&SameFields::of(&operation).unwrap(), id, &with_path);
+        }
+        let entries = FileIoDirEnum {
+            event: DirEnumEvent::DirEnum,
+            irp,
+            file_object,
+            file_key,
+            thread_id,
+            len_bytes: 4096,
+            info_class: 1,
+            file_index: 8,
+            file_name: b"*",
+        };
+        let names = [
+            "Irp",
+            "FileObject",
+            "FileKey",
+            "IssuingThreadId",
+            "Length",
+            "InfoClass",
+            "FileIndex",
+            "FileName",
+        ];
+        check_file(&SameFields::of(&entries).unwrap(), 20, &names);
+        let end = FileIoOperationEnd { irp, extra_info: 7, status: 0xC000_0034 };
+        check_file(&SameFields::of(&end).unwrap(), 24, &["Irp", "ExtraInformation", "Status"]);
     }
 
     #[test]

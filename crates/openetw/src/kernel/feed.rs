@@ -125,10 +125,9 @@ impl Feed {
             let is_new = |enabled: &&Enabled| before.enabled.iter().all(|had| had.guid() != enabled.guid());
             let new: Vec<Enabled> = session.wants.enabled.iter().filter(is_new).cloned().collect();
             session.run_down_processes(&self.translator, self.horizon, &new);
-            let flags = session.wants.flags;
-            if Files::are_named(flags) && !Files::are_named(before.flags) {
+            if session.wants.has_names() && !before.has_names() || new.iter().any(Enabled::has_names) {
                 session.begin_names(NameEvent::Name, &self.translator.files);
-                self.name_open_files(flags);
+                self.name_open_files();
             }
         }
         Ok(missing)
@@ -142,21 +141,20 @@ impl Feed {
         self.fetch();
         let clock = SessionClock::new(region.clock());
         let untold = (NameEvent::Name, Vec::new().into_iter());
-        let flags = wants.flags;
+        let has_names = wants.has_names();
         let mut new = Session { wants, region, clock, queues: Vec::new(), untold };
         new.run_down(Phase::Start, self.horizon);
         new.run_down_processes(&self.translator, self.horizon, &new.wants.enabled);
         new.region.set_complete(new.clock.of(self.horizon));
         new.begin_names(NameEvent::Name, &self.translator.files);
         self.sessions.insert(session, new);
-        self.name_open_files(flags);
+        if has_names {
+            self.name_open_files();
+        }
     }
 
     /// Tells those sessions that are told names the names of files that are open already.
-    fn name_open_files(&mut self, flags: EnableFlags) {
-        if !Files::are_named(flags) {
-            return;
-        }
+    fn name_open_files(&mut self) {
         // A kernel that has no list of them tells each name when its file is met.
         let Ok(mut files) = self.capture.open_files() else { return };
         while files.go_on() {
@@ -164,14 +162,17 @@ impl Feed {
         }
     }
 
-    /// Tells a session of the processes that there are, if it wants events of these levels and keywords.
+    /// Tells a session of the processes or files that there are, if it wants events of these levels and keywords.
     pub(super) fn capture_state(&mut self, session: u64, provider: Guid, level: Level, any: Keyword) {
         self.fetch();
-        if let Some(session) = self.sessions.get(&session) {
+        if let Some(session) = self.sessions.get_mut(&session) {
             let is_it = |enabled: &&Enabled| enabled.guid() == provider;
             let asked = session.wants.enabled.iter().filter(is_it);
             let asked: Vec<Enabled> = asked.map(|enabled| enabled.at(level, any)).collect();
             session.run_down_processes(&self.translator, self.horizon, &asked);
+            if asked.iter().any(Enabled::has_names) {
+                session.begin_names(NameEvent::Name, &self.translator.files);
+            }
         }
     }
 
@@ -399,7 +400,7 @@ impl Session {
 
     /// Will tell the names that are known of files, some at each look for events.
     fn begin_names(&mut self, event: NameEvent, files: &Files) {
-        if Files::are_named(self.wants.flags) {
+        if self.wants.has_names() {
             self.untold = (event, files.keys().collect::<Vec<_>>().into_iter());
         }
     }
@@ -414,8 +415,11 @@ impl Session {
         {
             let Some(name) = files.name_of(self.untold.0, key) else { continue };
             records.clear();
-            records.put(&stamp, &name);
-            self.write(0, records.words());
+            if Files::are_named(self.wants.flags) {
+                records.put(&stamp, &name);
+            }
+            manifest::put_name(&name, &stamp, &self.wants.enabled, &mut records);
+            records.records().for_each(|record| self.write(0, record));
             bytes += size_of_val(records.words());
         }
     }

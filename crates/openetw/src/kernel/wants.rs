@@ -1,10 +1,12 @@
 //! What sessions want of the kernel.
 
 use etw_event::{EventDescriptor, Guid, Keyword, Level, passes};
-use etw_kernel::providers::KernelProvider;
+use etw_kernel::providers::{FILE_NAME_CREATE, FILE_PROVIDER, KernelProvider};
 use etw_kernel::{EnableFlags, Hooks};
 use etw_protocol::{Enable, EnableProperties, Filter};
 use etw_session::host::SystemWants;
+
+use super::translate::Files;
 
 /// What a session wants.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +35,11 @@ impl Wants {
         Ok(Wants { flags, enabled, hooks })
     }
 
+    /// Whether names of files are told.
+    pub(super) fn has_names(&self) -> bool {
+        Files::are_named(self.flags) || self.enabled.iter().any(Enabled::has_names)
+    }
+
     /// What is asked for and nothing here can give.
     pub(super) fn refused(&self) -> Vec<String> {
         self.enabled.iter().flat_map(Enabled::refused).collect()
@@ -40,9 +47,16 @@ impl Wants {
 }
 
 impl Enabled {
-    /// Whether the session wants an event of a provider that is done by a process running a program of this file name.
-    pub(super) fn wants(&self, provider: Guid, event: &EventDescriptor, by: (u32, &[u8])) -> bool {
-        self.provider.guid == provider && self.has(event) && self.lets_process_pass(by)
+    /// Whether the session wants an event of a provider that is done by a process running a program of this file name;
+    /// or by none.
+    pub(super) fn wants(&self, provider: Guid, event: &EventDescriptor, by: Option<(u32, &[u8])>) -> bool {
+        let lets_process_pass = || by.is_none_or(|by| self.lets_process_pass(by));
+        self.provider.guid == provider && self.has(event) && lets_process_pass()
+    }
+
+    /// Whether it tells names of files.
+    pub(super) fn has_names(&self) -> bool {
+        self.wants(FILE_PROVIDER, &FILE_NAME_CREATE, None)
     }
 
     /// The provider.
@@ -109,7 +123,7 @@ mod tests {
         let provider = KernelProvider::of(PROCESS).unwrap();
         let check = |enable: Enable, expected: &[u16]| {
             let wants = enabled(enable);
-            let by = (7, &b"make"[..]);
+            let by = Some((7, &b"make"[..]));
             let is_wanted = |event: &EventDescriptor| wants.enabled[0].wants(PROCESS, event, by);
             let events = provider.events.iter().map(|(event, _)| event);
             let ids: Vec<u16> = events.filter(|event| is_wanted(event)).map(|event| event.id).collect();

@@ -53,13 +53,15 @@ pub enum FileAct {
     MapIntoMemory,
     /// Its last descriptor is closed, while memory that is mapped still refers to it.
     CloseMapped,
+    /// It has been made, by the operation of this number, whose end follows.
+    MadeNew,
 }
 
 impl FileAct {
     fn of(number: u32) -> Option<FileAct> {
         use FileAct::{
-            AddLink, Close, CloseMapped, Delete, Enumerate, Flush, MakeDirectory, MakeNode, MapIntoMemory,
-            Open, Query, Read, Rename, SetAllocation, SetBasic, SetSize, Write,
+            AddLink, Close, CloseMapped, Delete, Enumerate, Flush, MadeNew, MakeDirectory, MakeNode,
+            MapIntoMemory, Open, Query, Read, Rename, SetAllocation, SetBasic, SetSize, Write,
         };
         let all = [
             Open,
@@ -79,6 +81,7 @@ impl FileAct {
             MakeNode,
             MapIntoMemory,
             CloseMapped,
+            MadeNew,
         ];
         all.into_iter().find(|act| *act as u32 == number)
     }

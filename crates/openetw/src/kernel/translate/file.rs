@@ -10,17 +10,19 @@ use etw_kernel::classes::{
     FileIoPathOperation, FileIoReadWrite, FileIoSimple, InfoEvent, NameEvent, PathEvent, ReadWriteEvent,
     SimpleEvent, Stamp,
 };
+use etw_kernel::providers::SameFields;
 
 use super::Counted;
 
 /// Most files whose names are kept, as many as the kernel's side does.
 const NAMES_MOST: usize = 65_536;
 
-/// The flags that operations are told with.
-const OPERATIONS: EnableFlags = EnableFlags(EnableFlags::FILE_IO.0 | EnableFlags::FILE_IO_INIT.0);
 /// The flags that names of files are told with.
 const NAMED: EnableFlags = EnableFlags(
-    EnableFlags::DISK_FILE_IO.0 | EnableFlags::MEMORY_HARD_FAULTS.0 | EnableFlags::VAMAP.0 | OPERATIONS.0,
+    EnableFlags::DISK_FILE_IO.0
+        | EnableFlags::MEMORY_HARD_FAULTS.0
+        | EnableFlags::VAMAP.0
+        | Files::OPERATIONS.0,
 );
 
 /// Files are shared for reading, writing and deleting.
@@ -43,6 +45,10 @@ pub(in crate::kernel) struct Files {
 }
 
 impl Files {
+    /// The flags that operations are told with.
+    pub(super) const OPERATIONS: EnableFlags =
+        EnableFlags(EnableFlags::FILE_IO.0 | EnableFlags::FILE_IO_INIT.0);
+
     /// Whether a session with these flags is told names.
     pub(in crate::kernel) fn are_named(flags: EnableFlags) -> bool {
         flags & NAMED != EnableFlags::NONE
@@ -92,7 +98,7 @@ impl Files {
         stamp: &Stamp,
         records: &mut Counted<'_>,
     ) {
-        let has_operations = flags & OPERATIONS != EnableFlags::NONE;
+        let has_operations = flags & Files::OPERATIONS != EnableFlags::NONE;
         let has_ends = flags.has(EnableFlags::FILE_IO);
         match file {
             File::Name(name) if Files::are_named(flags) => {
@@ -127,16 +133,6 @@ impl Files {
             share_access: SHARED_FOR_ALL,
             open_path: &self.path,
         };
-        let on_path = |event, info_class, file_name| FileIoPathOperation {
-            event,
-            irp,
-            file_object,
-            file_key,
-            extra_info,
-            thread_id,
-            info_class,
-            file_name,
-        };
         let of_file = |event, info_class| FileIoInfo {
             event,
             irp,
@@ -146,19 +142,33 @@ impl Files {
             thread_id,
             info_class,
         };
+        let mut put_on_path = |event, info_class, file_name| {
+            let info = of_file(InfoEvent::SetInfo, info_class);
+            records.put_manifest(stamp, &SameFields::beside(&info, event));
+            let operation = FileIoPathOperation {
+                event,
+                irp,
+                file_object,
+                file_key,
+                extra_info,
+                thread_id,
+                info_class,
+                file_name,
+            };
+            records.put(stamp, &operation);
+        };
         match told.act {
             FileAct::Open => records.put(stamp, &create(linux::create_options(extra_info as u32), NORMAL)),
             FileAct::MakeDirectory => records.put(stamp, &create(NEW_DIRECTORY, DIRECTORY)),
             FileAct::MakeNode => records.put(stamp, &create(NEW_FILE, NORMAL)),
-            FileAct::Delete => {
-                records.put(stamp, &on_path(PathEvent::Delete, info::DISPOSITION, &self.path));
+            FileAct::MadeNew => {
+                let options = linux::create_options(extra_info as u32);
+                let attributes = if options == NEW_DIRECTORY { DIRECTORY } else { NORMAL };
+                records.put_manifest(stamp, &SameFields::new_file(&create(options, attributes)));
             }
-            FileAct::Rename => {
-                records.put(stamp, &on_path(PathEvent::Rename, info::RENAME, &self.second_path));
-            }
-            FileAct::AddLink => {
-                records.put(stamp, &on_path(PathEvent::SetLink, info::LINK, &self.second_path));
-            }
+            FileAct::Delete => put_on_path(PathEvent::Delete, info::DISPOSITION, &self.path),
+            FileAct::Rename => put_on_path(PathEvent::Rename, info::RENAME, &self.second_path),
+            FileAct::AddLink => put_on_path(PathEvent::SetLink, info::LINK, &self.second_path),
             FileAct::SetSize => records.put(stamp, &of_file(InfoEvent::SetInfo, info::END_OF_FILE)),
             FileAct::SetBasic => records.put(stamp, &of_file(InfoEvent::SetInfo, info::BASIC)),
             FileAct::Query => records.put(stamp, &of_file(InfoEvent::QueryInfo, info::BASIC)),
@@ -179,7 +189,7 @@ impl Files {
 
 /// Whether an operation on a path is told with a key, since nothing else of its event says which file it is.
 fn has_key(act: FileAct) -> bool {
-    !matches!(act, FileAct::Open | FileAct::MakeDirectory | FileAct::MakeNode)
+    !matches!(act, FileAct::Open | FileAct::MakeDirectory | FileAct::MakeNode | FileAct::MadeNew)
 }
 
 /// The key of what a path names, where nobody says which file that is: a number made of the path (FNV-1a), lower than any

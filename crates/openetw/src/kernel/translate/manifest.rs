@@ -1,21 +1,21 @@
 //! The events of the kernel's manifest providers: the same captured events in another vocabulary.
 
 use etw_event::Ticks;
-use etw_kernel::capture::{Body, Event};
-use etw_kernel::classes::{KernelEvent, RecordBuffer, Stamp, linux};
+use etw_kernel::capture::{Body, Event, File};
+use etw_kernel::classes::{FileIoName, KernelEvent, RecordBuffer, Stamp, linux};
 use etw_kernel::images::ImageStep;
 use etw_kernel::providers::{
-    Disk, DiskEvent, DiskFlush, ImageMap, ImageMapEvent, ManifestEvent, MemInfo, Process, ProcessEvent,
-    ProcessStop, SameFields, Thread, ThreadEvent,
+    Disk, DiskEvent, DiskFlush, FILE_PROVIDER, ImageMap, ImageMapEvent, ManifestEvent, MemInfo, Process,
+    ProcessEvent, ProcessStop, SameFields, Thread, ThreadEvent,
 };
 
 use super::super::clock::{SessionClock, filetime_of};
 use super::super::wants::Enabled;
-use super::{Counted, Known, Translator, network};
+use super::{Counted, Files, Known, Processes, Translator, network};
 
 /// Puts the records that an event is for a session that has enabled these providers; answers how many.
 pub(in super::super) fn translate(
-    translator: &Translator,
+    translator: &mut Translator,
     event: &Event<'_>,
     enabled: &[Enabled],
     clock: &SessionClock,
@@ -24,7 +24,8 @@ pub(in super::super) fn translate(
     if enabled.is_empty() {
         return 0;
     }
-    let mut put = Put { audience: Audience { translator, enabled }, records, count: 0 };
+    let Translator { processes, files, .. } = translator;
+    let mut put = Put { audience: Audience { processes, enabled }, records, count: 0 };
     let stamp = Stamp::new(Ticks(clock.of(event.time) as i64), event.process_id, event.thread_id);
     match event.body {
         Body::Fork(fork) => {
@@ -71,6 +72,7 @@ pub(in super::super) fn translate(
             let count = same.count;
             put.count += count;
         }
+        Body::File(file) => put.put_file(&file, files, &stamp),
         _ => {}
     }
     put.count
@@ -84,7 +86,7 @@ pub(in super::super) fn put_start(
     enabled: &[Enabled],
     records: &mut RecordBuffer,
 ) {
-    let mut put = Put { audience: Audience { translator, enabled }, records, count: 0 };
+    let mut put = Put { audience: Audience::new(translator, enabled), records, count: 0 };
     put.put_process(&Stamp::new(time, process_id, process_id), process_id, ProcessEvent::Start);
 }
 
@@ -95,7 +97,7 @@ pub(in super::super) fn put_processes(
     enabled: &[Enabled],
     records: &mut RecordBuffer,
 ) {
-    let mut put = Put { audience: Audience { translator, enabled }, records, count: 0 };
+    let mut put = Put { audience: Audience::new(translator, enabled), records, count: 0 };
     let mut ids: Vec<u32> = translator.processes.keys().copied().collect();
     ids.sort_unstable();
     for process_id in ids {
@@ -112,7 +114,7 @@ pub(in super::super) fn put_images(
     enabled: &[Enabled],
     records: &mut RecordBuffer,
 ) {
-    let audience = Audience { translator, enabled };
+    let audience = Audience::new(translator, enabled);
     let event = if is_load { ImageMapEvent::Load } else { ImageMapEvent::Unload };
     for ImageStep { process_id, image, .. } in steps.iter().filter(|step| step.is_load == is_load) {
         let (base, size) = (image.base, image.len_bytes);
@@ -129,29 +131,44 @@ pub(in super::super) fn put_memory(
     enabled: &[Enabled],
     records: &mut RecordBuffer,
 ) {
-    let audience = Audience { translator: &Translator::default(), enabled };
+    let audience = Audience { processes: &Processes::new(), enabled };
     audience.put(&Stamp::new(time, 0, 0), 0, info, records);
+}
+
+/// Puts the name of a file.
+pub(in super::super) fn put_name(
+    name: &FileIoName<'_>,
+    stamp: &Stamp,
+    enabled: &[Enabled],
+    records: &mut RecordBuffer,
+) {
+    Audience { processes: &Processes::new(), enabled }.put_same(stamp, name, records);
 }
 
 /// Who wants events of the providers.
 #[derive(Clone, Copy)]
 pub(super) struct Audience<'a> {
-    translator: &'a Translator,
+    processes: &'a Processes,
     enabled: &'a [Enabled],
 }
 
-impl Audience<'_> {
+impl<'a> Audience<'a> {
+    fn new(translator: &'a Translator, enabled: &'a [Enabled]) -> Audience<'a> {
+        Audience { processes: &translator.processes, enabled }
+    }
+
     /// Puts an event of a process, if it is wanted; answers whether.
-    fn put(
+    pub(super) fn put(
         &self,
         stamp: &Stamp,
         process_id: u32,
         event: &impl ManifestEvent,
         records: &mut RecordBuffer,
     ) -> bool {
-        let image = self.translator.processes.get(&process_id).map_or(&b""[..], |known| &known.image);
+        let image = || self.processes.get(&process_id).map_or(&b""[..], |known| &known.image);
+        let by = event.is_of_process().then(|| (process_id, image()));
         let (provider, descriptor) = (event.provider(), event.descriptor());
-        let is_wanted = |enabled: &Enabled| enabled.wants(provider, &descriptor, (process_id, image));
+        let is_wanted = |enabled: &Enabled| enabled.wants(provider, &descriptor, by);
         self.enabled.iter().any(is_wanted) && records.put_manifest(stamp, event)
     }
 
@@ -189,15 +206,25 @@ impl Put<'_> {
         Counted { manifest: Some(self.audience), ..Counted::new(self.records) }
     }
 
+    /// Puts what programs do with files.
+    fn put_file(&mut self, file: &File<'_>, files: &mut Files, stamp: &Stamp) {
+        if self.audience.enabled.iter().any(|enabled| enabled.guid() == FILE_PROVIDER) {
+            let mut same = self.same();
+            files.put(file, Files::OPERATIONS, stamp, &mut same);
+            let count = same.count;
+            self.count += count;
+        }
+    }
+
     /// Puts the start of the process that an event is of, if that has not been told.
     fn put_untold_start(&mut self, stamp: &Stamp) {
-        if self.audience.translator.processes.get(&stamp.process_id).is_some_and(|known| !known.is_told) {
+        if self.audience.processes.get(&stamp.process_id).is_some_and(|known| !known.is_told) {
             self.put_process(stamp, stamp.process_id, ProcessEvent::Start);
         }
     }
 
     fn put_process(&mut self, stamp: &Stamp, process_id: u32, event: ProcessEvent) {
-        let processes = &self.audience.translator.processes;
+        let processes = self.audience.processes;
         let Some(known) = processes.get(&process_id) else { return };
         let process = Process {
             event,
@@ -214,7 +241,7 @@ impl Put<'_> {
     }
 
     fn put_stop(&mut self, stamp: &Stamp, monotonic: u64, exit_code: i32) {
-        let Some(known) = self.audience.translator.processes.get(&stamp.process_id) else { return };
+        let Some(known) = self.audience.processes.get(&stamp.process_id) else { return };
         let stop = ProcessStop {
             process_id: stamp.process_id,
             sequence_number: known.key,

@@ -16,6 +16,7 @@ use etw_kernel::classes::{
     SysCallEnter, SysCallExit, Thread, ThreadEvent, linux,
 };
 
+use etw_kernel::providers::ManifestEvent;
 use etw_kernel::rundown::ProcessEntry;
 use etw_kernel::{AddressesHidden, EnableFlags, Routines};
 use etw_sys::clock;
@@ -37,7 +38,7 @@ const TIMER_SOFTIRQS: [u32; 2] = [1, 8];
 /// when it ends.
 #[derive(Debug, Default)]
 pub(super) struct Translator {
-    processes: HashMap<u32, Known>,
+    processes: Processes,
     /// Processes that were forked, with the times.
     forked: VecDeque<(u64, u32)>,
     /// Since when a thread does not run.
@@ -46,6 +47,9 @@ pub(super) struct Translator {
     routines: Routines,
     pub(super) files: Files,
 }
+
+/// By their ids.
+type Processes = HashMap<u32, Known>;
 
 /// A process.
 #[derive(Debug, Clone)]
@@ -420,6 +424,13 @@ impl<'r> Counted<'r> {
             Some(audience) => audience.put_same(stamp, event, self.records),
         };
         self.count += usize::from(is_put);
+    }
+
+    /// Puts an event of a manifest provider that stands for no classic one, where events are put as such.
+    fn put_manifest(&mut self, stamp: &Stamp, event: &impl ManifestEvent) {
+        let put =
+            |audience: &manifest::Audience<'_>| audience.put(stamp, stamp.process_id, event, self.records);
+        self.count += usize::from(self.manifest.as_ref().is_some_and(put));
     }
 }
 
