@@ -74,6 +74,19 @@ impl SessionBuilder {
         self
     }
 
+    /// Has the stack told behind these of the system's events, by their hook ids (`TraceStackTracingInfo`), in place of the
+    /// sampled profile's alone.
+    pub fn stack_tracing(mut self, hook_ids: &[u16]) -> SessionBuilder {
+        self.properties.stack_tracing = hook_ids.to_vec();
+        self
+    }
+
+    /// Time between two samples of the sampled profile, in units of 100 ns (`TraceSampledProfileIntervalInfo`).
+    pub fn sample_interval(mut self, units: u32) -> SessionBuilder {
+        self.properties.sample_interval = units;
+        self
+    }
+
     /// Milliseconds after which buffers that are not full are written all the same.
     pub fn flush_timer_millis(mut self, millis: u32) -> SessionBuilder {
         self.properties.flush_timer_millis = millis;

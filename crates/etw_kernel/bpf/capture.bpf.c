@@ -32,6 +32,7 @@ enum kind {
 	MEMORY,
 	/* 60 and 61 are made from what the kernel tells by itself: mappings, and programs that are replaced. */
 	UNMAPPED = 62,
+	STACK = 63,
 };
 
 struct header {
@@ -102,10 +103,7 @@ INLINE void *reserve(u64 size, u32 kind, u32 number)
 	return record;
 }
 
-INLINE void submit(void *context, void *record)
-{
-	ring_submit(record, RING_NO_WAKEUP);
-}
+#include "stack.h"
 
 INLINE bool is_left_out(void)
 {
@@ -147,7 +145,7 @@ SECTION("tp_btf/sched_process_fork") int process_fork(u64 *context)
 	record->session = session_of(child);
 	record->priority = child->prio;
 	read_kernel(record->name, sizeof(record->name), child->comm);
-	submit(context, record);
+	submit(record);
 	return 0;
 }
 
@@ -199,7 +197,7 @@ struct {
 			arguments = 0;                                                                            \
 		record->path_bytes = path_bytes;                                                                  \
 		record->arguments_bytes = arguments;                                                              \
-		submit(context, record);                                                                          \
+		submit(record);                                                                          \
 	} while (0)
 
 SECTION("tp_btf/sched_process_exec") int process_exec(u64 *context)
@@ -265,7 +263,7 @@ SECTION("tp_btf/sched_process_exit") int process_exit(u64 *context)
 		record->process_code = process->group_exit_code;
 	else
 		record->process_code = task->group_leader->exit_code;
-	submit(context, record);
+	submit(record);
 	return 0;
 }
 
@@ -321,7 +319,7 @@ SECTION("tp_btf/sched_switch") int context_switch(u64 *context)
 	record->reserved = 0;
 	record->system_call = system_call_of(old);
 	record->reserved_too = 0;
-	submit(context, record);
+	submit(record);
 	return 0;
 }
 
@@ -339,48 +337,39 @@ SECTION("tp_btf/sched_waking") int ready_thread(u64 *context)
 		return 0;
 	record->pid = task->tgid;
 	record->tid = task->pid;
-	submit(context, record);
+	submit(record);
 	return 0;
 }
 
 /* ---- Samples ---- */
 
-#define FRAMES_MOST 127
-
 struct sample {
-	struct header header; /* Its number: how many of the frames are the kernel's. */
-	u64 frames[2 * FRAMES_MOST];
+	struct header header;
+	u64 instruction;
 };
 
-struct {
-	NUMBER(type, MAP_PERCPU_ARRAY);
-	NUMBER(max_entries, 1);
-	TYPE(key, u32);
-	TYPE(value, struct sample);
-} sample_room MAP;
+/* Reads from the registers of a sample (bpf_perf_event_data). The verifier wants the place in the instruction. */
+#define FROM_SAMPLE(context, place)                                                                               \
+	({                                                                                                        \
+		u64 value_;                                                                                       \
+		asm volatile("%0 = *(u64 *)(%1 + " #place ")" : "=r"(value_) : "r"(context));                     \
+		value_;                                                                                           \
+	})
 
-/* Runs in the timer's interrupt, so nothing of this processor comes between its time and its record. */
+/* Runs in the timer's interrupt. */
 SECTION("perf_event") int sample(void *context)
 {
-	u32 zero = 0;
-	struct sample *record = map_lookup(&sample_room, &zero);
+	struct sample *record = reserve(sizeof(*record), SAMPLE, 0);
 	if (!record)
 		return 0;
-	bool idle = (u32)current_pid_tid() == 0;
-	s64 bytes = get_stack(context, record->frames, idle ? 8 : FRAMES_MOST * 8, 0);
-	u64 of_kernel = bytes > 0 ? bytes : 0;
-	if (of_kernel > FRAMES_MOST * 8)
-		of_kernel = 0;
-	u64 all = of_kernel;
-	if (!idle) {
-		bytes = get_stack(context, (u8 *)record->frames + of_kernel, FRAMES_MOST * 8, STACK_OF_USER);
-		if (bytes > 0 && bytes <= FRAMES_MOST * 8)
-			all += bytes;
-	}
-	fill(&record->header, SAMPLE, of_kernel / 8);
-	void *ring = own_ring();
-	if (!ring || ring_output(ring, record, sizeof(record->header) + all, RING_NO_WAKEUP))
-		count_lost();
+	if (IS_X86)
+		record->instruction = FROM_SAMPLE(context, 128);
+	else
+		record->instruction = FROM_SAMPLE(context, 256);
+	u64 time = record->header.time;
+	ring_submit(record, RING_NO_WAKEUP);
+	if (has_stack(SAMPLE))
+		write_stack(context, SAMPLE, time);
 	return 0;
 }
 
@@ -398,7 +387,7 @@ SECTION("tp_btf/sys_enter") int system_call_enter(u64 *context)
 		return 0;
 	struct header *record = reserve(sizeof(*record), SYSTEM_CALL_ENTER, marked(context[1]));
 	if (record)
-		submit(context, record);
+		submit(record);
 	return 0;
 }
 
@@ -417,7 +406,7 @@ SECTION("tp_btf/sys_exit") int system_call_exit(u64 *context)
 	if (!record)
 		return 0;
 	record->result = context[1];
-	submit(context, record);
+	submit(record);
 	return 0;
 }
 
@@ -470,7 +459,7 @@ SECTION("tp_btf/irq_handler_exit") int interrupt_exit(u64 *context)
 	record->routine = (u64)action->handler;
 	record->handled = (s32)context[2];
 	own->interrupt = 0;
-	submit(context, record);
+	submit(record);
 	return 0;
 }
 
@@ -497,7 +486,7 @@ SECTION("tp_btf/softirq_exit") int dpc_exit(u64 *context)
 		return 0;
 	record->begun = own->dpc;
 	own->dpc = 0;
-	submit(context, record);
+	submit(record);
 	return 0;
 }
 
@@ -576,7 +565,7 @@ SECTION("tp_btf/block_rq_issue") int disk_issue(u64 *context)
 	record->issuer_tid = record->header.tid;
 	record->error = 0;
 	record->file = file;
-	submit(context, record);
+	submit(record);
 	return 0;
 }
 
@@ -594,7 +583,7 @@ SECTION("tp_btf/block_rq_complete") int disk_complete(u64 *context)
 		record->issuer_tid = issue ? (u32)issue->ids : 0;
 		record->error = context[1] & 0xffffffff;
 		record->file = issue ? issue->file : 0;
-		submit(context, record);
+		submit(record);
 	}
 	/* A request may be done in parts. */
 	if (issue && (u32)context[2] >= request->__data_len)

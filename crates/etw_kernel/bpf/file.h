@@ -111,7 +111,7 @@ SHARED void tell_name(void *context, struct inode *inode, struct dentry *at, str
 		record->header.number = put_parts((char *)(record + 1), &record->bytes, LONG_PATH, at, on);
 	}
 	record->key = key;
-	submit(context, record);
+	submit(record);
 	/* Not before: who finds the entry may rely on the name's having been told. */
 	map_update(&named, &key, &now, UPDATE_ANY);
 }

@@ -176,7 +176,7 @@ SHARED void tell_begin(void *context, struct under_way *own, bool second, u64 of
 	record->key = second ? own->second_key : own->key;
 	record->offset = offset;
 	record->size = size;
-	submit(context, record);
+	submit(record);
 }
 
 INLINE void tell_end(void *context, u32 operation, u64 irp, u64 object, u64 key, s64 result)
@@ -188,7 +188,7 @@ INLINE void tell_end(void *context, u32 operation, u64 irp, u64 object, u64 key,
 	record->object = object;
 	record->key = key;
 	record->result = result;
-	submit(context, record);
+	submit(record);
 }
 
 /* ---- Paths ---- */
@@ -280,7 +280,7 @@ SHARED bool tell_paths(void *context, struct paths *paths)
 		fill_paths(record, paths);
 		u64 outcome = put_path(record, paths->directory, paths->path, ONE_SHORT);
 		if (outcome == PUT) {
-			submit(context, record);
+			submit(record);
 			return false;
 		}
 		ring_discard(record, RING_NO_WAKEUP);
@@ -301,7 +301,7 @@ SHARED bool tell_paths(void *context, struct paths *paths)
 		ring_discard(record, RING_NO_WAKEUP);
 		return true;
 	}
-	submit(context, record);
+	submit(record);
 	return false;
 }
 

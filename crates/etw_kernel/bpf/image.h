@@ -25,6 +25,6 @@ SECTION("tp_btf/mmap_lock_released") int image_unmap(u64 *context)
 		return 0;
 	record->address = call_argument(registers, 0);
 	record->bytes = call_argument(registers, 1);
-	submit(context, record);
+	submit(record);
 	return 0;
 }

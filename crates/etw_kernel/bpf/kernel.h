@@ -17,6 +17,8 @@ typedef _Bool bool;
 #define INLINE static __attribute__((always_inline)) inline
 /* A function that programs share as one piece of code, for what is large. */
 #define SHARED static __attribute__((noinline))
+/* The same, which the verifier looks at alone, once: it knows nothing of the arguments, which are numbers. */
+#define GLOBAL __attribute__((noinline))
 #define RELOCATED __attribute__((preserve_access_index))
 
 /* How a map says what it is: the types of its members, which stand in the object's BTF. */
@@ -37,6 +39,7 @@ enum map_type {
 #define UPDATE_ANY 0
 #define UPDATE_NEW_ONLY 1
 #define RING_NO_WAKEUP 1
+#define RING_UNREAD 0
 #define STACK_OF_USER 256
 
 static void *(*const map_lookup)(const void *map, const void *key) = (void *)1;
@@ -55,11 +58,13 @@ static long (*const seq_write)(void *to, const void *from, u32 size) = (void *)1
 static long (*const read_user_str)(void *to, u32 size, const void *from) = (void *)114;
 static long (*const ring_output)(void *ring, const void *from, u64 size, u64 flags) = (void *)130;
 static void *(*const ring_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
+static u64 (*const ring_query)(void *ring, u64 flags) = (void *)134;
 static void (*const ring_submit)(void *record, u64 flags) = (void *)132;
 static void (*const ring_discard)(void *record, u64 flags) = (void *)133;
 /* Since 5.11 the current task, since 5.15 the registers of a task where it entered the kernel, since 5.17 a call with the
  * mapping at an address, and a loop. */
 static void *(*const current_task_typed)(void) = (void *)158;
+static long (*const get_task_stack)(void *task, void *to, u32 size, u64 flags) = (void *)141;
 static void *(*const task_registers)(void *task) = (void *)175;
 static long (*const mapping_at)(void *task, u64 address, void *each, void *context, u64 flags) = (void *)180;
 static long (*const repeat)(u32 times, void *each, void *context, u64 flags) = (void *)181;
@@ -122,6 +127,7 @@ struct mm_struct {
 	unsigned long arg_start;
 	unsigned long arg_end;
 	unsigned long brk;
+	unsigned long start_stack;
 } RELOCATED;
 
 struct file;
@@ -389,15 +395,25 @@ struct pt_regs___x86 {
 	unsigned long r10;
 	unsigned long r8;
 	unsigned long r9;
+	unsigned long bp;
 	unsigned long orig_ax;
 	unsigned long ip;
+	u16 cs;
+	unsigned long sp;
 } RELOCATED;
 
 struct pt_regs___arm {
 	u64 regs[31];
+	u64 sp;
+	u64 pc;
+	u64 pstate;
 	u64 orig_x0;
 	int syscallno;
 } RELOCATED;
+
+/* What the registers say where a program of 64 or 32 bits runs. */
+#define X86_USER_64 0x33
+#define ARM_USER_32 0x10
 
 #define X86(registers) ((struct pt_regs___x86 *)(registers))
 #define ARM(registers) ((struct pt_regs___arm *)(registers))

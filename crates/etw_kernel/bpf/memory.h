@@ -54,7 +54,7 @@ INLINE void tell_memory(void *context, u32 act, u64 base, u64 bytes, u64 file, u
 	record->bytes = bytes;
 	record->file = file;
 	record->protection = protection;
-	submit(context, record);
+	submit(record);
 }
 
 enum memory_call {
@@ -280,7 +280,7 @@ INLINE int tell_fault(void *context, bool is_hard)
 	}
 	record->file = file;
 	record->offset = found.file ? found.page_offset * PAGE_BYTES + (address - found.begin) : 0;
-	submit(context, record);
+	submit(record);
 	return 0;
 }
 

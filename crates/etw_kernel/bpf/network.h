@@ -157,7 +157,7 @@ SHARED void tell_network(void *context, struct sock *socket, bool vouched, struc
 	record->receive_scale = record->send_scale = record->options = record->reserved = 0;
 	if (act->what == CONNECT || act->what == ACCEPT)
 		fill_options(record, (void *)socket);
-	submit(context, record);
+	submit(record);
 }
 
 INLINE void tell_connection(void *context, struct sock *socket, bool vouched, u32 what, u64 ids, u32 bytes)

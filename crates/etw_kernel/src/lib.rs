@@ -12,7 +12,12 @@ pub mod images;
 pub mod providers;
 mod routines;
 pub mod rundown;
+mod stack_walk;
+mod tracing_code;
+pub mod unwind;
 
 pub use flags::{EnableFlags, Flag, FlagError, Selection, Support};
 pub use hooks::{Hook, Hooks};
 pub use routines::{AddressesHidden, Routines};
+pub use stack_walk::{StackKinds, StackWalkError, StackWalks};
+pub use tracing_code::TracingCode;

@@ -21,7 +21,8 @@ enum Seen {
     Exit { process: u32, thread: u32, code: u32, process_code: Option<u32> },
     Switch { old: u32, new: u32, state: u32, preempted: bool },
     Ready { by: u32, thread: u32 },
-    Sample { thread: u32, kernel: usize, user: Vec<u64> },
+    Sample { thread: u32, instruction: u64 },
+    Stack { of: u64, thread: u32, kernel: usize, user: Vec<u64> },
     Call { thread: u32, number: u32, result: Option<i64> },
     Span { begun: u64 },
     Fault { process: u32, address: u64 },
@@ -51,9 +52,13 @@ fn seen(event: Event<'_>) -> Seen {
             preempted: switch.preempted,
         },
         Body::ReadyThread { thread_id, .. } => Seen::Ready { by: thread, thread: thread_id },
-        Body::Sample(stack) => {
-            Seen::Sample { thread, kernel: stack.kernel().len(), user: stack.user().collect() }
-        }
+        Body::Sample { instruction } => Seen::Sample { thread, instruction },
+        Body::Stack(stack) => Seen::Stack {
+            of: stack.event_time,
+            thread,
+            kernel: stack.kernel().len(),
+            user: stack.user().collect(),
+        },
         Body::SystemCallEnter { number } => Seen::Call { thread, number, result: None },
         Body::SystemCallExit { number, result } => Seen::Call { thread, number, result: Some(result) },
         Body::Interrupt { begun, .. } | Body::Dpc { begun, .. } => Seen::Span { begun },
@@ -319,20 +324,25 @@ fn a_burning_thread_is_sampled() {
     };
     let options = CaptureOptions::default();
     let Some(((id, nanos), events)) = capture_while(&[Hook::Sample], &options, act) else { return };
-    let of_thread = events.iter().filter_map(|event| match &event.1 {
-        Seen::Sample { thread, kernel, user } if *thread == id => Some((*kernel, user)),
-        _ => None,
-    });
-    let of_thread = of_thread.collect::<Vec<_>>();
+    let own = |event: &&(u64, Seen)| matches!(&event.1, Seen::Sample { thread, .. } | Seen::Stack { thread, .. } if *thread == id);
+    let of_thread = events.iter().filter(own).collect::<Vec<_>>();
+    let mut in_program = 0;
+    for pair in of_thread.chunks(2) {
+        let [(time, Seen::Sample { instruction, .. }), (_, Seen::Stack { of, kernel, user, .. })] = pair
+        else {
+            panic!("a stack behind each sample: {pair:?}");
+        };
+        assert_eq!(of, time);
+        in_program += usize::from(*kernel == 0 && user.first() == Some(instruction));
+    }
     // One sample for each millisecond of processor time; a host that takes the processor away swallows some.
     let expected = nanos / 1_000_000;
-    let count = of_thread.len() as u64;
+    let count = of_thread.len() as u64 / 2;
     assert!(
         count >= expected / 4 && count <= expected + expected / 4 + 5,
         "{count} samples in {expected} ms"
     );
-    let in_program = of_thread.iter().filter(|(kernel, user)| *kernel == 0 && !user.is_empty()).count();
-    assert!(in_program * 2 > of_thread.len(), "{in_program} of {} in the program", of_thread.len());
+    assert!(in_program as u64 * 2 > count, "{in_program} of {count} in the program");
 }
 
 #[test]

@@ -32,3 +32,5 @@ pub const MAX_HEADER_BYTES: usize = 16 * 1024;
 pub const MAX_PIDS_LISTED: usize = 1024;
 /// Buffer sizes of a session in KiB, from and to (ETW on Windows 8 and later: 4 to 16384).
 pub const BUFFER_SIZE_KIB: std::ops::RangeInclusive<u32> = 4..=16 * 1024;
+/// Events of the system whose stack one session has told (ETW: 256).
+pub const MAX_STACK_TRACING: usize = 256;

@@ -8,6 +8,7 @@ use etw_event::{FileTime, Guid, Keyword, Level};
 use crate::codec::{at_most, text};
 use crate::limits::{
     MAX_COMMAND_LINE_BYTES, MAX_MISSING, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIDS_LISTED, MAX_SLOTS,
+    MAX_STACK_TRACING,
 };
 use crate::{Enable, EnableProperties, ProtocolError, wire};
 
@@ -38,6 +39,12 @@ pub struct SessionProperties {
     pub clock: SessionClock,
     /// `EnableFlags` of a system logger.
     pub enable_flags: u32,
+    /// Hook ids of the system's events whose stack is told (`TraceStackTracingInfo`); none stands for those of the
+    /// sampled profile.
+    pub stack_tracing: Vec<u16>,
+    /// Time between two samples of the sampled profile, in units of 100 ns (`TraceSampledProfileIntervalInfo`); 0 lets the
+    /// host choose.
+    pub sample_interval: u32,
     /// The file, as an absolute path; empty for none.
     pub log_file_name: String,
 }
@@ -67,6 +74,10 @@ pub struct SessionUpdate {
     pub real_time: Option<bool>,
     /// `EnableFlags` of a system logger.
     pub enable_flags: Option<u32>,
+    /// Hook ids of the system's events whose stack is told.
+    pub stack_tracing: Option<Vec<u16>>,
+    /// Time between two samples of the sampled profile, in units of 100 ns.
+    pub sample_interval: Option<u32>,
 }
 
 /// How a session is.
@@ -215,6 +226,8 @@ impl Default for SessionProperties {
             flush_threshold: 0,
             clock: SessionClock::Qpc,
             enable_flags: 0,
+            stack_tracing: Vec::new(),
+            sample_interval: 0,
             log_file_name: String::new(),
         }
     }
@@ -223,12 +236,15 @@ impl Default for SessionProperties {
 impl SessionProperties {
     pub(crate) fn check(&self) -> Result<(), ProtocolError> {
         text("a session's name", &self.logger_name, MAX_NAME_BYTES)?;
+        at_most("events with stacks", self.stack_tracing.len(), MAX_STACK_TRACING)?;
         text("the name of a session's file", &self.log_file_name, MAX_PATH_BYTES)
     }
 }
 
 impl SessionUpdate {
     pub(crate) fn check(&self) -> Result<(), ProtocolError> {
+        let stack_tracing = self.stack_tracing.as_ref().map_or(0, Vec::len);
+        at_most("events with stacks", stack_tracing, MAX_STACK_TRACING)?;
         text(
             "the name of a session's file",
             self.log_file_name.as_deref().unwrap_or_default(),

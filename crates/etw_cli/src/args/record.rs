@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::SchemaArgs;
-use super::session::WantArgs;
+use super::session::{SystemArgs, WantArgs};
 
 /// What `--help` ends with.
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -16,6 +16,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw record -p MyProvider:Warning -p '{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}'
   etw record -k PROC_THREAD+CSWITCH+PROFILE -- make
                                                  of the system (as root): who ran when, and what
+  etw record -k CSWITCH+DISPATCHER --stackwalk CSwitch+ReadyThread -- ./app
+                                                 where threads wait, and who wakes them
   etw record -k DiagEasy --for 10s               the same by xperf's groups of flags
   etw record -p Microsoft-Windows-Kernel-Process:4::0x10 -- make
                                                  processes (as root), as the Windows kernel's provider
@@ -44,6 +46,8 @@ pub(crate) struct RecordArgs {
     /// Record the system's events of these flags, joined by +; their names are those of xperf, logman and wpr.
     #[arg(long, short, value_name = "FLAGS")]
     pub(crate) kernel: Option<String>,
+    #[command(flatten)]
+    pub(crate) system: SystemArgs,
     /// End after this time: 10s, 500ms, 2m. The program goes on if it still runs.
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub(crate) duration: Option<Duration>,

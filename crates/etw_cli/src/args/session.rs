@@ -162,6 +162,8 @@ pub(crate) struct StartArgs {
     #[arg(long, short, value_name = "FLAGS")]
     pub(crate) kernel: Option<String>,
     #[command(flatten)]
+    pub(crate) system: SystemArgs,
+    #[command(flatten)]
     pub(crate) want: WantArgs,
     #[command(flatten)]
     pub(crate) common: ListArgs,
@@ -196,6 +198,37 @@ pub(crate) struct WantArgs {
     /// Only TraceLogging events of these names.
     #[arg(long, value_name = "NAME")]
     pub(crate) event_name: Vec<String>,
+}
+
+/// What else is wanted of the system's events.
+#[derive(Debug, Args, Default)]
+pub(crate) struct SystemArgs {
+    /// The system's events whose stack is told, joined by +, by the names of `xperf -stackwalk` or as 0x and the hook id
+    /// [default: Profile].
+    #[arg(long, value_name = "EVENTS")]
+    pub(crate) stackwalk: Option<String>,
+    /// Time between two samples of the flag PROFILE: 125us, 1ms; a number alone is in units of 100 ns, as for
+    /// `xperf -setprofint`. From 100us to 1s [default: 1ms].
+    #[arg(long, value_name = "TIME", value_parser = sample_interval)]
+    pub(crate) sample_interval: Option<u32>,
+}
+
+/// A sampling interval in units of 100 ns.
+fn sample_interval(text: &str) -> Result<u32, String> {
+    let wrong = || format!("'{text}' is no sampling interval; write 125us or 1ms");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..).unwrap_or_default() {
+        "" => 1.0,
+        "us" => 10.0,
+        "ms" => 10_000.0,
+        "s" => 10_000_000.0,
+        _ => return Err(wrong()),
+    };
+    let units = digits.parse::<f64>().map_err(|_| wrong())? * unit;
+    if !(1_000.0..=10_000_000.0).contains(&units) {
+        return Err(format!("'{text}' is out of range: samples are taken every 100us to 1s"));
+    }
+    Ok(units.round() as u32)
 }
 
 /// `etw session enable`.
@@ -244,6 +277,8 @@ pub(crate) struct UpdateArgs {
     #[arg(long, short, value_name = "FLAGS")]
     pub(crate) kernel: Option<String>,
     #[command(flatten)]
+    pub(crate) system: SystemArgs,
+    #[command(flatten)]
     pub(crate) common: ListArgs,
 }
 
@@ -269,4 +304,24 @@ pub(crate) enum ClockArg {
     System,
     /// The processor's cycle counter.
     Cycle,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sampling_intervals() {
+        let check =
+            |text: &str, expected: Option<u32>| assert_eq!(sample_interval(text).ok(), expected, "{text}");
+        check("125us", Some(1_250));
+        check("122.1us", Some(1_221));
+        check("1ms", Some(10_000));
+        check("1s", Some(10_000_000));
+        check("1221", Some(1_221));
+        check("99us", None);
+        check("2s", None);
+        check("fast", None);
+        check("5m", None);
+    }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use openetw::kernel::{EnableFlags, refusal};
+use openetw::kernel::{EnableFlags, StackWalks, refusal};
 use openetw::schema::builtin;
 use openetw::session::{
     Controller, EnableBuilder, EnableProperties, EnableStatus, Filter, Instance, LogFileMode, ProviderKey,
@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use crate::UsageError;
 use crate::args::Format;
 use crate::args::session::{
-    ClockArg, InstanceArgs, ListArgs, ProvidersArgs, SessionCommand, StartArgs, UpdateArgs, WantArgs,
+    ClockArg, InstanceArgs, ListArgs, ProvidersArgs, SessionCommand, StartArgs, SystemArgs, UpdateArgs,
+    WantArgs,
 };
 use crate::input::provider_spec;
 use crate::output;
@@ -136,6 +137,9 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
     if let Some(flags) = &args.kernel {
         session = session.enable_flags(kernel_flags(flags)?.0);
     }
+    session = session
+        .stack_tracing(&stack_tracing(&args.system)?.unwrap_or_default())
+        .sample_interval(args.system.sample_interval.unwrap_or(0));
     for name in &args.mode {
         let known = LogFileMode::from_name(name).ok_or_else(|| unknown_mode(name))?;
         session = session.mode(known);
@@ -206,6 +210,8 @@ fn update(args: &UpdateArgs, out: &mut Vec<u8>) -> Result<()> {
         log_file_name: args.output.as_deref().map(absolute).transpose()?,
         real_time: args.real_time,
         enable_flags: args.kernel.as_deref().map(kernel_flags).transpose()?.map(|flags| flags.0),
+        stack_tracing: stack_tracing(&args.system)?,
+        sample_interval: args.system.sample_interval,
     };
     if update == SessionUpdate::default() {
         return Err(
@@ -214,6 +220,12 @@ fn update(args: &UpdateArgs, out: &mut Vec<u8>) -> Result<()> {
     }
     let status = connect(&args.common.instance)?.update(&args.session, update)?;
     put_status(out, &status, None, args.common.format)
+}
+
+/// The hook ids of the events whose stack is wanted, if that is said.
+pub(crate) fn stack_tracing(args: &SystemArgs) -> Result<Option<Vec<u16>>> {
+    let walks = args.stackwalk.as_deref().map(StackWalks::parse).transpose()?;
+    Ok(walks.map(|walks| walks.hook_ids().to_vec()))
 }
 
 /// The flags that names stand for; what groups have and Linux does not give is told.
@@ -374,6 +386,9 @@ fn put_status(
     line("enabled providers", status.enabled_providers.to_string())?;
     if p.enable_flags != 0 {
         line("system flags", EnableFlags(p.enable_flags).to_string())?;
+        if let Ok(walks) = StackWalks::of(&p.stack_tracing) {
+            line("stacks of", walks.to_string())?;
+        }
     }
     for missing in &status.system_missing {
         line("missing", missing.clone())?;
@@ -419,6 +434,8 @@ fn to_json(status: &SessionStatus, enables: Option<&[EnableStatus]>) -> Value {
         "FlushTimerMillis": p.flush_timer_millis,
         "FlushThreshold": p.flush_threshold,
         "EnableFlags": p.enable_flags,
+        "StackTracing": p.stack_tracing,
+        "SampleInterval": p.sample_interval,
         "EventsWritten": status.events_written,
         "EventsLost": status.events_lost,
         "BuffersWritten": status.buffers_written,

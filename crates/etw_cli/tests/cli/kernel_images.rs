@@ -35,7 +35,7 @@ fn events(etw: &Etw) -> Vec<Value> {
     json_lines(&etw.ok(&["dump", "k.etl", "--format", "json"]))
 }
 
-fn number(event: &Value, name: &str) -> u64 {
+pub(crate) fn number(event: &Value, name: &str) -> u64 {
     match &event["EventData"][name] {
         Value::String(text) => u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap(),
         number => number.as_u64().unwrap(),

@@ -14,6 +14,8 @@ mod kernel_network;
 #[cfg(target_os = "linux")]
 mod kernel_providers;
 #[cfg(target_os = "linux")]
+mod kernel_stacks;
+#[cfg(target_os = "linux")]
 mod kernel_system;
 #[cfg(target_os = "linux")]
 mod live;

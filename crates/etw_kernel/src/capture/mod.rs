@@ -14,23 +14,26 @@ mod ring;
 use std::fs;
 use std::time::Duration;
 
-use aya::maps::{ArrayOfMaps, MapData, MapError, PerCpuArray, RingBuf};
-use aya::util::{nr_cpus, online_cpus};
+use aya::maps::{Array, ArrayOfMaps, MapData, MapError, PerCpuArray, RingBuf};
+use aya::util::{KernelVersion, nr_cpus, online_cpus};
 use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
 use aya_obj::Map as MapDefinition;
 use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_RINGBUF;
 use etw_sys::MappingRing;
 
 pub use error::CaptureError;
+#[cfg(test)]
+pub(crate) use event::stack_for_tests;
 pub use event::{
     Body, ConnectionOptions, ContextSwitch, Disk, Event, Exec, File, FileAct, FileBegin, FileEnd,
     FileIdentity, FileName, FilePaths, Fork, ImageChange, Mapping, Memory, MemoryAct, Network, NetworkAct,
-    PageFault, Protocol, Stack,
+    PageFault, Protocol, Registers, Stack,
 };
 pub use open_files::OpenFiles;
 use programs::{Attached, with_causes};
 use ring::Ring;
 
+use crate::stack_walk::StackKinds;
 use crate::{Hook, Hooks};
 
 /// The programs, as `bpf/build.sh` makes them.
@@ -46,6 +49,8 @@ pub struct CaptureOptions {
     pub ring_bytes: u32,
     /// The time between two samples of a processor.
     pub sample_interval: Duration,
+    /// Kinds of events that have stacks from the start.
+    pub stacks: StackKinds,
     /// A process whose own system calls and page faults are left out: the one that reads the rings, for example, whose
     /// work would otherwise make events that make work. Its life, its switches and its samples are captured all the
     /// same, since what a processor did would have holes without them.
@@ -53,11 +58,12 @@ pub struct CaptureOptions {
 }
 
 impl Default for CaptureOptions {
-    /// 4 MiB for each processor, a sample each millisecond, no process left out.
+    /// 4 MiB for each processor, a sample each millisecond, stacks of samples, no process left out.
     fn default() -> CaptureOptions {
         CaptureOptions {
             ring_bytes: 4 << 20,
             sample_interval: Duration::from_millis(1),
+            stacks: StackKinds::SAMPLES,
             left_out_process: None,
         }
     }
@@ -72,6 +78,7 @@ pub struct Capture {
     /// events that found no room.
     lost_outside: Vec<u64>,
     lost: PerCpuArray<MapData, u64>,
+    stacks: Array<MapData, [u64; 2]>,
     online: Vec<u32>,
     sample_interval: Duration,
     attached: Vec<(Hook, Attached)>,
@@ -90,20 +97,28 @@ impl Capture {
         let online = online_cpus().map_err(|(file, error)| refused(&format!("{file}: {error}")))?;
         let processors = nr_cpus().map_err(|(file, error)| refused(&format!("{file}: {error}")))?;
         let processors = u32::try_from(processors).unwrap_or(u32::MAX);
+        let ring_bytes = options.ring_bytes.clamp(LEAST_RING_BYTES, 1 << 30).next_power_of_two();
         let mut object = EbpfLoader::new()
             .btf(Some(&types))
             .verifier_log_level(VerifierLogLevel::DISABLE)
             .map_max_entries("rings", processors)
             .override_global("file_calls", &file_calls::file_calls()[..], true)
+            .map_max_entries("rooms", processors.saturating_mul(ROOMS))
+            .override_global("ring_bytes", &ring_bytes, true)
+            .override_global("has_registers", &u8::from(tells_registers()), true)
             .override_global("left_out_pid", &options.left_out_process.unwrap_or(0), true)
             .load(PROGRAMS)
             .map_err(|error| refused(&with_causes(&error)))?;
-        let rings = make_rings(&mut object, processors, options.ring_bytes)
-            .map_err(|error| refused(&with_causes(&error)))?;
+        let rings =
+            make_rings(&mut object, processors, ring_bytes).map_err(|error| refused(&with_causes(&error)))?;
         let lost = object.take_map("lost").ok_or_else(|| refused("the count of lost events is missing"))?;
         let lost = PerCpuArray::try_from(lost).map_err(|error| refused(&with_causes(&error)))?;
+        let stacks =
+            object.take_map("stack_kinds").ok_or_else(|| refused("the kinds of stacks are missing"))?;
+        let stacks = Array::try_from(stacks).map_err(|error| refused(&with_causes(&error)))?;
         let mut capture = Capture {
             object,
+            stacks,
             types,
             lost_outside: vec![0; rings.len()],
             rings,
@@ -113,6 +128,7 @@ impl Capture {
             attached: Vec::new(),
             missing: Vec::new(),
         };
+        capture.set_stacks(options.stacks);
         capture.set_hooks(hooks);
         Ok(capture)
     }
@@ -160,6 +176,28 @@ impl Capture {
     /// The kernel has no such list. It has it since Linux 5.8.
     pub fn open_files(&mut self) -> Result<OpenFiles, CaptureError> {
         OpenFiles::start(&mut self.object, &self.types).map_err(CaptureError::Refused)
+    }
+
+    /// Changes which kinds of events have stacks.
+    pub fn set_stacks(&mut self, kinds: StackKinds) {
+        // The map has this one entry.
+        let _ = self.stacks.set(0, [kinds.0 as u64, (kinds.0 >> 64) as u64], 0);
+    }
+
+    /// Changes the time between two samples of a processor.
+    pub fn set_sample_interval(&mut self, interval: Duration) {
+        if interval == std::mem::replace(&mut self.sample_interval, interval) {
+            return;
+        }
+        let is_sampled = |(hook, _): &(Hook, Attached)| *hook == Hook::Sample;
+        if let Some(at) = self.attached.iter().position(is_sampled) {
+            let (_, attached) = self.attached.swap_remove(at);
+            programs::detach(&mut self.object, attached);
+            match self.attach(Hook::Sample) {
+                Ok(attached) => self.attached.push((Hook::Sample, attached)),
+                Err(reason) => self.missing.push((Hook::Sample, reason)),
+            }
+        }
     }
 
     /// The hooks that were asked for and could not be attached, with the reason.
@@ -210,14 +248,13 @@ impl std::fmt::Debug for Capture {
 
 /// Makes a ring for each processor and tells the programs of them.
 fn make_rings(object: &mut Ebpf, processors: u32, ring_bytes: u32) -> Result<Vec<Ring>, MapError> {
-    let bytes = ring_bytes.clamp(LEAST_RING_BYTES, 1 << 30).next_power_of_two();
     let mut table: ArrayOfMaps<_, RingBuf<MapData>> = match object.map_mut("rings") {
         Some(map) => ArrayOfMaps::try_from(map)?,
         None => return Err(MapError::KeyNotFound),
     };
     let mut rings = Vec::new();
     for processor in 0..processors {
-        let definition = MapDefinition::new_from_params(BPF_MAP_TYPE_RINGBUF as u32, 0, 0, bytes, 0);
+        let definition = MapDefinition::new_from_params(BPF_MAP_TYPE_RINGBUF as u32, 0, 0, ring_bytes, 0);
         let ring = RingBuf::try_from(aya::maps::Map::RingBuf(MapData::create(definition, "ring", None)?))?;
         table.set(processor, &ring, 0)?;
         rings.push(Ring::new(ring));
@@ -234,6 +271,14 @@ fn open_mappings(processors: &[u32]) -> Result<Vec<(u32, MappingRing)>, String> 
         Ok((*processor, ring.map_err(|error| format!("the ring of mappings: {error}"))?))
     };
     processors.iter().map(open).collect()
+}
+
+/// Places where stacks are put together, for each processor: `bpf/stack.h` has the same number.
+const ROOMS: u32 = 4;
+
+/// Whether the kernel has the helper that tells of a program's registers.
+fn tells_registers() -> bool {
+    KernelVersion::current().is_ok_and(|version| version >= KernelVersion::new(5, 15, 0))
 }
 
 fn refused(reason: &str) -> CaptureError {

@@ -4,7 +4,7 @@ use aya::maps::{MapData, RingBuf};
 
 use etw_sys::MappingRing;
 
-use super::event::{Event, lost_of_mapping_ring, of_mapping_ring, time_of};
+use super::event::{Body, Event, lost_of_mapping_ring, of_mapping_ring, time_of};
 
 /// What is read at once at most; what is kept until the next reading is a part of it.
 const BATCH_BYTES: usize = 1 << 20;
@@ -69,6 +69,8 @@ struct Batch {
     kept: Vec<u8>,
     /// Time of the last event that was handed out.
     told: u64,
+    /// The time of the last event that may have a stack, as its record has it and as it was handed out.
+    last: (u64, u64),
     lost: u64,
 }
 
@@ -114,8 +116,15 @@ impl Batch {
             match Event::parse(&self.bytes[*begin..*end], processor) {
                 Some(mut event) => {
                     delivered.events += 1;
-                    event.time = event.time.max(self.told);
-                    self.told = event.time;
+                    self.told = self.told.max(event.time);
+                    match &mut event.body {
+                        Body::Stack(stack) if stack.event_time == self.last.0 => {
+                            stack.event_time = self.last.1;
+                        }
+                        Body::Stack(_) => {}
+                        _ => self.last = (event.time, self.told),
+                    }
+                    event.time = self.told;
                     each(event);
                 }
                 None => delivered.lost += 1,
@@ -138,7 +147,6 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::Body;
     use super::*;
 
     fn record(time: u64) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! The buffer that records are written into.
 
-use etw_event::{Guid, HeaderKind, Ticks};
+use etw_event::{Guid, HeaderKind, HookId, Ticks};
 
 use super::KernelEvent;
 use super::field::Field;
@@ -67,12 +67,23 @@ impl RecordBuffer {
 
     /// The words of each record.
     pub fn records(&self) -> impl Iterator<Item = &[u64]> {
-        let mut rest = &self.words[..];
+        self.records_from(0)
+    }
+
+    /// The words of each record from a word on, which one begins at: what [`RecordBuffer::words`] had so many of.
+    pub fn records_from(&self, word: usize) -> impl Iterator<Item = &[u64]> {
+        let mut rest = self.words.get(word..).unwrap_or_default();
         std::iter::from_fn(move || {
             let (record, behind) = rest.split_at_checked(len_words(*rest.first()?))?;
             rest = behind;
             Some(record)
         })
+    }
+
+    /// The hook ids of the events from a word on, of those that have one in their header.
+    pub fn hooks_from(&self, word: usize) -> impl Iterator<Item = HookId> {
+        let by_hook = |record: &&[u64]| !is_by_guid(record[0]);
+        self.records_from(word).filter(by_hook).map(|record| HookId((record[0] >> 48) as u16))
     }
 
     /// Adds a record.
@@ -155,11 +166,15 @@ impl RecordBuffer {
     }
 }
 
+/// Whether the record that begins with `first` names its class or its provider in full.
+fn is_by_guid(first: u64) -> bool {
+    let kind = first >> 16 & 0xFF;
+    kind == HeaderKind::Full64 as u64 || kind == HeaderKind::Event64 as u64
+}
+
 /// Words of the record that begins with `first`.
 fn len_words(first: u64) -> usize {
-    let kind = first >> 16 & 0xFF;
-    let by_guid = kind == HeaderKind::Full64 as u64 || kind == HeaderKind::Event64 as u64;
-    let size = if by_guid { first as u16 } else { (first >> 32) as u16 };
+    let size = if is_by_guid(first) { first as u16 } else { (first >> 32) as u16 };
     usize::from(size).div_ceil(8)
 }
 
@@ -265,6 +280,8 @@ mod tests {
         }
         assert!(records.next().is_none());
         drop(records);
+        assert_eq!(buffer.records_from(before).count(), 22);
+        assert_eq!(buffer.hooks_from(0).next(), Some(ProcessTerminate { process_id: 7 }.hook_id()));
         let expected = [4, 0, MAX_RECORD_BYTES - 0x18].into_iter().chain(0..20).chain([4]);
         assert!(sizes.into_iter().eq(expected));
         buffer.clear();

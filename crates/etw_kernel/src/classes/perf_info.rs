@@ -33,6 +33,8 @@ layout! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SampledProfileIntervalEvent {
+    /// It has changed.
+    Set = 72,
     /// It was in force when the session began.
     CollectionStart = 73,
     /// It was in force when the session ended.
@@ -170,9 +172,11 @@ mod tests {
         );
         let reserved = |sample: SampledProfile| fields_of(&sample)[3].1.clone();
         assert_eq!(reserved(SampledProfile { is_isr: true, ..SampledProfile::default() }), "2");
-        for event in
-            [SampledProfileIntervalEvent::CollectionStart, SampledProfileIntervalEvent::CollectionEnd]
-        {
+        for event in [
+            SampledProfileIntervalEvent::Set,
+            SampledProfileIntervalEvent::CollectionStart,
+            SampledProfileIntervalEvent::CollectionEnd,
+        ] {
             let interval = SampledProfileInterval {
                 event,
                 source: 0,

@@ -125,7 +125,7 @@ fn is_identity(file: &File, head: &Head, identity: FileIdentity) -> bool {
 }
 
 /// The bytes of the code that the kernel gives this process.
-pub(super) fn own_vdso() -> io::Result<Vec<u8>> {
+pub(crate) fn own_vdso() -> io::Result<Vec<u8>> {
     let directory = Path::new("/proc/self");
     let mut place = None;
     maps::for_each(directory, |mapped| {

@@ -14,6 +14,7 @@ use crate::capture::{FileIdentity, Mapping};
 use crate::classes::{BuildId, Image, ImageDebugId, ImageEvent};
 
 pub use elf::build_id_of_file;
+pub(crate) use files::own_vdso;
 pub use files::{ImageFile, ImageFiles};
 pub use processes::{ImageStep, Images};
 
@@ -110,6 +111,16 @@ impl LoadedImage {
     pub fn debug_id(&self, process_id: u32) -> Option<ImageDebugId<'_>> {
         let build_id = self.build_id()?;
         Some(ImageDebugId { base: self.base, process_id, build_id, file_name: &self.path })
+    }
+
+    /// Whether it is the code that the kernel gives every process.
+    pub(crate) fn is_vdso(&self) -> bool {
+        self.path[..] == *VDSO
+    }
+
+    /// Opens its file, if that is still there; `directory` is that of the process in `/proc`.
+    pub(crate) fn open(&self, directory: &Path) -> Option<std::fs::File> {
+        files::open(directory, self.code.clone(), &self.path, self.identity).map(|(file, _)| file)
     }
 
     fn overlaps(&self, other: &LoadedImage) -> bool {

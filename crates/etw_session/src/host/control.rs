@@ -258,16 +258,18 @@ impl Host {
         file: Option<OwnedFd>,
     ) -> Result<Answer, Failure> {
         let mut properties = self.session(slot)?.properties.clone();
-        if let Some(flags) = update.enable_flags {
-            let session = self.session(slot)?;
-            if session.properties.enable_flags == 0 || flags == 0 {
+        let (flags, stacks, interval) = (update.enable_flags, update.stack_tracing, update.sample_interval);
+        if flags.is_some() || stacks.is_some() || interval.is_some() {
+            if properties.enable_flags == 0 || flags == Some(0) {
                 return Err(invalid(
                     "enable_flags",
                     "a session has the system's events from its start to its end",
                 ));
             }
-            self.change_flags(peer, slot, flags)?;
-            properties.enable_flags = flags;
+            properties.enable_flags = flags.unwrap_or(properties.enable_flags);
+            properties.stack_tracing = stacks.unwrap_or(properties.stack_tracing);
+            properties.sample_interval = interval.unwrap_or(properties.sample_interval);
+            self.change_system(peer, slot, &properties)?;
         }
         if update.maximum_buffers.is_some_and(|buffers| buffers < 2) {
             return Err(invalid("maximum_buffers", "a session needs at least 2 buffers"));

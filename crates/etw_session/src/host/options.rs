@@ -54,6 +54,10 @@ pub trait SystemProvider: Debug + Send + Sync {
 pub struct SystemWants {
     /// `EnableFlags`.
     pub flags: u32,
+    /// Hook ids of the events whose stack is told; none stands for those of the sampled profile.
+    pub stack_tracing: Vec<u16>,
+    /// The time between two samples, in units of 100 ns; 0 leaves it to the provider.
+    pub sample_interval: u32,
     /// The system's providers that it has enabled.
     pub enables: Vec<(Guid, Enable)>,
 }

@@ -49,7 +49,7 @@ impl Host {
             let text = format!("{count} sessions have the system's events already");
             return Err(Failure::new(ErrorKind::NoSystemResources, text));
         }
-        let wants = SystemWants { flags: properties.enable_flags, enables: Vec::new() };
+        let wants = SystemWants::of(properties);
         let missing = system.want(serial, wants).map_err(|text| Failure::new(ErrorKind::NotSupported, text));
         missing.map(lines)
     }
@@ -68,16 +68,22 @@ impl Host {
         }
     }
 
-    /// Changes the flags of a session that has some.
-    pub(super) fn change_flags(&mut self, peer: &Peer, slot: u8, flags: u32) -> Result<(), Failure> {
+    /// Changes what a session wants of the system that wants something.
+    pub(super) fn change_system(
+        &mut self,
+        peer: &Peer,
+        slot: u8,
+        properties: &SessionProperties,
+    ) -> Result<(), Failure> {
         let session = self.session(slot)?;
         let system = self.system_for(peer, session.name())?;
-        let wants = SystemWants { flags, ..session.system_wants(&*system) };
+        let enables = session.system_wants(&*system).enables;
+        let wants = SystemWants { enables, ..SystemWants::of(properties) };
         let missing = system.want(session.serial, wants);
         let missing = missing.map_err(|text| Failure::new(ErrorKind::NotSupported, text))?;
         let session = self.session_mut(slot)?;
         session.system_missing = lines(missing);
-        session.properties.enable_flags = flags;
+        session.properties.clone_from(properties);
         Ok(())
     }
 
@@ -123,7 +129,7 @@ impl Session {
         let is_ours = |guid: Guid| providers.iter().any(|(other, _)| *other == guid);
         let ours = self.enables().filter(|(guid, _)| is_ours(*guid));
         let enables = ours.map(|(guid, enable)| (guid, enable.clone())).collect();
-        SystemWants { flags: self.properties.enable_flags, enables }
+        SystemWants { enables, ..SystemWants::of(&self.properties) }
     }
 
     /// Has the system's events written to the session, if that is not so already.
@@ -134,6 +140,18 @@ impl Session {
             system.begin(self.serial, region);
         }
         Ok(())
+    }
+}
+
+impl SystemWants {
+    /// What a session's properties say.
+    fn of(properties: &SessionProperties) -> SystemWants {
+        SystemWants {
+            flags: properties.enable_flags,
+            stack_tracing: properties.stack_tracing.clone(),
+            sample_interval: properties.sample_interval,
+            enables: Vec::new(),
+        }
     }
 }
 

@@ -17,6 +17,6 @@ pub mod watch;
 
 pub use doorbell::Doorbell;
 pub use event_fd::EventFd;
-pub use limits::{is_writable_file, raise_handle_limit};
+pub use limits::{is_writable_file, prefer_this_thread, raise_handle_limit};
 pub use mappings::MappingRing;
 pub use shared::SharedWords;

@@ -5,22 +5,27 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use etw_event::{Guid, Keyword, Level, Ticks};
-use etw_kernel::capture::{Capture, CaptureOptions, Event};
-use etw_kernel::classes::{NameEvent, RecordBuffer, Stamp};
-use etw_kernel::images::{ImageStep, Images};
+use etw_kernel::capture::{Body, Capture, CaptureOptions, Event};
+use etw_kernel::classes::{
+    NameEvent, RecordBuffer, SampledProfileInterval, SampledProfileIntervalEvent, StackWalk, Stamp,
+};
+use etw_kernel::images::ImageStep;
 use etw_kernel::rundown::{Parts, Phase, Rundown};
-use etw_kernel::{AddressesHidden, EnableFlags, Hook, Hooks};
+use etw_kernel::{AddressesHidden, EnableFlags, Hook, Hooks, StackKinds};
 use etw_session::host::SystemWants;
 use etw_session::logger::SystemRegion;
 use etw_sys::clock;
 
 use super::clock::SessionClock;
 use super::rare::Rare;
+use super::stacks::Stacks;
 use super::translate::{Files, Translator, image, manifest};
-use super::wants::{Enabled, Wants};
+use super::wants::{DEFAULT_INTERVAL, Enabled, Wants};
 
 /// How long after its time an event may come to be seen in its ring.
 const SETTLE_NANOS: u64 = 100_000;
+/// Bytes of each processor's ring: room for a quarter of a second of samples with the longest stacks.
+const RING_BYTES: u32 = 8 << 20;
 /// Readings of one ring in a row, each of about a mebibyte: so that nobody keeps the others waiting.
 const READINGS: usize = 16;
 /// How often memory is told of, as Windows does.
@@ -39,19 +44,30 @@ pub(super) struct Feed {
     /// Those that are written to.
     sessions: BTreeMap<u64, Session>,
     translator: Translator,
-    /// As long as somebody needs them.
-    images: Option<Images>,
+    stacks: Stacks,
+    /// The time between two samples, in units of 100 ns.
+    sample_interval: u32,
+    /// What is attached, or would be if the kernel had it.
+    hooks: Hooks,
     /// Why the kernel's functions are not known, if they are needed and are not.
     hidden: Option<AddressesHidden>,
     /// What has been told of each processor's losses.
     lost: Vec<u64>,
-    /// Begins and ends of processes and threads that were fetched, each with the records that each session has queued
-    /// in front of it.
-    rare: Vec<(Rare, Vec<usize>)>,
+    /// Events that were fetched for which the order of all processors matters, each with where it stands in each session.
+    rare: Vec<(Rare, Vec<Place>)>,
     /// The kernel's time up to which everything was fetched, and nothing from after it.
     horizon: u64,
     /// When memory is looked at next.
     memory_due: Instant,
+}
+
+/// Where an event stands in a session.
+#[derive(Debug)]
+struct Place {
+    /// Records that are queued in front of it, behind the one before.
+    records: usize,
+    /// The time of the event that it is the stack of, if the session wants that.
+    stack_of: Option<Ticks>,
 }
 
 /// A session that wants events of the system.
@@ -72,22 +88,38 @@ struct Queue {
     records: RecordBuffer,
     /// Records behind the last event that all processors' order matters for.
     new: usize,
+    awaited: Awaited,
 }
+
+/// The last event whose stack is wanted: its time, of the capture and of the session.
+type Awaited = Option<(u64, Ticks)>;
 
 impl Feed {
     /// Begins with a first session; answers what is missing, too.
     pub(super) fn start(session: u64, wants: SystemWants) -> Result<(Feed, Vec<String>), String> {
+        let left_out_process = Some(std::process::id());
         let options =
-            CaptureOptions { left_out_process: Some(std::process::id()), ..CaptureOptions::default() };
+            CaptureOptions { ring_bytes: RING_BYTES, left_out_process, ..CaptureOptions::default() };
         // What processes do is followed in any case: their names belong to their ends.
         let capture = Capture::start(needed(), &options).map_err(|error| error.to_string())?;
         let lost = vec![0; capture.processors()];
         let translator = Translator::of_this_machine();
         let (wanted, sessions) = (BTreeMap::new(), BTreeMap::new());
         let (rare, horizon, memory_due) = (Vec::new(), 0, Instant::now());
-        let (images, hidden) = (None, None);
-        let mut feed =
-            Feed { capture, wanted, sessions, translator, images, hidden, lost, rare, horizon, memory_due };
+        let mut feed = Feed {
+            capture,
+            wanted,
+            sessions,
+            translator,
+            stacks: Stacks::default(),
+            sample_interval: DEFAULT_INTERVAL,
+            hooks: needed(),
+            hidden: None,
+            lost,
+            rare,
+            horizon,
+            memory_due,
+        };
         let missing = feed.want(session, wants)?;
         Ok((feed, missing))
     }
@@ -144,6 +176,8 @@ impl Feed {
         let has_names = wants.has_names();
         let mut new = Session { wants, region, clock, queues: Vec::new(), untold };
         new.run_down(Phase::Start, self.horizon);
+        let interval = self.sample_interval;
+        new.tell_interval(SampledProfileIntervalEvent::CollectionStart, interval, interval, self.horizon);
         new.run_down_processes(&self.translator, self.horizon, &new.wants.enabled);
         new.region.set_complete(new.clock.of(self.horizon));
         new.begin_names(NameEvent::Name, &self.translator.files);
@@ -189,6 +223,13 @@ impl Feed {
             thread::sleep(BURST_PAUSE);
         }
         if let Some(session) = self.sessions.remove(&session) {
+            let interval = self.sample_interval;
+            session.tell_interval(
+                SampledProfileIntervalEvent::CollectionEnd,
+                interval,
+                interval,
+                self.horizon,
+            );
             session.run_down(Phase::End, self.horizon);
             session.region.set_complete(session.region.clock().now());
         }
@@ -199,13 +240,36 @@ impl Feed {
 
     /// Attaches what all sessions together want, and nothing else.
     fn set_hooks(&mut self) {
-        let hooks = self.wanted.values().fold(needed(), |all, wants| all | wants.hooks);
+        let wanted = self.wanted.values();
+        let hooks = wanted.fold(needed(), |all, wants| all | wants.hooks | wants.hooks_of_stacks());
+        let walks = self.wanted.values().map(|wants| wants.walks.kinds().0);
+        let kinds = StackKinds(walks.fold(0, |all, kinds| all | kinds));
+        self.set_interval();
+        if hooks.has(Hook::Image) && !self.stacks.follows_images() {
+            // To find out which images are there takes time, in which rings would be filled.
+            self.capture.set_hooks(self.hooks | Hooks::of(&[Hook::Image]));
+            self.stacks.follow_images(true);
+        }
         let hidden = hooks.iter().filter(|hook| self.is_hidden(*hook));
-        self.capture.set_hooks(hidden.fold(hooks, Hooks::without));
-        if !hooks.has(Hook::Image) {
-            self.images = None;
-        } else if self.images.is_none() {
-            self.images = Some(Images::of_this_machine());
+        self.hooks = hidden.fold(hooks, Hooks::without);
+        self.capture.set_hooks(self.hooks);
+        self.stacks.follow_images(hooks.has(Hook::Image));
+        self.stacks.expect(kinds);
+        self.capture.set_stacks(kinds);
+    }
+
+    /// Samples as often as the session that wants it most often.
+    fn set_interval(&mut self) {
+        let sampling = self.wanted.values().filter(|wants| wants.flags.has(EnableFlags::PROFILE));
+        let interval = sampling.map(|wants| wants.sample_interval).min().unwrap_or(self.sample_interval);
+        if interval == self.sample_interval {
+            return;
+        }
+        self.fetch();
+        let before = std::mem::replace(&mut self.sample_interval, interval);
+        self.capture.set_sample_interval(Duration::from_nanos(u64::from(interval) * 100));
+        for session in self.sessions.values() {
+            session.tell_interval(SampledProfileIntervalEvent::Set, interval, before, self.horizon);
         }
     }
 
@@ -239,14 +303,18 @@ impl Feed {
             for _ in 0..READINGS {
                 let events = self.capture.read(processor, complete, |event| {
                     if let Some(owned) = Rare::of(&event) {
-                        let before = sessions.values_mut().map(|session| session.queued(processor));
-                        rare.push((owned, before.collect()));
+                        let places = sessions.values_mut().map(|session| session.place(processor, &event));
+                        rare.push((owned, places.collect()));
                         return;
                     }
                     for session in sessions.values_mut() {
                         if let Some(queue) = session.queues.get_mut(processor) {
                             let (wants, clock) = (&session.wants, &session.clock);
+                            let before = queue.records.words().len();
                             queue.new += put(translator, &event, wants, clock, &mut queue.records);
+                            if queue.records.hooks_from(before).any(|hook| wants.walks.has(hook)) {
+                                queue.awaited = Some((event.time, Ticks(clock.of(event.time) as i64)));
+                            }
                         }
                     }
                     translator.forget(&event);
@@ -264,7 +332,7 @@ impl Feed {
             session
                 .queues
                 .iter_mut()
-                .for_each(|queue| *queue = Queue::of(std::mem::take(&mut queue.records)));
+                .for_each(|queue| *queue = Queue::of(std::mem::take(&mut queue.records), queue.awaited));
             session.tell_names(complete, &self.translator.files);
             session.region.set_complete(session.clock.of(complete));
         }
@@ -279,19 +347,35 @@ impl Feed {
             .map(|session| session.queues.iter().map(|queue| queue.records.records()).collect())
             .collect();
         let mut records = RecordBuffer::new();
-        for (rare, before) in self.rare.drain(..) {
+        let mut awaited: Vec<Awaited> = vec![None; sessions.len()];
+        for (rare, mut places) in self.rare.drain(..) {
             let event = rare.event();
+            if let Body::Stack(stack) = event.body {
+                for (place, awaited) in places.iter_mut().zip(&awaited) {
+                    let is_of = |(time, _): &(u64, Ticks)| *time == stack.event_time;
+                    place.stack_of = place.stack_of.or(awaited.filter(is_of).map(|(_, ticks)| ticks));
+                }
+            }
             self.translator.follow(&event);
-            let steps = self.images.as_mut().map_or(&[][..], |images| images.follow(&event));
-            for ((session, queues), before) in sessions.iter().zip(&mut queues).zip(before) {
+            let is_wanted = places.iter().any(|place| place.stack_of.is_some());
+            let steps = self.stacks.follow(&event, is_wanted).to_vec();
+            let of_sessions = sessions.iter().zip(&mut queues).zip(places).zip(&mut awaited);
+            for (((session, queues), place), awaited) in of_sessions {
                 let queue = queues.get_mut(event.processor as usize).into_iter().flatten();
-                queue.take(before).for_each(|record| session.write(event.processor, record));
+                queue.take(place.records).for_each(|record| session.write(event.processor, record));
                 records.clear();
                 let time = Ticks(session.clock.of(event.time) as i64);
                 let stamp = Stamp::new(time, event.process_id, event.thread_id);
-                session.put_images(&self.translator, steps, false, &stamp, &mut records);
+                session.put_images(&self.translator, &steps, false, &stamp, &mut records);
                 put(&mut self.translator, &event, &session.wants, &session.clock, &mut records);
-                session.put_images(&self.translator, steps, true, &stamp, &mut records);
+                session.put_images(&self.translator, &steps, true, &stamp, &mut records);
+                if let Some(event_time) = place.stack_of {
+                    let (process_id, thread_id) = (event.process_id, event.thread_id);
+                    let frames = self.stacks.frames();
+                    records.put(&stamp, &StackWalk { event_time, process_id, thread_id, frames });
+                } else if records.hooks_from(0).any(|hook| session.wants.walks.has(hook)) {
+                    *awaited = Some((event.time, time));
+                }
                 records.records().for_each(|record| session.write(event.processor, record));
             }
             self.translator.forget(&event);
@@ -317,7 +401,7 @@ impl Feed {
     fn tell_overdue(&mut self, now: u64) {
         let mut records = RecordBuffer::new();
         while let Some(process_id) = self.translator.overdue(now) {
-            let steps = self.images.as_mut().map_or(&[][..], |images| images.tell(process_id));
+            let steps = self.stacks.tell_images(process_id);
             for session in self.sessions.values() {
                 records.clear();
                 let time = Ticks(session.clock.of(now) as i64);
@@ -365,17 +449,25 @@ fn put(
 }
 
 impl Queue {
-    /// An empty queue in the memory of another one.
-    fn of(mut records: RecordBuffer) -> Queue {
+    /// An empty queue in the memory of another one, which awaits the same stack.
+    fn of(mut records: RecordBuffer, awaited: Awaited) -> Queue {
         records.clear();
-        Queue { records, new: 0 }
+        Queue { records, new: 0, awaited }
     }
 }
 
 impl Session {
-    /// Records of a processor that were queued since this was asked last.
-    fn queued(&mut self, processor: usize) -> usize {
-        self.queues.get_mut(processor).map_or(0, |queue| std::mem::take(&mut queue.new))
+    /// Where an event of a processor stands that is kept until others have come.
+    fn place(&mut self, processor: usize, event: &Event<'_>) -> Place {
+        let Some(queue) = self.queues.get_mut(processor) else {
+            return Place { records: 0, stack_of: None };
+        };
+        let records = std::mem::take(&mut queue.new);
+        let stack_of = match (event.body, queue.awaited) {
+            (Body::Stack(stack), Some((time, ticks))) if stack.event_time == time => Some(ticks),
+            _ => None,
+        };
+        Place { records, stack_of }
     }
 
     /// Puts the images that are loaded or unloaded.
@@ -396,6 +488,21 @@ impl Session {
     fn write(&self, processor: u32, record: &[u64]) {
         // A session that is over takes nothing more, and is let go of soon.
         let _ = self.region.write(processor, self.region.clock().now(), record);
+    }
+
+    /// Tells the sampling interval, if samples are wanted, and what it was before, at a time up to which all has been
+    /// written.
+    fn tell_interval(&self, event: SampledProfileIntervalEvent, interval: u32, before: u32, time: u64) {
+        if !self.wants.flags.has(EnableFlags::PROFILE) {
+            return;
+        }
+        let (new_interval, old_interval) = (interval, before);
+        let said =
+            SampledProfileInterval { event, source: 0, new_interval, old_interval, source_name: b"Timer" };
+        let stamp = Stamp::new(Ticks(self.clock.of(time) as i64), std::process::id(), 0);
+        let mut records = RecordBuffer::new();
+        records.put(&stamp, &said);
+        self.write(0, records.words());
     }
 
     /// Will tell the names that are known of files, some at each look for events.

@@ -3,6 +3,7 @@
 mod clock;
 mod feed;
 mod rare;
+mod stacks;
 mod translate;
 mod wants;
 
@@ -13,7 +14,9 @@ use std::time::Duration;
 
 use etw_event::{Guid, Keyword, Level};
 pub use etw_kernel::providers::{KernelProvider, refusal};
-pub use etw_kernel::{EnableFlags, Flag, FlagError, Hook, Hooks, Selection, Support};
+pub use etw_kernel::{
+    EnableFlags, Flag, FlagError, Hook, Hooks, Selection, StackWalkError, StackWalks, Support,
+};
 use etw_session::host::{SystemProvider, SystemWants};
 use etw_session::logger::SystemRegion;
 
@@ -95,6 +98,8 @@ impl SystemProvider for Kernel {
 
 /// Fetches events as long as there is somebody who may ask for them.
 fn fetch(requests: &Receiver<Request>) {
+    // The kernel writes on, however busy the machine is.
+    etw_sys::prefer_this_thread();
     let mut feed = None;
     loop {
         let request = match &feed {

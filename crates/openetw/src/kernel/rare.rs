@@ -2,7 +2,7 @@
 
 use etw_kernel::capture::{Body, Event, Exec, Fork, ImageChange, Mapping};
 
-/// The begin or end of a process or thread, a program that one runs, or an image, with memory of its own.
+/// The begin or end of a process or thread, a program that one runs, an image, or a stack, with memory of its own.
 #[derive(Debug)]
 pub(super) struct Rare {
     pub(super) time: u64,
@@ -10,42 +10,44 @@ pub(super) struct Rare {
     process_id: u32,
     thread_id: u32,
     body: Body<'static>,
-    /// Name or path, and arguments.
-    texts: [Box<[u8]>; 2],
+    /// Name or path, and arguments; the parts of a stack.
+    parts: [Box<[u8]>; 3],
 }
 
 impl Rare {
     /// The event, if it is one of those.
     pub(super) fn of(event: &Event<'_>) -> Option<Rare> {
-        let (body, texts) = match event.body {
-            Body::Fork(fork) => (Body::Fork(Fork { name: b"", ..fork }), [fork.name, b""]),
+        let (body, parts) = match event.body {
+            Body::Fork(fork) => (Body::Fork(Fork { name: b"", ..fork }), [fork.name, b"", b""]),
             Body::Exec(exec) => {
-                (Body::Exec(Exec { path: b"", arguments: b"", ..exec }), [exec.path, exec.arguments])
+                (Body::Exec(Exec { path: b"", arguments: b"", ..exec }), [exec.path, exec.arguments, b""])
             }
-            Body::Exit { code, process_code } => (Body::Exit { code, process_code }, [&b""[..]; 2]),
+            Body::Exit { code, process_code } => (Body::Exit { code, process_code }, [&b""[..]; 3]),
             Body::Image(ImageChange::Mapped(mapping)) => {
                 let body = Body::Image(ImageChange::Mapped(Mapping { path: b"", ..mapping }));
-                (body, [mapping.path, b""])
+                (body, [mapping.path, b"", b""])
             }
-            Body::Image(ImageChange::Replaced) => (Body::Image(ImageChange::Replaced), [&b""[..]; 2]),
+            Body::Image(ImageChange::Replaced) => (Body::Image(ImageChange::Replaced), [&b""[..]; 3]),
             Body::Image(ImageChange::Unmapped { address, bytes }) => {
-                (Body::Image(ImageChange::Unmapped { address, bytes }), [&b""[..]; 2])
+                (Body::Image(ImageChange::Unmapped { address, bytes }), [&b""[..]; 3])
             }
+            Body::Stack(stack) => (Body::Stack(stack.with_parts([b""; 3])), stack.parts()),
             _ => return None,
         };
         let Event { time, processor, process_id, thread_id, .. } = *event;
-        Some(Rare { time, processor, process_id, thread_id, body, texts: texts.map(Box::from) })
+        Some(Rare { time, processor, process_id, thread_id, body, parts: parts.map(Box::from) })
     }
 
     /// The event again.
     pub(super) fn event(&self) -> Event<'_> {
-        let [first, second] = &self.texts;
+        let [first, second, third] = &self.parts;
         let body = match self.body {
             Body::Fork(fork) => Body::Fork(Fork { name: first, ..fork }),
             Body::Exec(exec) => Body::Exec(Exec { path: first, arguments: second, ..exec }),
             Body::Image(ImageChange::Mapped(mapping)) => {
                 Body::Image(ImageChange::Mapped(Mapping { path: first, ..mapping }))
             }
+            Body::Stack(stack) => Body::Stack(stack.with_parts([first, second, third])),
             other => other,
         };
         let Rare { time, processor, process_id, thread_id, .. } = *self;

@@ -1,8 +1,10 @@
 //! What sessions want of the kernel.
 
+use std::ops::RangeInclusive;
+
 use etw_event::{EventDescriptor, Guid, Keyword, Level, passes};
 use etw_kernel::providers::{FILE_NAME_CREATE, FILE_PROVIDER, KernelProvider};
-use etw_kernel::{EnableFlags, Hooks};
+use etw_kernel::{EnableFlags, Hook, Hooks, StackKinds, StackWalks};
 use etw_protocol::{Enable, EnableProperties, Filter};
 use etw_session::host::SystemWants;
 
@@ -15,7 +17,16 @@ pub(super) struct Wants {
     pub(super) enabled: Vec<Enabled>,
     /// The hooks that all of it comes from.
     pub(super) hooks: Hooks,
+    /// The events whose stack is told.
+    pub(super) walks: StackWalks,
+    /// The time between two samples, in units of 100 ns.
+    pub(super) sample_interval: u32,
 }
+
+/// The time between two samples that a session has that asks for none: a millisecond.
+pub(super) const DEFAULT_INTERVAL: u32 = 10_000;
+/// The times that may be asked for: the kernel's clock gives no shorter ones for long.
+const INTERVALS: RangeInclusive<u32> = 1_000..=10_000_000;
 
 /// A provider of the kernel that a session has enabled.
 #[derive(Debug, Clone)]
@@ -25,14 +36,29 @@ pub(super) struct Enabled {
 }
 
 impl Wants {
-    /// What the host tells of a session; refuses flags that Linux cannot give.
+    /// What the host tells of a session; refuses flags and stacks that Linux cannot give, and intervals out of range.
     pub(super) fn new(wants: SystemWants) -> Result<Wants, String> {
         let flags = EnableFlags(wants.flags);
         let hooks = flags.hooks().map_err(|error| error.to_string())?;
         let of = |(guid, enable)| KernelProvider::of(guid).map(|provider| Enabled { provider, enable });
         let enabled: Vec<Enabled> = wants.enables.into_iter().filter_map(of).collect();
         let hooks = enabled.iter().fold(hooks, |all, enabled| all | enabled.hooks());
-        Ok(Wants { flags, enabled, hooks })
+        let walks = StackWalks::of(&wants.stack_tracing).map_err(|error| error.to_string())?;
+        let sample_interval = match wants.sample_interval {
+            0 => DEFAULT_INTERVAL,
+            interval if INTERVALS.contains(&interval) => interval,
+            interval => {
+                let micros = f64::from(interval) / 10.0;
+                return Err(format!("a sampling interval of {micros} us: it is 100 us to 1 s"));
+            }
+        };
+        Ok(Wants { flags, enabled, hooks, walks, sample_interval })
+    }
+
+    /// The hooks that stacks need beside those of their events: images, which they lead through.
+    pub(super) fn hooks_of_stacks(&self) -> Hooks {
+        let has_stacks = self.flags.has(EnableFlags::PROFILE) || self.walks.kinds() != StackKinds::SAMPLES;
+        if has_stacks { Hooks::of(&[Hook::Image]) } else { Hooks::NONE }
     }
 
     /// Whether names of files are told.
@@ -108,14 +134,12 @@ impl Enabled {
 
 #[cfg(test)]
 mod tests {
-    use etw_kernel::Hook;
-
     use super::*;
 
     const PROCESS: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
 
     fn enabled(enable: Enable) -> Wants {
-        Wants::new(SystemWants { flags: 0, enables: vec![(PROCESS, enable)] }).unwrap()
+        Wants::new(SystemWants { enables: vec![(PROCESS, enable)], ..SystemWants::default() }).unwrap()
     }
 
     #[test]
@@ -148,13 +172,26 @@ mod tests {
     fn nothing_is_attached_for_what_nobody_wants() {
         assert!(enabled(Enable::default()).hooks.has(Hook::Process));
         assert_eq!(enabled(Enable { level: Level(1), ..Enable::default() }).hooks, Hooks::NONE);
-        let flags = Wants::new(SystemWants { flags: 0x10, enables: Vec::new() }).unwrap();
+        let flags = Wants::new(SystemWants { flags: 0x10, ..SystemWants::default() }).unwrap();
         assert_eq!(flags.hooks, Hooks::of(&[Hook::ContextSwitch]));
         assert!(
-            Wants::new(SystemWants { flags: 0x2_0000, enables: Vec::new() })
+            Wants::new(SystemWants { flags: 0x2_0000, ..SystemWants::default() })
                 .unwrap_err()
                 .contains("registry")
         );
+    }
+
+    #[test]
+    fn intervals_and_stacks_are_checked() {
+        let wants = |sample_interval, stack_tracing| {
+            Wants::new(SystemWants { sample_interval, stack_tracing, ..SystemWants::default() })
+        };
+        assert_eq!(wants(0, vec![]).unwrap().sample_interval, DEFAULT_INTERVAL);
+        assert_eq!(wants(1_250, vec![]).unwrap().sample_interval, 1_250);
+        assert!(wants(999, vec![]).unwrap_err().contains("99.9 us: it is 100 us to 1 s"));
+        assert!(wants(0, vec![0x1234]).unwrap_err().contains("`0x1234` is no event"));
+        assert_eq!(wants(0, vec![]).unwrap().hooks_of_stacks(), Hooks::NONE);
+        assert!(wants(0, vec![0x0524]).unwrap().hooks_of_stacks().has(Hook::Image));
     }
 
     #[test]

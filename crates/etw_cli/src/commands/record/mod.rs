@@ -16,7 +16,7 @@ use openetw::session::{
 use openetw::{EventFilter, Trace, classes};
 
 use crate::args::record::RecordArgs;
-use crate::commands::session::{kernel_flags, wanted};
+use crate::commands::session::{kernel_flags, stack_tracing, wanted};
 use crate::schemas::Schemas;
 use crate::{UsageError, output};
 use embed::{Contents, Processes};
@@ -33,7 +33,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let mut waiting = Waiting::new()?;
     let name = args.session.clone().unwrap_or_else(|| format!("etw-record-{}", std::process::id()));
     let kernel = args.kernel.as_deref().map_or(Ok(EnableFlags::NONE), kernel_flags)?;
-    let builder = builder(args, &name, &path)?.enable_flags(kernel.0);
+    let builder = builder(args, &name, &path)?
+        .enable_flags(kernel.0)
+        .stack_tracing(&stack_tracing(&args.system)?.unwrap_or_default())
+        .sample_interval(args.system.sample_interval.unwrap_or(0));
     let controller = runtime.controller();
     let enables = args.provider.iter().map(|text| wanted(text, &args.want, &schemas, controller));
     let enables = enables.collect::<Result<Vec<_>>>()?;

@@ -7,11 +7,15 @@ pub use file::{File, FileAct, FileBegin, FileEnd, FileName, FilePaths};
 mod image;
 mod memory;
 mod network;
+mod stack;
 
 pub use image::{FileIdentity, ImageChange, Mapping};
 pub(super) use image::{lost_of_mapping_ring, of_mapping_ring};
 pub use memory::{Memory, MemoryAct, PageFault};
 pub use network::{ConnectionOptions, Network, NetworkAct, Protocol};
+#[cfg(test)]
+pub(crate) use stack::stack_for_tests;
+pub use stack::{Registers, Stack};
 
 /// Something that happened in the kernel.
 ///
@@ -56,8 +60,13 @@ pub enum Body<'a> {
         /// Its priority, as the kernel counts: 0 to 99 real time, 100 to 139 the others.
         priority: u32,
     },
-    /// What the processor was doing when the sampling clock struck.
-    Sample(Stack<'a>),
+    /// The sampling clock struck.
+    Sample {
+        /// What the processor was about to do: an address in the kernel, or in the event's process.
+        instruction: u64,
+    },
+    /// The stack of the event before it.
+    Stack(Stack<'a>),
     /// A system call begins.
     SystemCallEnter {
         /// Its number on this architecture; those of 32-bit programs, which are others, have bit 31 set.
@@ -210,28 +219,8 @@ pub struct Disk {
     pub file: u64,
 }
 
-/// Addresses of a stack, innermost first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stack<'a> {
-    kernel: &'a [u8],
-    user: &'a [u8],
-}
-
-impl<'a> Stack<'a> {
-    /// Addresses in the kernel; none if the processor was running a program.
-    pub fn kernel(&self) -> impl ExactSizeIterator<Item = u64> + 'a {
-        addresses(self.kernel)
-    }
-
-    /// Addresses in the program. They are found by frame pointers, so code without them gives few.
-    pub fn user(&self) -> impl ExactSizeIterator<Item = u64> + 'a {
-        addresses(self.user)
-    }
-}
-
-fn addresses(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> + '_ {
-    bytes.as_chunks().0.iter().map(|chunk| u64::from_ne_bytes(*chunk))
-}
+/// The kind of stacks.
+const STACK: u32 = 63;
 
 /// Bytes of a record's header.
 const HEADER: usize = 24;
@@ -247,8 +236,12 @@ impl<'a> Event<'a> {
         let header = Fields(record);
         let (kind, number) = (header.u32(8)?, header.u32(20)?);
         let (process_id, thread_id) = (header.u32(12)?, header.u32(16)?);
-        let body = body(kind, number, (process_id, thread_id), Fields(record.get(HEADER..)?))?;
-        Some(Event { time: header.u64(0)?, processor, process_id, thread_id, body })
+        let (time, fields) = (header.u64(0)?, Fields(record.get(HEADER..)?));
+        let body = match kind {
+            STACK => stack::body(time, number, fields)?,
+            _ => body(kind, number, (process_id, thread_id), fields)?,
+        };
+        Some(Event { time, processor, process_id, thread_id, body })
     }
 }
 
@@ -290,10 +283,7 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
             old_system_call: Some(fields.u32(16)?).filter(|number| *number != u32::MAX),
         }),
         5 => Body::ReadyThread { process_id: fields.u32(0)?, thread_id: fields.u32(4)?, priority: number },
-        6 => {
-            let (kernel, user) = fields.0.split_at_checked(number as usize * 8)?;
-            Body::Sample(Stack { kernel, user })
-        }
+        6 => Body::Sample { instruction: fields.u64(0)? },
         7 => Body::SystemCallEnter { number },
         8 => Body::SystemCallExit { number, result: fields.u64(0)?.cast_signed() },
         9 => Body::Interrupt {
@@ -380,14 +370,14 @@ mod tests {
             assert_eq!((event.time, event.processor), (7, 3));
             assert_eq!((event.process_id, event.thread_id), (10, 11));
             assert_eq!(event.body, expected);
-            // A stack may end anywhere.
-            for end in (0..record.len()).filter(|_| kind != 6) {
+            for end in 0..record.len() {
                 assert_eq!(Event::parse(&record[..end], 3), None, "kind {kind} cut at {end}");
             }
         };
         check(3, 1, &[0x300, 0x900], Body::Exit { code: 0x300, process_code: Some(0x900) });
         check(3, 0, &[9, 0x900], Body::Exit { code: 9, process_code: None });
         check(5, 120, &[1, 2], Body::ReadyThread { process_id: 1, thread_id: 2, priority: 120 });
+        check(6, 0, &[1, 2], Body::Sample { instruction: 1 | 2 << 32 });
         check(7, 39, &[], Body::SystemCallEnter { number: 39 });
         check(8, 0, &[u32::MAX - 3, u32::MAX], Body::SystemCallExit { number: 0, result: -4 });
         check(10, 1, &[5, 0], Body::Dpc { vector: 1, begun: 5 });
@@ -401,16 +391,7 @@ mod tests {
         assert_eq!((exec_event.path, exec_event.arguments), (&[0xff, 0xff][..], &[0xff, 0xff][..]));
         assert_eq!(Event::parse(&exec(2, 3), 0), None);
         assert_eq!(Event::parse(&exec(u32::MAX, u32::MAX), 0), None);
-        assert_eq!(Event::parse(&record(6, 2, &[1, 2]), 0), None);
         assert_eq!(Event::parse(&record(99, 0, &[0; 32]), 0), None);
-    }
-
-    #[test]
-    fn stacks_are_parted() {
-        let record = record(6, 1, &[1, 0, 2, 0, 3, 0]);
-        let Some(Event { body: Body::Sample(stack), .. }) = Event::parse(&record, 0) else { panic!() };
-        assert_eq!(stack.kernel().collect::<Vec<_>>(), [1]);
-        assert_eq!(stack.user().collect::<Vec<_>>(), [2, 3]);
     }
 
     #[test]

@@ -9,11 +9,11 @@ mod network;
 use std::collections::{HashMap, VecDeque};
 
 use etw_event::{FileTime, Ticks};
-use etw_kernel::capture::{Body, ContextSwitch, Disk, Event, Exec, Fork, Stack};
+use etw_kernel::capture::{Body, ContextSwitch, Disk, Event, Exec, Fork};
 use etw_kernel::classes::{
     CSwitch, DiskIo, DiskIoFlush, DiskIoInit, DiskOperation, DiskTransfer, Dpc, DpcKind, Isr, KernelEvent,
-    Process, ProcessEvent, ReadyThread, RecordBuffer, STILL_ACTIVE, SampledProfile, StackWalk, Stamp,
-    SysCallEnter, SysCallExit, Thread, ThreadEvent, linux,
+    Process, ProcessEvent, ReadyThread, RecordBuffer, STILL_ACTIVE, SampledProfile, Stamp, SysCallEnter,
+    SysCallExit, Thread, ThreadEvent, linux,
 };
 
 use etw_kernel::providers::ManifestEvent;
@@ -43,7 +43,6 @@ pub(super) struct Translator {
     forked: VecDeque<(u64, u32)>,
     /// Since when a thread does not run.
     switched_out: HashMap<u32, u64>,
-    frames: Vec<u64>,
     routines: Routines,
     pub(super) files: Files,
 }
@@ -257,8 +256,13 @@ impl Translator {
                     ReadyThread { thread_id, adjust_reason: 1, adjust_increment: 0, is_executing_dpc: false };
                 records.put(&stamp, &ready);
             }
-            Body::Sample(stack) if flags.has(EnableFlags::PROFILE) => {
-                self.put_sample(event, &stack, &stamp, records);
+            Body::Sample { instruction } if flags.has(EnableFlags::PROFILE) => {
+                let (thread_id, count) = (event.thread_id, 1);
+                let instruction_pointer = instruction;
+                records.put(
+                    &stamp,
+                    &SampledProfile { instruction_pointer, thread_id, count, ..SampledProfile::default() },
+                );
             }
             Body::Interrupt { vector, begun, routine, handled } if flags.has(EnableFlags::INTERRUPT) => {
                 let vector = vector as u16;
@@ -357,28 +361,6 @@ impl Translator {
             old_thread_ideal_processor: event.processor as i8,
             new_thread_wait_time: u32::try_from(waited).unwrap_or(u32::MAX),
         }
-    }
-
-    fn put_sample(&mut self, event: &Event<'_>, stack: &Stack<'_>, stamp: &Stamp, records: &mut Counted<'_>) {
-        self.frames.clear();
-        self.frames.extend(stack.kernel().chain(stack.user()));
-        let Some(instruction_pointer) = self.frames.first().copied() else { return };
-        let sample = SampledProfile {
-            instruction_pointer,
-            thread_id: event.thread_id,
-            count: 1,
-            is_dpc: false,
-            is_isr: false,
-            priority: 0,
-        };
-        records.put(stamp, &sample);
-        let walk = StackWalk {
-            event_time: stamp.time,
-            process_id: event.process_id,
-            thread_id: event.thread_id,
-            frames: &self.frames,
-        };
-        records.put(stamp, &walk);
     }
 }
 

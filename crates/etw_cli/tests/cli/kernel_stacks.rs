@@ -1,0 +1,212 @@
+//! `etw record --stackwalk`: the stacks of the system's events.
+
+use std::collections::{BTreeMap, HashMap};
+use std::process::Command;
+
+use object::{Object, ObjectSegment, ObjectSymbol};
+use serde_json::Value;
+
+use crate::Etw;
+use crate::kernel::{events, field, kind, record_with};
+use crate::kernel_images::{compile, number};
+
+/// Functions that call each other, the last of which works for a second; some of them through the C library.
+const CHAIN: &str = r#"
+    #include <stdlib.h>
+    #include <time.h>
+    #define N __attribute__((noinline))
+    volatile long sink;
+    static double now(void) {
+        struct timespec time;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+        return time.tv_sec + time.tv_nsec / 1e9;
+    }
+    N long f12(long count) {
+        long sum = 0;
+        for (long i = 0; i < count; i++) { sum += i * i; sink = sum; }
+        return sum;
+    }
+    N int f11(const void *one, const void *other) {
+        int result = f12(100000);
+        sink += result;
+        return (*(int *)one > *(int *)other) + (result & 0);
+    }
+    N long f10(long count) { int numbers[] = {3, 2, 1}; qsort(numbers, 3, sizeof(int), f11); return sink += count; }
+    #define F(name, next) N long name(long n) { volatile char room[100]; room[n & 63] = 1; sink += next(n); return sink + room[0]; }
+    F(f9, f10) F(f8, f9) F(f7, f8) F(f6, f7) F(f5, f6) F(f4, f5) F(f3, f4) F(f2, f3) F(f1, f2)
+    int main(void) {
+        for (double end = now() + 0.7; now() < end;) f1(1);
+        return sink == 1;
+    }"#;
+
+const RUST_CHAIN: &str = r#"
+    use std::hint::black_box;
+    #[unsafe(no_mangle)] #[inline(never)]
+    pub fn f12(count: u64) -> u64 { (0..count).fold(0, |sum, i| black_box(sum + i * i)) }
+    #[unsafe(no_mangle)] #[inline(never)]
+    pub fn f11(one: &u64, other: &u64) -> std::cmp::Ordering { black_box(f12(black_box(100000))); one.cmp(other) }
+    #[unsafe(no_mangle)] #[inline(never)]
+    pub fn f10(n: u64) -> u64 { let mut numbers = black_box(vec![3, 2, n]); numbers.sort_by(f11); numbers[0] }
+    macro_rules! chain { ($($name:ident $next:ident)*) => { $(
+        #[unsafe(no_mangle)] #[inline(never)]
+        pub fn $name(n: u64) -> u64 { let room = black_box([n; 20]); $next(n) + black_box(room)[3] }
+    )* } }
+    chain! { f9 f10 f8 f9 f7 f8 f6 f7 f5 f6 f4 f5 f3 f4 f2 f3 f1 f2 }
+    fn main() {
+        for _ in 0..3000 { black_box(f1(1)); }
+    }"#;
+
+/// The functions of a program, by where they are from its lowest address on.
+struct Functions(BTreeMap<u64, (u64, String)>);
+
+impl Functions {
+    fn of(program: &str) -> Functions {
+        let bytes = std::fs::read(program).unwrap();
+        let file = object::File::parse(&bytes[..]).unwrap();
+        let base = file.segments().map(|segment| segment.address()).min().unwrap() & !0xFFF;
+        let symbols = file.symbols().filter(|symbol| symbol.size() > 0);
+        let place = |symbol: object::Symbol<'_, '_>| {
+            let end = symbol.address() - base + symbol.size();
+            (symbol.address() - base, (end, symbol.name().unwrap().to_owned()))
+        };
+        Functions(symbols.map(place).collect())
+    }
+
+    fn at(&self, address: u64) -> Option<&str> {
+        let (_, (end, name)) = self.0.range(..=address).next_back()?;
+        (address < *end).then_some(name)
+    }
+}
+
+/// The stacks of a process's events of one kind, each as the functions of its program.
+fn stacks(events: &[Value], wanted: &str, program: &str) -> Vec<Vec<String>> {
+    let load = events
+        .iter()
+        .find(|event| kind(event) == "Image/Load" && field(event, "FileName") == program)
+        .unwrap();
+    let (process, base) = (number(load, "ProcessId"), number(load, "ImageBase"));
+    let functions = Functions::of(program);
+    let mut last: HashMap<u64, &Value> = HashMap::new();
+    let mut stacks = Vec::new();
+    for event in events {
+        let processor = event["System"]["Execution"]["ProcessorID"].as_u64().unwrap();
+        if kind(event) != "StackWalk/Stack" {
+            last.insert(processor, event);
+            continue;
+        }
+        if kind(last[&processor]) != wanted || number(event, "StackProcess") != process {
+            continue;
+        }
+        let frames = event["EventData"]["Stack"].as_array().unwrap();
+        let addresses = frames
+            .iter()
+            .map(|frame| u64::from_str_radix(frame.as_str().unwrap().trim_start_matches("0x"), 16).unwrap());
+        // What a call returns to may be behind its function.
+        let inside = addresses.enumerate().map(|(depth, address)| address - u64::from(depth > 0));
+        let inside = inside.filter_map(|address| functions.at(address.checked_sub(base)?));
+        stacks.push(inside.map(str::to_owned).collect());
+    }
+    stacks
+}
+
+/// Checks that of the stacks with the innermost function 99 of 100 have the whole chain.
+fn chains_are_whole(stacks: &[Vec<String>], what: &str) {
+    let chain: Vec<String> = (1..=12).rev().map(|number| format!("f{number}")).collect();
+    let ours: Vec<_> = stacks.iter().filter(|stack| stack.iter().any(|name| name == "f12")).collect();
+    let is_whole = |stack: &&&Vec<String>| {
+        let start = stack.iter().position(|name| name == "f12").unwrap();
+        let named: Vec<_> =
+            stack[start..].iter().filter(|name| name.starts_with('f') && name.len() < 4).collect();
+        named.iter().copied().eq(&chain) && stack.iter().any(|name| name.contains("main"))
+    };
+    let whole = ours.iter().filter(is_whole).count();
+    println!("{what}: {whole} of {} stacks are whole", ours.len());
+    assert!(ours.len() > 50, "{what}: {} samples", ours.len());
+    let other = ours.iter().find(|stack| !is_whole(stack));
+    assert!(whole * 100 >= ours.len() * 99, "{what}: {whole} of {}; {other:?}", ours.len());
+}
+
+fn record_chain(etw: &Etw, program: &str, what: &str) {
+    if record_with(etw, &["-k", "PROC_THREAD+LOADER+PROFILE"], &[program]).is_some() {
+        chains_are_whole(&stacks(&events(etw), "PerfInfo/SampleProfile", program), what);
+    }
+}
+
+#[test]
+fn stacks_without_frame_pointers_are_whole() {
+    let etw = Etw::new();
+    for (name, option) in [("without", "-fomit-frame-pointer"), ("with", "-fno-omit-frame-pointer")] {
+        let Some(program) = compile(&etw, name, CHAIN, &["-O2", "-fno-optimize-sibling-calls", option])
+        else {
+            return;
+        };
+        record_chain(&etw, &program, option);
+    }
+}
+
+#[test]
+fn stacks_of_rust_are_whole() {
+    let etw = Etw::new();
+    let (source, program) = (etw.path("chain.rs"), etw.path("chain"));
+    std::fs::write(&source, RUST_CHAIN).unwrap();
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let Ok(status) = Command::new(rustc).args(["--edition=2024", "-O", "-o", &program, &source]).status()
+    else {
+        eprintln!("left out: there is no rustc");
+        return;
+    };
+    assert!(status.success());
+    record_chain(&etw, &program, "Rust");
+}
+
+#[test]
+fn any_event_may_have_its_stack() {
+    let etw = Etw::new();
+    // Writes to a pipe wake its reader, which waits.
+    let source = r#"
+        #include <unistd.h>
+        #include <time.h>
+        #include <sys/wait.h>
+        #define N __attribute__((noinline))
+        volatile long sink;
+        N void waits(void) { struct timespec time = {0, 1000000}; nanosleep(&time, 0); sink++; }
+        N void outer(void) { waits(); sink++; }
+        int main(void) { for (int i = 0; i < 50; i++) outer(); return 0; }"#;
+    let Some(program) = compile(&etw, "waits", source, &["-O2", "-fomit-frame-pointer"]) else { return };
+    let args = ["-k", "PROC_THREAD+LOADER+CSWITCH+DISPATCHER", "--stackwalk", "CSwitch+ThreadDelete"];
+    let Some(_) = record_with(&etw, &args, &[&program]) else { return };
+    let events = events(&etw);
+    let waits = stacks(&events, "Thread/CSwitch", &program);
+    let is_wait = |stack: &&Vec<String>| stack.starts_with(&["waits".into(), "outer".into(), "main".into()]);
+    let count = waits.iter().filter(is_wait).count();
+    assert!(count >= 50, "{count} of {waits:?}");
+    // Nothing else has one.
+    assert!(stacks(&events, "Thread/ReadyThread", &program).is_empty());
+    assert_eq!(stacks(&events, "Process/End", &program).len(), 1);
+}
+
+#[test]
+fn samples_are_taken_as_often_as_is_asked_for() {
+    let etw = Etw::new();
+    let script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+    let count = |interval: &str| {
+        // Without stacks, which would be much at this rate.
+        let args = ["-k", "PROFILE", "--stackwalk", "CSwitch", "--sample-interval", interval];
+        record_with(&etw, &args, &["sh", "-c", script])?;
+        let events = events(&etw);
+        let of = |wanted: &str| events.iter().filter(|event| kind(event) == wanted).collect::<Vec<_>>();
+        for interval_event in ["PerfInfo/CollectionStart", "PerfInfo/CollectionEnd"] {
+            let said = of(interval_event);
+            assert_eq!(said.len(), 1, "{interval_event}");
+            let units = if interval == "1ms" { 10_000 } else { 2_000 };
+            assert_eq!(said[0]["EventData"]["NewInterval"], units);
+        }
+        Some(of("PerfInfo/SampleProfile").len())
+    };
+    let (Some(slow), Some(fast)) = (count("1ms"), count("200us")) else { return };
+    assert!(fast > 2 * slow, "{fast} samples, and {slow}");
+    let (status, text) = etw.fails(&["record", "-k", "PROFILE", "--sample-interval", "50us", "--", "true"]);
+    assert!(status == 2 && text.contains("every 100us to 1s"), "{text}");
+    let (_, text) = etw.fails(&["record", "-k", "CSWITCH", "--stackwalk", "RegOpenKey", "--", "true"]);
+    assert!(text.contains("`RegOpenKey` is no event that has a stack here"), "{text}");
+}

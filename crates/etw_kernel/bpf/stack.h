@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Stacks of events: a record behind the event's, with its time. Included before the programs. */
+
+#define FRAMES_MOST 127
+/* Of a processor with nothing to do. */
+#define FRAMES_IDLE 16
+#define STACK_BYTES_MOST 32768
+#define CHUNK 4096
+/* Code may use so much below its stack pointer (the red zone of x86). */
+#define BELOW 128
+#define ROOMS 4
+
+/* Whether the kernel tells of the registers of programs: since 5.15. */
+const volatile bool has_registers = true;
+/* Of each processor's ring. */
+const volatile u32 ring_bytes = 4096;
+
+struct stack {
+	struct header header; /* Its number: the kind of the event, whose time it has. */
+	/* Of the program; all zero where it has none, or one of 32 bits. */
+	u64 instruction;
+	u64 stack_pointer;
+	u64 frame_pointer;
+	u64 link;
+	/* Where the copied memory begins. */
+	u64 memory;
+	u16 kernel_bytes;
+	u16 user_bytes;
+	u16 copied_bytes;
+	u16 is_cut;
+	/* Frames of the kernel, frames of the program by frame pointers, memory of the program's stack. */
+	u8 rest[2 * FRAMES_MOST * 8 + STACK_BYTES_MOST + CHUNK];
+};
+
+/* Places where stacks are put together, some for each processor: programs may be interrupted by others. */
+struct room {
+	u64 users;
+	struct stack stack;
+};
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, ROOMS);
+	TYPE(key, u32);
+	TYPE(value, struct room);
+} rooms MAP;
+
+/* Kinds of events that have stacks, one bit each. */
+struct kinds {
+	u64 bits[2];
+};
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct kinds);
+} stack_kinds MAP;
+
+#define NO_ROOM (u32) - 1
+
+/* A place that nobody else has now: whoever comes between the two steps sees two users, and takes another one. */
+GLOBAL u32 take_room(void)
+{
+	u32 first = processor() * ROOMS;
+	for (u32 i = 0; i < ROOMS; i++) {
+		u32 index = first + i;
+		struct room *room = map_lookup(&rooms, &index);
+		if (!room)
+			break;
+		__sync_fetch_and_add(&room->users, 1);
+		if (*(volatile u64 *)&room->users == 1)
+			return index;
+		__sync_fetch_and_add(&room->users, -1);
+	}
+	return NO_ROOM;
+}
+
+/* The program's registers, of x86 or ARM with 64 bits. */
+INLINE bool fill_registers(struct stack *stack, struct task_struct *task)
+{
+	void *registers = task_registers(task);
+	if (IS_X86) {
+		if (X86(registers)->cs != X86_USER_64)
+			return false;
+		stack->instruction = X86(registers)->ip;
+		stack->stack_pointer = X86(registers)->sp;
+		stack->frame_pointer = X86(registers)->bp;
+		stack->link = 0;
+	} else {
+		if (ARM(registers)->pstate & ARM_USER_32)
+			return false;
+		stack->instruction = ARM(registers)->pc;
+		stack->stack_pointer = ARM(registers)->sp;
+		stack->frame_pointer = ARM(registers)->regs[29];
+		stack->link = ARM(registers)->regs[30];
+	}
+	return true;
+}
+
+/* Copies the memory of a program from an address on, page by page, behind the frames of a room's stack, to where no
+ * more is there. Answers how many bytes. */
+GLOBAL u64 copy_memory(u32 index, u64 behind, u64 from, u64 most)
+{
+	struct room *room = map_lookup(&rooms, &index);
+	if (!room)
+		return 0;
+	u64 done = 0;
+	for (u32 i = 0; i <= STACK_BYTES_MOST / CHUNK; i++) {
+		u64 part = CHUNK - ((from + done) & (CHUNK - 1));
+		if (part > most - done)
+			part = most - done;
+		u64 to = behind + done;
+		if (!part || part > CHUNK || to > 2 * FRAMES_MOST * 8 + STACK_BYTES_MOST)
+			break;
+		if (read_user(room->stack.rest + to, part, (void *)(from + done)))
+			break;
+		done += part;
+	}
+	return done;
+}
+
+/* The kernel's frames, or the program's. A tracepoint's program has no registers to begin at: from where it runs, the
+ * first frames are those that led to it, which the reader drops. */
+INLINE s64 frames(void *sampled, void *to, u32 size, u64 flags)
+{
+	return sampled ? get_stack(sampled, to, size, flags) : get_task_stack(current_task_typed(), to, size, flags);
+}
+
+/* Writes the stack of the event that was written last; `sampled` is what the kernel tells of a sample. */
+INLINE void write_stack(void *sampled, u32 kind, u64 time)
+{
+	void *ring = own_ring();
+	u32 index = ring ? take_room() : NO_ROOM;
+	struct room *room = map_lookup(&rooms, &index);
+	if (!ring || !room) {
+		count_lost();
+		return;
+	}
+	struct stack *stack = &room->stack;
+	fill(&stack->header, STACK, kind);
+	stack->header.time = time;
+	bool is_idle = stack->header.tid == 0;
+	s64 bytes = frames(sampled, stack->rest, is_idle ? FRAMES_IDLE * 8 : FRAMES_MOST * 8, 0);
+	u64 kernel = bytes > 0 ? bytes : 0;
+	if (kernel > FRAMES_MOST * 8)
+		kernel = 0;
+	u64 all = kernel;
+	stack->kernel_bytes = kernel;
+	stack->instruction = 0;
+	stack->copied_bytes = 0;
+	stack->is_cut = 0;
+	if (!is_idle) {
+		bytes = frames(sampled, stack->rest + kernel, FRAMES_MOST * 8, STACK_OF_USER);
+		if (bytes > 0 && bytes <= FRAMES_MOST * 8)
+			all += bytes;
+	}
+	stack->user_bytes = all - kernel;
+	struct task_struct *task = has_registers ? current_task_typed() : 0;
+	if (task && !is_idle && task->mm && fill_registers(stack, task)) {
+		u64 from = (stack->stack_pointer - (IS_X86 ? BELOW : 0)) & ~7ULL;
+		/* Where the reader does not keep up, events go before whole stacks. */
+		u64 limit = ring_query(ring, RING_UNREAD) > ring_bytes / 2 ? CHUNK : STACK_BYTES_MOST;
+		/* The first thread's stack ends where the program's arguments begin. */
+		u64 to_end = task->mm->start_stack - from;
+		u64 copied = copy_memory(index, all, from, to_end < limit ? to_end : limit);
+		stack->memory = from;
+		stack->copied_bytes = copied;
+		stack->is_cut = copied == limit;
+		if (copied <= STACK_BYTES_MOST)
+			all += copied;
+	}
+	u64 head = sizeof(*stack) - sizeof(stack->rest);
+	if (ring_output(ring, stack, head + all, RING_NO_WAKEUP))
+		count_lost();
+	__sync_fetch_and_add(&room->users, -1);
+}
+
+/* The stack of what runs here; a function of its own, so that the kernel's verifier looks at it once. */
+GLOBAL int put_stack(u32 kind, u64 time)
+{
+	write_stack(0, kind, time);
+	return 0;
+}
+
+INLINE bool has_stack(u32 kind)
+{
+	u32 zero = 0;
+	struct kinds *kinds = map_lookup(&stack_kinds, &zero);
+	return kinds && kinds->bits[kind / 64 & 1] >> (kind & 63) & 1;
+}
+
+/* Ends a record; a stack follows it where that is wanted. */
+INLINE void submit(void *record)
+{
+	struct header *header = record;
+	u32 kind = header->kind;
+	u64 time = header->time;
+	ring_submit(record, RING_NO_WAKEUP);
+	if (has_stack(kind))
+		put_stack(kind, time);
+}

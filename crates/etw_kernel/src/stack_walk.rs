@@ -1,0 +1,216 @@
+//! Which events have their stack told behind them (`TraceStackTracingInfo`, `xperf -stackwalk`).
+
+use std::fmt;
+
+use etw_event::HookId;
+
+/// Kinds of records in the kernel's rings, one bit each, whose events are followed by a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StackKinds(pub u128);
+
+impl StackKinds {
+    /// Samples only.
+    pub const SAMPLES: StackKinds = StackKinds(1 << 6);
+}
+
+/// Why a stack cannot be told.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StackWalkError {
+    /// There is no such event, or Linux does not give it.
+    #[error(
+        "`{0}` is no event that has a stack here; write names of `xperf -stackwalk`, such as Profile, CSwitch or \
+         ReadyThread, or 0x and the hook id"
+    )]
+    Unknown(String),
+    /// The event is there, but nobody knows its stack.
+    #[error("{0}: Linux tells of mappings without a stack")]
+    Without(&'static str),
+}
+
+/// Names that xperf and wpr have for events with stacks, and their hook ids.
+const NAMES: &[(&str, u16)] = &[
+    ("ProcessCreate", 0x0301),
+    ("ProcessDelete", 0x0302),
+    ("ImageLoad", HookId::IMAGE_LOAD.0),
+    ("ImageUnload", 0x1402),
+    ("ThreadCreate", 0x0501),
+    ("ThreadDelete", 0x0502),
+    ("CSwitch", 0x0524),
+    ("ReadyThread", 0x0532),
+    ("Profile", PROFILE),
+    ("SyscallEnter", 0x0F33),
+    ("SyscallExit", 0x0F34),
+    ("DiskReadInit", 0x010C),
+    ("DiskWriteInit", 0x010D),
+    ("DiskFlushInit", 0x010F),
+    ("FileCreate", 0x0440),
+    ("FileCleanup", 0x0441),
+    ("FileClose", 0x0442),
+    ("FileRead", 0x0443),
+    ("FileWrite", 0x0444),
+    ("FileSetInformation", 0x0445),
+    ("FileDelete", 0x0446),
+    ("FileRename", 0x0447),
+    ("FileDirEnum", 0x0448),
+    ("FileFlush", 0x0449),
+    ("FileQueryInformation", 0x044A),
+    ("FileFSCTL", 0x044B),
+    ("FileOpEnd", 0x044C),
+    ("FileDirNotify", 0x044D),
+    ("PagefaultTransition", 0x020A),
+    ("PagefaultDemandZero", 0x020B),
+    ("PagefaultCopyOnWrite", 0x020C),
+    ("PagefaultGuard", 0x020D),
+    ("PagefaultHard", 0x020E),
+    ("PagefaultAV", 0x020F),
+    ("HardFault", 0x0220),
+    ("VirtualAlloc", 0x0262),
+    ("VirtualFree", 0x0263),
+];
+
+/// The sampled profile, whose stacks are told by default.
+const PROFILE: u16 = 0x0F2E;
+
+/// The events whose stack is told, by their hook ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackWalks(Vec<u16>);
+
+impl StackWalks {
+    /// These events; none of them are those of the sampled profile.
+    ///
+    /// # Errors
+    /// The first event that has no stack.
+    pub fn of(hook_ids: &[u16]) -> Result<StackWalks, StackWalkError> {
+        for id in hook_ids {
+            if *id == HookId::IMAGE_LOAD.0 {
+                return Err(StackWalkError::Without("ImageLoad"));
+            }
+            if kinds_of(*id) == 0 {
+                return Err(StackWalkError::Unknown(format!("{id:#06x}")));
+            }
+        }
+        Ok(StackWalks(if hook_ids.is_empty() { vec![PROFILE] } else { hook_ids.to_vec() }))
+    }
+
+    /// Reads names joined by `+` or `,`, in any case, and hook ids (`0x0F2E`).
+    ///
+    /// # Errors
+    /// A name that nobody has, or an event that has no stack.
+    pub fn parse(text: &str) -> Result<StackWalks, StackWalkError> {
+        let mut ids = Vec::new();
+        for part in text.split(['+', ',']).map(str::trim).filter(|part| !part.is_empty()) {
+            let digits = part.strip_prefix("0x").or_else(|| part.strip_prefix("0X"));
+            let named = || NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(part)).map(|(_, id)| *id);
+            let id = digits.map_or_else(named, |digits| u16::from_str_radix(digits, 16).ok());
+            let id = id.ok_or_else(|| StackWalkError::Unknown(part.to_owned()))?;
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        StackWalks::of(&ids)
+    }
+
+    /// The hook ids.
+    pub fn hook_ids(&self) -> &[u16] {
+        &self.0
+    }
+
+    /// Whether the stack of this event is told.
+    pub fn has(&self, hook: HookId) -> bool {
+        self.0.contains(&hook.0)
+    }
+
+    /// The kinds of records that these events are made of.
+    pub fn kinds(&self) -> StackKinds {
+        StackKinds(self.0.iter().fold(0, |kinds, id| kinds | kinds_of(*id)))
+    }
+}
+
+impl fmt::Display for StackWalks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut joint = "";
+        for id in &self.0 {
+            match NAMES.iter().find(|(_, named)| named == id) {
+                Some((name, _)) => write!(f, "{joint}{name}")?,
+                None => write!(f, "{joint}{id:#06x}")?,
+            }
+            joint = "+";
+        }
+        Ok(())
+    }
+}
+
+impl Default for StackWalks {
+    /// The sampled profile.
+    fn default() -> StackWalks {
+        StackWalks(vec![PROFILE])
+    }
+}
+
+/// The kinds of records that an event is made of, as `bpf/capture.bpf.c` numbers them; more of them where it does not
+/// say which.
+const fn kinds_of(hook_id: u16) -> u128 {
+    const fn range(from: u32, to: u32) -> u128 {
+        (1 << (to + 1)) - (1 << from)
+    }
+    match hook_id {
+        0x0301 => range(1, 2),
+        0x0302 | 0x0502 => range(3, 3),
+        0x0501 => range(1, 1),
+        0x1402 => range(62, 62) | range(3, 3),
+        0x0524 => range(4, 4),
+        0x0532 => range(5, 5),
+        PROFILE => range(6, 6),
+        0x0F33 => range(7, 7),
+        0x0F34 => range(8, 8),
+        0x0F43 => range(9, 9),
+        0x0F44 | 0x0F45 => range(10, 10),
+        0x010C | 0x010D | 0x010F => range(11, 11),
+        0x010A | 0x010B | 0x010E => range(12, 12),
+        0x0200..=0x02FF => range(13, 13) | range(41, 41),
+        // 20 are names of files, which come before their events; memory (41) has mappings of files too.
+        0x0400..=0x04FF => range(21, 39) | range(41, 41),
+        0x0600..=0x06FF | 0x0800..=0x08FF => range(40, 40),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_are_read() {
+        let check =
+            |text: &str, ids: &[u16]| assert_eq!(StackWalks::parse(text).unwrap().hook_ids(), ids, "{text}");
+        check("CSwitch+ReadyThread+Profile", &[0x0524, 0x0532, 0x0F2E]);
+        check("cswitch, 0x0524,0X0f2e", &[0x0524, 0x0F2E]);
+        check("", &[0x0F2E]);
+        for (name, id) in NAMES {
+            let parsed = StackWalks::parse(name);
+            assert_eq!(parsed.is_ok(), *id != HookId::IMAGE_LOAD.0, "{name}: {parsed:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_stack_is_refused_by_name() {
+        let check = |text: &str, said: &str| {
+            let error = StackWalks::parse(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        };
+        check("CSwitch+RegOpenKey", "`RegOpenKey` is no event");
+        check("ImageLoad", "ImageLoad: Linux tells of mappings without a stack");
+        check("0x1234", "`0x1234` is no event");
+        check("0x123456", "`0x123456` is no event");
+    }
+
+    #[test]
+    fn kinds_are_those_of_the_events() {
+        assert_eq!(StackWalks::default().kinds(), StackKinds::SAMPLES);
+        let walks = StackWalks::parse("CSwitch+FileRead").unwrap();
+        assert_eq!(walks.kinds(), StackKinds(1 << 4 | 1 << 41 | ((1 << 40) - (1 << 21))));
+        assert_eq!(StackWalks::of(&[0x0524, 0x060A]).unwrap().to_string(), "CSwitch+0x060a");
+        assert!(walks.has(HookId(0x0524)) && !walks.has(HookId(0x0F2E)));
+    }
+}

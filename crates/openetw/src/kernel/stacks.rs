@@ -1,0 +1,70 @@
+//! Images, and the stacks that lead through them, for all sessions together.
+
+use etw_kernel::capture::{Body, Event};
+use etw_kernel::images::{ImageStep, Images};
+use etw_kernel::unwind::StackUnwinder;
+use etw_kernel::{StackKinds, TracingCode};
+
+/// What images each process has, as long as somebody needs that, and stacks as addresses.
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    images: Option<Images>,
+    unwinder: StackUnwinder,
+    tracing: Option<TracingCode>,
+    frames: Vec<u64>,
+}
+
+impl Stacks {
+    /// Whether images are followed.
+    pub(super) fn follows_images(&self) -> bool {
+        self.images.is_some()
+    }
+
+    /// Will be given stacks of these events.
+    pub(super) fn expect(&mut self, kinds: StackKinds) {
+        if kinds.0 & !StackKinds::SAMPLES.0 != 0 && self.tracing.is_none() {
+            self.tracing = Some(TracingCode::read());
+        }
+    }
+
+    /// Begins or ends to follow images.
+    pub(super) fn follow_images(&mut self, is_needed: bool) {
+        if !is_needed {
+            *self = Stacks::default();
+        } else if self.images.is_none() {
+            self.images = Some(Images::of_this_machine());
+        }
+    }
+
+    /// Takes in an event, and answers what is to be told of images; of a stack that nobody wants nothing. The events of
+    /// all processors come in the order of time.
+    pub(super) fn follow(&mut self, event: &Event<'_>, is_wanted: bool) -> &[ImageStep] {
+        let process_id = event.process_id;
+        if let Body::Stack(stack) = event.body {
+            self.frames.clear();
+            if !is_wanted {
+                return &[];
+            }
+            let tracing = self.tracing.as_ref().filter(|_| !stack.is_of_sample);
+            let skipped = tracing.map_or(0, |tracing| tracing.frames_of(stack.kernel()));
+            self.frames.extend(stack.kernel().skip(skipped));
+            let images = self.images.as_ref().map_or(&[][..], |images| images.of(process_id));
+            self.unwinder.unwind(process_id, images, &stack, &mut self.frames);
+            return self.tell_images(process_id);
+        }
+        if matches!(event.body, Body::Exit { process_code: Some(_), .. }) {
+            self.unwinder.forget(process_id);
+        }
+        self.images.as_mut().map_or(&[], |images| images.follow(event))
+    }
+
+    /// What is to be told of images before something is told of their process.
+    pub(super) fn tell_images(&mut self, process_id: u32) -> &[ImageStep] {
+        self.images.as_mut().map_or(&[], |images| images.tell(process_id))
+    }
+
+    /// The addresses of the last stack: those of the kernel, then those of the program, innermost first.
+    pub(super) fn frames(&self) -> &[u64] {
+        &self.frames
+    }
+}
