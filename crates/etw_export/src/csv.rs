@@ -3,7 +3,7 @@
 //! The columns are those of `tracerpt -of CSV` (Observed: the header line in the test data of several public parsers
 //! of its output). Three things differ, so that the file is a table that every CSV reader takes: no blanks around
 //! the commas, fields quoted by RFC 4180, and the same number of columns in every line. tracerpt spreads the payload
-//! over as many columns as it has fields, without their names; here `User Data` is one column that holds it as a JSON
+//! over as many columns as it has fields, without their names ([`TracerptCsvWriter`](crate::TracerptCsvWriter) does so, too); here `User Data` is one column that holds it as a JSON
 //! object, or one column for each field that was asked for.
 
 use etw_event::FileTime;
@@ -120,9 +120,9 @@ impl CsvWriter {
         let resolution = self.resolutions.get(record.origin().source as usize).copied().unwrap_or(0);
         match record.cpu_times() {
             Some((kernel, user)) => {
-                milliseconds(out, kernel, resolution);
+                put::unsigned(out, milliseconds(kernel, resolution));
                 out.push(b',');
-                milliseconds(out, user, resolution);
+                put::unsigned(out, milliseconds(user, resolution));
                 out.push(b',');
             }
             None => out.extend_from_slice(b",,"),
@@ -203,13 +203,12 @@ fn selected(out: &mut Vec<u8>, fields: &FieldSelection, event: &Event<'_>) {
 
 /// CPU time in milliseconds; in ticks where the source does not tell what a tick is.
 #[inline]
-fn milliseconds(out: &mut Vec<u8>, ticks: u32, resolution_100ns: u32) {
+pub(crate) fn milliseconds(ticks: u32, resolution_100ns: u32) -> u64 {
     const UNITS: u64 = FileTime::PER_SECOND as u64 / 1000;
-    let value = match resolution_100ns {
+    match resolution_100ns {
         0 => ticks.into(),
         resolution => u64::from(ticks) * u64::from(resolution) / UNITS,
-    };
-    put::unsigned(out, value);
+    }
 }
 
 fn quoted(out: &mut Vec<u8>, text: &str) {

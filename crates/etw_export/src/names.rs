@@ -97,7 +97,7 @@ impl<'a> Names<'a> {
 impl Names<'_> {
     /// tracerpt's event name: the class of classic events, the provider of others, with the event's own name where
     /// only that tells it from the provider's others.
-    pub(crate) fn column_name(&self) -> String {
+    pub fn column_name(&self) -> String {
         let provider = match &self.provider {
             Some(name) => name.to_string(),
             None => self.provider_guid.to_string(),

@@ -13,6 +13,11 @@ pub struct Options {
     pub fields: FieldSelection,
     /// Colours for a terminal, in text.
     pub color: bool,
+    /// XML in the lines of tracerpt: each element on its own, indented by tabs.
+    pub lines: bool,
+    /// In XML, EVTX and tracerpt's CSV, shows no field of an event whose payload does not fit its schema, as tracerpt
+    /// does unless it is told to be less restrictive.
+    pub strict: bool,
 }
 
 /// What is known of a file or session that events come from.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use etw_schema::{CompiledSchema, EventSchema};
 
 use crate::testing::{message, rich, with_event};
-use crate::{CsvWriter, Event, FieldSelection, JsonWriter, Options, Source, TextWriter, XmlWriter};
+use crate::{
+    CsvWriter, Event, FieldSelection, JsonWriter, Options, Source, TextWriter, TracerptCsvWriter, XmlWriter,
+};
 
 fn options() -> Options {
     let source = Source { computer: Some("PC".into()), timer_resolution: 156_250 };
@@ -97,6 +99,70 @@ fn csv() {
     CsvWriter::new(&options()).put_header(&mut header);
     let header = String::from_utf8(header).unwrap();
     assert!(header.starts_with("Event Name,Type,Event ID,") && header.ends_with(",User(ms),User Data\r\n"));
+}
+
+#[test]
+fn csv_of_tracerpt() {
+    let line = |payload: &[u8], decode, options: &Options| {
+        written(payload, decode, |out, event| TracerptCsvWriter::new(options).put(out, event))
+    };
+    let head = concat!(
+        r#""Contoso ""Quoted""",      Start,          1,          4,         16,          4,          1,          2, "#,
+        "0x8000000000000010, 0x00000004, 0x00000008,                3,             ,                    , ",
+        "{a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1}, {b2b2b2b2-b2b2-b2b2-b2b2-b2b2b2b2b2b2},   ",
+        "134117966451234567,         78,         93",
+    );
+    let (_, payload) = rich();
+    let whole = line(&payload, true, &options());
+    assert!(whole.starts_with(head), "{whole}");
+    let fields = concat!(
+        r#", "C:\x <&"".exe", 18446744073709551615, -5, 0xFFFF800000001000, Running, 8, 80, 443, 0.5, "#,
+        "{c3c3c3c3-c3c3-c3c3-c3c3-c3c3c3c3c3c3}, \"hé, ÿ\", true\r\n",
+    );
+    assert_eq!(&whole[head.len()..], fields.replace("\\\\", "\\"));
+    let none = line(&payload[..4], false, &options());
+    assert!(none.ends_with("93, 0x43003a00\r\n"), "{none}");
+    let strict = Options { strict: true, ..options() };
+    let (lenient, strict) = (line(&payload[..30], true, &options()), line(&payload[..30], true, &strict));
+    assert!(lenient.ends_with(".exe\", 0xffffffff\r\n"), "{lenient}");
+    assert!(
+        strict.ends_with(
+            "93, 0x43003a005c0078002000\
+3c00260022002e006500780065000000ffffffff\r\n"
+        ),
+        "{strict}"
+    );
+    let mut header = Vec::new();
+    TracerptCsvWriter::new(&options()).put_header(&mut header);
+    let header = String::from_utf8(header).unwrap();
+    let columns: Vec<&str> = header.trim_end().split(',').map(str::trim).collect();
+    assert_eq!(columns[..19], crate::csv::COLUMNS);
+    assert_eq!(columns[19..], ["User Data"]);
+}
+
+#[test]
+fn xml_in_the_lines_of_tracerpt() {
+    let element = |payload: &[u8], options: &Options| {
+        written(payload, true, |out, event| XmlWriter::new(options).put(out, event))
+    };
+    let (_, payload) = rich();
+    let lines = Options { lines: true, ..options() };
+    let whole = element(&payload, &lines);
+    let begin = "<Event xmlns=\"http://schemas.microsoft.com/win/2004/08/events/event\">\r\n\t<System>\r\n\t\t<Provider ";
+    assert!(whole.starts_with(begin), "{whole}");
+    assert!(
+        whole.contains("\r\n\t\t<TimeCreated SystemTime=\"2026-01-02T03:04:05.123456700Z\"/>\r\n"),
+        "{whole}"
+    );
+    assert!(whole.contains("\r\n\t<EventData>\r\n\t\t<Data Name=\"Image\">C:"), "{whole}");
+    assert!(whole.contains("\r\n\t\t<ComplexData Name=\"Inner\">\r\n\t\t\t<Data Name=\"Text\">"), "{whole}");
+    assert!(whole.ends_with("\r\n</Event>\r\n"), "{whole}");
+    // The same elements as in one line.
+    let one = element(&payload, &options()).replace("4567Z", "456700Z");
+    assert_eq!(whole.replace(['\r', '\n', '\t'], ""), one.trim_end());
+    let strict = element(&payload[..30], &Options { strict: true, ..options() });
+    assert!(strict.contains("<DataItemName>Id</DataItemName><EventPayload>43003a"), "{strict}");
+    assert!(!strict.contains("<EventData>"), "{strict}");
 }
 
 #[test]

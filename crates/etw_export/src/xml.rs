@@ -3,6 +3,10 @@
 //! Source: the schema of `http://schemas.microsoft.com/win/2004/08/events/event` (documentation of the Windows Event
 //! Log); `ExtendedTracingInfo` and `EventName` belong to `http://schemas.microsoft.com/win/2004/08/events/trace`
 //! (Observed: samples of tracerpt's output in the documentation of Event Tracing).
+//!
+//! An event is one line, or, as [`Options::lines`] asks for, many as tracerpt lays them out: an element a line, lines end
+//! by CR LF. Then times have nine digits, `Correlation` is always there, and `EventName` is the class of a classic event
+//! alone, all as tracerpt has them.
 
 use etw_event::{ExtendedType, Guid, Record};
 use etw_schema::{Members, PropertyValue, Struct, Value, text::Text};
@@ -14,7 +18,7 @@ use crate::names::Names;
 use crate::options::Options;
 use crate::put::{self, TimeWriter};
 
-/// What stands before the first event.
+/// What stands before the first event; lines of tracerpt end by CR LF.
 pub const XML_HEADER: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Events>\n";
 /// What stands behind the last event.
 pub const XML_FOOTER: &str = "</Events>\n";
@@ -29,7 +33,29 @@ pub struct XmlWriter {
     /// `<Computer>…</Computer>` of each source.
     computers: Vec<Vec<u8>>,
     raw_time: bool,
+    layout: Layout,
+    strict: bool,
     fields: FieldSelection,
+}
+
+/// How elements are laid out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// An event a line.
+    Event,
+    /// An element a line.
+    Element,
+}
+
+impl Layout {
+    /// Begins the line of an element that lies in `depth` others.
+    #[inline]
+    fn line(self, out: &mut Vec<u8>, depth: usize) {
+        if self == Layout::Element {
+            out.extend_from_slice(b"\r\n");
+            out.resize(out.len() + depth.min(usize::from(MAX_DEPTH) + 4), b'\t');
+        }
+    }
 }
 
 /// What all events with one schema share.
@@ -59,6 +85,8 @@ impl XmlWriter {
             time: TimeWriter::new(),
             computers: computers.collect(),
             raw_time: options.raw_time,
+            layout: if options.lines { Layout::Element } else { Layout::Event },
+            strict: options.strict,
             fields: options.fields.clone(),
         }
     }
@@ -66,31 +94,45 @@ impl XmlWriter {
     /// Appends an event as one element and a line break.
     pub fn put(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
         let record = event.record;
-        let Some(parts) = self.cache.get(record, event.schema(), || Parts::new(event)) else { return };
+        let layout = self.layout;
+        let Some(parts) = self.cache.get(record, event.schema(), || Parts::new(event, layout)) else {
+            return;
+        };
         out.extend_from_slice(&parts.head);
         self.time.put(out, record.time());
+        if layout == Layout::Element && out.last() == Some(&b'Z') {
+            out.pop();
+            out.extend_from_slice(b"00Z");
+        }
         if self.raw_time {
             out.extend_from_slice(b"\" RawTime=\"");
             put::signed(out, record.raw_time().0);
         }
         out.extend_from_slice(b"\"/>");
-        correlation(out, record);
-        execution(out, record);
+        correlation(out, record, layout);
+        execution(out, record, layout);
         out.extend_from_slice(&parts.channel);
+        layout.line(out, 2);
         let computer = self.computers.get(record.origin().source as usize);
         out.extend_from_slice(computer.map_or(b"<Computer/>", Vec::as_slice));
         if let Some(sid) = record.sid() {
+            layout.line(out, 2);
             out.extend_from_slice(b"<Security UserID=\"");
             escape::display::<Xml>(out, sid);
             out.extend_from_slice(b"\"/>");
         }
+        layout.line(out, 1);
         out.extend_from_slice(b"</System>");
         match &event.properties {
+            Ok(properties) if self.strict && properties.error().is_some() => {
+                let property = properties.error().map_or("", |error| error.property_name());
+                processing_error(out, layout, &property, properties.payload());
+            }
             Ok(properties) => {
                 let style = if parts.user_data { Style::UserData } else { Style::EventData };
-                let (open, close) = style.frame();
-                out.extend_from_slice(open);
-                let within = Within { style, depth: 0, end: out.len() + put::MAX_PAYLOAD_BYTES };
+                let end = out.len() + put::MAX_PAYLOAD_BYTES;
+                let within = Within { style, layout, depth: 0, end };
+                style.open(out, layout);
                 if self.fields.is_all() {
                     members(out, properties.iter(), within);
                 } else {
@@ -100,39 +142,49 @@ impl XmlWriter {
                         }
                     }
                 }
-                out.extend_from_slice(close);
+                style.close(out, layout);
                 if let Some(error) = properties.error() {
-                    processing_error(out, &error, properties.rest());
+                    processing_error(out, layout, &error, properties.rest());
                 } else if !properties.rest().is_empty() {
-                    processing_error(out, &"the payload has bytes beyond its schema", properties.rest());
+                    let reason = "the payload has bytes beyond its schema";
+                    processing_error(out, layout, &reason, properties.rest());
                 }
             }
-            Err(reason) => processing_error(out, reason, record.payload()),
+            Err(reason) => processing_error(out, layout, reason, record.payload()),
         }
+        layout.line(out, 1);
         out.extend_from_slice(b"<RenderingInfo Culture=\"en-US\">");
         if let Ok(properties) = &event.properties
             && parts.has_message
         {
+            layout.line(out, 2);
             out.extend_from_slice(b"<Message>");
             properties.write_message(&mut Escaping::<Xml>::new(out));
             out.extend_from_slice(b"</Message>");
         }
         out.extend_from_slice(&parts.rendering);
+        layout.line(out, 1);
         out.extend_from_slice(b"</RenderingInfo>");
-        tracing_info(out, record, &parts.event_guid);
-        out.extend_from_slice(b"</Event>\n");
+        tracing_info(out, layout, record, &parts.event_guid);
+        layout.line(out, 0);
+        out.extend_from_slice(match layout {
+            Layout::Event => b"</Event>\n",
+            Layout::Element => b"</Event>\r\n",
+        });
     }
 }
 
 impl Parts {
-    fn new(event: &Event<'_>) -> Parts {
+    fn new(event: &Event<'_>, layout: Layout) -> Parts {
         let schema = event.schema().map(|schema| &**schema);
         let names = Names::of(event.record, schema, event.provider);
         let descriptor = event.record.descriptor();
         let mut head = Vec::new();
-        head.extend_from_slice(
-            b"<Event xmlns=\"http://schemas.microsoft.com/win/2004/08/events/event\"><System><Provider",
-        );
+        head.extend_from_slice(b"<Event xmlns=\"http://schemas.microsoft.com/win/2004/08/events/event\">");
+        layout.line(&mut head, 1);
+        head.extend_from_slice(b"<System>");
+        layout.line(&mut head, 2);
+        head.extend_from_slice(b"<Provider");
         if let Some(name) = &names.provider {
             attribute(&mut head, "Name", name);
         }
@@ -147,31 +199,43 @@ impl Parts {
             ("Opcode", descriptor.opcode.0.into()),
         ];
         for (name, number) in numbers {
+            layout.line(&mut head, 2);
             text_element(&mut head, name, &number.to_string());
         }
+        layout.line(&mut head, 2);
         head.extend_from_slice(b"<Keywords>");
         put::hex(&mut head, descriptor.keyword.0);
-        head.extend_from_slice(b"</Keywords><TimeCreated SystemTime=\"");
+        head.extend_from_slice(b"</Keywords>");
+        layout.line(&mut head, 2);
+        head.extend_from_slice(b"<TimeCreated SystemTime=\"");
         let mut channel = Vec::new();
+        layout.line(&mut channel, 2);
         text_element(&mut channel, "Channel", names.channel.as_deref().unwrap_or_default());
         let mut rendering = Vec::new();
         let texts = [("Level", names.level), ("Task", names.task), ("Opcode", names.opcode)];
         for (name, text) in texts {
             if let Some(text) = text {
+                layout.line(&mut rendering, 2);
                 text_element(&mut rendering, name, text);
             }
         }
         if !names.keywords.is_empty() {
+            layout.line(&mut rendering, 2);
             rendering.extend_from_slice(b"<Keywords>");
             for keyword in &names.keywords {
+                layout.line(&mut rendering, 3);
                 text_element(&mut rendering, "Keyword", keyword);
             }
+            layout.line(&mut rendering, 2);
             rendering.extend_from_slice(b"</Keywords>");
         }
         if let Some(provider) = &names.provider {
+            layout.line(&mut rendering, 2);
             text_element(&mut rendering, "Provider", provider);
         }
-        if let Some(event_type) = &names.event_type {
+        let class = names.task.filter(|_| layout == Layout::Element && event.record.kind().is_classic());
+        if let Some(event_type) = class.or(names.event_type.as_deref()) {
+            layout.line(&mut rendering, 2);
             rendering.extend_from_slice(
                 b"<EventName xmlns=\"http://schemas.microsoft.com/win/2004/08/events/trace\">",
             );
@@ -180,6 +244,7 @@ impl Parts {
         }
         let mut event_guid = Vec::new();
         if let Some(guid) = names.event_guid {
+            layout.line(&mut event_guid, 2);
             guid_element(&mut event_guid, "EventGuid", guid);
         }
         let has_message = schema.is_some_and(|schema| schema.message.is_some());
@@ -188,11 +253,15 @@ impl Parts {
     }
 }
 
-fn correlation(out: &mut Vec<u8>, record: &Record<'_>) {
-    let (activity, related) = (record.activity_id(), record.related_activity_id());
+fn correlation(out: &mut Vec<u8>, record: &Record<'_>, layout: Layout) {
+    let (mut activity, related) = (record.activity_id(), record.related_activity_id());
+    if layout == Layout::Element {
+        activity = activity.or(Some(Guid::ZERO));
+    }
     if activity.is_none() && related.is_none() {
         return;
     }
+    layout.line(out, 2);
     out.extend_from_slice(b"<Correlation");
     for (name, guid) in [("ActivityID", activity), ("RelatedActivityID", related)] {
         if let Some(guid) = guid {
@@ -206,7 +275,8 @@ fn correlation(out: &mut Vec<u8>, record: &Record<'_>) {
     out.extend_from_slice(b"/>");
 }
 
-fn execution(out: &mut Vec<u8>, record: &Record<'_>) {
+fn execution(out: &mut Vec<u8>, record: &Record<'_>, layout: Layout) {
+    layout.line(out, 2);
     out.extend_from_slice(b"<Execution");
     let (kernel, user) = record.cpu_times().unzip();
     let numbers = [
@@ -238,13 +308,31 @@ enum Style {
 }
 
 impl Style {
-    /// What stands before and behind all properties. `EventXML` and its namespace are what templates of `UserData` mostly
-    /// choose; schemas do not tell what this one did.
-    fn frame(self) -> (&'static [u8], &'static [u8]) {
+    /// Puts what stands before all properties. `EventXML` and its namespace are what templates of `UserData` mostly choose;
+    /// schemas do not tell what this one did.
+    fn open(self, out: &mut Vec<u8>, layout: Layout) {
+        layout.line(out, 1);
         match self {
-            Style::EventData => (b"<EventData>", b"</EventData>"),
-            Style::UserData => (b"<UserData><EventXML xmlns=\"Event_NS\">", b"</EventXML></UserData>"),
+            Style::EventData => out.extend_from_slice(b"<EventData>"),
+            Style::UserData => {
+                out.extend_from_slice(b"<UserData>");
+                layout.line(out, 2);
+                out.extend_from_slice(b"<EventXML xmlns=\"Event_NS\">");
+            }
         }
+    }
+
+    /// Puts what stands behind them.
+    fn close(self, out: &mut Vec<u8>, layout: Layout) {
+        if self == Style::UserData {
+            layout.line(out, 2);
+            out.extend_from_slice(b"</EventXML>");
+        }
+        layout.line(out, 1);
+        out.extend_from_slice(match self {
+            Style::EventData => b"</EventData>",
+            Style::UserData => b"</UserData>",
+        });
     }
 
     /// Writes an element with what `content` writes.
@@ -268,6 +356,13 @@ impl Style {
     }
 }
 
+/// As [`element_name`].
+pub(crate) fn plain_element_name(name: &str) -> String {
+    let mut out = Vec::new();
+    element_name(&mut out, name);
+    String::from_utf8(out).unwrap_or_default()
+}
+
 /// A name with nothing in it that the name of an element must not have.
 fn element_name(out: &mut Vec<u8>, name: &str) {
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
@@ -280,6 +375,7 @@ fn element_name(out: &mut Vec<u8>, name: &str) {
 #[derive(Clone, Copy)]
 struct Within {
     style: Style,
+    layout: Layout,
     depth: u16,
     /// Where in the output arrays and structs are cut short.
     end: usize,
@@ -294,13 +390,22 @@ fn members(out: &mut Vec<u8>, members: Members<'_>, within: Within) {
     }
 }
 
+impl Within {
+    fn line(self, out: &mut Vec<u8>) {
+        self.layout.line(out, 2 + usize::from(self.style == Style::UserData) + usize::from(self.depth));
+    }
+}
+
 /// A value as `Data`, a struct as `ComplexData`; an array as one element for each of its own.
 fn property(out: &mut Vec<u8>, name: &str, member: &PropertyValue<'_>, within: Within) {
     let one = |out: &mut Vec<u8>, value: Value<'_>| match value {
         Value::Struct(inner) => complex(out, name, &inner, within),
-        value => within.style.element(out, "Data", name, |out| {
-            Text::new(value, member.format(), member.map()).write_to(&mut Escaping::<Xml>::new(out));
-        }),
+        value => {
+            within.line(out);
+            within.style.element(out, "Data", name, |out| {
+                Text::new(value, member.format(), member.map()).write_to(&mut Escaping::<Xml>::new(out));
+            });
+        }
     };
     match member.value() {
         Value::Array(array) => {
@@ -316,24 +421,35 @@ fn property(out: &mut Vec<u8>, name: &str, member: &PropertyValue<'_>, within: W
 }
 
 fn complex(out: &mut Vec<u8>, name: &str, inner: &Struct<'_>, within: Within) {
+    within.line(out);
     within.style.element(out, "ComplexData", name, |out| {
         if within.depth < MAX_DEPTH {
             members(out, inner.iter(), Within { depth: within.depth + 1, ..within });
+            within.line(out);
         }
     });
 }
 
 /// Why a payload, or its rest, could not be read.
-fn processing_error(out: &mut Vec<u8>, reason: &dyn std::fmt::Display, payload: &[u8]) {
+fn processing_error(out: &mut Vec<u8>, layout: Layout, reason: &dyn std::fmt::Display, payload: &[u8]) {
+    layout.line(out, 1);
+    out.extend_from_slice(b"<ProcessingErrorData>");
+    layout.line(out, 2);
     // 15005 is ERROR_EVT_INVALID_EVENT_DATA.
-    out.extend_from_slice(b"<ProcessingErrorData><ErrorCode>15005</ErrorCode><DataItemName>");
+    out.extend_from_slice(b"<ErrorCode>15005</ErrorCode>");
+    layout.line(out, 2);
+    out.extend_from_slice(b"<DataItemName>");
     escape::display::<Xml>(out, reason);
-    out.extend_from_slice(b"</DataItemName><EventPayload>");
+    out.extend_from_slice(b"</DataItemName>");
+    layout.line(out, 2);
+    out.extend_from_slice(b"<EventPayload>");
     put::hex_bytes(out, payload);
-    out.extend_from_slice(b"</EventPayload></ProcessingErrorData>");
+    out.extend_from_slice(b"</EventPayload>");
+    layout.line(out, 1);
+    out.extend_from_slice(b"</ProcessingErrorData>");
 }
 
-fn tracing_info(out: &mut Vec<u8>, record: &Record<'_>, event_guid: &[u8]) {
+fn tracing_info(out: &mut Vec<u8>, layout: Layout, record: &Record<'_>, event_guid: &[u8]) {
     let instance = record.instance();
     let has_stack = record
         .extended_items()
@@ -341,24 +457,32 @@ fn tracing_info(out: &mut Vec<u8>, record: &Record<'_>, event_guid: &[u8]) {
     if event_guid.is_empty() && instance.is_none() && !has_stack {
         return;
     }
+    layout.line(out, 1);
     out.extend_from_slice(
         b"<ExtendedTracingInfo xmlns=\"http://schemas.microsoft.com/win/2004/08/events/trace\">",
     );
     out.extend_from_slice(event_guid);
     if let Some(instance) = instance {
+        layout.line(out, 2);
         text_element(out, "InstanceID", &instance.id.to_string());
+        layout.line(out, 2);
         text_element(out, "ParentInstanceID", &instance.parent_id.to_string());
+        layout.line(out, 2);
         guid_element(out, "ParentGuid", instance.parent_guid);
     }
     for stack in record.extended_items().filter_map(|item| item.stack_trace()) {
+        layout.line(out, 2);
         out.extend_from_slice(b"<Stack>");
         for address in stack.addresses() {
+            layout.line(out, 3);
             out.extend_from_slice(b"<Address>");
             put::hex(out, address);
             out.extend_from_slice(b"</Address>");
         }
+        layout.line(out, 2);
         out.extend_from_slice(b"</Stack>");
     }
+    layout.line(out, 1);
     out.extend_from_slice(b"</ExtendedTracingInfo>");
 }
 

@@ -73,10 +73,16 @@ pub struct PayloadError<'a> {
     pub error: LocateError,
 }
 
+impl<'a> PayloadError<'a> {
+    /// The property that the payload does not have.
+    pub fn property_name(&self) -> &'a str {
+        self.schema.properties.get(usize::from(self.error.property)).map_or("", |property| &*property.name)
+    }
+}
+
 impl fmt::Display for PayloadError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let property = self.schema.properties.get(usize::from(self.error.property));
-        let name = property.map_or("", |property| &*property.name);
+        let name = self.property_name();
         match self.error.kind {
             LocateErrorKind::Defect(defect) => {
                 write!(f, "property '{name}': the schema cannot be followed: {defect}")

@@ -5,7 +5,7 @@
 //! | the crate itself | reading traces: files merged in time order, filters, and the vocabulary of events |
 //! | [`schema`] | what payloads mean: schemas of every source, values, text |
 //! | [`etl`] | the bytes of trace files, reading and writing |
-//! | [`export`] | events as JSON, CSV, XML and text |
+//! | [`export`] | events as JSON, CSV, XML, Windows event logs and text |
 //! | [`analysis`] | tables over the kernel's events: CPU, waits, I/O, network |
 //! | [`symbols`] | addresses to the names of functions |
 //! | `provider` | on Linux: writing events, with the macros `provider!` and `event!` |
@@ -45,7 +45,7 @@ pub mod etl {
     pub use etw_etl::*;
 }
 
-/// Events as JSON, CSV, XML and text.
+/// Events as JSON, CSV, XML, Windows event logs and text.
 pub mod export {
     pub use etw_export::*;
 }

@@ -1,0 +1,267 @@
+//! Events as a Windows event log (`.evtx`), the format that Event Viewer opens.
+//!
+//! A file header is followed by chunks of 64 KB that each stand for themselves: records, and the names and templates that
+//! the records of the chunk refer to. A record is an `Event` element in binary XML: an instance of the template of `System`,
+//! with the payload as an instance of the template of its schema. What a template cannot hold (arrays, structs) is written
+//! as elements of text.
+//!
+//! Only one chunk is held in memory. What an event log has no place for is said in the summary: an event beyond the size of
+//! a chunk has a `ProcessingErrorData` in place of its fields.
+//!
+//! Source: MS-EVEN6, 2.2.12 to 2.2.17 (binary XML); the documentation of libevtx (file header, chunks, string and template
+//! tables, record headers); `HTTP_Server.evtx` in the repository of Tx (which elements there are, their types).
+
+mod chunk;
+mod element;
+mod payload;
+mod value;
+
+use std::io::{self, Seek, SeekFrom, Write};
+use std::sync::Arc;
+
+use etw_event::Guid;
+
+use crate::cache::Cache;
+use crate::event::{Event, FieldSelection};
+use crate::names::Names;
+use crate::options::Options;
+use chunk::{Chunk, Full};
+use element::{Element, Template, attribute, child, substitution};
+use payload::Payload;
+use value::{Kind, Values};
+
+/// Size of the block that the file header stands in.
+const HEADER_BLOCK: usize = 4096;
+/// The header counts chunks in 16 bits.
+const MAX_CHUNKS: u64 = u16::MAX as u64;
+/// The header says that the file is being written.
+const DIRTY: u32 = 1;
+
+/// Writes events as records of an event log.
+pub struct EvtxWriter<W> {
+    out: W,
+    chunk: Chunk,
+    system: Template,
+    cache: Cache<Parts>,
+    computers: Vec<String>,
+    fields: FieldSelection,
+    strict: bool,
+    /// Number of the next record, from 1.
+    next: u64,
+    chunks: u64,
+    cut: u64,
+}
+
+/// What came of writing an event log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EvtxSummary {
+    /// Records written.
+    pub records: u64,
+    /// Events whose payload was too long for a record; they have none of their fields.
+    pub cut: u64,
+}
+
+/// What all events with one schema share.
+struct Parts {
+    provider: Option<String>,
+    provider_guid: String,
+    channel: Option<String>,
+    event_guid: Option<Guid>,
+    payload: Payload,
+}
+
+impl<W: Write + Seek> EvtxWriter<W> {
+    /// A writer of events from the sources that the options name. The log is written from the beginning of `out`.
+    ///
+    /// # Errors
+    /// The header cannot be written.
+    pub fn new(mut out: W, options: &Options) -> io::Result<EvtxWriter<W>> {
+        out.write_all(&file_header(0, 1, DIRTY))?;
+        let computer = |source: &crate::Source| source.computer.clone().unwrap_or_default();
+        Ok(EvtxWriter {
+            out,
+            chunk: Chunk::new(),
+            system: Template::new(system()),
+            cache: Cache::new(),
+            computers: options.sources.iter().map(computer).collect(),
+            fields: options.fields.clone(),
+            strict: options.strict,
+            next: 1,
+            chunks: 0,
+            cut: 0,
+        })
+    }
+
+    /// Writes an event as a record.
+    ///
+    /// # Errors
+    /// The file cannot be written, or would have more than 65,535 chunks (4 GiB).
+    pub fn put(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match self.try_put(event, true) {
+            Ok(()) => return Ok(()),
+            Err(Full) if !self.chunk.is_empty() => self.flush()?,
+            Err(Full) => {}
+        }
+        if self.try_put(event, true).is_ok() {
+            return Ok(());
+        }
+        self.cut += 1;
+        let too_long = || io::Error::other("an event's header is too long for an event log");
+        self.try_put(event, false).map_err(|Full| too_long())
+    }
+
+    /// Completes the file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(mut self) -> io::Result<EvtxSummary> {
+        if !self.chunk.is_empty() {
+            self.flush()?;
+        }
+        self.out.seek(SeekFrom::Start(0))?;
+        self.out.write_all(&file_header(self.chunks, self.next, 0))?;
+        self.out.flush()?;
+        Ok(EvtxSummary { records: self.next - 1, cut: self.cut })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.chunks == MAX_CHUNKS {
+            return Err(io::Error::other(
+                "an event log has 65,535 chunks (4 GiB) at most; write fewer events, or CSV or XML",
+            ));
+        }
+        self.out.write_all(self.chunk.complete())?;
+        self.chunk.clear();
+        self.chunks += 1;
+        Ok(())
+    }
+
+    /// Writes a record into the chunk; with nothing of it there if there is no room.
+    fn try_put(&mut self, event: &Event<'_>, whole: bool) -> Result<(), Full> {
+        let record = event.record;
+        let fields = &self.fields;
+        let Some(parts) = self.cache.get(record, event.schema(), || Parts::new(event, fields)) else {
+            return Ok(());
+        };
+        let number = self.next;
+        let (system, computers, strict) = (&self.system, &self.computers, self.strict);
+        self.chunk.record(number, record.time(), |chunk| {
+            let descriptor = record.descriptor();
+            let mut values = Values::begin(chunk, system, 23)?;
+            values.optional_text(chunk, parts.provider.as_deref())?;
+            values.text(chunk, &parts.provider_guid)?;
+            values.put(chunk, Kind::UINT16, &descriptor.id.to_le_bytes())?;
+            values.put(chunk, Kind::UINT8, &[descriptor.version])?;
+            values.put(chunk, Kind::UINT8, &[descriptor.level.0])?;
+            values.put(chunk, Kind::UINT16, &descriptor.task.to_le_bytes())?;
+            values.put(chunk, Kind::UINT8, &[descriptor.opcode.0])?;
+            values.put(chunk, Kind::HEX64, &descriptor.keyword.0.to_le_bytes())?;
+            values.put(chunk, Kind::FILETIME, &record.time().0.to_le_bytes())?;
+            values.put(chunk, Kind::UINT64, &number.to_le_bytes())?;
+            values.optional_guid(chunk, record.activity_id())?;
+            values.optional_guid(chunk, record.related_activity_id())?;
+            values.optional_u32(chunk, record.process_id())?;
+            values.optional_u32(chunk, record.thread_id())?;
+            values.put(chunk, Kind::UINT32, &u32::from(record.processor()).to_le_bytes())?;
+            let (kernel, user) = record.cpu_times().unzip();
+            values.optional_u32(chunk, kernel)?;
+            values.optional_u32(chunk, user)?;
+            values.optional_text(chunk, parts.channel.as_deref())?;
+            values.text(chunk, computers.get(record.origin().source as usize).map_or("", String::as_str))?;
+            match record.sid() {
+                Some(sid) => values.put(chunk, Kind::SID, sid.as_bytes())?,
+                None => values.null(chunk)?,
+            }
+            match whole {
+                true => parts.payload.put(chunk, &mut values, event, strict, fields)?,
+                false => parts.payload.put_too_long(chunk, &mut values, event)?,
+            }
+            payload::put_tracing_info(chunk, &mut values, record, parts.event_guid)?;
+            values.end();
+            Ok(())
+        })?;
+        self.next += 1;
+        Ok(())
+    }
+}
+
+impl Parts {
+    fn new(event: &Event<'_>, fields: &FieldSelection) -> Parts {
+        let schema = event.schema();
+        let names = Names::of(event.record, schema.map(Arc::as_ref), event.provider);
+        Parts {
+            provider: names.provider.as_deref().map(str::to_owned),
+            provider_guid: names.provider_guid.to_string(),
+            channel: names.channel.as_deref().map(str::to_owned),
+            event_guid: names.event_guid,
+            payload: Payload::new(schema.map(Arc::as_ref), fields),
+        }
+    }
+}
+
+/// The `Event` element, with `System`.
+fn system() -> Element {
+    let element = |name: &str, index, kind| Element::new(name).with(substitution(index, kind));
+    let event_system = Element::new("System")
+        .with(child(
+            Element::new("Provider")
+                .attribute(attribute("Name", substitution(0, Kind::STRING)))
+                .attribute(attribute("Guid", substitution(1, Kind::STRING))),
+        ))
+        .with(child(element("EventID", 2, Kind::UINT16)))
+        .with(child(element("Version", 3, Kind::UINT8)))
+        .with(child(element("Level", 4, Kind::UINT8)))
+        .with(child(element("Task", 5, Kind::UINT16)))
+        .with(child(element("Opcode", 6, Kind::UINT8)))
+        .with(child(element("Keywords", 7, Kind::HEX64)))
+        .with(child(
+            Element::new("TimeCreated").attribute(attribute("SystemTime", substitution(8, Kind::FILETIME))),
+        ))
+        .with(child(element("EventRecordID", 9, Kind::UINT64)))
+        .with(child(
+            Element::new("Correlation")
+                .attribute(attribute("ActivityID", substitution(10, Kind::GUID)))
+                .attribute(attribute("RelatedActivityID", substitution(11, Kind::GUID))),
+        ))
+        .with(child(
+            Element::new("Execution")
+                .attribute(attribute("ProcessID", substitution(12, Kind::UINT32)))
+                .attribute(attribute("ThreadID", substitution(13, Kind::UINT32)))
+                .attribute(attribute("ProcessorID", substitution(14, Kind::UINT32)))
+                .attribute(attribute("KernelTime", substitution(15, Kind::UINT32)))
+                .attribute(attribute("UserTime", substitution(16, Kind::UINT32))),
+        ))
+        .with(child(element("Channel", 17, Kind::STRING)))
+        .with(child(element("Computer", 18, Kind::STRING)))
+        .with(child(Element::new("Security").attribute(attribute("UserID", substitution(19, Kind::SID)))));
+    Element::new("Event")
+        .attribute(attribute("xmlns", element::text("http://schemas.microsoft.com/win/2004/08/events/event")))
+        .with(child(event_system))
+        .with(substitution(20, Kind::BINXML))
+        .with(substitution(21, Kind::BINXML))
+        .with(substitution(22, Kind::BINXML))
+}
+
+/// The header of the file: `chunks` chunks, `next` the number of the next record.
+fn file_header(chunks: u64, next: u64, flags: u32) -> Vec<u8> {
+    let mut header = Vec::with_capacity(HEADER_BLOCK);
+    header.extend_from_slice(b"ElfFile\0");
+    header.extend_from_slice(&0_u64.to_le_bytes());
+    header.extend_from_slice(&chunks.saturating_sub(1).to_le_bytes());
+    header.extend_from_slice(&next.to_le_bytes());
+    header.extend_from_slice(&128_u32.to_le_bytes());
+    // Version 3.1.
+    header.extend_from_slice(&1_u16.to_le_bytes());
+    header.extend_from_slice(&3_u16.to_le_bytes());
+    header.extend_from_slice(&(HEADER_BLOCK as u16).to_le_bytes());
+    header.extend_from_slice(&(chunks as u16).to_le_bytes());
+    header.resize(120, 0);
+    let sum = crc32fast::hash(&header);
+    header.extend_from_slice(&flags.to_le_bytes());
+    header.extend_from_slice(&sum.to_le_bytes());
+    header.resize(HEADER_BLOCK, 0);
+    header
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! Events as tracerpt writes them to its dump file in CSV.
+//!
+//! One line names the columns; then each event is a line: the header in columns of fixed widths, parted by a comma and
+//! blanks, and the fields of the payload in as many columns as it has, without their names. Texts stand in quotes, a quote
+//! in them is doubled; elements of arrays and members of structs are columns of their own.
+//!
+//! Source: the columns and their order, the forms of keywords, ids and times, and the header's zeroes where an event has no
+//! CPU times are those that public parsers of `tracerpt -of CSV` are made and tested for.
+
+use etw_event::Guid;
+use etw_schema::{Members, PropertyValue, Value, text::Text};
+
+use crate::cache::Cache;
+use crate::csv::{COLUMNS, milliseconds};
+use crate::escape::{self, Csv, Escaping};
+use crate::event::Event;
+use crate::json::is_wpp;
+use crate::names::Names;
+use crate::options::Options;
+use crate::put;
+
+/// Columns of each field of the header, its comma apart.
+const WIDTHS: [usize; 19] = [18, 11, 11, 11, 11, 11, 11, 11, 19, 11, 11, 17, 13, 20, 39, 39, 21, 11, 11];
+/// Where an event has no process or thread, the header's field has all bits set.
+const NO_ID: u32 = u32::MAX;
+/// Structs are nested no deeper in any layout.
+const MAX_DEPTH: u16 = etw_schema::MAX_DEPTH;
+
+/// Writes events as lines of tracerpt's CSV.
+pub struct TracerptCsvWriter {
+    cache: Cache<Parts>,
+    resolutions: Vec<u32>,
+    raw_time: bool,
+    strict: bool,
+}
+
+/// What all events with one schema share.
+struct Parts {
+    /// From `Event Name` to `Keyword`, with the comma.
+    head: Vec<u8>,
+    is_wpp: bool,
+}
+
+impl TracerptCsvWriter {
+    /// A writer of events from the sources that the options name.
+    pub fn new(options: &Options) -> TracerptCsvWriter {
+        TracerptCsvWriter {
+            cache: Cache::new(),
+            resolutions: options.sources.iter().map(|source| source.timer_resolution).collect(),
+            raw_time: options.raw_time,
+            strict: options.strict,
+        }
+    }
+
+    /// Appends the line of column names.
+    pub fn put_header(&self, out: &mut Vec<u8>) {
+        for (name, width) in COLUMNS.iter().zip(WIDTHS) {
+            right(out, name.as_bytes(), width);
+            out.push(b',');
+        }
+        out.extend_from_slice(b"  User Data\r\n");
+    }
+
+    /// Appends an event as one line with its line break.
+    #[inline]
+    pub fn put(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
+        let record = event.record;
+        let Some(parts) = self.cache.get(record, event.schema(), || Parts::new(event)) else { return };
+        out.extend_from_slice(&parts.head);
+        hex32(out, record.process_id().unwrap_or(NO_ID));
+        hex32(out, record.thread_id().unwrap_or(NO_ID));
+        number(out, record.processor().into(), WIDTHS[11]);
+        match record.instance() {
+            Some(instance) => {
+                number(out, instance.id.into(), WIDTHS[12]);
+                number(out, instance.parent_id.into(), WIDTHS[13]);
+            }
+            None => {
+                field(out, b"", WIDTHS[12]);
+                field(out, b"", WIDTHS[13]);
+            }
+        }
+        out.push(b' ');
+        put::guid(out, record.activity_id().unwrap_or(Guid::ZERO));
+        out.push(b',');
+        match record.related_activity_id() {
+            Some(related) => {
+                out.push(b' ');
+                put::guid(out, related);
+                out.push(b',');
+            }
+            None => field(out, b"", WIDTHS[15]),
+        }
+        let time = if self.raw_time { record.raw_time().0 } else { record.time().0 };
+        field(out, itoa::Buffer::new().format(time).as_bytes(), WIDTHS[16]);
+        let resolution = self.resolutions.get(record.origin().source as usize).copied().unwrap_or(0);
+        let (kernel, user) = record.cpu_times().unwrap_or_default();
+        number(out, milliseconds(kernel, resolution), WIDTHS[17]);
+        number(out, milliseconds(user, resolution), WIDTHS[18]);
+        // The comma comes again before each field.
+        out.pop();
+        match &event.properties {
+            Ok(properties) if !(self.strict && properties.error().is_some()) => {
+                if parts.is_wpp {
+                    out.extend_from_slice(b", \"");
+                    properties.write_message(&mut Escaping::<Csv>::new(out));
+                    out.push(b'"');
+                } else {
+                    let end = out.len() + put::MAX_PAYLOAD_BYTES;
+                    members(out, properties.iter(), 0, end);
+                }
+                undecoded(out, properties.rest());
+            }
+            _ => undecoded(out, record.payload()),
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+impl Parts {
+    fn new(event: &Event<'_>) -> Parts {
+        let schema = event.schema().map(|schema| &**schema);
+        let names = Names::of(event.record, schema, event.provider);
+        let descriptor = event.record.descriptor();
+        let mut head = Vec::new();
+        name(&mut head, &names.column_name(), WIDTHS[0]);
+        match names.opcode {
+            Some(opcode) => name(&mut head, opcode, WIDTHS[1]),
+            None => number(&mut head, descriptor.opcode.0.into(), WIDTHS[1]),
+        }
+        let numbers = [
+            descriptor.id,
+            descriptor.version.into(),
+            descriptor.channel.into(),
+            descriptor.level.0.into(),
+            descriptor.opcode.0.into(),
+            descriptor.task,
+        ];
+        for (value, width) in numbers.into_iter().zip(&WIDTHS[2..]) {
+            number(&mut head, value.into(), *width);
+        }
+        head.extend_from_slice(format!(" {:#018X},", descriptor.keyword.0).replace('X', "x").as_bytes());
+        Parts { head, is_wpp: schema.is_some_and(is_wpp) }
+    }
+}
+
+/// Text at the right of a column.
+#[inline]
+fn right(out: &mut Vec<u8>, text: &[u8], width: usize) {
+    out.resize(out.len() + width.saturating_sub(text.len()), b' ');
+    out.extend_from_slice(text);
+}
+
+#[inline]
+fn field(out: &mut Vec<u8>, text: &[u8], width: usize) {
+    right(out, text, width);
+    out.push(b',');
+}
+
+#[inline]
+fn number(out: &mut Vec<u8>, value: u64, width: usize) {
+    field(out, itoa::Buffer::new().format(value).as_bytes(), width);
+}
+
+/// ` 0x0000ABCD,`
+#[inline]
+fn hex32(out: &mut Vec<u8>, value: u32) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut text = *b" 0x00000000,";
+    for (place, shift) in text[3..11].iter_mut().zip((0..8).rev()) {
+        *place = DIGITS[(value >> (4 * shift) & 15) as usize];
+    }
+    out.extend_from_slice(&text);
+}
+
+/// A name; in quotes if it would not be one column without.
+fn name(out: &mut Vec<u8>, text: &str, width: usize) {
+    if text.contains([',', '"', '\r', '\n']) {
+        let mut quoted = vec![b'"'];
+        escape::text::<Csv>(&mut quoted, text);
+        quoted.push(b'"');
+        field(out, &quoted, width);
+    } else {
+        field(out, text.as_bytes(), width);
+    }
+}
+
+fn undecoded(out: &mut Vec<u8>, payload: &[u8]) {
+    if !payload.is_empty() {
+        out.extend_from_slice(b", 0x");
+        put::hex_bytes(out, payload);
+    }
+}
+
+fn members(out: &mut Vec<u8>, members: Members<'_>, depth: u16, end: usize) {
+    for member in members {
+        if out.len() > end {
+            return;
+        }
+        property(out, &member, depth, end);
+    }
+}
+
+fn property(out: &mut Vec<u8>, member: &PropertyValue<'_>, depth: u16, end: usize) {
+    let one = |out: &mut Vec<u8>, value: Value<'_>| match value {
+        Value::Struct(inner) => {
+            if depth < MAX_DEPTH {
+                members(out, inner.iter(), depth + 1, end);
+            }
+        }
+        value => scalar(out, value, member),
+    };
+    match member.value() {
+        Value::Array(array) => {
+            for element in array.iter() {
+                if out.len() > end {
+                    return;
+                }
+                one(out, element);
+            }
+        }
+        value => one(out, value),
+    }
+}
+
+/// One column. Texts stand in quotes, and whatever else would not be one column without.
+#[inline]
+fn scalar(out: &mut Vec<u8>, value: Value<'_>, member: &PropertyValue<'_>) {
+    out.extend_from_slice(b", ");
+    let start = out.len();
+    let is_text = matches!(value, Value::Utf16(_) | Value::Ansi(_) | Value::Char16(_) | Value::Char8(_));
+    if is_text {
+        out.push(b'"');
+    }
+    Text::new(value, member.format(), member.map()).write_to(&mut Escaping::<Csv>::new(out));
+    if is_text {
+        out.push(b'"');
+    } else if out[start..].iter().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n')) {
+        out.insert(start, b'"');
+        out.push(b'"');
+    }
+}
