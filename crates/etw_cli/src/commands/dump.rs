@@ -73,6 +73,7 @@ fn options(args: &DumpArgs, sources: Vec<Source>) -> Options {
                 output::is_terminal(args.output.as_deref()) && std::env::var_os("NO_COLOR").is_none()
             }
         },
+        ..Options::default()
     }
 }
 
