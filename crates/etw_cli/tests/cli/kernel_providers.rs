@@ -136,10 +136,11 @@ fn filters_filter() {
         "--for",
         "1s",
     ]);
-    let recording = recording.stderr(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(600));
-    for _ in 0..10 {
+    let mut recording = recording.stderr(Stdio::null()).spawn().unwrap();
+    // It begins some time after its start, and takes a second from then on.
+    while recording.try_wait().unwrap().is_none() {
         std::thread::spawn(|| {}).join().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
     }
     assert!(recording.wait_with_output().unwrap().status.success());
     let found = events(&etw, PROCESS);

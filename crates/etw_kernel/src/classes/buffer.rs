@@ -30,6 +30,38 @@ impl Stamp {
     }
 }
 
+/// Whose a record of a manifest event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ManifestOwner {
+    /// The provider.
+    pub provider: Guid,
+    /// The event's id.
+    pub id: u16,
+    /// Its time on the session's raw clock.
+    pub time: Ticks,
+    /// The process that caused it.
+    pub process_id: u32,
+}
+
+impl ManifestOwner {
+    /// That of a record of a [`RecordBuffer`]; nothing if it is a classic event.
+    pub fn of(record: &[u64]) -> Option<ManifestOwner> {
+        let [first, ids, time, low, high, descriptor, ..] = *record else { return None };
+        let provider = || {
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&low.to_le_bytes());
+            bytes[8..].copy_from_slice(&high.to_le_bytes());
+            Guid::from_bytes(bytes)
+        };
+        (first >> 16 & 0xFF == HeaderKind::Event64 as u64).then(|| ManifestOwner {
+            provider: provider(),
+            id: descriptor as u16,
+            time: Ticks(time as i64),
+            process_id: (ids >> 32) as u32,
+        })
+    }
+}
+
 /// Records, one behind the other: each begins at a word, and what its last word has to spare is zero.
 ///
 /// The buffer keeps its memory, so that once it has grown, putting records allocates nothing.
@@ -232,6 +264,7 @@ mod tests {
     use super::super::testing::bytes_of;
     use super::super::{ProcessTerminate, RundownComplete, SysCallExit, layout};
     use super::*;
+    use crate::providers::{Thread, ThreadEvent};
     use etw_event::{Origin, Record};
 
     struct Large(usize);
@@ -286,5 +319,16 @@ mod tests {
         assert!(sizes.into_iter().eq(expected));
         buffer.clear();
         assert!(buffer.is_empty() && buffer.records().next().is_none());
+    }
+
+    #[test]
+    fn records_of_manifest_events_name_their_owner() {
+        let mut buffer = RecordBuffer::new();
+        let stamp = Stamp::new(Ticks(-5), 7, 8);
+        let thread = Thread { event: ThreadEvent::Stop, process_id: 1, thread_id: 2 };
+        assert!(buffer.put_manifest(&stamp, &thread) && buffer.put(&stamp, &RundownComplete));
+        let owners: Vec<_> = buffer.records().map(ManifestOwner::of).collect();
+        let (provider, id) = (thread.provider(), thread.descriptor().id);
+        assert_eq!(owners, [Some(ManifestOwner { provider, id, time: Ticks(-5), process_id: 7 }), None]);
     }
 }

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use etw_event::{Guid, Keyword, Level, Ticks};
 use etw_kernel::capture::{Body, Capture, CaptureOptions, Event};
 use etw_kernel::classes::{
-    NameEvent, RecordBuffer, SampledProfileInterval, SampledProfileIntervalEvent, StackWalk, Stamp,
+    ManifestOwner, NameEvent, RecordBuffer, SampledProfileInterval, SampledProfileIntervalEvent, StackWalk,
+    Stamp,
 };
 use etw_kernel::images::ImageStep;
+use etw_kernel::providers::{FILE_NAME_CREATE, FILE_PROVIDER};
 use etw_kernel::rundown::{Parts, Phase, Rundown};
 use etw_kernel::{AddressesHidden, EnableFlags, Hook, Hooks, StackKinds};
 use etw_session::host::SystemWants;
@@ -17,10 +19,11 @@ use etw_session::logger::SystemRegion;
 use etw_sys::clock;
 
 use super::clock::SessionClock;
+use super::programs::Programs;
 use super::rare::Rare;
 use super::stacks::Stacks;
 use super::translate::{Files, Translator, image, manifest};
-use super::wants::{DEFAULT_INTERVAL, Enabled, Wants};
+use super::wants::{DEFAULT_INTERVAL, Doer, Enabled, Wants};
 
 /// How long after its time an event may come to be seen in its ring.
 const SETTLE_NANOS: u64 = 100_000;
@@ -341,6 +344,10 @@ impl Feed {
     /// Writes what was fetched.
     fn deliver(&mut self) {
         self.rare.sort_by_key(|(rare, _)| rare.time);
+        let mut programs = Programs::default();
+        if self.sessions.values().any(Session::asks_for_programs) {
+            self.rare.iter().for_each(|(rare, _)| programs.follow(&rare.event(), &self.translator));
+        }
         let sessions: Vec<&Session> = self.sessions.values().collect();
         let mut queues: Vec<Vec<_>> = sessions
             .iter()
@@ -362,7 +369,9 @@ impl Feed {
             let of_sessions = sessions.iter().zip(&mut queues).zip(places).zip(&mut awaited);
             for (((session, queues), place), awaited) in of_sessions {
                 let queue = queues.get_mut(event.processor as usize).into_iter().flatten();
-                queue.take(place.records).for_each(|record| session.write(event.processor, record));
+                let queue = queue.take(place.records);
+                let wanted = queue.filter(|record| session.wants_of(record, &programs, &self.translator));
+                wanted.for_each(|record| session.write(event.processor, record));
                 records.clear();
                 let time = Ticks(session.clock.of(event.time) as i64);
                 let stamp = Stamp::new(time, event.process_id, event.thread_id);
@@ -382,7 +391,8 @@ impl Feed {
         }
         for (session, queues) in sessions.iter().zip(queues) {
             for (queue, processor) in queues.into_iter().zip(0..) {
-                queue.for_each(|record| session.write(processor, record));
+                let wanted = queue.filter(|record| session.wants_of(record, &programs, &self.translator));
+                wanted.for_each(|record| session.write(processor, record));
             }
         }
     }
@@ -483,6 +493,25 @@ impl Session {
             image::put_steps(steps, is_load, stamp, records);
         }
         manifest::put_images(translator, steps, is_load, stamp, &self.wants.enabled, records);
+    }
+
+    fn asks_for_programs(&self) -> bool {
+        self.wants.enabled.iter().any(Enabled::asks_for_programs)
+    }
+
+    /// Whether the session wants a record that was queued, by the program that caused it.
+    fn wants_of(&self, record: &[u64], programs: &Programs, translator: &Translator) -> bool {
+        let Some(owner) = self.asks_for_programs().then(|| ManifestOwner::of(record)).flatten() else {
+            return true;
+        };
+        let is_name = owner.provider == FILE_PROVIDER && owner.id == FILE_NAME_CREATE.id;
+        is_name || {
+            let is_before = |change: u64| self.clock.of(change) as i64 <= owner.time.0;
+            let program = programs.at(owner.process_id, is_before, translator).unwrap_or_default();
+            let by = Doer { process_id: owner.process_id, program: Some(program) };
+            let mut enabled = self.wants.enabled.iter();
+            enabled.any(|enabled| enabled.guid() == owner.provider && enabled.lets_process_pass(by))
+        }
     }
 
     fn write(&self, processor: u32, record: &[u64]) {

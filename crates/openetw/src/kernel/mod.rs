@@ -2,6 +2,7 @@
 
 mod clock;
 mod feed;
+mod programs;
 mod rare;
 mod stacks;
 mod translate;

@@ -10,6 +10,14 @@ use etw_session::host::SystemWants;
 
 use super::translate::Files;
 
+/// The process that does something.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Doer<'a> {
+    pub(super) process_id: u32,
+    /// The file name of its program; nothing if that will be asked when it is certain.
+    pub(super) program: Option<&'a [u8]>,
+}
+
 /// What a session wants.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wants {
@@ -73,9 +81,8 @@ impl Wants {
 }
 
 impl Enabled {
-    /// Whether the session wants an event of a provider that is done by a process running a program of this file name;
-    /// or by none.
-    pub(super) fn wants(&self, provider: Guid, event: &EventDescriptor, by: Option<(u32, &[u8])>) -> bool {
+    /// Whether the session wants an event of a provider that a process does, or none.
+    pub(super) fn wants(&self, provider: Guid, event: &EventDescriptor, by: Option<Doer<'_>>) -> bool {
         let lets_process_pass = || by.is_none_or(|by| self.lets_process_pass(by));
         self.provider.guid == provider && self.has(event) && lets_process_pass()
     }
@@ -104,12 +111,18 @@ impl Enabled {
             })
     }
 
-    fn lets_process_pass(&self, (process_id, image): (u32, &[u8])) -> bool {
-        let filters = &self.enable.filters;
-        filters.is_empty() || {
-            let image = String::from_utf8_lossy(image);
-            filters.iter().all(|filter| filter.lets_process_pass(process_id, &image))
-        }
+    /// Whether events are wanted or not by the programs of processes.
+    pub(super) fn asks_for_programs(&self) -> bool {
+        self.enable.filters.iter().any(|filter| matches!(filter, Filter::ExecutableNames(_)))
+    }
+
+    pub(super) fn lets_process_pass(&self, by: Doer<'_>) -> bool {
+        self.enable.filters.iter().all(|filter| match (filter, by.program) {
+            (Filter::ExecutableNames(_), None) => true,
+            (_, program) => {
+                filter.lets_process_pass(by.process_id, &String::from_utf8_lossy(program.unwrap_or_default()))
+            }
+        })
     }
 
     fn hooks(&self) -> Hooks {
@@ -147,7 +160,7 @@ mod tests {
         let provider = KernelProvider::of(PROCESS).unwrap();
         let check = |enable: Enable, expected: &[u16]| {
             let wants = enabled(enable);
-            let by = Some((7, &b"make"[..]));
+            let by = Some(Doer { process_id: 7, program: Some(b"make") });
             let is_wanted = |event: &EventDescriptor| wants.enabled[0].wants(PROCESS, event, by);
             let events = provider.events.iter().map(|(event, _)| event);
             let ids: Vec<u16> = events.filter(|event| is_wanted(event)).map(|event| event.id).collect();

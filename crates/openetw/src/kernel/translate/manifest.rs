@@ -10,7 +10,7 @@ use etw_kernel::providers::{
 };
 
 use super::super::clock::{SessionClock, filetime_of};
-use super::super::wants::Enabled;
+use super::super::wants::{Doer, Enabled};
 use super::{Counted, Files, Known, Processes, Translator, network};
 
 /// Puts the records that an event is for a session that has enabled these providers; answers how many.
@@ -25,7 +25,9 @@ pub(in super::super) fn translate(
         return 0;
     }
     let Translator { processes, files, .. } = translator;
-    let mut put = Put { audience: Audience { processes, enabled }, records, count: 0 };
+    // Other events are translated before those of all processors are in one order.
+    let is_in_order = matches!(event.body, Body::Fork(_) | Body::Exec(_) | Body::Exit { .. });
+    let mut put = Put { audience: Audience { processes, enabled, is_in_order }, records, count: 0 };
     let stamp = Stamp::new(Ticks(clock.of(event.time) as i64), event.process_id, event.thread_id);
     match event.body {
         Body::Fork(fork) => {
@@ -131,7 +133,7 @@ pub(in super::super) fn put_memory(
     enabled: &[Enabled],
     records: &mut RecordBuffer,
 ) {
-    let audience = Audience { processes: &Processes::new(), enabled };
+    let audience = Audience { processes: &Processes::new(), enabled, is_in_order: true };
     audience.put(&Stamp::new(time, 0, 0), 0, info, records);
 }
 
@@ -142,7 +144,7 @@ pub(in super::super) fn put_name(
     enabled: &[Enabled],
     records: &mut RecordBuffer,
 ) {
-    Audience { processes: &Processes::new(), enabled }.put_same(stamp, name, records);
+    Audience { processes: &Processes::new(), enabled, is_in_order: true }.put_same(stamp, name, records);
 }
 
 /// Who wants events of the providers.
@@ -150,11 +152,13 @@ pub(in super::super) fn put_name(
 pub(super) struct Audience<'a> {
     processes: &'a Processes,
     enabled: &'a [Enabled],
+    /// Whether the programs of processes are known as they are at the time of the event.
+    is_in_order: bool,
 }
 
 impl<'a> Audience<'a> {
     fn new(translator: &'a Translator, enabled: &'a [Enabled]) -> Audience<'a> {
-        Audience { processes: &translator.processes, enabled }
+        Audience { processes: &translator.processes, enabled, is_in_order: true }
     }
 
     /// Puts an event of a process, if it is wanted; answers whether.
@@ -166,7 +170,8 @@ impl<'a> Audience<'a> {
         records: &mut RecordBuffer,
     ) -> bool {
         let image = || self.processes.get(&process_id).map_or(&b""[..], |known| &known.image);
-        let by = event.is_of_process().then(|| (process_id, image()));
+        let program = self.is_in_order.then(image);
+        let by = event.is_of_process().then_some(Doer { process_id, program });
         let (provider, descriptor) = (event.provider(), event.descriptor());
         let is_wanted = |enabled: &Enabled| enabled.wants(provider, &descriptor, by);
         self.enabled.iter().any(is_wanted) && records.put_manifest(stamp, event)

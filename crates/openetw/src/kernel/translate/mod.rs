@@ -47,6 +47,11 @@ pub(super) struct Translator {
     pub(super) files: Files,
 }
 
+/// What stands behind the last slash of a path.
+pub(super) fn file_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
 /// By their ids.
 type Processes = HashMap<u32, Known>;
 
@@ -107,6 +112,11 @@ impl Translator {
         self.processes.insert(event.process_id, known);
     }
 
+    /// The file name of the program that a process runs.
+    pub(super) fn program_of(&self, process_id: u32) -> Option<&[u8]> {
+        self.processes.get(&process_id).map(|known| &*known.image)
+    }
+
     /// Takes in what an event says of processes. To be called before it is translated.
     pub(super) fn follow(&mut self, event: &Event<'_>) {
         match event.body {
@@ -141,7 +151,6 @@ impl Translator {
     }
 
     fn run(&mut self, time: u64, process_id: u32, exec: &Exec<'_>) {
-        let name = exec.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         let known = self.processes.entry(process_id).or_insert_with(|| Known {
             key: time,
             parent_id: exec.parent_id,
@@ -156,7 +165,7 @@ impl Translator {
         });
         known.session_id = exec.session_id;
         known.uid = exec.user_id;
-        known.image = name.into();
+        known.image = file_name(exec.path).into();
         known.path = full_path(process_id, exec.path);
         known.arguments = exec.arguments.into();
     }
