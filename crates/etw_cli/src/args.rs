@@ -10,6 +10,7 @@ pub(crate) mod watch;
 #[cfg(target_os = "linux")]
 pub(crate) mod write;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -104,6 +105,21 @@ All sessions are stopped, and everything they have is written, before it ends.")
     /// The schema store: what payloads mean
     #[command(subcommand)]
     Schema(SchemaCommand),
+    /// Start, stop, query and save trace sessions as logman does (`etw logman -?`)
+    #[cfg(target_os = "linux")]
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Logman(ToolArgs),
+    /// Make links by which the tools have their own names: `logman`, …
+    #[command(after_help = "Examples:
+  etw install-links ~/.local/bin
+  sudo etw install-links /usr/local/bin")]
+    InstallLinks {
+        /// Directory, which is made if need be.
+        dir: PathBuf,
+        /// Replace other files of these names.
+        #[arg(long)]
+        force: bool,
+    },
     /// Write a shell's completion script to standard output
     #[command(after_help = "Examples:
   etw completions bash > ~/.local/share/bash-completion/completions/etw
@@ -120,6 +136,14 @@ All sessions are stopped, and everything they have is written, before it ends.")
         /// Directory, which is made if need be.
         dir: PathBuf,
     },
+}
+
+/// The words of a tool, which reads them in its own way.
+#[derive(Debug, Args)]
+pub(crate) struct ToolArgs {
+    /// What the tool's own help says (`-?`).
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "…")]
+    pub(crate) words: Vec<OsString>,
 }
 
 /// `etw info`.

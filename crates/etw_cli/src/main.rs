@@ -10,6 +10,7 @@ mod output;
 mod progress;
 mod schemas;
 mod survey;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,10 @@ use clap::Parser;
 use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    if let Some(tool) = words.next().and_then(|program| tools::Tool::of_link(&program)) {
+        return tool.run(&words.collect::<Vec<_>>());
+    }
     let cli = Cli::parse();
     etw_sys::exit_on_page_error(
         "etw: a trace became shorter while it was read, or the disk failed; copy the file and read the copy\n",
@@ -42,6 +47,9 @@ fn main() -> ExitCode {
         Command::Daemon(args) => commands::daemon::run(&args),
         Command::Provider(command) => commands::provider::run(&command),
         Command::Schema(command) => commands::schema::run(&command),
+        #[cfg(target_os = "linux")]
+        Command::Logman(args) => return tools::Tool::Logman.run(&args.words),
+        Command::InstallLinks { dir, force } => tools::links::install(&dir, force),
         Command::Completions { shell } => commands::generate::completions(shell),
         Command::Man { dir } => commands::generate::man(&dir),
     };

@@ -78,6 +78,11 @@ pub(crate) fn threads(asked: usize) -> usize {
 
 /// Prints an error on standard error, in one line.
 pub(crate) fn report(error: &anyhow::Error) {
+    eprintln!("etw: {}", one_line(error));
+}
+
+/// An error and what caused it, in one line.
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();
@@ -88,5 +93,5 @@ pub(crate) fn report(error: &anyhow::Error) {
             text = format!("{text}: {cause}");
         }
     }
-    eprintln!("etw: {}", text.replace('\n', " "));
+    text.replace('\n', " ")
 }

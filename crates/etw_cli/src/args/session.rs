@@ -33,6 +33,10 @@ pub(crate) struct DaemonArgs {
     /// Most sessions.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) max_sessions: u8,
+    /// End when the last session has ended and nobody asks for another; so do those that `logman`, `tracelog` and
+    /// `xperf` start.
+    #[arg(long)]
+    pub(crate) while_used: bool,
 }
 
 /// `etw session`.

@@ -24,6 +24,7 @@ pub(crate) fn run(args: &DaemonArgs) -> Result<()> {
     options.autologgers = args.autologgers.clone().or_else(|| of_system(AUTOLOGGERS));
     options.limits = HostLimits { sessions: args.max_sessions, ..HostLimits::default() };
     options.system = Some(openetw::kernel::provider());
+    options.while_used = args.while_used;
     let stop = watch(&[Signal::Interrupt, Signal::Terminate])?;
     let host = Host::bind(options, |line| eprintln!("etw daemon: {line}"))?;
     let socket = instance.socket();

@@ -19,6 +19,8 @@ mod kernel_stacks;
 mod kernel_system;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(target_os = "linux")]
+mod logman;
 mod real;
 #[cfg(target_os = "linux")]
 mod record;
@@ -26,6 +28,8 @@ mod report;
 mod schemas;
 #[cfg(target_os = "linux")]
 mod sessions;
+#[cfg(target_os = "linux")]
+mod tools;
 #[cfg(target_os = "linux")]
 mod watch;
 #[cfg(target_os = "linux")]
@@ -158,6 +162,7 @@ fn every_command_has_help_with_an_example() {
         &["schema", "list", "--help"],
         &["schema", "show", "--help"],
         &["schema", "export", "--help"],
+        &["install-links", "--help"],
         &["completions", "--help"],
         &["man", "--help"],
     ] {

@@ -24,6 +24,9 @@ pub struct HostOptions {
     pub autologgers: Option<PathBuf>,
     /// What writes the system's own events; `None` refuses sessions that ask for them.
     pub system: Option<Arc<dyn SystemProvider>>,
+    /// Whether the host ends by itself, once it has been used and there is neither a session, nor a controller, nor a
+    /// consumer any more.
+    pub while_used: bool,
 }
 
 /// What writes the system's own events to sessions that ask for them, by `EnableFlags` or by enabling the system's
@@ -107,6 +110,7 @@ impl HostOptions {
             limits: HostLimits::default(),
             autologgers: None,
             system: None,
+            while_used: false,
         }
     }
 }

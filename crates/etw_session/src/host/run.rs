@@ -72,6 +72,10 @@ pub struct Host {
     done_receiver: Receiver<Done>,
     done_event: Arc<EventFd>,
     pub(super) is_stopping: bool,
+    /// Whether it ends when nobody uses it any more.
+    while_used: bool,
+    /// Whether a controller has come.
+    was_used: bool,
     /// Connections whose state may have changed in this turn, and those that are to end.
     touched: BTreeSet<u64>,
     gone: BTreeSet<u64>,
@@ -106,6 +110,7 @@ impl Host {
         let cut_off = door.journal.take();
         let mut host = Host::new(Some(door), options.access, options.limits, Box::new(report))?;
         host.system = options.system;
+        host.while_used = options.while_used;
         cut_off.iter().for_each(|session| host.report(&session.to_string()));
         if let Some(directory) = options.autologgers {
             host.start_autologgers(&directory)?;
@@ -150,6 +155,8 @@ impl Host {
             done_receiver,
             done_event: Arc::new(EventFd::new()?),
             is_stopping: false,
+            while_used: false,
+            was_used: false,
             touched: BTreeSet::new(),
             gone: BTreeSet::new(),
             spare: Some(EventFd::new()?),
@@ -181,7 +188,7 @@ impl Host {
     /// Serves until `stop` is raised, then stops all sessions and returns when everything they have is written.
     pub fn run(mut self, stop: &EventFd) -> io::Result<()> {
         self.poller.add(stop, STOP, Interest::Read)?;
-        while !(self.is_stopping && self.sessions.iter().all(Option::is_none)) {
+        while !self.is_over() {
             let ready: Vec<Ready> = self.poller.wait(None)?.collect();
             for ready in ready {
                 match ready.token {
@@ -203,6 +210,15 @@ impl Host {
             let _ = fs::remove_file(door.instance.socket());
         }
         Ok(())
+    }
+
+    /// Whether there is nothing left to do.
+    fn is_over(&self) -> bool {
+        let is_user =
+            |role: &ClientRole| matches!(role, ClientRole::Controller { .. } | ClientRole::Consumer { .. });
+        let is_unused = || !self.connections.values().any(|connection| is_user(&connection.role));
+        let may_end = self.is_stopping || self.while_used && self.was_used && is_unused();
+        may_end && self.sessions.iter().all(Option::is_none)
     }
 
     /// Serves in a thread of its own.
@@ -442,6 +458,7 @@ impl Host {
         match hello.role {
             Role::Controller => {
                 connection.role = ClientRole::Controller { is_waiting: false };
+                self.was_used = true;
                 self.send(token, &Response::Welcome { version, pid: std::process::id() }, Vec::new());
             }
             Role::Consumer => {

@@ -1,0 +1,81 @@
+//! The tools that ETW's users know, under their own names: `etw logman …`, or a link `logman` to the program.
+//!
+//! A tool has its own options, output and exit codes, as its documentation has them.
+
+#[cfg(target_os = "linux")]
+pub(crate) mod host;
+pub(crate) mod links;
+#[cfg(target_os = "linux")]
+mod logman;
+pub(crate) mod options;
+#[cfg(target_os = "linux")]
+pub(crate) mod providers;
+#[cfg(target_os = "linux")]
+pub(crate) mod session;
+pub(crate) mod status;
+pub(crate) mod words;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::output;
+
+/// A tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tool {
+    Logman,
+}
+
+impl Tool {
+    /// Every tool.
+    pub(crate) const ALL: &'static [Tool] = &[Tool::Logman];
+
+    /// The name of the tool, and of the link to it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Tool::Logman => "logman",
+        }
+    }
+
+    /// The tool that the program was called as, by the name of the link.
+    pub(crate) fn of_link(program: &OsStr) -> Option<Tool> {
+        let name = Path::new(program).file_name()?.to_str()?.to_lowercase();
+        let bare = name.strip_suffix(".exe").unwrap_or(&name);
+        Tool::ALL.iter().copied().find(|tool| tool.name() == bare)
+    }
+
+    /// Runs it with the words behind its name. What it cannot do is told in one line, with Windows's code.
+    pub(crate) fn run(self, words: &[OsString]) -> ExitCode {
+        let run: fn(&[OsString]) -> Result<ExitCode> = match self {
+            Tool::Logman => logman::run,
+        };
+        match run(words) {
+            Ok(code) => code,
+            // Who reads the other end of a pipe (`| head`) has seen enough.
+            Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+            Err(error) => {
+                let code = status::code_of(&error);
+                eprintln!("{}: {} ({code:#x})", self.name(), output::one_line(&error));
+                ExitCode::from(status::exit_status(code))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_known_by_their_names() {
+        let check = |program: &str, tool: Option<Tool>| assert_eq!(Tool::of_link(OsStr::new(program)), tool);
+        check("logman", Some(Tool::Logman));
+        check("/usr/local/bin/Logman.exe", Some(Tool::Logman));
+        check("/usr/bin/etw", None);
+        check("etw-logman", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,128 @@
+//! What all tools have in common: links, help, and sessions that no daemon was started for.
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::{Etw, json_lines};
+
+/// A user of the tools, with an instance and a configuration of its own, and no daemon.
+pub(crate) struct User {
+    pub(crate) etw: Etw,
+}
+
+impl User {
+    pub(crate) fn new() -> User {
+        User { etw: Etw::new() }
+    }
+
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.etw.session_command(words);
+        command.env("XDG_CONFIG_HOME", self.etw.path("config"));
+        command
+    }
+
+    pub(crate) fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// Standard output of a command that succeeds.
+    pub(crate) fn ok(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The exit status and the one line of a command that fails.
+    pub(crate) fn fails(&self, words: &[&str]) -> (i32, String) {
+        let output = self.run(words);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{words:?}: {text}");
+        let lines = text.lines().filter(|line| !line.starts_with("etw: warning: ")).count();
+        assert_eq!(lines, 1, "{words:?}: {text}");
+        (output.status.code().unwrap(), text)
+    }
+
+    /// Has a program write an event.
+    pub(crate) fn write(&self, provider: &str, number: u32) {
+        self.ok(&["write", provider, "Number", &format!("number={number}")]);
+    }
+
+    /// The numbers of a provider's events in a file.
+    pub(crate) fn numbers(&self, file: &str, provider: &str) -> Vec<u64> {
+        let text = self.ok(&["dump", file, "--provider", provider, "--format", "json"]);
+        let number = |event: &Value| event["EventData"]["number"].as_u64().unwrap();
+        json_lines(&text).iter().map(number).collect()
+    }
+
+    /// Whether a host runs.
+    pub(crate) fn has_host(&self) -> bool {
+        self.run(&["session", "list"]).status.success()
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        let Ok(list) = self.command(&["session", "list", "--format", "json"]).stderr(Stdio::null()).output()
+        else {
+            return;
+        };
+        for session in String::from_utf8_lossy(&list.stdout).lines() {
+            let session: Value = serde_json::from_str(session).unwrap_or_default();
+            let _ = self.command(&["session", "stop", session["Name"].as_str().unwrap_or_default()]).output();
+        }
+    }
+}
+
+/// Waits, some seconds at most, for something to become so.
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !is_so() {
+        assert!(std::time::Instant::now() < end, "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn links_have_the_names_of_the_tools() {
+    let user = User::new();
+    let text = user.ok(&["install-links", "bin"]);
+    assert!(text.lines().next().unwrap().starts_with("bin/logman -> "), "{text}");
+    let run = |words: &[&str]| {
+        let mut command = Command::new(user.etw.path("bin/logman"));
+        command.args(words).env("OPENETW_RUNTIME_DIR", user.etw.path("run")).output().unwrap()
+    };
+    for help in ["-?", "/?", "--help", "-help", "–?"] {
+        let output = run(&[help]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.contains("logman query providers"), "{help}: {text}");
+        assert_eq!(user.ok(&["logman", help]), text);
+    }
+    assert_eq!(run(&["query", "-ets"]).status.code(), Some(0));
+    // Again, and over what is not ours.
+    user.ok(&["install-links", "bin"]);
+    std::fs::remove_file(user.etw.path("bin/logman")).unwrap();
+    std::fs::write(user.etw.path("bin/logman"), "mine").unwrap();
+    let (status, text) = user.fails(&["install-links", "bin"]);
+    assert!(status == 1 && text.contains("bin/logman: there is another file"), "{text}");
+    assert_eq!(std::fs::read(user.etw.path("bin/logman")).unwrap(), b"mine");
+    user.ok(&["install-links", "bin", "--force"]);
+    assert_eq!(run(&["-?"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_host_is_started_and_ends_with_its_last_session() {
+    let user = User::new();
+    assert!(!user.has_host());
+    user.ok(&["logman", "start", "One", "-p", "Tools.Test", "-o", "one.etl", "-ets"]);
+    user.ok(&["logman", "start", "Two", "-p", "Tools.Test", "-rt", "-ets"]);
+    user.write("Tools.Test", 1);
+    user.ok(&["logman", "stop", "One", "-ets"]);
+    assert!(user.has_host());
+    user.ok(&["logman", "stop", "Two", "-ets"]);
+    wait_until("the host goes on without sessions", || !user.has_host());
+    assert_eq!(user.numbers("one.etl", "Tools.Test"), [1]);
+    // One that could start nothing does not stay either.
+    user.fails(&["logman", "start", "Bad", "-o", "nowhere/bad.etl", "-ets"]);
+    wait_until("the host goes on without sessions", || !user.has_host());
+}
