@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use etw_consumer::Event;
+use etw_consumer::relog::SYMBOL_PROVIDER;
 use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize, Record};
 use etw_symbols::KernelSymbols;
@@ -13,8 +14,6 @@ use crate::class::{Group, class};
 use crate::payload::Payload;
 use crate::samples::KERNEL_64;
 
-/// Provider of the events that name functions; they are TraceLogging's.
-const PROVIDER: &str = "OpenETW.Symbols";
 const EVENT: &str = "KernelFunction";
 /// In-types of TraceLogging.
 const ANSI_STRING: u8 = 2;
@@ -82,10 +81,13 @@ impl KernelAddresses {
                 symbol.module.unwrap_or_default().as_bytes(),
                 b"\0",
             ];
-            let record =
-                RecordBuilder::event(PointerSize::Eight, Guid::from_provider_name(PROVIDER), &descriptor);
+            let record = RecordBuilder::event(
+                PointerSize::Eight,
+                Guid::from_provider_name(SYMBOL_PROVIDER),
+                &descriptor,
+            );
             let record = record.item(ExtendedType::EVENT_SCHEMA_TL, &metadata);
-            let record = record.item(ExtendedType::PROVIDER_TRAITS, &provider_traits(PROVIDER));
+            let record = record.item(ExtendedType::PROVIDER_TRAITS, &provider_traits(SYMBOL_PROVIDER));
             records.push(record.payload(&payload.concat()));
         }
         records
@@ -102,7 +104,7 @@ pub(crate) struct KernelFunctions {
 
 impl Default for KernelFunctions {
     fn default() -> KernelFunctions {
-        KernelFunctions { provider: Guid::from_provider_name(PROVIDER), functions: BTreeMap::new() }
+        KernelFunctions { provider: Guid::from_provider_name(SYMBOL_PROVIDER), functions: BTreeMap::new() }
     }
 }
 

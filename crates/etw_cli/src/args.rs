@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod record;
+pub(crate) mod relog;
 pub(crate) mod report;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
@@ -83,6 +84,12 @@ Several files and sessions are read together in time order.")]
   etw stats trace.etl --by provider,level --format json
   etw stats trace.etl --provider Microsoft-Windows-DxgKrnl --from 2 --to 5")]
     Stats(StatsArgs),
+    /// Merge traces into one file, in time order, with the descriptions of their events
+    #[command(after_help = relog::MERGE_EXAMPLES)]
+    Merge(relog::MergeArgs),
+    /// Write the events that meet filters, and what they need, into a new file
+    #[command(after_help = relog::RELOG_EXAMPLES)]
+    Relog(Box<relog::RelogArgs>),
     /// Show what the machine did: processes, CPU, functions, waits, disks, files, network, faults, interrupts
     #[command(after_help = report::EXAMPLES)]
     Report(report::ReportArgs),

@@ -78,20 +78,9 @@ impl Opened {
                 self.trace.start_time()
             ));
         }
-        let names: Vec<&str> = self.trace.source_names().collect();
+        report_damage(&self.trace);
         let mut stderr = std::io::stderr().lock();
         // Nothing can be done about a standard error that is closed.
-        for (source, damage) in statistics.damage.iter().take(MAX_WARNINGS) {
-            let name = names.get(*source as usize).copied().unwrap_or_default();
-            let _ = writeln!(stderr, "etw: warning: {name}: {damage}");
-        }
-        if statistics.damage_count > MAX_WARNINGS as u64 {
-            let _ = writeln!(
-                stderr,
-                "etw: warning: {} damaged places in all; `etw info --all` lists them",
-                statistics.damage_count
-            );
-        }
         if statistics.unkept_schema_records > 0 {
             let _ = writeln!(
                 stderr,
@@ -110,6 +99,22 @@ impl Opened {
             );
         }
         check_read(&self.trace)
+    }
+}
+
+/// Says on standard error what of the files is damaged.
+pub(crate) fn report_damage(trace: &Trace) {
+    let statistics = trace.statistics();
+    let names: Vec<&str> = trace.source_names().collect();
+    for (source, damage) in statistics.damage.iter().take(MAX_WARNINGS) {
+        let name = names.get(*source as usize).copied().unwrap_or_default();
+        output::warn(&format_args!("{name}: {damage}"));
+    }
+    if statistics.damage_count > MAX_WARNINGS as u64 {
+        output::warn(&format_args!(
+            "{} damaged places in all; `etw info --all` lists them",
+            statistics.damage_count
+        ));
     }
 }
 

@@ -10,6 +10,7 @@ mod output;
 mod progress;
 mod schemas;
 mod survey;
+mod text;
 mod tools;
 
 use std::process::ExitCode;
@@ -40,6 +41,8 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Write(args) => commands::write::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
+        Command::Merge(args) => commands::relog::merge(&args),
+        Command::Relog(args) => commands::relog::relog(&args),
         Command::Report(args) => commands::report::run(&args),
         #[cfg(target_os = "linux")]
         Command::Session(command) => commands::session::run(&command),

@@ -10,6 +10,7 @@ mod live;
 mod merge;
 mod predicate;
 mod processes;
+pub mod relog;
 mod schema_files;
 mod schemas;
 mod statistics;

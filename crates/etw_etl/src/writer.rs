@@ -6,7 +6,7 @@ mod packing;
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use etw_event::{ClockType, FileTime, HeaderKind, Origin, Record, RecordError, Ticks};
+use etw_event::{ClockType, FileTime, HeaderKind, MessageFlags, Origin, Record, RecordError, Ticks};
 
 use crate::{BufferFlags, BufferHeader, BufferState, EtlFile, LogFileHeader, LogFileMode};
 
@@ -150,6 +150,10 @@ impl<W: Write + Seek> EtlWriter<W> {
     pub fn write(&mut self, processor: u16, record: &[u8]) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
         let time = self.check(processor, record)?;
+        self.put(index, record, time)
+    }
+
+    fn put(&mut self, index: usize, record: &[u8], time: Option<Ticks>) -> Result<(), WriteError> {
         let room = self.header.buffer_size as usize - BufferHeader::LEN_BYTES;
         let has_room = |buffer: &OpenBuffer| buffer.events.len() + record.len() <= room;
         if !self.streams[index].open.as_ref().is_some_and(has_room) {
@@ -169,6 +173,21 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
+    /// As [`EtlWriter::write`], for a record that was read from another file: it goes in as it is, with whatever damage
+    /// its parts and their order have there. A record without a time of its own, which in a file has that of the record
+    /// before it, gets its time.
+    pub fn relog(&mut self, record: &Record<'_>) -> Result<(), WriteError> {
+        let processor = record.processor();
+        let index = self.stream_of(processor)?;
+        let timed = timed_message(record);
+        let bytes = timed.as_deref().unwrap_or(record.as_bytes());
+        let room = self.header.buffer_size as usize - BufferHeader::LEN_BYTES;
+        if bytes.len() > room {
+            return Err(WriteError::RecordTooLarge { size: bytes.len(), largest: room });
+        }
+        self.put(index, bytes, Some(record.raw_time()))
+    }
+
     /// Tells that `events` events of a processor have been lost: they are counted in the log file header, and the
     /// next buffer of the processor is marked.
     pub fn lose_events(&mut self, processor: u16, events: u32) -> Result<(), WriteError> {
@@ -183,6 +202,14 @@ impl<W: Write + Seek> EtlWriter<W> {
         let index = self.stream_of(processor)?;
         self.streams[index].losses = self.streams[index].losses.with(BufferFlags::BUFFER_LOST);
         self.header.buffers_lost = self.header.buffers_lost.saturating_add(buffers);
+        Ok(())
+    }
+
+    /// Marks the next buffer of the first processor with flags that tell of losses, which are not counted: what the file
+    /// is made from does not say where they were.
+    pub fn mark_losses(&mut self, flags: BufferFlags) -> Result<(), WriteError> {
+        let index = self.stream_of(0)?;
+        self.streams[index].losses = self.streams[index].losses.with(flags);
         Ok(())
     }
 
@@ -210,6 +237,22 @@ impl<W: Write + Seek> EtlWriter<W> {
         let mut header = self.prepare(header, events.len())?;
         let stored = self.packing.pack(&mut header, events);
         put_buffer(&mut self.out, self.at, &header, stored)?;
+        self.has_written(&header);
+        Ok(())
+    }
+
+    /// As [`EtlWriter::write_buffer`], for a buffer that is compressed already, into a file whose buffers are:
+    /// `events_len` bytes of events as `compressed`.
+    pub fn write_compressed_buffer(
+        &mut self,
+        header: &BufferHeader,
+        compressed: &[u8],
+        events_len: usize,
+    ) -> Result<(), WriteError> {
+        let mut header = self.prepare(header, events_len)?;
+        header.buffer_flag = header.buffer_flag.with(BufferFlags::COMPRESSED);
+        header.buffer_size = (BufferHeader::LEN_BYTES + compressed.len()) as u32;
+        put_buffer(&mut self.out, self.at, &header, compressed)?;
         self.has_written(&header);
         Ok(())
     }
@@ -336,12 +379,29 @@ impl<W: Write + Seek> EtlWriter<W> {
     /// Writes what is left, and completes the log file header: `end_time` (or the last record's, if that is later),
     /// the number of buffers, and what was lost.
     pub fn finish(mut self, end_time: FileTime) -> Result<Written<W>, WriteError> {
+        self.write_rest()?;
+        self.put_header(end_time.max(self.header.clock().to_filetime(self.latest)))?;
+        self.close()
+    }
+
+    /// As [`EtlWriter::finish`], but for the end time: what the file was made from was never closed, so that nobody
+    /// knows its losses, and neither does this file.
+    pub fn finish_unclosed(mut self) -> Result<Written<W>, WriteError> {
+        self.write_rest()?;
+        self.update_header()?;
+        self.close()
+    }
+
+    fn write_rest(&mut self) -> Result<(), WriteError> {
         self.flush()?;
         if let Some((offset, flags)) = self.last_buffer {
             let flags = flags.with(BufferFlags::FLUSH_MARKER);
             self.patch(offset + 0x34, &flags.0.to_le_bytes())?;
         }
-        self.put_header(end_time.max(self.header.clock().to_filetime(self.latest)))?;
+        Ok(())
+    }
+
+    fn close(mut self) -> Result<Written<W>, WriteError> {
         self.out.seek(SeekFrom::Start(self.end))?;
         self.out.flush()?;
         Ok(Written { out: self.out, len_bytes: self.end, buffers: self.buffers })
@@ -461,6 +521,22 @@ impl<W: Read + Write + Seek> EtlWriter<W> {
         writer.latest = latest;
         Ok(writer)
     }
+}
+
+/// A WPP message with its time in it, where the record has none.
+fn timed_message(record: &Record<'_>) -> Option<Vec<u8>> {
+    if record.kind() != HeaderKind::Message || record.message_flags().has(MessageFlags::TIMESTAMP) {
+        return None;
+    }
+    let flags = MessageFlags(record.message_flags().0 | MessageFlags::TIMESTAMP);
+    // The fields stand in the order of their flags.
+    let before = MessageFlags(flags.0 & (MessageFlags::TIMESTAMP - 1)).optional_len_bytes();
+    let (head, tail) = record.as_bytes().split_at_checked(HeaderKind::Message.len_bytes() + before)?;
+    let mut bytes = [head, &record.raw_time().0.to_le_bytes(), tail].concat();
+    let size = u16::try_from(bytes.len()).ok()?;
+    bytes[..2].copy_from_slice(&size.to_le_bytes());
+    bytes[6..8].copy_from_slice(&flags.0.to_le_bytes());
+    Some(bytes)
 }
 
 /// Writes a buffer, filled up to its size.

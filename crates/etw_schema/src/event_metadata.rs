@@ -15,7 +15,7 @@ use crate::{
     ProviderInfo, ValueMap, text,
 };
 
-pub use encode::{encode_event, encode_map};
+pub use encode::{encode_event, encode_map, schema_of_event};
 
 /// Why bytes are no event metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

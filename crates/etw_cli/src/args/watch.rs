@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::record::bytes;
 use super::session::WantArgs;
 use super::{SchemaArgs, number};
 use crate::commands::watch::View;
+use crate::text::bytes;
 
 /// What `--help` ends with.
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -10,6 +10,7 @@ mod kernel_flags;
 pub(crate) mod provider;
 #[cfg(target_os = "linux")]
 pub(crate) mod record;
+pub(crate) mod relog;
 pub(crate) mod report;
 pub(crate) mod schema;
 #[cfg(target_os = "linux")]

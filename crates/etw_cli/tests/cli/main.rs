@@ -24,6 +24,7 @@ mod logman;
 mod real;
 #[cfg(target_os = "linux")]
 mod record;
+mod relog;
 mod report;
 mod schemas;
 #[cfg(target_os = "linux")]
@@ -155,6 +156,8 @@ fn every_command_has_help_with_an_example() {
         &["record", "--help"],
         &["watch", "--help"],
         &["stats", "--help"],
+        &["merge", "--help"],
+        &["relog", "--help"],
         &["report", "--help"],
         &["provider", "list", "--help"],
         &["provider", "show", "--help"],

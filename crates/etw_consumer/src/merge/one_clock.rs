@@ -11,6 +11,9 @@ use etw_event::{Clock, ClockType, FileTime};
 /// Anchors further apart than this show that the wall clock was set between them; each file then keeps its own.
 const MOST_APART_100NS: u64 = FileTime::PER_SECOND.unsigned_abs();
 
+/// A frequency that is measured is known to one part in this.
+const MEASURED_DIGITS: u64 = 10_000;
+
 /// Has files of one boot use the clock of the first of them.
 pub(crate) fn share<'f, 'a: 'f>(files: impl Iterator<Item = &'f mut EtlFile<'a>>) {
     let mut known: Vec<(LogFileHeader, Clock)> = Vec::new();
@@ -33,12 +36,15 @@ pub(crate) fn clocks(files: &mut [EtlFile<'_>]) -> Vec<Clock> {
     files.iter().map(EtlFile::clock).collect()
 }
 
+/// Whether two files count the same performance counter. Sessions that measure its frequency, as those of this system
+/// do, know it and the time of the boot to some digits only.
 fn same_boot(left: &LogFileHeader, right: &LogFileHeader) -> bool {
-    let facts = |header: &LogFileHeader| {
-        let clock = header.clock();
-        let machine = (header.boot_time, header.provider_version, header.number_of_processors);
-        (clock.clock_type == ClockType::Qpc && header.boot_time.0 != 0)
-            .then_some((machine, clock.frequency()))
-    };
-    facts(left).is_some() && facts(left) == facts(right)
+    let counts = |header: &LogFileHeader| header.clock_type() == ClockType::Qpc && header.boot_time.0 != 0;
+    let machine = |header: &LogFileHeader| (header.provider_version, header.number_of_processors);
+    let frequencies = [left, right].map(|header| header.clock().frequency());
+    counts(left)
+        && counts(right)
+        && machine(left) == machine(right)
+        && left.boot_time.0.abs_diff(right.boot_time.0) <= MOST_APART_100NS
+        && frequencies[0].abs_diff(frequencies[1]) <= frequencies[0].unsigned_abs() / MEASURED_DIGITS
 }

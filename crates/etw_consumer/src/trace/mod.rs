@@ -22,7 +22,7 @@ use crate::{
 };
 
 pub use builder::TraceBuilder;
-use pass::Verdict;
+pub(crate) use pass::{Pass, Verdict};
 pub use reader::{ReadRecord, TraceReader};
 
 /// Trace files and live sessions, one or many, read together in the order of time.
@@ -272,6 +272,31 @@ impl Trace {
 }
 
 impl Trace {
+    /// Takes the bounds of time and number away, and answers them: whoever looks at all records sees to them.
+    pub(crate) fn take_bounds(&mut self) -> (Option<FileTime>, Option<FileTime>, Option<u64>) {
+        (self.from.take(), self.to.take(), self.limit.take())
+    }
+
+    /// Sets the bounds of time and number.
+    pub(crate) fn set_bounds(&mut self, bounds: (Option<FileTime>, Option<FileTime>, Option<u64>)) {
+        (self.from, self.to, self.limit) = bounds;
+    }
+
+    /// Whether a filter other than by time and number is set.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.predicate.is_some()
+    }
+
+    /// Whether there are live sessions.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// The files.
+    pub(crate) fn files(&self) -> Result<Vec<EtlFile<'_>>, TraceError> {
+        Ok(self.inputs.iter().map(open).collect::<Result<_, _>>()?)
+    }
+
     /// Whether events are to know, or the filter asks, what their process is called.
     fn needs_process_names(&self) -> bool {
         self.process_names || self.predicate.as_ref().is_some_and(Predicate::needs_processes)

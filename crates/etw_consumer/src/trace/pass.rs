@@ -17,7 +17,7 @@ use crate::{CallbackResult, Event, Predicate, SourceStatistics, Statistics, Stop
 
 impl Trace {
     /// Reads all files and sessions together in the order of time.
-    pub(super) fn pass(
+    pub(crate) fn pass(
         &mut self,
         visit: impl FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict,
     ) -> Result<(), TraceError> {
@@ -193,7 +193,7 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
 
 /// What became of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// The filter does not want it.
     Passed,
     Delivered,
@@ -203,25 +203,25 @@ pub(super) enum Verdict {
 
 impl Verdict {
     #[inline]
-    pub(super) fn delivered(result: impl CallbackResult) -> Verdict {
+    pub(crate) fn delivered(result: impl CallbackResult) -> Verdict {
         if result.ends() { Verdict::End } else { Verdict::Delivered }
     }
 }
 
 /// What the levels need while a trace is read.
-pub(super) struct Pass<'t> {
-    pub(super) decoder: &'t mut Decoder,
-    pub(super) located: &'t mut Located,
-    pub(super) files: &'t [EtlFile<'t>],
-    pub(super) predicate: Option<&'t Predicate>,
-    pub(super) process_names: bool,
-    pub(super) start: FileTime,
+pub(crate) struct Pass<'t> {
+    pub(crate) decoder: &'t mut Decoder,
+    pub(crate) located: &'t mut Located,
+    pub(crate) files: &'t [EtlFile<'t>],
+    pub(crate) predicate: Option<&'t Predicate>,
+    pub(crate) process_names: bool,
+    pub(crate) start: FileTime,
 }
 
 impl Pass<'_> {
     /// Learns from a record what it tells of schemas and processes. A live process can be asked for its name.
     #[inline]
-    pub(super) fn observe(&mut self, record: &Record<'_>, is_live: bool) {
+    pub(crate) fn observe(&mut self, record: &Record<'_>, is_live: bool) {
         self.decoder.observe(record, self.located);
         if is_live
             && self.process_names
@@ -233,7 +233,7 @@ impl Pass<'_> {
 
     /// Whether the filter wants a record; `None` if its header does not tell.
     #[inline]
-    pub(super) fn header_decides(&self, record: &Record<'_>) -> Option<bool> {
+    pub(crate) fn header_decides(&self, record: &Record<'_>) -> Option<bool> {
         let Some(predicate) = self.predicate else { return Some(true) };
         let processes = self.process_names.then_some(&self.decoder.processes);
         predicate.evaluate(&Scope::of_record(record, self.start, processes))
@@ -241,7 +241,7 @@ impl Pass<'_> {
 
     /// Whether the filter wants a record.
     #[inline]
-    pub(super) fn wants(&mut self, record: &Record<'_>) -> bool {
+    pub(crate) fn wants(&mut self, record: &Record<'_>) -> bool {
         match self.header_decides(record) {
             Some(wanted) => wanted,
             None => {
@@ -254,7 +254,7 @@ impl Pass<'_> {
 
     /// Decodes a record.
     #[inline]
-    pub(super) fn event<'e>(&'e mut self, record: &'e Record<'e>) -> Event<'e> {
+    pub(crate) fn event<'e>(&'e mut self, record: &'e Record<'e>) -> Event<'e> {
         if self.process_names || self.decoder.needs_scan(record) {
             self.decoder.scan(self.files);
         }

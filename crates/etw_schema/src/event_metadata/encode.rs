@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use etw_event::Guid;
+use etw_event::{EventDescriptor, Guid};
 
 use super::HEADER;
-use crate::{Count, EventSchema, Length, MapKind, PropertyType, ValueMap};
+use crate::manifest::winmeta;
+use crate::{Count, EventSchema, Length, MapKind, OpcodeName, PropertyType, ValueMap};
 
 /// Makes the payload of an EventInfo event (class EventMetadata, opcode 0x20): a `TRACE_EVENT_INFO`. `None` for a schema
 /// with arrays that the format has no words for, which only other sources than manifests have.
@@ -99,6 +100,44 @@ pub fn encode_map(provider: &Guid, map: &ValueMap) -> Option<Vec<u8>> {
         blob.put(at + 4, &u32::try_from(entry.value).ok()?.to_le_bytes());
     }
     Some([&provider.to_bytes()[..], &blob.bytes].concat())
+}
+
+/// The schema as the merge step has it for one event: with the event's own descriptor, and the names of what stands in
+/// it, since there are no lists of the provider's names beside it.
+pub fn schema_of_event(schema: &EventSchema, descriptor: &EventDescriptor) -> EventSchema {
+    let info = &schema.provider;
+    let old = &schema.descriptor;
+    let mut own = EventSchema { descriptor: *descriptor, ..schema.clone() };
+    if old.level != descriptor.level || schema.level_name.is_none() {
+        let listed = info.levels.iter().find(|entry| entry.value == u16::from(descriptor.level.0));
+        own.level_name = listed.map(|entry| shown(&entry.name, entry.message.as_ref()));
+    }
+    if old.channel != descriptor.channel || schema.channel_name.is_none() {
+        let listed = info.channels.iter().find(|entry| entry.value == descriptor.channel);
+        own.channel_name = listed.map(|entry| entry.name.clone());
+    }
+    if schema.task_name.is_none() && descriptor.task != 0 {
+        let listed = info.tasks.iter().find(|entry| entry.value == descriptor.task);
+        own.task_name = listed.map(|entry| shown(&entry.name, entry.message.as_ref()));
+    }
+    if old.opcode != descriptor.opcode || schema.opcode_name.is_none() {
+        let of = |task| move |entry: &&OpcodeName| entry.value == descriptor.opcode.0 && entry.task == task;
+        let opcodes = || info.opcodes.iter();
+        let listed = opcodes().find(of(Some(descriptor.task))).or_else(|| opcodes().find(of(None)));
+        own.opcode_name = listed.map(|entry| shown(&entry.name, entry.message.as_ref()));
+    }
+    if old.keyword != descriptor.keyword || schema.keyword_names.is_empty() {
+        let keywords = info.keywords.iter().map(|entry| (entry.mask, entry.name.clone()));
+        let all = keywords.chain(winmeta::KEYWORDS.iter().map(|(name, mask)| (*mask, Arc::from(*name))));
+        let is_set = |mask: u64| mask != 0 && descriptor.keyword.0 & mask == mask;
+        own.keyword_names = all.filter(|(mask, _)| is_set(*mask)).map(|(_, name)| name).collect();
+    }
+    own
+}
+
+/// The localised text of a name, else the name.
+fn shown(name: &Arc<str>, message: Option<&Arc<str>>) -> Arc<str> {
+    message.filter(|text| !text.trim().is_empty()).unwrap_or(name).clone()
 }
 
 struct Blob {

@@ -79,7 +79,7 @@ pub(crate) fn written_opcode(value: u8, shown: &str) -> Option<&'static str> {
     OPCODES.iter().find(|(_, known)| *known == value).map(|(name, _)| *name)
 }
 
-const KEYWORDS: [(&str, u64); 9] = [
+pub(crate) const KEYWORDS: [(&str, u64); 9] = [
     ("win:ResponseTime", 0x0001_0000_0000_0000),
     ("win:WDIContext", 0x0002_0000_0000_0000),
     ("win:WDIDiag", 0x0004_0000_0000_0000),

@@ -18,10 +18,10 @@ use openetw::{EventFilter, Trace, classes};
 use crate::args::record::RecordArgs;
 use crate::commands::session::{kernel_flags, stack_tracing, wanted};
 use crate::schemas::Schemas;
+use crate::text::grouped;
 use crate::{UsageError, output};
 use embed::{Contents, Processes};
 use summary::Summary;
-pub(crate) use summary::grouped;
 use wait::{Event, Waiting};
 
 /// Runs the command; answers the exit status of the program that was recorded.
@@ -349,7 +349,7 @@ impl StatusLine {
 
     fn show(&mut self, status: &openetw::session::SessionStatus, start: Instant) {
         if self.is_terminal {
-            let (seconds, events) = (start.elapsed().as_secs(), summary::grouped(status.events_written));
+            let (seconds, events) = (start.elapsed().as_secs(), grouped(status.events_written));
             let lost = status.events_lost + status.log_events_lost;
             eprint!("\r{seconds} s: {events} events, {lost} lost\x1b[K");
             self.is_shown = true;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::embed::Contents;
+use crate::text::{grouped, size_text};
 
 /// A recording that is over.
 pub(super) struct Summary<'s> {
@@ -56,42 +57,5 @@ impl Contents {
             true => "complete".to_owned(),
             false => format!("INCOMPLETE: {} (see docs/recording.md)", lost.join(", ")),
         }
-    }
-}
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn size_text(bytes: u64) -> String {
-    match bytes {
-        0..10_240 => format!("{bytes} bytes"),
-        10_240..10_485_760 => format!("{} KB", bytes >> 10),
-        _ => format!("{} MB", bytes >> 20),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_for_people() {
-        let check = |number: u64, expected: (&str, &str)| {
-            assert_eq!((grouped(number).as_str(), size_text(number).as_str()), expected);
-        };
-        check(0, ("0", "0 bytes"));
-        check(999, ("999", "999 bytes"));
-        check(1_234_567, ("1,234,567", "1205 KB"));
-        check(100_000_000_000, ("100,000,000,000", "95367 MB"));
     }
 }

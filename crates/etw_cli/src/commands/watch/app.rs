@@ -3,7 +3,7 @@
 use super::model::filter::Wanted;
 use super::model::rows::{Cell, Column, Row};
 use super::model::{Connection, Counts, Disk, File, Found, Line, Model, Process, Processor, Seen};
-use crate::commands::record::grouped;
+use crate::text::grouped;
 
 /// How many lines are looked through at once for a text, so that the events that come need not wait for long.
 const SEARCH_LINES: usize = 4000;

@@ -25,8 +25,9 @@ use ratatui::crossterm::event;
 
 use crate::args::FilterArgs;
 use crate::args::watch::WatchArgs;
-use crate::commands::record::{embed, grouped};
+use crate::commands::record::embed;
 use crate::schemas::Schemas;
+use crate::text::grouped;
 use crate::{UsageError, input as inputs, output};
 use app::App;
 pub(crate) use app::View;

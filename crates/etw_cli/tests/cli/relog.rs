@@ -1,0 +1,117 @@
+//! `etw merge` and `etw relog`.
+
+use std::fs;
+
+use openetw::Trace;
+
+use super::generated::write_trace;
+use super::{Etw, json_lines};
+
+/// The numbers of the events in a file, in their order.
+fn numbers(etw: &Etw, file: &str) -> Vec<u64> {
+    let text = etw.ok(&["dump", file, "--format", "json"]);
+    json_lines(&text).iter().filter_map(|event| event["EventData"]["Number"].as_u64()).collect()
+}
+
+fn says(etw: &Etw, args: &[&str]) -> String {
+    let output = etw.run(args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn events_are_filtered_into_a_file_that_says_what_it_is() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 100, 0);
+    let said = says(&etw, &["relog", "a.etl", "-o", "b.etl", "--pid", "100", "--limit", "5"]);
+    assert!(said.starts_with("etw: b.etl (") && said.contains(" 5 events"), "{said}");
+    assert!(said.trim_end().ends_with(": complete"), "{said}");
+    assert_eq!(numbers(&etw, "b.etl"), [0, 3, 6, 9, 12]);
+    let said = says(&etw, &["relog", "a.etl", "-o", "c.etl", "--pid", "77"]);
+    assert!(said.contains("no event meets the filters"), "{said}");
+    assert!(numbers(&etw, "c.etl").is_empty());
+}
+
+#[test]
+fn buffers_are_compressed_or_not() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 5000, 0);
+    let compressed = |file: &str| {
+        let text = etw.ok(&["info", file, "--format", "json"]);
+        json_lines(&text)[0]["buffers"]["compressed"].as_u64().unwrap()
+    };
+    says(&etw, &["merge", "a.etl", "-o", "b.etl", "--compress"]);
+    says(&etw, &["merge", "b.etl", "-o", "c.etl"]);
+    says(&etw, &["merge", "c.etl", "-o", "d.etl", "--plain"]);
+    assert!(compressed("b.etl") > 0 && compressed("c.etl") == compressed("b.etl"));
+    assert_eq!(compressed("d.etl"), 0);
+    let size = |file: &str| fs::metadata(etw.path(file)).unwrap().len();
+    assert!(size("b.etl") * 4 < size("d.etl"));
+    let expected: Vec<u64> = (0..5000).collect();
+    for file in ["b.etl", "c.etl", "d.etl"] {
+        assert_eq!(numbers(&etw, file), expected, "{file}");
+    }
+}
+
+#[test]
+fn losses_are_carried_and_parts_of_a_session_count_them_once() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 100, 7);
+    let said = says(&etw, &["relog", "a.etl", "-o", "1.etl", "--to", "0.05"]);
+    assert!(said.trim_end().ends_with("INCOMPLETE: 7 events lost"), "{said}");
+    says(&etw, &["relog", "a.etl", "-o", "2.etl", "--from", "0.04"]);
+    let said = says(&etw, &["merge", "1.etl", "2.etl", "-o", "b.etl"]);
+    assert!(said.trim_end().ends_with("INCOMPLETE: 7 events lost"), "{said}");
+    // What both parts have is one event.
+    assert_eq!(numbers(&etw, "b.etl"), (0..100).collect::<Vec<u64>>());
+    let mut trace = Trace::open_file(etw.path("b.etl")).unwrap();
+    trace.for_each_record(|_| ()).unwrap();
+    assert_eq!((trace.statistics().events_lost(), trace.statistics().inversions), (7, 0));
+}
+
+#[test]
+fn files_are_not_written_over_by_accident() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 10, 0);
+    let before = fs::read(etw.path("a.etl")).unwrap();
+    let fails = |args: &[&str], text: &str| {
+        let (code, said) = etw.fails(args);
+        assert_eq!(code, 1, "{said}");
+        assert!(said.contains(text) && said.trim_end().lines().count() == 1, "{said}");
+    };
+    fails(&["merge", "a.etl", "-o", "a.etl", "--force"], "a.etl: is read and cannot be written at once");
+    fails(&["merge", "a.etl", "-o", "./nowhere/../a.etl"], "a.etl");
+    fs::hard_link(etw.path("a.etl"), etw.path("linked.etl")).unwrap();
+    fails(&["relog", "a.etl", "-o", "linked.etl", "--force"], "is read and cannot be written at once");
+    assert_eq!(fs::read(etw.path("a.etl")).unwrap(), before);
+    fs::write(etw.path("b.etl"), "mine").unwrap();
+    fails(&["merge", "a.etl", "-o", "b.etl"], "b.etl: exists already");
+    assert_eq!(fs::read(etw.path("b.etl")).unwrap(), b"mine");
+    fails(&["merge", "a.etl", "-o", "nowhere/b.etl"], "cannot be written");
+    says(&etw, &["merge", "a.etl", "-o", "b.etl", "--force"]);
+    assert_eq!(numbers(&etw, "b.etl"), (0..10).collect::<Vec<u64>>());
+    // Nothing is left of what failed.
+    let names = || fs::read_dir(etw.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(
+        names().all(|name| !name.to_string_lossy().ends_with(".part")),
+        "{:?}",
+        names().collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn files_of_different_clocks_are_refused() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 10, 0);
+    let (clocks, _) = etw_testkit::traces::bytes(&etw_testkit::traces::Recipe::new(
+        etw_testkit::traces::Kind::SystemTime,
+        10,
+    ))
+    .unwrap();
+    fs::write(etw.path("b.etl"), clocks).unwrap();
+    let (code, said) = etw.fails(&["merge", "a.etl", "b.etl", "-o", "c.etl"]);
+    assert_eq!(code, 1);
+    assert!(said.contains("b.etl was recorded by another clock than a.etl"), "{said}");
+    assert!(said.contains("etw dump a.etl b.etl"), "{said}");
+    assert!(fs::metadata(etw.path("c.etl")).is_err());
+}

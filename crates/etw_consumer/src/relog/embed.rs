@@ -1,0 +1,112 @@
+//! Schemas that a file takes along: those of its events that come from elsewhere, as the merge step of Windows embeds
+//! them, each before the first event that it describes.
+
+use std::collections::HashSet;
+
+use etw_etl::encode::RecordBuilder;
+use etw_event::{EventDescriptor, ExtendedType, Guid, Opcode, Origin, Record, Ticks, classes};
+use etw_schema::event_metadata::{encode_event, encode_map, schema_of_event};
+use etw_schema::event_source::is_manifest_chunk;
+use etw_schema::{CompiledSchema, Decoding, EventSchema, PropertyType, Undecoded};
+
+/// Opcodes of EventMetadata.
+const EVENT_INFO: u8 = 0x20;
+const EVENT_MAP_INFO: u8 = 0x21;
+/// Events whose schemas are looked at; more have none embedded.
+const MAX_EVENTS: usize = 1 << 18;
+
+/// What identifies the schema of an event that does not describe itself.
+pub(super) type EventKey = (Guid, u16, u8);
+
+/// The key of an event whose schema may come from elsewhere.
+#[inline]
+pub(super) fn key(record: &Record<'_>) -> Option<EventKey> {
+    // Events that are one text are known by their headers; so are chunks of EventSource manifests.
+    if !record.kind().is_event_header() || record.is_string_only() || record.event_property() & 2 != 0 {
+        return None;
+    }
+    let descriptor = record.descriptor();
+    let describes_itself = || {
+        record.flags() & 1 == 1 && record.extended(ExtendedType::EVENT_SCHEMA_TL).is_some()
+            || is_manifest_chunk(record)
+    };
+    (!describes_itself()).then(|| (record.provider_id(), descriptor.id, descriptor.version))
+}
+
+/// The schemas that a file has already.
+#[derive(Debug, Default)]
+pub(super) struct Embedded {
+    last: Option<EventKey>,
+    events: HashSet<EventKey>,
+    maps: HashSet<(Guid, String)>,
+    /// Events that were described.
+    pub(super) count: u64,
+}
+
+impl Embedded {
+    /// Whether an event is the first of its kind.
+    #[inline]
+    pub(super) fn is_new(&mut self, record: &Record<'_>) -> bool {
+        match key(record) {
+            // Neighbours are alike.
+            None => false,
+            key if key == self.last => false,
+            key => {
+                self.last = key;
+                self.events.len() < MAX_EVENTS && key.is_some_and(|key| self.events.insert(key))
+            }
+        }
+    }
+
+    /// What describes an event that is the first of its kind, if that is not in the trace.
+    pub(super) fn describe(
+        &mut self,
+        record: &Record<'_>,
+        schema: Result<&CompiledSchema, &Undecoded>,
+    ) -> Vec<Vec<u8>> {
+        let Ok(schema) = schema else { return Vec::new() };
+        let schema = &schema.schema;
+        if is_in_trace(schema.decoding) {
+            return Vec::new();
+        }
+        let schema = schema_of_event(schema, &record.descriptor());
+        let Some(info) = encode_event(&schema) else { return Vec::new() };
+        self.count += 1;
+        let maps = self.maps_of(&schema).into_iter().map(|map| (EVENT_MAP_INFO, map));
+        let payloads = [(EVENT_INFO, info)].into_iter().chain(maps);
+        let ids = record.as_bytes().get(8..16).unwrap_or_default();
+        let build = |(opcode, payload): (u8, Vec<u8>)| {
+            let descriptor = EventDescriptor { opcode: Opcode(opcode), ..EventDescriptor::default() };
+            let builder = RecordBuilder::full(record.pointer_size(), classes::EVENT_METADATA, &descriptor);
+            // What is too large for a record is left out; the event then has no schema in the file.
+            let mut bytes = builder.time(record.raw_time()).payload(&payload).build().ok()?;
+            bytes.get_mut(8..16)?.copy_from_slice(ids);
+            Some(bytes)
+        };
+        payloads.filter_map(build).collect()
+    }
+
+    /// The maps of an event that the file does not have yet.
+    fn maps_of(&mut self, schema: &EventSchema) -> Vec<Vec<u8>> {
+        let guid = schema.provider.guid;
+        let mut maps = Vec::new();
+        for property in &schema.properties {
+            if let PropertyType::Value { map: Some(map), .. } = &property.kind
+                && self.maps.insert((guid, map.name.to_string()))
+            {
+                maps.extend(encode_map(&guid, map));
+            }
+        }
+        maps
+    }
+}
+
+/// Whether a schema stands in the trace itself.
+fn is_in_trace(decoding: Decoding) -> bool {
+    matches!(decoding, Decoding::TraceLogging | Decoding::EventMetadata | Decoding::EventSource)
+}
+
+/// The record of bytes that were made for a place.
+pub(super) fn record_of<'a>(bytes: &'a [u8], origin: &'a Origin, time: Ticks) -> Option<Record<'a>> {
+    Record::parse(bytes, origin, time).ok()
+}

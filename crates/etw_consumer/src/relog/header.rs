@@ -1,0 +1,149 @@
+//! The header of the file that is written: what the headers of all files say together.
+
+use etw_etl::{BufferFlags, BufferHeader, EtlFile, LogFileHeader, LogFileMode, Records, WriterOptions};
+use etw_event::{Clock, ClockType, FileTime, HookId};
+
+use super::{Compression, RelogError};
+use crate::merge::one_clock;
+
+/// What a file has for names that was made from several.
+const RELOGGER: &str = "Relogger";
+const SEVERAL_FILES: &str = "[multiple files]";
+/// Sizes of buffers are multiples of this, and not larger than that.
+const BUFFER_UNIT: u32 = 1024;
+const MAX_BUFFER_SIZE: u32 = 16 << 20;
+
+/// What the files that are read say together.
+#[derive(Debug)]
+pub(super) struct Sources {
+    /// What a file that is made from them begins with.
+    pub(super) options: WriterOptions,
+    pub(super) clock: Clock,
+    /// When it ends; `None` if one of them was never closed.
+    pub(super) end: Option<FileTime>,
+    /// What their buffers say of losses.
+    pub(super) losses: BufferFlags,
+    /// The sum of what their headers say of losses.
+    pub(super) events_lost: u32,
+    pub(super) buffers_lost: u32,
+    /// Which of the files are parts of one session's, as numbers of sessions.
+    pub(super) sessions: Vec<usize>,
+}
+
+impl Sources {
+    pub(super) fn new(
+        files: &mut [EtlFile<'_>],
+        names: &[String],
+        compression: Compression,
+    ) -> Result<Sources, RelogError> {
+        let clock = common_clock(files, names)?;
+        let Some(first) = files.first() else { return Err(RelogError::Live) };
+        let mut options = WriterOptions::relog(first.header());
+        let header = &mut options.header;
+        let mut losses = BufferFlags::default();
+        let mut is_compressed = false;
+        header.buffer_size = BUFFER_UNIT;
+        for file in files.iter() {
+            let own = file.header();
+            let of_header = own.buffer_size.min(MAX_BUFFER_SIZE);
+            header.buffer_size = header.buffer_size.max(of_header.next_multiple_of(BUFFER_UNIT));
+            header.number_of_processors = header.number_of_processors.max(own.number_of_processors);
+            is_compressed |= own.log_file_mode.has(LogFileMode::COMPRESSED);
+            for buffer in file.buffers().flatten() {
+                let BufferHeader { offset, buffer_flag, .. } = buffer.header;
+                let size = offset.min(MAX_BUFFER_SIZE).next_multiple_of(BUFFER_UNIT);
+                header.buffer_size = header.buffer_size.max(size);
+                let processors = u32::from(buffer.header.processor()) + 1;
+                header.number_of_processors = header.number_of_processors.max(processors);
+                losses.0 |= buffer_flag.0 & LOSSES.0;
+            }
+        }
+        let starts = files.iter().map(|file| file.header().start_time);
+        if let Some(start) = starts.min().filter(|start| *start < header.start_time) {
+            (header.anchor, header.start_time) = (clock.to_ticks(start), start);
+        }
+        let sessions = sessions(files);
+        let (events_lost, buffers_lost) = lost(files, &sessions);
+        (header.events_lost, header.buffers_lost) = (events_lost, buffers_lost);
+        if files.len() > 1 {
+            header.logger_name = RELOGGER.to_owned();
+            header.log_file_name = SEVERAL_FILES.to_owned();
+        }
+        options.records.others = first_records(first, header.buffer_size as usize);
+        if compression.applies(is_compressed) {
+            options = options.compressed();
+        }
+        let ends = || files.iter().map(|file| file.header().end_time);
+        let end = if ends().all(|end| end.0 != 0) { ends().max() } else { None };
+        Ok(Sources { options, clock, end, losses, events_lost, buffers_lost, sessions })
+    }
+}
+
+/// Flags of buffers that tell of losses.
+const LOSSES: BufferFlags =
+    BufferFlags::EVENTS_LOST.with(BufferFlags::BUFFER_LOST).with(BufferFlags::RTBACKUP_CORRUPT);
+
+/// The clock that all files count.
+fn common_clock(files: &mut [EtlFile<'_>], names: &[String]) -> Result<Clock, RelogError> {
+    let clocks = one_clock::clocks(files);
+    let Some(first) = clocks.first() else { return Err(RelogError::Live) };
+    // Readings of the system time mean the same wherever they come from.
+    let is_system_time = |clock: &Clock| clock.clock_type == ClockType::SystemTime;
+    let is_same = |clock: &Clock| clock == first || is_system_time(clock) && is_system_time(first);
+    match clocks.iter().position(|clock| !is_same(clock)) {
+        None => Ok(*first),
+        Some(other) => {
+            let name = |number: usize| names.get(number).cloned().unwrap_or_default();
+            Err(RelogError::Clocks { first: name(0), other: name(other) })
+        }
+    }
+}
+
+/// Gives parts of one session's file one number: what a session was split into has its header.
+fn sessions(files: &[EtlFile<'_>]) -> Vec<usize> {
+    let session = |file: &EtlFile<'_>| {
+        let header = file.header();
+        let LogFileHeader { start_time, anchor, boot_time, logger_name, .. } = header;
+        let is_part = header.log_file_mode.has(LogFileMode::RELOG);
+        is_part.then(|| (*start_time, *anchor, *boot_time, logger_name.clone()))
+    };
+    let all: Vec<_> = files.iter().map(session).collect();
+    let number = |own: usize| match all.get(own) {
+        Some(session @ Some(_)) => all.iter().position(|other| other == session).unwrap_or(own),
+        _ => own,
+    };
+    (0..files.len()).map(number).collect()
+}
+
+/// The sums of what was lost; parts of one session's file tell the same losses.
+fn lost(files: &[EtlFile<'_>], sessions: &[usize]) -> (u32, u32) {
+    let mut by_session = vec![(0, 0); files.len()];
+    for (file, session) in files.iter().zip(sessions) {
+        if let Some((events, buffers)) = by_session.get_mut(*session) {
+            *events = file.header().events_lost.max(*events);
+            *buffers = file.header().buffers_lost.max(*buffers);
+        }
+    }
+    let sum = |of: fn(&(u32, u32)) -> u32| by_session.iter().map(of).fold(0, u32::saturating_add);
+    (sum(|lost| lost.0), sum(|lost| lost.1))
+}
+
+/// The records behind the log file header in a file's first buffer, as far as there is room for them.
+fn first_records(file: &EtlFile<'_>, buffer_size: usize) -> Vec<Vec<u8>> {
+    let Some(Ok(buffer)) = file.buffers().next() else { return Vec::new() };
+    let mut scratch = Vec::new();
+    let data = buffer.data(&mut scratch);
+    let origin = buffer.origin(file.clock(), 0);
+    // The header of this file may have longer names.
+    let mut room = (buffer_size / 2).saturating_sub(BufferHeader::LEN_BYTES);
+    let mut records = Vec::new();
+    for record in Records::new(data.bytes, &origin, buffer.place()).flatten() {
+        let is_extension =
+            record.hook_id().is_some_and(|hook| hook.group() == 0 && hook != HookId::LOG_FILE_HEADER);
+        if is_extension && record.stride_bytes() <= room {
+            room -= record.stride_bytes();
+            records.push(record.as_bytes().to_vec());
+        }
+    }
+    records
+}

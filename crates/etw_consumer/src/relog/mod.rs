@@ -1,0 +1,357 @@
+//! Traces written anew: several merged into one, events left out, fields redacted, compressed or not.
+//!
+//! What a trace's filter lets pass is written in the order of time, as it lies in the trace, each processor in buffers
+//! of its own. What those events need comes along: events that tell of processes, threads, images, names of files and
+//! schemas, and stacks. Schemas from elsewhere are embedded.
+//!
+//! A file has its name only when it is complete.
+
+mod embed;
+mod error;
+mod header;
+mod need;
+mod output;
+mod parts;
+
+use std::path::{Path, PathBuf};
+
+use etw_etl::DamageKind;
+use etw_event::{Guid, Record, Ticks};
+
+use crate::Trace;
+use crate::trace::{Pass, Verdict};
+use embed::Embedded;
+use header::Sources;
+use need::{Role, Stacks};
+use output::Output;
+use parts::Parts;
+
+pub use error::RelogError;
+pub use need::SYMBOL_PROVIDER;
+
+/// Whether buffers are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// As in the files that are read: if one of them is compressed.
+    #[default]
+    Keep,
+    /// They are.
+    Compressed,
+    /// They are not.
+    Plain,
+}
+
+impl Compression {
+    fn applies(self, is_compressed: bool) -> bool {
+        match self {
+            Compression::Keep => is_compressed,
+            Compression::Compressed => true,
+            Compression::Plain => false,
+        }
+    }
+}
+
+/// Writes traces anew.
+///
+/// ```no_run
+/// use etw_consumer::Trace;
+/// use etw_consumer::relog::{Compression, Relogger};
+///
+/// let mut trace = Trace::open_files(["kernel.etl", "user.etl"])?;
+/// Relogger::new().compression(Compression::Compressed).write(&mut trace, "merged.etl")?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Relogger {
+    compression: Compression,
+    overwrites: bool,
+    without_context: bool,
+    without_schemas: bool,
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Relogged {
+    /// The file.
+    pub path: PathBuf,
+    /// Events in it that the filter let pass, all if there is none.
+    pub events: u64,
+    /// Events in it that these need.
+    pub context: u64,
+    /// Descriptions of events that were embedded.
+    pub schemas: u64,
+    /// Events lost, as its header says: what the files that were read have lost, and one for each place in them that is
+    /// damaged, or record that has no room in a buffer.
+    pub events_lost: u32,
+    /// Buffers lost, as its header says.
+    pub buffers_lost: u32,
+    /// Bytes of the file.
+    pub len_bytes: u64,
+    /// Whether a file that was read was never closed, so that nobody knows what was lost; the one that was written says
+    /// so too.
+    pub is_unclosed: bool,
+}
+
+impl Relogger {
+    /// Writes everything that the trace delivers and what that needs, compressed as it was.
+    pub fn new() -> Relogger {
+        Relogger::default()
+    }
+
+    /// Sets whether buffers are compressed.
+    pub fn compression(mut self, compression: Compression) -> Relogger {
+        self.compression = compression;
+        self
+    }
+
+    /// Sets whether a file that exists may be replaced; otherwise it is refused.
+    pub fn overwrite(mut self, wanted: bool) -> Relogger {
+        self.overwrites = wanted;
+        self
+    }
+
+    /// Sets whether events stay that others need, which is the default.
+    pub fn context(mut self, wanted: bool) -> Relogger {
+        self.without_context = !wanted;
+        self
+    }
+
+    /// Sets whether schemas are embedded that come from elsewhere, which is the default.
+    pub fn embed_schemas(mut self, wanted: bool) -> Relogger {
+        self.without_schemas = !wanted;
+        self
+    }
+
+    /// Writes what the trace delivers into one file.
+    ///
+    /// # Errors
+    /// The file exists, is one of those that are read, or cannot be written; the files count different clocks; reading
+    /// was stopped ([`Trace::stop_handle`]).
+    pub fn write(&self, trace: &mut Trace, path: impl AsRef<Path>) -> Result<Relogged, RelogError> {
+        let path = path.as_ref();
+        output::check(path, trace.inputs(), self.overwrites)?;
+        let sources = self.sources(trace)?;
+        let mut selection = Selection::new(self, trace, &sources);
+        let mut part = Part::begin(path, &sources, self)?;
+        let mut error = None;
+        let passed = trace.pass(|pass, record| {
+            let choice = selection.choose(pass, record);
+            match choice.map_or(Ok(()), |choice| part.put(pass, record, choice)) {
+                Ok(()) if choice == Some(Choice::Event) => Verdict::Delivered,
+                Ok(()) => Verdict::Passed,
+                Err(failure) => {
+                    error = Some(failure);
+                    Verdict::End
+                }
+            }
+        });
+        selection.restore(trace);
+        passed?;
+        if let Some(error) = error {
+            return Err(error);
+        }
+        if trace.stop_handle().is_stopped() {
+            return Err(RelogError::Stopped);
+        }
+        part.finish(trace, &sources)
+    }
+
+    fn sources(&self, trace: &Trace) -> Result<Sources, RelogError> {
+        if trace.is_live() {
+            return Err(RelogError::Live);
+        }
+        let names: Vec<String> = trace.source_names().map(str::to_owned).collect();
+        Sources::new(&mut trace.files()?, &names, self.compression)
+    }
+}
+
+/// Why a record is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    /// The filter wants it.
+    Event,
+    /// Others need it.
+    Context,
+}
+
+/// Which records are written.
+struct Selection {
+    /// First time that is wanted, and the one behind the last.
+    times: (Ticks, Ticks),
+    bounds: (Option<etw_event::FileTime>, Option<etw_event::FileTime>, Option<u64>),
+    /// How many more events are wanted.
+    left: u64,
+    context: bool,
+    /// Stacks of the events that stay, where not all do.
+    stacks: Option<Stacks>,
+    symbols: Guid,
+    /// Records that stand in the first buffer already.
+    first: Vec<Vec<u8>>,
+    /// Where parts of one session's file are read.
+    parts: Option<Parts>,
+}
+
+impl Selection {
+    fn new(relogger: &Relogger, trace: &mut Trace, sources: &Sources) -> Selection {
+        let bounds = trace.take_bounds();
+        let (from, to, limit) = bounds;
+        let clock = &sources.clock;
+        let is_all = !trace.is_filtered() && limit.is_none();
+        Selection {
+            times: (
+                from.map_or(Ticks(i64::MIN), |from| clock.to_ticks(from)),
+                to.map_or(Ticks(i64::MAX), |to| clock.to_ticks(to)),
+            ),
+            bounds,
+            left: limit.unwrap_or(u64::MAX),
+            context: !relogger.without_context,
+            stacks: (!is_all).then(Stacks::new),
+            symbols: Guid::from_provider_name(SYMBOL_PROVIDER),
+            first: sources.options.records.others.clone(),
+            parts: Parts::new(&sources.sessions),
+        }
+    }
+
+    /// Gives the trace its bounds back.
+    fn restore(&self, trace: &mut Trace) {
+        trace.set_bounds(self.bounds);
+    }
+
+    /// Whether a record is written, and why.
+    #[inline]
+    fn choose(&mut self, pass: &mut Pass<'_>, record: &Record<'_>) -> Option<Choice> {
+        let role = need::role(record, &self.symbols);
+        if role == Role::Header || role == Role::Context && self.is_in_first_buffer(record) {
+            return None;
+        }
+        if self.parts.as_mut().is_some_and(|parts| parts.is_known(record)) {
+            return None;
+        }
+        // A stack is one of its event's time.
+        let time = match role {
+            Role::Stack(stack) => stack.time,
+            _ => record.raw_time(),
+        };
+        let is_wanted = self.left > 0 && self.times.0 <= time && time < self.times.1 && pass.wants(record);
+        let choice = if is_wanted {
+            self.left -= 1;
+            Some(Choice::Event)
+        } else if self.is_needed(role) {
+            Some(Choice::Context)
+        } else {
+            None
+        };
+        if let (Some(_), Some(stacks)) = (choice, &mut self.stacks) {
+            match role {
+                Role::Stack(stack) => stacks.keep_stack(&stack),
+                Role::Event | Role::Context => stacks.keep(record),
+                Role::Frames { .. } | Role::Header => {}
+            }
+        }
+        choice
+    }
+
+    /// Whether a record that the filter does not want is needed by others.
+    fn is_needed(&mut self, role: Role) -> bool {
+        if !self.context {
+            return false;
+        }
+        match (role, &mut self.stacks) {
+            (Role::Context, _) => true,
+            (Role::Stack(stack), Some(stacks)) => stacks.needs_stack(&stack),
+            (Role::Frames { key, ends }, Some(stacks)) => stacks.needs_frames(key, ends),
+            // Of all events in a time, the stacks are those of that time; their keys' frames may come at any time.
+            (Role::Frames { .. }, None) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether a record stands in the file's first buffer already.
+    fn is_in_first_buffer(&mut self, record: &Record<'_>) -> bool {
+        if self.first.is_empty() || record.origin().source != 0 {
+            return false;
+        }
+        let found = self.first.iter().position(|bytes| bytes == record.as_bytes());
+        found.map(|index| self.first.swap_remove(index)).is_some()
+    }
+}
+
+/// A file under way.
+struct Part {
+    output: Output,
+    /// What describes the events in it; `None` if nothing is embedded.
+    embedded: Option<Embedded>,
+    events: u64,
+    context: u64,
+    /// Records that have no room.
+    too_large: u32,
+}
+
+impl Part {
+    fn begin(path: &Path, sources: &Sources, relogger: &Relogger) -> Result<Part, RelogError> {
+        let mut output = Output::create(path, sources.options.clone())?;
+        output.with(|writer| writer.mark_losses(sources.losses))?;
+        let embedded = (!relogger.without_schemas).then(Embedded::default);
+        Ok(Part { output, embedded, events: 0, context: 0, too_large: 0 })
+    }
+
+    /// Writes a record, behind what describes it if it is the first of its kind.
+    #[inline]
+    fn put(&mut self, pass: &mut Pass<'_>, record: &Record<'_>, choice: Choice) -> Result<(), RelogError> {
+        if self.embedded.as_mut().is_some_and(|embedded| embedded.is_new(record)) {
+            self.describe(pass, record)?;
+        }
+        match choice {
+            Choice::Event => self.events += 1,
+            Choice::Context => self.context += 1,
+        }
+        self.too_large += u32::from(!self.output.put(record)?);
+        Ok(())
+    }
+
+    #[cold]
+    fn describe(&mut self, pass: &mut Pass<'_>, record: &Record<'_>) -> Result<(), RelogError> {
+        let Some(embedded) = &mut self.embedded else { return Ok(()) };
+        let schema = pass.decoder.resolve(record, pass.files);
+        for bytes in embedded.describe(record, schema) {
+            if let Some(record) = embed::record_of(&bytes, record.origin(), record.raw_time()) {
+                // A description without room is as good as none.
+                self.output.put(&record)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, trace: &Trace, sources: &Sources) -> Result<Relogged, RelogError> {
+        let damaged = u32::try_from(lost_places(trace)).unwrap_or(u32::MAX);
+        let events_lost = sources.events_lost.saturating_add(damaged).saturating_add(self.too_large);
+        let buffers_lost = sources.buffers_lost;
+        self.output.with(|writer| {
+            writer.set_losses(events_lost, buffers_lost);
+            Ok(())
+        })?;
+        let Part { output, embedded, events, context, .. } = self;
+        let path = output.path.clone();
+        let written = output.finish(sources.end)?;
+        Ok(Relogged {
+            path,
+            events,
+            context,
+            schemas: embedded.map_or(0, |embedded| embedded.count),
+            events_lost,
+            buffers_lost,
+            len_bytes: written.len_bytes,
+            is_unclosed: sources.end.is_none(),
+        })
+    }
+}
+
+/// Damaged places whose records are not in the file that was written.
+fn lost_places(trace: &Trace) -> u64 {
+    let statistics = trace.statistics();
+    let is_kept =
+        |kind: &DamageKind| matches!(kind, DamageKind::RecordParts { .. } | DamageKind::BufferSize { .. });
+    let kept = statistics.damage.iter().filter(|(_, damage)| is_kept(&damage.kind)).count() as u64;
+    statistics.damage_count.saturating_sub(kept)
+}

@@ -1,0 +1,216 @@
+//! Which events others need: what tells of processes, threads, images, files and schemas, and the stacks of events.
+//!
+//! Events of the first kind, the *context*, stay whatever is asked for, since any event may refer to them, also one that
+//! comes long before. A stack stays if its event does, and the frames of a stack's key if a stack stays that has the key.
+
+use std::collections::HashSet;
+
+use etw_event::{ExtendedType, Fields, Guid, HookId, Record, Ticks, classes};
+use etw_schema::event_source::is_manifest_chunk;
+
+/// Name of the provider whose TraceLogging events name the kernel's functions: recordings take them along.
+pub const SYMBOL_PROVIDER: &str = "OpenETW.Symbols";
+
+/// Microsoft-Windows-Kernel-Process.
+const KERNEL_PROCESS: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+/// Microsoft-Windows-DotNETRuntime.
+const CLR: Guid = Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
+/// Microsoft-Windows-DotNETRuntimeRundown.
+const CLR_RUNDOWN: Guid = Guid::from_u128(0xa669021c_c450_4609_a035_5af59af4df18);
+
+/// Events whose stacks are waited for, in each of two generations.
+const GENERATION: usize = 1 << 18;
+/// Keys of stacks that are waited for; with more, all definitions stay.
+const MAX_KEYS: usize = 1 << 20;
+
+/// What a record is to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A log file header, of which each file has its own.
+    Header,
+    /// Any event may need it.
+    Context,
+    /// A stack of an event.
+    Stack(StackOf),
+    /// The frames of a stack's key.
+    Frames {
+        /// The key.
+        key: u64,
+        /// Whether the key may mean other frames from now on.
+        ends: bool,
+    },
+    Event,
+}
+
+/// Whose stack a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StackOf {
+    /// Time of the event.
+    pub(super) time: Ticks,
+    thread: u32,
+    /// What stands for the frames.
+    key: Option<u64>,
+}
+
+/// What a record is to others.
+#[inline]
+pub(super) fn role(record: &Record<'_>, symbols: &Guid) -> Role {
+    if let Some(hook) = record.hook_id() {
+        return if hook == HookId::IMAGE_LOAD {
+            Role::Context
+        } else {
+            of_class(record, hook.group(), hook.event_type())
+        };
+    }
+    let kind = record.kind();
+    if kind.is_event_header() {
+        let provider = record.provider_id();
+        let id = record.as_bytes().u16_at(0x28).unwrap_or(0);
+        let is_context = match provider {
+            // Processes, threads, images.
+            KERNEL_PROCESS => matches!(id, 1..=6 | 15),
+            CLR_RUNDOWN => true,
+            // Methods, modules, assemblies, domains.
+            CLR => matches!(id, 141..=144 | 151..=158),
+            _ => provider == *symbols || is_manifest_chunk(record),
+        };
+        return if is_context { Role::Context } else { Role::Event };
+    }
+    if !kind.is_classic() {
+        return Role::Event;
+    }
+    let group = match record.provider_id() {
+        classes::IMAGE_ID
+        | classes::EVENT_METADATA
+        | classes::SYS_CONFIG_EX
+        | classes::WIN_SAT
+        | classes::PERF_TRACK
+        | classes::LOST_EVENT => return Role::Context,
+        classes::EVENT_TRACE => 0x00,
+        classes::PROCESS => 0x03,
+        classes::FILE_IO => 0x04,
+        classes::THREAD => 0x05,
+        classes::REGISTRY => 0x09,
+        classes::SYSTEM_CONFIG => 0x0B,
+        classes::PERF_INFO => 0x0F,
+        classes::IMAGE => 0x14,
+        classes::STACK_WALK => 0x18,
+        _ => return Role::Event,
+    };
+    of_class(record, group, record.descriptor().opcode.0)
+}
+
+/// What an event of the kernel is to others, by its group and type.
+#[inline]
+fn of_class(record: &Record<'_>, group: u8, event_type: u8) -> Role {
+    let is_context = match group {
+        0x00 if event_type == 0 => return Role::Header,
+        // Group masks, rundowns, builds; the machine; images.
+        0x00 | 0x0B | 0x14 => true,
+        // Start, End, DCStart, DCEnd, Terminate, Defunct.
+        0x03 => matches!(event_type, 1..=4 | 11 | 39),
+        // Name, FileCreate, FileDelete, FileRundown.
+        0x04 => matches!(event_type, 0 | 32 | 35 | 36),
+        // Start, End, DCStart, DCEnd, SetName.
+        0x05 => matches!(event_type, 1..=4 | 72),
+        // KCBCreate, KCBRundownBegin, KCBRundownEnd.
+        0x09 => matches!(event_type, 22 | 24 | 25),
+        // The interval of samples.
+        0x0F => matches!(event_type, 72..=74),
+        0x18 => return of_stack(record, event_type),
+        _ => false,
+    };
+    if is_context { Role::Context } else { Role::Event }
+}
+
+/// What an event of class StackWalk is to others.
+fn of_stack(record: &Record<'_>, event_type: u8) -> Role {
+    let payload = record.payload();
+    let pointer = record.pointer_size();
+    let stack = |key| {
+        let (time, thread) = (Ticks(payload.i64_at(0)?), payload.u32_at(12)?);
+        Some(Role::Stack(StackOf { time, thread, key }))
+    };
+    let role = match event_type {
+        32 => stack(None),
+        37 | 38 => stack(pointer.read(payload, 16)),
+        // Create, Delete, Rundown.
+        34..=36 => pointer.read(payload, 0).map(|key| Role::Frames { key, ends: event_type == 35 }),
+        _ => None,
+    };
+    role.unwrap_or(Role::Event)
+}
+
+/// What the events that stay need of stacks.
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    /// Times and threads of events that stay, in two generations.
+    events: [HashSet<(i64, u32)>; 2],
+    /// Events before this time are not known any more.
+    since: Ticks,
+    /// Where the newer generation begins.
+    newer: Ticks,
+    keys: HashSet<u64>,
+    /// There were too many keys.
+    all_keys: bool,
+}
+
+/// The thread of an event that does not tell it.
+const ANY_THREAD: u32 = u32::MAX;
+
+impl Stacks {
+    pub(super) fn new() -> Stacks {
+        Stacks { since: Ticks(i64::MIN), newer: Ticks(i64::MIN), ..Stacks::default() }
+    }
+
+    /// An event stays.
+    pub(super) fn keep(&mut self, record: &Record<'_>) {
+        let time = record.raw_time();
+        if self.events[1].len() >= GENERATION {
+            self.events.swap(0, 1);
+            self.events[1].clear();
+            self.since = std::mem::replace(&mut self.newer, time);
+        }
+        self.events[1].insert((time.0, record.thread_id().unwrap_or(ANY_THREAD)));
+        self.keep_keys(record);
+    }
+
+    /// Notes the keys that an event that stays has in place of its stack.
+    pub(super) fn keep_keys(&mut self, record: &Record<'_>) {
+        if record.flags() & 1 == 0 {
+            return;
+        }
+        for item in record.extended_items() {
+            let key = match item.ext_type {
+                ExtendedType::STACK_KEY32 => item.data.u32_at(8).map(u64::from),
+                ExtendedType::STACK_KEY64 => item.data.u64_at(8),
+                _ => None,
+            };
+            key.into_iter().for_each(|key| self.keep_key(key));
+        }
+    }
+
+    fn keep_key(&mut self, key: u64) {
+        if self.keys.len() < MAX_KEYS {
+            self.keys.insert(key);
+        } else {
+            self.all_keys = true;
+        }
+    }
+
+    /// A stack stays.
+    pub(super) fn keep_stack(&mut self, stack: &StackOf) {
+        stack.key.into_iter().for_each(|key| self.keep_key(key));
+    }
+
+    /// Whether the event of a stack stays. One that comes too late for that to be known does.
+    pub(super) fn needs_stack(&self, stack: &StackOf) -> bool {
+        let has = |thread| self.events.iter().any(|events| events.contains(&(stack.time.0, thread)));
+        stack.time < self.since || has(stack.thread) || has(ANY_THREAD)
+    }
+
+    /// Whether a key's frames are needed.
+    pub(super) fn needs_frames(&mut self, key: u64, ends: bool) -> bool {
+        self.all_keys || if ends { self.keys.remove(&key) } else { self.keys.contains(&key) }
+    }
+}

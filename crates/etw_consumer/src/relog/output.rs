@@ -1,0 +1,116 @@
+//! The file that is written: under another name until it is complete.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use etw_etl::{EtlWriter, WriteError, WriterOptions, Written};
+use etw_event::{FileTime, Record};
+
+use super::RelogError;
+use crate::Input;
+
+/// A file under way. Dropped before it is complete, it leaves nothing.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) path: PathBuf,
+    temporary: PathBuf,
+    writer: Option<EtlWriter<File>>,
+}
+
+impl Output {
+    /// Begins a file.
+    pub(super) fn create(path: &Path, options: WriterOptions) -> Result<Output, RelogError> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let temporary = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+        let file = File::create(&temporary).map_err(|source| RelogError::Io { path: path.into(), source })?;
+        let mut output = Output { path: path.to_owned(), temporary, writer: None };
+        output.writer = Some(EtlWriter::new(file, options).map_err(|source| output.error(source))?);
+        Ok(output)
+    }
+
+    /// The writer, for as long as the file is under way.
+    pub(super) fn with<T>(
+        &mut self,
+        write: impl FnOnce(&mut EtlWriter<File>) -> Result<T, WriteError>,
+    ) -> Result<T, RelogError> {
+        let Some(writer) = &mut self.writer else { return Err(RelogError::Stopped) };
+        write(writer).map_err(|source| RelogError::Write { path: self.path.clone(), source })
+    }
+
+    /// Writes a record of another file. Whether there was room for it.
+    #[inline]
+    pub(super) fn put(&mut self, record: &Record<'_>) -> Result<bool, RelogError> {
+        let written = self.writer.as_mut().map(|writer| writer.relog(record));
+        match written {
+            Some(Ok(())) => Ok(true),
+            Some(Err(WriteError::RecordTooLarge { .. })) => Ok(false),
+            Some(Err(source)) => Err(self.error(source)),
+            None => Err(RelogError::Stopped),
+        }
+    }
+
+    #[cold]
+    fn error(&self, source: WriteError) -> RelogError {
+        RelogError::Write { path: self.path.clone(), source }
+    }
+
+    /// Completes the file, and gives it its name. Without an end it stays one that nobody closed.
+    pub(super) fn finish(mut self, end: Option<FileTime>) -> Result<Written<()>, RelogError> {
+        let Some(writer) = self.writer.take() else { return Err(RelogError::Stopped) };
+        let written = match end {
+            Some(end) => writer.finish(end),
+            None => writer.finish_unclosed(),
+        };
+        let written = written.map_err(|source| self.error(source))?;
+        fs::rename(&self.temporary, &self.path)
+            .map_err(|source| RelogError::Io { path: self.path.clone(), source })?;
+        Ok(Written { out: (), len_bytes: written.len_bytes, buffers: written.buffers })
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.writer = None;
+        // It is gone if it was given its name.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// Whether a file may be written.
+pub(super) fn check(path: &Path, inputs: &[Input], overwrite: bool) -> Result<(), RelogError> {
+    if inputs.iter().any(|input| is_same(path, input)) {
+        return Err(RelogError::IsInput { path: path.to_owned() });
+    }
+    if path.is_dir() {
+        let source = io::Error::from(io::ErrorKind::IsADirectory);
+        return Err(RelogError::Io { path: path.to_owned(), source });
+    }
+    if !overwrite && fs::symlink_metadata(path).is_ok() {
+        return Err(RelogError::Exists { path: path.to_owned() });
+    }
+    Ok(())
+}
+
+/// Whether an input is read from a file.
+fn is_same(path: &Path, input: &Input) -> bool {
+    let Ok(output) = fs::canonicalize(path) else { return false };
+    let name = input.name();
+    let archives = name.match_indices('!').map(|(at, _)| &name[..at]);
+    archives.chain([name]).any(|name| {
+        let Ok(input) = fs::canonicalize(name) else { return false };
+        input == output || is_linked(&input, &output)
+    })
+}
+
+#[cfg(unix)]
+fn is_linked(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |path| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+    id(one).is_some() && id(one) == id(other)
+}
+
+#[cfg(not(unix))]
+fn is_linked(_: &Path, _: &Path) -> bool {
+    false
+}
