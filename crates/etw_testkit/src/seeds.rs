@@ -185,6 +185,13 @@ pub fn manifest() -> Vec<Seed> {
     vec![("full.xml", full), ("event_source.xml", event_source), ("cut.xml", cut)]
 }
 
+/// Seeds of `profile`: a file that has most of what profiles can have, and one that is cut.
+pub fn profile() -> Vec<Seed> {
+    let full = include_str!("seeds/profile.wprp").as_bytes().to_vec();
+    let cut = full[..full.len() / 2].to_vec();
+    vec![("full.wprp", full), ("cut.wprp", cut)]
+}
+
 /// The parts in one piece, with their length as a 16-bit field at `size_at`.
 fn sized(size_at: usize, parts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = parts.concat();

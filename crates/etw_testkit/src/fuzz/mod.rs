@@ -8,6 +8,7 @@ mod consumer;
 mod decoder;
 mod file;
 mod output;
+mod profile;
 mod runtime;
 mod shared;
 mod sources;
@@ -24,6 +25,7 @@ use crate::seeds::{self, Seed};
 pub use consumer::{container, decoded_file, filter, provider_string};
 pub use decoder::{built_in, decoder, message};
 pub use file::{context_switches, etl_file, xpress};
+pub use profile::profile;
 pub use runtime::{logger, protocol, region};
 pub use shared::ring;
 pub use sources::{
@@ -60,6 +62,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "message", body: message, seeds: seeds::message },
     Target { name: "mof", body: mof, seeds: seeds::mof },
     Target { name: "pdb", body: pdb, seeds: seeds::pdb },
+    Target { name: "profile", body: profile, seeds: seeds::profile },
     Target { name: "protocol", body: protocol, seeds: seeds::protocol },
     Target { name: "provider_string", body: provider_string, seeds: seeds::provider_string },
     Target { name: "record", body: record, seeds: seeds::record },
