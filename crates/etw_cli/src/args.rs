@@ -116,6 +116,14 @@ All sessions are stopped, and everything they have is written, before it ends.")
     #[cfg(target_os = "linux")]
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Logman(ToolArgs),
+    /// Control sessions and what is enabled in them as tracelog does (`etw tracelog -?`)
+    #[cfg(target_os = "linux")]
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Tracelog(ToolArgs),
+    /// Record the kernel's events by flags and groups as xperf does (`etw xperf -?`)
+    #[cfg(target_os = "linux")]
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Xperf(ToolArgs),
     /// Make links by which the tools have their own names: `logman`, …
     #[command(after_help = "Examples:
   etw install-links ~/.local/bin

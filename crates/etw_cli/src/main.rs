@@ -52,6 +52,10 @@ fn main() -> ExitCode {
         Command::Schema(command) => commands::schema::run(&command),
         #[cfg(target_os = "linux")]
         Command::Logman(args) => return tools::Tool::Logman.run(&args.words),
+        #[cfg(target_os = "linux")]
+        Command::Tracelog(args) => return tools::Tool::Tracelog.run(&args.words),
+        #[cfg(target_os = "linux")]
+        Command::Xperf(args) => return tools::Tool::Xperf.run(&args.words),
         Command::InstallLinks { dir, force } => tools::links::install(&dir, force),
         Command::Completions { shell } => commands::generate::completions(shell),
         Command::Man { dir } => commands::generate::man(&dir),

@@ -21,7 +21,9 @@ pub(crate) fn run(args: &DaemonArgs) -> Result<()> {
     if let Some(list) = args.access.clone().or_else(|| of_system(ACCESS)) {
         options.access = Access::from_file(&list)?;
     }
-    options.autologgers = args.autologgers.clone().or_else(|| of_system(AUTOLOGGERS));
+    // One that a tool starts for a session of its own is not the system's daemon.
+    let default = of_system(AUTOLOGGERS).filter(|_| !args.while_used);
+    options.autologgers = args.autologgers.clone().or(default);
     options.limits = HostLimits { sessions: args.max_sessions, ..HostLimits::default() };
     options.system = Some(openetw::kernel::provider());
     options.while_used = args.while_used;

@@ -26,7 +26,8 @@ pub(crate) fn relog(args: &RelogArgs) -> Result<()> {
     write(&relogger(&args.form).context(!args.bare), &mut trace, &args.output)
 }
 
-fn open(files: &[PathBuf], filter: &EventFilter, schemas: &Schemas) -> Result<Trace> {
+/// Opens traces to be written anew; Ctrl-C ends reading.
+pub(crate) fn open(files: &[PathBuf], filter: &EventFilter, schemas: &Schemas) -> Result<Trace> {
     let builder = files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
     let trace = builder.filter(filter).schemas(&schemas.sources()).open()?;
     let stop = trace.stop_handle();

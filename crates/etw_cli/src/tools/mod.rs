@@ -6,14 +6,22 @@
 pub(crate) mod host;
 pub(crate) mod links;
 #[cfg(target_os = "linux")]
+mod logger;
+#[cfg(target_os = "linux")]
 mod logman;
+#[cfg(target_os = "linux")]
+mod marks;
 pub(crate) mod options;
 #[cfg(target_os = "linux")]
 pub(crate) mod providers;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
 pub(crate) mod status;
+#[cfg(target_os = "linux")]
+mod tracelog;
 pub(crate) mod words;
+#[cfg(target_os = "linux")]
+mod xperf;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -26,17 +34,34 @@ use crate::output;
 /// A tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tool {
+    #[cfg(target_os = "linux")]
     Logman,
+    #[cfg(target_os = "linux")]
+    Tracelog,
+    #[cfg(target_os = "linux")]
+    Xperf,
 }
 
 impl Tool {
     /// Every tool.
-    pub(crate) const ALL: &'static [Tool] = &[Tool::Logman];
+    pub(crate) const ALL: &'static [Tool] = &[
+        #[cfg(target_os = "linux")]
+        Tool::Logman,
+        #[cfg(target_os = "linux")]
+        Tool::Tracelog,
+        #[cfg(target_os = "linux")]
+        Tool::Xperf,
+    ];
 
     /// The name of the tool, and of the link to it.
     pub(crate) fn name(self) -> &'static str {
         match self {
+            #[cfg(target_os = "linux")]
             Tool::Logman => "logman",
+            #[cfg(target_os = "linux")]
+            Tool::Tracelog => "tracelog",
+            #[cfg(target_os = "linux")]
+            Tool::Xperf => "xperf",
         }
     }
 
@@ -50,7 +75,12 @@ impl Tool {
     /// Runs it with the words behind its name. What it cannot do is told in one line, with Windows's code.
     pub(crate) fn run(self, words: &[OsString]) -> ExitCode {
         let run: fn(&[OsString]) -> Result<ExitCode> = match self {
+            #[cfg(target_os = "linux")]
             Tool::Logman => logman::run,
+            #[cfg(target_os = "linux")]
+            Tool::Tracelog => tracelog::run,
+            #[cfg(target_os = "linux")]
+            Tool::Xperf => xperf::run,
         };
         match run(words) {
             Ok(code) => code,
@@ -63,6 +93,17 @@ impl Tool {
             }
         }
     }
+}
+
+/// Where tools keep what a user has them keep: `openetw` in the directory for configuration (`XDG_CONFIG_HOME`, else
+/// `~/.config`).
+#[cfg(target_os = "linux")]
+fn config_directory() -> Result<std::path::PathBuf> {
+    let variable =
+        |name: &str| std::env::var_os(name).map(std::path::PathBuf::from).filter(|path| path.is_absolute());
+    let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
+    let missing = || anyhow::anyhow!("neither XDG_CONFIG_HOME nor HOME says where configuration is kept");
+    Ok(config.ok_or_else(missing)?.join("openetw"))
 }
 
 #[cfg(test)]

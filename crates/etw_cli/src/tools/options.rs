@@ -42,6 +42,11 @@ pub(crate) const fn values(
 }
 
 impl Opt {
+    /// Whether this is its name.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
     /// The same with two dashes says the opposite, without values or with some.
     pub(crate) const fn or_not(mut self) -> Opt {
         self.can_be_negated = true;

@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use anyhow::Result;
-use openetw::session::{Controller, EnableBuilder, LogFileMode, SessionBuilder, SessionStatus};
+use openetw::session::{Controller, EnableBuilder, ErrorKind, LogFileMode, SessionBuilder, SessionStatus};
 
+use super::host;
+use super::status::{Failed, code};
+use super::words::usage;
 use crate::commands::record::{begin, embed};
 use crate::output;
 use crate::schemas::Schemas;
@@ -26,6 +29,32 @@ impl Plan {
             output::warn(&format_args!("missing: {missing}"));
         }
         Ok(status)
+    }
+}
+
+/// Does something with a session that has to run; `lister` is the command that lists those that do.
+pub(crate) fn with<T>(name: &str, lister: &str, act: impl FnOnce(&mut Controller) -> Result<T>) -> Result<T> {
+    let not_found = || {
+        let text = format!("there is no session '{name}'; `{lister}` lists those that run");
+        anyhow::Error::from(Failed::new(code::INSTANCE_NOT_FOUND, text))
+    };
+    let mut controller = host::running()?.ok_or_else(not_found)?;
+    match controller.query(name) {
+        Err(error) if error.kind() == Some(ErrorKind::NotFound) => Err(not_found()),
+        Err(error) => Err(error.into()),
+        Ok(_) => act(&mut controller),
+    }
+}
+
+/// Has a session deliver what it has; what one keeps in memory is written to a file.
+pub(crate) fn flush(name: &str, file: Option<&Path>, controller: &mut Controller) -> Result<SessionStatus> {
+    let is_in_memory = controller.query(name)?.properties.log_file_mode.has(LogFileMode::BUFFERING);
+    match file {
+        Some(file) if is_in_memory => Ok(controller.dump(name, file)?),
+        None if is_in_memory => {
+            Err(usage(format_args!("session '{name}' is in memory: -f FILE says where to")))
+        }
+        _ => Ok(controller.flush(name)?),
     }
 }
 

@@ -24,6 +24,8 @@ mod logman;
 mod real;
 #[cfg(target_os = "linux")]
 mod record;
+#[cfg(target_os = "linux")]
+mod reference;
 mod relog;
 mod report;
 mod schemas;
@@ -32,9 +34,13 @@ mod sessions;
 #[cfg(target_os = "linux")]
 mod tools;
 #[cfg(target_os = "linux")]
+mod tracelog;
+#[cfg(target_os = "linux")]
 mod watch;
 #[cfg(target_os = "linux")]
 mod write;
+#[cfg(target_os = "linux")]
+mod xperf;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -24,6 +24,9 @@ use super::words::{path, usage};
 use super::{host, session};
 use crate::output;
 
+/// What lists the sessions that run.
+const LISTER: &str = "logman query -ets";
+
 /// Runs the tool.
 pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     let options = Options::read(words, table::TABLE)?;
@@ -165,17 +168,10 @@ impl Command<'_> {
     fn stop(&self, rest: &[String]) -> Result<()> {
         let name = self.name(rest)?;
         let set = if self.is_ets { None } else { self.store.load(&name)? };
-        let not_found = || {
-            let text = format!("there is no session '{name}'; `logman query -ets` lists those that run");
-            anyhow::Error::from(Failed::new(code::INSTANCE_NOT_FOUND, text))
-        };
         let known = Known::load()?;
         let Some(set) = set else {
-            let mut controller = host::running()?.ok_or_else(not_found)?;
-            return match session::stop(&name, &mut controller, &known.schemas) {
-                Err(error) if is_not_found(&error) => Err(not_found()),
-                stopped => stopped.map(drop),
-            };
+            let stop = |controller: &mut Controller| session::stop(&name, controller, &known.schemas);
+            return session::with(&name, LISTER, stop).map(drop);
         };
         let mut count = 0;
         if let Some(mut controller) = host::running()? {
@@ -220,27 +216,23 @@ impl Command<'_> {
             create::apply(collector, self.options, &known, controller.as_mut())?;
             return self.store.save(&set);
         }
-        let mut controller = host::running()?
-            .ok_or_else(|| Failed::new(code::INSTANCE_NOT_FOUND, format!("there is no session '{name}'")))?;
-        let changes = create::changes(self.options, &known, &mut controller)?;
-        if changes.update == SessionUpdate::default()
-            && changes.enables.is_empty()
-            && changes.disables.is_empty()
-        {
-            return Err(usage(
-                "nothing to change: -p, --p, -nb, -ft, -o and -rt can be changed while a session runs",
-            ));
-        }
-        if changes.update != SessionUpdate::default() {
-            controller.update(&name, changes.update)?;
-        }
-        for enable in &changes.enables {
-            controller.enable(&name, enable)?;
-        }
-        for provider in changes.disables {
-            controller.disable(&name, provider)?;
-        }
-        Ok(())
+        session::with(&name, LISTER, |controller| {
+            let changes = create::changes(self.options, &known, controller)?;
+            if changes.update != SessionUpdate::default() {
+                controller.update(&name, changes.update)?;
+            } else if changes.enables.is_empty() && changes.disables.is_empty() {
+                return Err(usage(
+                    "nothing to change: -p, --p, -nb, -ft, -o and -rt can be changed while a session runs",
+                ));
+            }
+            for enable in &changes.enables {
+                controller.enable(&name, enable)?;
+            }
+            for provider in changes.disables {
+                controller.disable(&name, provider)?;
+            }
+            Ok(())
+        })
     }
 
     fn delete(&self, rest: &[String]) -> Result<()> {

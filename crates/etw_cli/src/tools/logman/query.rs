@@ -12,11 +12,11 @@ use openetw::{Guid, Level, classes};
 
 use super::collector::{Collector, Set, Version};
 use super::{Command, is_not_found, is_running};
-use crate::tools::host;
 use crate::tools::options::number_of;
 use crate::tools::providers::{KERNEL, Known, is_kernel};
 use crate::tools::status::{Failed, code};
 use crate::tools::words::usage;
+use crate::tools::{host, session};
 
 const LINE: &str = "-------------------------------------------------------------------------------";
 
@@ -64,32 +64,24 @@ impl Command<'_> {
     }
 
     fn show(&self, name: &str, out: &mut Vec<u8>) -> Result<()> {
-        let mut controller = host::running()?;
         if !self.is_ets
             && let Some(set) = self.store.load(name)?
         {
-            let is_running = set_is_running(&set, controller.as_mut())?;
+            let is_running = set_is_running(&set, host::running()?.as_mut())?;
             return put_set(out, &set, is_running);
         }
-        let status =
-            controller.as_mut().map(|controller| controller.query(name).map_err(anyhow::Error::from));
-        let status = match status {
-            Some(Err(error)) if !is_not_found(&error) => return Err(error),
-            status => status.and_then(Result::ok),
+        let show = |controller: &mut Controller| {
+            put_session(out, &controller.query(name)?, &controller.enables(name)?)
         };
-        match (status, controller) {
-            (Some(status), Some(mut controller)) => put_session(out, &status, &controller.enables(name)?),
-            _ if self.is_ets => {
-                let text = format!("there is no session '{name}'; `logman query -ets` lists those that run");
-                Err(Failed::new(code::INSTANCE_NOT_FOUND, text).into())
-            }
-            _ => {
+        session::with(name, super::LISTER, show).map_err(|error| match self.is_ets || !is_not_found(&error) {
+            true => error,
+            false => {
                 let text = format!(
                     "there is no data collector set '{name}'; `logman query` lists those that are saved"
                 );
-                Err(Failed::new(code::SET_NOT_FOUND, text).into())
+                Failed::new(code::SET_NOT_FOUND, text).into()
             }
-        }
+        })
     }
 }
 

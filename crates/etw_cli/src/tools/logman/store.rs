@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::collector::Set;
 use super::xml;
+use crate::tools::config_directory;
 use crate::tools::words::usage;
 
 /// A directory of sets.
@@ -18,13 +19,7 @@ pub(super) struct Store {
 impl Store {
     /// The user's: `openetw/collectors` in the directory for configuration (`XDG_CONFIG_HOME`, else `~/.config`).
     pub(super) fn of_user() -> Result<Store> {
-        let variable =
-            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let config =
-            variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
-        let config =
-            config.ok_or_else(|| anyhow!("sets have no place: neither XDG_CONFIG_HOME nor HOME is set"))?;
-        Ok(Store { directory: config.join("openetw/collectors") })
+        Ok(Store { directory: config_directory()?.join("collectors") })
     }
 
     /// The set of a name, whatever the case.

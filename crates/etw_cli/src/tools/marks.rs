@@ -1,0 +1,47 @@
+//! Marks: texts that a user has put between the kernel's events (`PerfInfo/Mark`), by `xperf -m` and its like.
+
+use std::ffi::CString;
+
+use anyhow::{Result, bail};
+use openetw::provider::{Outcome, Provider};
+use openetw::session::Controller;
+use openetw::{Guid, Level, Opcode, classes};
+
+use super::host;
+use super::providers::enable;
+use super::status::{Failed, code};
+use super::words::usage;
+
+/// What marks are written by. On Windows the kernel does it.
+const NAME: &str = "OpenETW-Marks";
+/// The type of the event in the class PerfInfo.
+const MARK: Opcode = Opcode(34);
+
+/// Writes a mark into every session that has events of the kernel.
+pub(crate) fn mark(text: &str) -> Result<()> {
+    let text = CString::new(text).map_err(|_| usage("a mark cannot have a zero character"))?;
+    let mut running = host::running()?;
+    let sessions = running.as_mut().map(Controller::list).transpose()?.unwrap_or_default();
+    let marked = sessions.into_iter().filter(|session| session.properties.enable_flags != 0);
+    let names: Vec<String> = marked.map(|session| session.properties.logger_name).collect();
+    let Some(controller) = running.as_mut().filter(|_| !names.is_empty()) else {
+        let text =
+            "no session has the kernel's events, between which marks are set; `xperf -on FLAGS` starts one";
+        return Err(Failed::new(code::INSTANCE_NOT_FOUND, text).into());
+    };
+    let guid = Guid::from_provider_name(NAME);
+    for name in &names {
+        controller.enable(name, &enable(guid, Level(0), 0, 0))?;
+    }
+    let provider = Provider::create(NAME, Some(guid), None);
+    provider.register();
+    let outcome = provider.trace_event(&classes::PERF_INFO, MARK, 0, Level(0), text.as_bytes_with_nul());
+    provider.unregister();
+    for name in &names {
+        controller.disable(name, guid)?;
+    }
+    match outcome {
+        Outcome::Written => Ok(()),
+        other => bail!("the mark is not in the trace: {other:?}"),
+    }
+}

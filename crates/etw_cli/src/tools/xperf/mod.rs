@@ -1,0 +1,151 @@
+//! `xperf`: the kernel's events by flags and groups, user sessions beside them, merged into one file.
+
+mod command;
+mod show;
+mod table;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use openetw::EventFilter;
+use openetw::relog::{Compression, Relogger};
+use openetw::session::{Controller, SessionUpdate};
+
+use self::command::{Act, Segment};
+use super::options::Options;
+use super::providers::Known;
+use super::status::{Failed, code};
+use super::words::usage;
+use super::{host, marks, session};
+use crate::commands::relog::open;
+use crate::input::report_damage;
+use crate::output;
+
+/// The session that has the kernel's events, where no other is named.
+const KERNEL_LOGGER: &str = "NT Kernel Logger";
+
+/// Runs the tool.
+pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
+    let options = Options::read(words, table::TABLE)?;
+    let mut out = Vec::new();
+    let result = if options.asks_for_help || words.is_empty() {
+        out.extend_from_slice(table::help().as_bytes());
+        Ok(())
+    } else {
+        act(&options, &mut out)
+    };
+    output::open(None)?.write_all(&out)?;
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
+    if let Some((name, refusal)) = table::refusal(options) {
+        return Err(Failed::new(code::NOT_SUPPORTED, format!("-{name}: {refusal}")).into());
+    }
+    let known = Known::load()?;
+    // What is wrong with the words is told before anything is done.
+    let mut acts = command::acts(options, &known)?;
+    let merged = command::merged(options)?;
+    if merged.is_some() && !acts.iter().any(|act| matches!(act, Act::Stop(_))) {
+        acts.push(Act::Stop(KERNEL_LOGGER.to_owned()));
+    }
+    let mut started: Vec<String> = Vec::new();
+    let mut stopped: Vec<PathBuf> = Vec::new();
+    for act in acts {
+        let done = match act {
+            Act::Start(segment) => start(*segment, &mut started),
+            Act::Update(segment) => update(*segment),
+            Act::Stop(name) => stop(&name, &known, &mut stopped),
+            Act::Flush(name, file) => {
+                with_session(&name, |controller| session::flush(&name, file.as_deref(), controller).map(drop))
+            }
+            Act::CaptureState(name, providers) => with_session(&name, |controller| {
+                providers.iter().try_for_each(|enable| {
+                    let (guid, enable) = enable.build()?;
+                    Ok(controller.capture_state(&name, guid, enable.level, enable.any)?)
+                })
+            }),
+            Act::Interval(units) => with_session(KERNEL_LOGGER, |controller| {
+                let update = SessionUpdate { sample_interval: Some(units), ..SessionUpdate::default() };
+                Ok(controller.update(KERNEL_LOGGER, update).map(drop)?)
+            }),
+            Act::Mark(text) => marks::mark(&text),
+            Act::Loggers => show::loggers(&known, out),
+            Act::Providers(what) => show::providers(&what, &known, out),
+            Act::Merge(files, file) => merge(&files, &file, options, &known, out),
+        };
+        if let Err(error) = done {
+            // What this command has begun is not left behind.
+            if let (false, Ok(Some(mut controller))) = (started.is_empty(), host::running()) {
+                started.iter().for_each(|name| drop(controller.stop(name)));
+            }
+            return Err(error);
+        }
+    }
+    match merged {
+        Some(file) => merge(&stopped, &file, options, &known, out),
+        None => Ok(()),
+    }
+}
+
+fn start(segment: Segment, started: &mut Vec<String>) -> Result<()> {
+    let name = segment.name.clone();
+    let plan = segment.plan()?;
+    let mut controller = host::connect()?;
+    plan.start(&mut controller)?;
+    started.push(name);
+    Ok(())
+}
+
+fn update(segment: Segment) -> Result<()> {
+    with_session(&segment.name, |controller| {
+        let update = segment.update()?;
+        if update != SessionUpdate::default() {
+            controller.update(&segment.name, update)?;
+        }
+        segment.enables.iter().try_for_each(|enable| Ok(controller.enable(&segment.name, enable)?))
+    })
+}
+
+/// Stops a session; its file is added to those that are merged.
+fn stop(name: &str, known: &Known, stopped: &mut Vec<PathBuf>) -> Result<()> {
+    with_session(name, |controller| {
+        let status = session::stop(name, controller, &known.schemas)?;
+        let file = &status.properties.log_file_name;
+        if !file.is_empty() {
+            stopped.push(PathBuf::from(file));
+        }
+        Ok(())
+    })
+}
+
+/// Merges files into one; as on Windows, one that exists is replaced.
+fn merge(
+    files: &[PathBuf],
+    merged: &Path,
+    options: &Options,
+    known: &Known,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    if files.is_empty() {
+        return Err(usage("nothing that was stopped has a file to merge"));
+    }
+    let compression =
+        if options.last("compress").is_some() { Compression::Compressed } else { Compression::Keep };
+    let mut trace = open(files, &EventFilter::default(), &known.schemas)?;
+    let relogger = Relogger::new().compression(compression).overwrite(true);
+    let merged = relogger.write(&mut trace, merged)?;
+    report_damage(&trace);
+    if merged.events_lost > 0 || merged.buffers_lost > 0 {
+        let (events, buffers) = (merged.events_lost, merged.buffers_lost);
+        output::warn(&format_args!("{events} events and {buffers} buffers are lost"));
+    }
+    Ok(writeln!(out, "Merged Etl: {}", merged.path.display())?)
+}
+
+fn with_session(name: &str, act: impl FnOnce(&mut Controller) -> Result<()>) -> Result<()> {
+    session::with(name, "xperf -loggers", act)
+}
