@@ -89,6 +89,7 @@ impl Analysis {
             (Group::Fault, 32) => drop(self.faults.event(record, processes, files, window)),
             (Group::Process, kind) => processes.process_event(kind, event),
             (Group::Image, kind) => images.event(kind, event, processes),
+            (Group::Config, 11) => self.disk.name(event),
             (Group::ImageId, kind) => images.id_event(kind, event, processes),
             _ => {}
         }

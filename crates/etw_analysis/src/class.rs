@@ -19,6 +19,7 @@ pub(crate) enum Group {
     Image,
     Stack,
     ImageId,
+    Config,
 }
 
 /// What a record is; `None` for one that no table is made from.
@@ -47,6 +48,7 @@ fn of_group(group: u8) -> Option<Group> {
         0x05 => Group::Thread,
         0x06 => Group::Tcp,
         0x08 => Group::Udp,
+        0x0B => Group::Config,
         0x0F => Group::PerfInfo,
         0x14 => Group::Image,
         0x18 => Group::Stack,
@@ -67,6 +69,7 @@ fn of_guid(guid: &Guid) -> Option<Group> {
         classes::IMAGE => Group::Image,
         classes::STACK_WALK => Group::Stack,
         classes::IMAGE_ID => Group::ImageId,
+        classes::SYSTEM_CONFIG => Group::Config,
         _ => return None,
     })
 }

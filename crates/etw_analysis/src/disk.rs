@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use etw_consumer::Event;
 use etw_event::Record;
 
 use crate::context::Context;
@@ -43,6 +44,8 @@ pub(crate) struct DiskIo {
     sums: HashMap<Key, Sum>,
     /// Threads that sent requests, by their keys; for versions whose events at the end do not tell.
     begun: HashMap<u64, u32>,
+    /// What disks are called, by their numbers.
+    names: HashMap<u32, String>,
 }
 
 impl DiskIo {
@@ -60,6 +63,18 @@ impl DiskIo {
             14 => drop(self.flush(record, processes, window)),
             12 | 13 | 15 => drop(self.begin(record)),
             _ => {}
+        }
+    }
+
+    /// Takes in what the machine's configuration says of a disk.
+    pub(crate) fn name(&mut self, event: &Event<'_>) {
+        let Ok(properties) = &event.properties else { return };
+        let (number, name) =
+            (properties.try_get::<u32>("DiskNumber"), properties.try_get::<String>("Manufacturer"));
+        if let (Some(number), Some(name)) = (number, name)
+            && !name.trim().is_empty()
+        {
+            self.names.insert(number, name.trim().to_owned());
         }
     }
 
@@ -141,6 +156,7 @@ impl DiskIo {
             let Sum { bytes, latencies } = sum;
             vec![
                 Cell::Id(disk.into()),
+                Cell::Text(self.names.get(&disk).cloned().unwrap_or_else(|| disk.to_string())),
                 Cell::Text(operation.name().to_owned()),
                 process,
                 process_id,
@@ -168,7 +184,8 @@ impl Operation {
 }
 
 const COLUMNS: &[Column] = &[
-    shown("disk", "Disk"),
+    hidden("disk"),
+    shown("disk_name", "Disk"),
     shown("operation", "Op"),
     shown("process", "Process"),
     hidden("process_id"),

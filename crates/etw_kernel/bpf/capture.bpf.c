@@ -412,23 +412,22 @@ SECTION("tp_btf/sys_exit") int system_call_exit(u64 *context)
 
 /* ---- Interrupts ---- */
 
-/* When what runs on a processor began: its interrupt, its softirq. */
-struct begun {
-	u64 interrupt;
-	u64 dpc;
-};
+/* When what runs on a processor began: its interrupt, its softirq. They are empty when their programs are attached. */
+#define BEGUN                                                                                                     \
+	struct {                                                                                                  \
+		NUMBER(type, MAP_PERCPU_ARRAY);                                                                   \
+		NUMBER(max_entries, 1);                                                                           \
+		TYPE(key, u32);                                                                                   \
+		TYPE(value, u64);                                                                                 \
+	}
 
-struct {
-	NUMBER(type, MAP_PERCPU_ARRAY);
-	NUMBER(max_entries, 1);
-	TYPE(key, u32);
-	TYPE(value, struct begun);
-} begun MAP;
+BEGUN interrupt_begun MAP;
+BEGUN dpc_begun MAP;
 
-INLINE struct begun *own_begun(void)
+INLINE u64 *own_begun(const void *map)
 {
 	u32 zero = 0;
-	return map_lookup(&begun, &zero);
+	return map_lookup(map, &zero);
 }
 
 struct interrupt {
@@ -440,25 +439,25 @@ struct interrupt {
 
 SECTION("tp_btf/irq_handler_entry") int interrupt_enter(u64 *context)
 {
-	struct begun *own = own_begun();
-	if (own)
-		own->interrupt = ktime();
+	u64 *begun = own_begun(&interrupt_begun);
+	if (begun)
+		*begun = ktime();
 	return 0;
 }
 
 SECTION("tp_btf/irq_handler_exit") int interrupt_exit(u64 *context)
 {
 	struct irqaction *action = (void *)context[1];
-	struct begun *own = own_begun();
-	if (!own || !own->interrupt)
+	u64 *begun = own_begun(&interrupt_begun);
+	if (!begun || !*begun)
 		return 0;
 	struct interrupt *record = reserve(sizeof(*record), INTERRUPT, context[0]);
 	if (!record)
 		return 0;
-	record->begun = own->interrupt;
+	record->begun = *begun;
 	record->routine = (u64)action->handler;
 	record->handled = (s32)context[2];
-	own->interrupt = 0;
+	*begun = 0;
 	submit(record);
 	return 0;
 }
@@ -470,22 +469,22 @@ struct dpc {
 
 SECTION("tp_btf/softirq_entry") int dpc_enter(u64 *context)
 {
-	struct begun *own = own_begun();
-	if (own)
-		own->dpc = ktime();
+	u64 *begun = own_begun(&dpc_begun);
+	if (begun)
+		*begun = ktime();
 	return 0;
 }
 
 SECTION("tp_btf/softirq_exit") int dpc_exit(u64 *context)
 {
-	struct begun *own = own_begun();
-	if (!own || !own->dpc)
+	u64 *begun = own_begun(&dpc_begun);
+	if (!begun || !*begun)
 		return 0;
 	struct dpc *record = reserve(sizeof(*record), DPC, context[0]);
 	if (!record)
 		return 0;
-	record->begun = own->dpc;
-	own->dpc = 0;
+	record->begun = *begun;
+	*begun = 0;
 	submit(record);
 	return 0;
 }

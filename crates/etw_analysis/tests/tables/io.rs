@@ -5,9 +5,9 @@ use etw_etl::encode::RecordBuilder;
 use etw_event::{HookId, PointerSize, Ticks};
 use etw_kernel::classes::{
     CSwitch, DiskIo, DiskIoFlush, DiskTransfer, Dpc, DpcKind, Endpoints, FileIoCreate, FileIoName,
-    FileIoOperationEnd, FileIoReadWrite, FileIoSimple, HardFault, Isr, NameEvent, NetworkFail, Protocol,
-    ReadWriteEvent, SimpleEvent, SysCallEnter, SysCallExit, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp,
-    TcpSend, UdpEvent, UdpIp,
+    FileIoOperationEnd, FileIoReadWrite, FileIoSimple, HardFault, Isr, NameEvent, NetworkFail, PhyDisk,
+    Protocol, ReadWriteEvent, SimpleEvent, SysCallEnter, SysCallExit, TcpConnect, TcpConnectEvent, TcpEvent,
+    TcpIp, TcpSend, UdpEvent, UdpIp,
 };
 
 use etw_testkit::mutate::Numbers;
@@ -36,6 +36,8 @@ fn disk_io_by_file_and_process() {
     for index in 1..=100_u64 {
         machine.put(index as i64 * 10, 0, &DiskIo { response_time: index * 1000, ..transfer });
     }
+    let disk = PhyDisk { disk_number: 3, manufacturer: b"nvme0n1 (Samsung)", ..PhyDisk::default() };
+    machine.put(4000, 0, &disk);
     machine.put(5000, 0, &DiskIo { transfer: DiskTransfer::Write, response_time: 70, ..transfer });
     let flush =
         DiskIoFlush { disk_number: 3, irp_flags: 0, response_time: 50, irp: 2, issuing_thread_id: 10 };
@@ -46,6 +48,7 @@ fn disk_io_by_file_and_process() {
     let read = row(&report, TableKind::Disk, "operation", &text("Read"));
     let expected = [
         ("disk", Cell::Id(3)),
+        ("disk_name", text("nvme0n1 (Samsung)")),
         ("process", text("reader")),
         ("process_id", Cell::Id(10)),
         ("file", text("/data/file")),

@@ -54,12 +54,12 @@ fn by(event: &Value) -> u64 {
     event["System"]["Execution"]["ProcessID"].as_u64().unwrap()
 }
 
-fn time(event: &Value) -> &str {
+pub(crate) fn time(event: &Value) -> &str {
     event["System"]["TimeCreated"]["SystemTime"].as_str().unwrap()
 }
 
 /// Seconds of a day.
-fn seconds(time: &str) -> f64 {
+pub(crate) fn seconds(time: &str) -> f64 {
     let clock = time.split('T').nth(1).unwrap().trim_end_matches('Z').split(':');
     clock.fold(0.0, |all, part| all * 60.0 + part.parse::<f64>().unwrap())
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::Etw;
 use crate::kernel::{events, field, kind, record_with};
 use crate::kernel_images::{compile, number};
+use crate::kernel_providers::{seconds, time};
 
 /// Functions that call each other, the last of which works for a second; some of them through the C library.
 const CHAIN: &str = r#"
@@ -189,7 +190,7 @@ fn any_event_may_have_its_stack() {
 fn samples_are_taken_as_often_as_is_asked_for() {
     let etw = Etw::new();
     let script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
-    let count = |interval: &str| {
+    let apart = |interval: &str| {
         // Without stacks, which would be much at this rate.
         let args = ["-k", "PROFILE", "--stackwalk", "CSwitch", "--sample-interval", interval];
         record_with(&etw, &args, &["sh", "-c", script])?;
@@ -201,10 +202,15 @@ fn samples_are_taken_as_often_as_is_asked_for() {
             let units = if interval == "1ms" { 10_000 } else { 2_000 };
             assert_eq!(said[0]["EventData"]["NewInterval"], units);
         }
-        Some(of("PerfInfo/SampleProfile").len())
+        let samples = of("PerfInfo/SampleProfile").into_iter();
+        let on_first = samples.filter(|event| event["System"]["Execution"]["ProcessorID"] == 0);
+        let times: Vec<f64> = on_first.map(|event| seconds(time(event))).collect();
+        let mut apart: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        apart.sort_by(f64::total_cmp);
+        Some(apart[apart.len() / 4])
     };
-    let (Some(slow), Some(fast)) = (count("1ms"), count("200us")) else { return };
-    assert!(fast > 2 * slow, "{fast} samples, and {slow}");
+    let (Some(slow), Some(fast)) = (apart("1ms"), apart("200us")) else { return };
+    assert!(slow > 0.0005 && fast < 0.0005, "a sample each {slow} s, and {fast} s");
     let (status, text) = etw.fails(&["record", "-k", "PROFILE", "--sample-interval", "50us", "--", "true"]);
     assert!(status == 2 && text.contains("every 100us to 1s"), "{text}");
     let (_, text) = etw.fails(&["record", "-k", "CSWITCH", "--stackwalk", "RegOpenKey", "--", "true"]);

@@ -14,7 +14,7 @@ mod ring;
 use std::fs;
 use std::time::Duration;
 
-use aya::maps::{Array, ArrayOfMaps, MapData, MapError, PerCpuArray, RingBuf};
+use aya::maps::{Array, ArrayOfMaps, MapData, MapError, PerCpuArray, PerCpuValues, RingBuf};
 use aya::util::{KernelVersion, nr_cpus, online_cpus};
 use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
 use aya_obj::Map as MapDefinition;
@@ -159,6 +159,12 @@ impl Capture {
 
     fn attach(&mut self, hook: Hook) -> Result<Attached, String> {
         let mappings = if hook == Hook::Image { open_mappings(&self.online)? } else { Vec::new() };
+        // What had begun when they were detached has ended unseen.
+        match hook {
+            Hook::Interrupt => self.clear("interrupt_begun"),
+            Hook::Dpc => self.clear("dpc_begun"),
+            _ => {}
+        }
         let (object, online) = (&mut self.object, &self.online);
         let attached = programs::attach(object, &self.types, hook, self.sample_interval, online)?;
         for (processor, mappings) in mappings {
@@ -167,6 +173,16 @@ impl Capture {
             }
         }
         Ok(attached)
+    }
+
+    /// Sets the only number of a map to zero, for all processors.
+    fn clear(&mut self, map: &str) {
+        let numbers = self.object.map_mut(map).and_then(|map| PerCpuArray::<_, u64>::try_from(map).ok());
+        let zeros = nr_cpus().ok().and_then(|count| PerCpuValues::try_from(vec![0; count]).ok());
+        if let (Some(mut numbers), Some(zeros)) = (numbers, zeros) {
+            // The map has this one entry.
+            let _ = numbers.set(0, zeros, 0);
+        }
     }
 
     /// What tells the names of the files that processes have open.

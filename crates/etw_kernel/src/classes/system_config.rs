@@ -56,7 +56,7 @@ pub struct PhyDisk<'a> {
     pub len_bytes: u64,
     /// Host, channel, target and unit of a disk that is addressed like SCSI.
     pub scsi: [u32; 4],
-    /// Vendor and model.
+    /// The name of its device, and vendor and model in parentheses.
     pub manufacturer: &'a [u8],
     /// Partitions.
     pub partitions: u32,

@@ -188,9 +188,12 @@ fn disks<N: FnMut() -> Ticks, O: FnMut(&[u64])>(sys: &Path, out: &mut Out<N, O>)
             entries.filter_map(Result::ok).filter(|entry| entry.path().join("partition").is_file()).count()
         });
         let [vendor, model] = ["device/vendor", "device/model"].map(|name| text_of(&directory.join(name)));
-        let mut manufacturer = [vendor.trim_ascii(), model.trim_ascii()].join(&b' ').trim_ascii().to_vec();
-        if manufacturer.is_empty() {
-            manufacturer = disk.file_name().into_encoded_bytes();
+        let model = model.trim_ascii();
+        let mut manufacturer = disk.file_name().into_encoded_bytes();
+        // A vendor without a model is a number.
+        if !model.is_empty() {
+            let of_model = [b" (", vendor.trim_ascii(), b" ", model, b")"].concat();
+            manufacturer.extend(of_model);
         }
         out.put(&PhyDisk {
             disk_number: linux::disk_number(major, minor),

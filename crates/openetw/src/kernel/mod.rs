@@ -14,6 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use etw_event::{Guid, Keyword, Level};
+pub use etw_kernel::images::{ImageFiles, LoadedImage};
 pub use etw_kernel::providers::{KernelProvider, refusal};
 pub use etw_kernel::{
     EnableFlags, Flag, FlagError, Hook, Hooks, Selection, StackWalkError, StackWalks, Support,

@@ -40,9 +40,11 @@ impl View {
     /// What is missing for the view to show anything.
     pub(crate) fn needs(self, seen: Seen) -> Option<&'static str> {
         match self {
-            View::Files if !seen.files => Some("no events of files: they come with -k FILE_IO+FILE_IO_INIT"),
+            View::Files if !seen.files => {
+                Some("no events of files so far: they come with -k FILE_IO+FILE_IO_INIT")
+            }
             View::Network if !seen.network => {
-                Some("no events of the network: they come with -k NETWORKTRACE")
+                Some("no events of the network so far: they come with -k NETWORKTRACE")
             }
             View::Machine if !seen.disks && !seen.switches && !seen.samples && !seen.interrupts => {
                 Some("-k DISK_IO gives disks, CSWITCH or PROFILE what is busy, DPC+INTERRUPT the rest")

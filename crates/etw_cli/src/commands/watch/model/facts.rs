@@ -91,6 +91,10 @@ pub(crate) enum Fact<'a> {
         thread_id: u32,
         file_key: u64,
     },
+    DiskName {
+        disk: u32,
+        name: Cow<'a, str>,
+    },
     Network(Network),
     /// The stack of an event of that thread.
     Stack {
@@ -221,6 +225,9 @@ impl<'a> Fact<'a> {
             },
             (0x01, 0x0C | 0x0D | 0x0F) => {
                 Fact::OfThread { thread_id: fields.u32("IssuingThreadId"), file_key: 0 }
+            }
+            (0x0B, 0x0B) => {
+                Fact::DiskName { disk: fields.u32("DiskNumber"), name: fields.text("Manufacturer") }
             }
             (0x06, action) => Fact::of_socket(Protocol::Tcp, action, &fields),
             (0x08, action) => Fact::of_socket(Protocol::Udp, action, &fields),

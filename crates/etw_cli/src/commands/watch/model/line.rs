@@ -203,18 +203,20 @@ pub(crate) fn details(event: &Event<'_>, known: &Known, lookup: &Lookup) -> Vec<
         Err(reason) => lines.push(format!("  ({reason}; {} bytes)", record.payload().len())),
     }
     let stack = record.stack_trace();
-    lines.extend(stack.iter().flat_map(|stack| stack_lines(stack.addresses(), lookup)));
+    lines.extend(stack.iter().flat_map(|stack| stack_lines(stack.addresses(), known.process_id, lookup)));
     lines.iter().map(|line| printable(line)).collect()
 }
 
 /// A stack, a line for each frame.
-pub(crate) fn stack_lines(addresses: impl Iterator<Item = u64>, lookup: &Lookup) -> Vec<String> {
-    let frames = addresses.map(|address| match address >> 63 {
-        1 => {
-            let function = lookup.kernel_function(address).unwrap_or_default();
-            format!("  {address:#018x}  kernel {function}").trim_end().to_owned()
-        }
-        _ => format!("  {address:#018x}  user"),
-    });
-    std::iter::once("stack".to_owned()).chain(frames).collect()
+pub(crate) fn stack_lines(
+    addresses: impl Iterator<Item = u64>,
+    process_id: Option<u32>,
+    lookup: &Lookup,
+) -> Vec<String> {
+    let addresses: Vec<u64> = addresses.collect();
+    let names = lookup.functions(process_id, &addresses).into_iter();
+    let frame = |(address, name): (&u64, Option<String>)| {
+        format!("  {address:#018x}  {}", name.as_deref().unwrap_or("user"))
+    };
+    std::iter::once("stack".to_owned()).chain(addresses.iter().zip(names).map(frame)).collect()
 }

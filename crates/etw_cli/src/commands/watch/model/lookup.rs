@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use openetw::FileTime;
-use openetw::symbols::KernelSymbols;
+use openetw::kernel::{ImageFiles, LoadedImage};
+use openetw::symbols::{KernelSymbols, Module, Symbolizer};
 
 /// Asks this machine; in tests nobody.
 #[derive(Debug, Default)]
@@ -17,7 +18,14 @@ pub(crate) struct Lookup {
     boot_seconds: i64,
     /// The kernel's functions, as soon as one is asked for.
     kernel: OnceLock<Option<KernelSymbols>>,
+    /// What was found at addresses of programs, by process and address.
+    programs: Mutex<HashMap<(u32, u64), Option<String>>>,
 }
+
+/// Addresses of programs that are kept in mind.
+const MAX_ADDRESSES: usize = 1 << 14;
+/// Addresses of the kernel have this bit.
+const OF_KERNEL: u64 = 1 << 63;
 
 /// What is known of a process.
 #[derive(Debug, Default)]
@@ -46,6 +54,7 @@ impl Lookup {
             users: users.collect(),
             boot_seconds: boot.unwrap_or(0),
             kernel: OnceLock::new(),
+            programs: Mutex::default(),
         }
     }
 
@@ -76,8 +85,37 @@ impl Lookup {
         Some(Found { image: image.unwrap_or_else(|| name.to_owned()), user: self.user_of_id(uid), started })
     }
 
+    /// The functions that the frames of a stack lie in, innermost first, each with its image. Those of a program are known
+    /// as long as it runs.
+    pub(crate) fn functions(&self, process_id: Option<u32>, frames: &[u64]) -> Vec<Option<String>> {
+        // What a call returns to may lie behind its function.
+        let places = frames.iter().zip(0..).map(|(frame, depth)| frame.saturating_sub(u64::from(depth > 0)));
+        let places: Vec<u64> = places.collect();
+        let of_programs: Vec<u64> = places.iter().copied().filter(|place| place & OF_KERNEL == 0).collect();
+        let mut known = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(process_id) = process_id.filter(|_| self.is_here) {
+            if known.len() > MAX_ADDRESSES {
+                known.clear();
+            }
+            let unknown = |place: &u64| !known.contains_key(&(process_id, *place));
+            let new: Vec<u64> = of_programs.into_iter().filter(unknown).collect();
+            if !new.is_empty() {
+                let found = program_functions(process_id, &new);
+                known.extend(new.iter().zip(found).map(|(place, name)| ((process_id, *place), name)));
+            }
+        }
+        let of_program = |place: u64| known.get(&(process_id?, place))?.clone();
+        let name = |place: u64| match place & OF_KERNEL {
+            0 => of_program(place),
+            _ => Some(
+                format!("kernel {}", self.kernel_function(place).unwrap_or_default()).trim_end().to_owned(),
+            ),
+        };
+        places.into_iter().map(name).collect()
+    }
+
     /// The kernel's function that an address lies in.
-    pub(crate) fn kernel_function(&self, address: u64) -> Option<String> {
+    fn kernel_function(&self, address: u64) -> Option<String> {
         // Who may not see addresses gets no names.
         let load = || self.is_here.then(|| KernelSymbols::of_this_machine().ok()).flatten();
         let kernel = self.kernel.get_or_init(load);
@@ -95,6 +133,40 @@ impl Lookup {
     fn user_of_id(&self, uid: u32) -> String {
         self.users.get(&uid).cloned().unwrap_or_else(|| uid.to_string())
     }
+}
+
+/// The functions of a process's program and libraries at these addresses, or the images alone.
+fn program_functions(process_id: u32, places: &[u64]) -> Vec<Option<String>> {
+    let directory = Path::new("/proc").join(process_id.to_string());
+    let mut names = vec![None; places.len()];
+    // Of a process that has ended nothing is known any more.
+    let _ = LoadedImage::for_each(&directory, &mut ImageFiles::default(), |image| {
+        let is_inside = |(_, place): &(usize, &u64)| {
+            (image.base..image.base.saturating_add(image.len_bytes)).contains(*place)
+        };
+        let (indexes, offsets): (Vec<usize>, Vec<u64>) = places
+            .iter()
+            .enumerate()
+            .filter(is_inside)
+            .map(|(index, place)| (index, place - image.base))
+            .unzip();
+        if indexes.is_empty() {
+            return;
+        }
+        let path = String::from_utf8_lossy(&image.path);
+        let file = path.rsplit('/').next().unwrap_or_default();
+        let build_id = image.build_id();
+        let module = Module { path: &path, build_id: build_id.as_ref().map_or(&[], |id| id.as_bytes()) };
+        let symbols = Symbolizer::new().resolve(&module, &offsets);
+        let symbols = symbols.unwrap_or_else(|_| vec![None; offsets.len()]);
+        for ((index, offset), symbol) in indexes.into_iter().zip(offsets).zip(symbols) {
+            names[index] = Some(match symbol {
+                Some(symbol) => format!("{file} {}", symbol.function()),
+                None => format!("{file}+{offset:#x}"),
+            });
+        }
+    });
+    names
 }
 
 #[cfg(test)]
@@ -121,6 +193,11 @@ mod tests {
             (lookup.user("S-1-22-1-0"), lookup.user("S-1-5-18")),
             ("root".to_owned(), "S-1-5-18".to_owned())
         );
+        let here = Lookup::of_this_machine as *const () as u64;
+        let names = lookup.functions(Some(std::process::id()), &[here, 8]);
+        assert!(names[0].as_ref().is_some_and(|name| name.ends_with("of_this_machine")), "{names:?}");
+        assert_eq!(names[1], None);
+        assert_eq!(lookup.functions(None, &[here]), [None]);
         if let Ok(kernel) = KernelSymbols::of_this_machine() {
             let line = std::fs::read_to_string("/proc/kallsyms").unwrap();
             let line = line.lines().find(|line| line.ends_with(" T vfs_read")).unwrap();

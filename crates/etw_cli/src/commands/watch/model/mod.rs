@@ -230,7 +230,7 @@ impl Model {
         let mut lines = decoder
             .event(&record, &kept.known, |event| line::details(event, &kept.known, lookup))
             .unwrap_or_default();
-        let (time, thread) = (record.raw_time(), kept.known.thread_id);
+        let (time, thread, process_id) = (record.raw_time(), kept.known.thread_id, kept.known.process_id);
         for other in (number + 1..store.next()).take(STACK_DISTANCE as usize) {
             let Some((record, kept)) = store.get(other).filter(|(_, kept)| kept.is_part_of_another) else {
                 continue;
@@ -244,7 +244,7 @@ impl Model {
                 is_its.then(|| event.get::<Vec<u64>>("Stack").unwrap_or_default())
             });
             if let Some(frames) = stack.flatten() {
-                lines.extend(line::stack_lines(frames.into_iter(), lookup));
+                lines.extend(line::stack_lines(frames.into_iter(), process_id, lookup));
             }
         }
         lines

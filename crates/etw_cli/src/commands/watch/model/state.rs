@@ -266,7 +266,7 @@ impl State {
                 of_thread = Some(*thread_id);
                 known.path = self.names.get_mut(*file_key).cloned();
                 known.end = Some(End { status: None, took });
-                self.disk(*disk, *operation, *bytes, took);
+                self.count_disk(*disk, *operation, *bytes, took);
                 if !self.seen.files
                     && let Some(process_id) = self.process_of(*thread_id)
                 {
@@ -274,6 +274,7 @@ impl State {
                     self.process(process_id).transfer(disk_as_file(*operation), *bytes);
                 }
             }
+            Fact::DiskName { disk, name } => self.disk(*disk).name = Some(printable(name)),
             Fact::Network(network) => {
                 self.seen.network = true;
                 known.process_id = Some(network.process_id);
@@ -488,15 +489,20 @@ impl State {
         Some(file.path.clone())
     }
 
-    fn disk(&mut self, number: u32, operation: DiskOperation, bytes: u64, took: i64) {
-        let disk = self.disks.get_or_insert_with(number, || Disk {
+    fn disk(&mut self, number: u32) -> &mut Disk {
+        self.disks.get_or_insert_with(number, || Disk {
             number,
+            name: None,
             reads: Transfers::default(),
             writes: Transfers::default(),
             flushes: Meter::default(),
             latency: Latency::default(),
             busy: Meter::default(),
-        });
+        })
+    }
+
+    fn count_disk(&mut self, number: u32, operation: DiskOperation, bytes: u64, took: i64) {
+        let disk = self.disk(number);
         match operation {
             DiskOperation::Read => disk.reads.add(bytes),
             DiskOperation::Write => disk.writes.add(bytes),

@@ -232,6 +232,7 @@ impl Row for Connection {
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
     pub(crate) number: u32,
+    pub(crate) name: Option<String>,
     pub(crate) reads: Transfers,
     pub(crate) writes: Transfers,
     pub(crate) flushes: Meter,
@@ -256,10 +257,10 @@ impl Row for Disk {
 
     fn cell(&self, column: usize) -> Cell<'_> {
         match column {
-            0 => {
-                let (major, minor) = (self.number >> 20, self.number & 0xF_FFFF);
-                Cell::Owned(format!("{major}:{minor}"))
-            }
+            0 => match &self.name {
+                Some(name) => Cell::Text(name),
+                None => Cell::Owned(format!("{}:{}", self.number >> 20, self.number & 0xF_FFFF)),
+            },
             1 => Cell::Rate(self.reads.count.rate),
             2 => Cell::Bytes(self.reads.bytes.rate),
             3 => Cell::Rate(self.writes.count.rate),

@@ -1,7 +1,7 @@
 //! Events of the system, and what the model makes of them.
 
 use etw_kernel::classes::{
-    CSwitch, DiskIo, DiskTransfer, Dpc, DpcKind, FileIoCreate, FileIoMap, Isr, ProcessTerminate,
+    CSwitch, DiskIo, DiskTransfer, Dpc, DpcKind, FileIoCreate, FileIoMap, Isr, PhyDisk, ProcessTerminate,
     ReadWriteEvent, SampledProfile, StackWalk, SysCallEnter, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp,
     TcpSend, ThreadEvent, UdpEvent, UdpIp,
 };
@@ -229,6 +229,9 @@ fn disks_have_rates_and_latencies() {
     // Where files are not watched, processes are told by what reaches the disk.
     assert_eq!(process(&filled, 10).reads.bytes.total, 4096);
     assert!(filled.lines().last().unwrap().ends_with("||2.0ms"));
+    let name = PhyDisk { disk_number: 8 << 20 | 1, manufacturer: b"sda1", ..PhyDisk::default() };
+    filled.on(0, &name);
+    assert_eq!(cells(filled.model.state.disks.values().next().unwrap())[0], "sda1");
 }
 
 #[test]
