@@ -534,19 +534,19 @@ INLINE void fill_disk(struct disk *record, struct request *request)
 #define DISK_WRITE 1
 
 /* The file that the data of a request begins with; 0 for what is not in a file's cache. */
-INLINE u64 file_of(void *context, struct request *request)
+INLINE u64 file_of(struct request *request)
 {
 	if ((request->cmd_flags & OPERATION) > DISK_WRITE)
 		return 0;
 	struct bio *bio = request->bio;
 	struct bio_vec *part = LOAD(bio, bi_io_vec);
-	return page_key(context, LOAD(part + LOAD(bio, bi_iter.bi_idx), bv_page));
+	return page_key(LOAD(part + LOAD(bio, bi_iter.bi_idx), bv_page));
 }
 
 SECTION("tp_btf/block_rq_issue") int disk_issue(u64 *context)
 {
 	struct request *request = (void *)context[0];
-	u64 file = file_of(context, request);
+	u64 file = file_of(request);
 	struct disk *record = reserve(sizeof(*record), DISK_ISSUE, request->cmd_flags);
 	u64 key = (u64)request;
 	struct issue now = { 0, current_pid_tid(), file };

@@ -42,6 +42,21 @@ struct {
 	TYPE(value, struct named);
 } named MAP;
 
+/* Fields that lie near each other are read at once, since a reading costs more than what is read: so many bytes, from
+ * where the first of them lies, at a multiple of 8. */
+#define SPAN_BEGIN(type, first) (FIELD_OFFSET(type, first) & ~7U)
+#define IN_SPAN(span, type, first, field)                                                                         \
+	(FIELD_OFFSET(type, field) - SPAN_BEGIN(type, first) <= sizeof(span) - 8)
+#define READ_SPAN(span, type, first, from)                                                                        \
+	read_kernel(span, sizeof(span), (const void *)(from) + SPAN_BEGIN(type, first))
+/* The compiler is not to know that the place is a multiple of anything, since the verifier allows pointers only sums. */
+#define FROM_SPAN(span, type, first, field)                                                                       \
+	({                                                                                                        \
+		u64 place_ = FIELD_OFFSET(type, field) - SPAN_BEGIN(type, first);                                 \
+		asm volatile("" : "+r"(place_));                                                                  \
+		*(typeof(((type *)0)->field) *)((void *)(span) + place_);                                         \
+	})
+
 /* Only these are files here. */
 INLINE bool is_file(struct inode *inode)
 {
@@ -87,26 +102,49 @@ SHARED u64 put_parts(char *to, volatile u64 *bytes, u64 most, struct dentry *at,
 	return 1;
 }
 
-/* Tells the name of a file: once, and again when its inode is another file's, has another name, or has long not been
- * met. */
-SHARED void tell_name(void *context, struct inode *inode, struct dentry *at, struct vfsmount *on)
+INLINE void look_at_inode(struct inode *inode, struct named *to)
 {
-	u64 key = (u64)inode;
-	struct named now = { LOAD(inode, i_ino), LOAD(inode, i_generation), LOAD(at, d_name.hash_len),
-			     (u64)LOAD(at, d_parent) };
-	struct named *told = map_lookup(&named, &key);
-	if (told && told->number == now.number && told->generation == now.generation && told->entry == now.entry &&
-	    told->directory == now.directory)
+	u64 span[9];
+	if (IN_SPAN(span, struct inode, i_ino, i_generation)) {
+		READ_SPAN(span, struct inode, i_ino, inode);
+		to->number = FROM_SPAN(span, struct inode, i_ino, i_ino);
+		to->generation = FROM_SPAN(span, struct inode, i_ino, i_generation);
 		return;
+	}
+	to->number = LOAD(inode, i_ino);
+	to->generation = LOAD(inode, i_generation);
+}
+
+INLINE void look_at_entry(struct dentry *entry, struct named *to)
+{
+	u64 span[2];
+	if (IN_SPAN(span, struct dentry, d_parent, d_name.hash_len)) {
+		READ_SPAN(span, struct dentry, d_parent, entry);
+		to->directory = (u64)FROM_SPAN(span, struct dentry, d_parent, d_parent);
+		to->entry = FROM_SPAN(span, struct dentry, d_parent, d_name.hash_len);
+		return;
+	}
+	to->directory = (u64)LOAD(entry, d_parent);
+	to->entry = LOAD(entry, d_name.hash_len);
+}
+
+/* Tells the name of a file. Its arguments are addresses. */
+GLOBAL u32 tell_name(u64 key, u64 entry, u64 mount)
+{
+	struct dentry *at = (void *)entry;
+	struct vfsmount *on = (void *)mount;
+	struct named now;
+	look_at_inode((void *)key, &now);
+	look_at_entry(at, &now);
 	struct file_name *record = reserve(sizeof(*record) + SHORT_PATH + NAME_BYTES, FILE_NAME, 0);
 	if (!record)
-		return;
+		return 0;
 	record->bytes = 0;
 	if (put_parts((char *)(record + 1), &record->bytes, SHORT_PATH, at, on)) {
 		ring_discard(record, RING_NO_WAKEUP);
 		record = reserve(sizeof(*record) + LONG_PATH + NAME_BYTES, FILE_NAME, 0);
 		if (!record)
-			return;
+			return 0;
 		record->bytes = 0;
 		record->header.number = put_parts((char *)(record + 1), &record->bytes, LONG_PATH, at, on);
 	}
@@ -114,27 +152,77 @@ SHARED void tell_name(void *context, struct inode *inode, struct dentry *at, str
 	submit(record);
 	/* Not before: who finds the entry may rely on the name's having been told. */
 	map_update(&named, &key, &now, UPDATE_ANY);
+	return 1;
 }
 
-/* The key of an open file, whose name has been told then; 0 for what is no file. */
-INLINE u64 file_key(void *context, struct file *file)
+/* The key of a file, whose name is told: once, and again when its inode is another file's, has another name, or has long
+ * not been met. 0 for what is no file. */
+INLINE u64 key_of(struct inode *inode, struct dentry *at, struct vfsmount *on)
 {
-	struct inode *inode = LOAD(file, f_inode);
+	u64 key = (u64)inode;
+	struct named now;
+	look_at_inode(inode, &now);
+	look_at_entry(at, &now);
+	struct named *told = map_lookup(&named, &key);
+	if (told && told->number == now.number && told->generation == now.generation && told->entry == now.entry &&
+	    told->directory == now.directory)
+		return key;
 	if (!is_file(inode))
 		return 0;
-	tell_name(context, inode, LOAD(file, f_path.dentry), LOAD(file, f_path.mnt));
-	return (u64)inode;
+	tell_name(key, (u64)at, (u64)on);
+	return key;
 }
 
-/* The file behind a descriptor of the calling thread; 0 if there is none. */
-INLINE struct file *file_at(u32 descriptor)
+/* What is read of the kernel's structure for an open file. */
+struct seen {
+	struct inode *inode;
+	struct dentry *entry;
+	struct vfsmount *mount;
+	u64 place;
+	u32 mode;
+	u32 flags;
+};
+
+/* Has all of it since 6.13. */
+#define FILE_SPAN(field) FROM_SPAN(span, struct file, f_mode, field)
+#define IN_FILE_SPAN(field) IN_SPAN(span, struct file, f_mode, field)
+
+INLINE void look_at(struct file *file, struct seen *to)
 {
-	struct task_struct *task = current_task();
-	struct fdtable *table = LOAD(LOAD(task, files), fdt);
-	if (descriptor >= LOAD(table, max_fds))
+	u64 span[16];
+	if (IN_FILE_SPAN(f_inode) && IN_FILE_SPAN(f_flags) && IN_FILE_SPAN(f_pos) && IN_FILE_SPAN(f_path.dentry) &&
+	    IN_FILE_SPAN(f_path.mnt)) {
+		READ_SPAN(span, struct file, f_mode, file);
+		to->inode = FILE_SPAN(f_inode);
+		to->entry = FILE_SPAN(f_path.dentry);
+		to->mount = FILE_SPAN(f_path.mnt);
+		to->place = FILE_SPAN(f_pos);
+		to->mode = FILE_SPAN(f_mode);
+		to->flags = FILE_SPAN(f_flags);
+		return;
+	}
+	to->inode = LOAD(file, f_inode);
+	to->entry = LOAD(file, f_path.dentry);
+	to->mount = LOAD(file, f_path.mnt);
+	to->place = LOAD(file, f_pos);
+	to->mode = LOAD(file, f_mode);
+	to->flags = LOAD(file, f_flags);
+}
+
+/* The key of an open file. */
+INLINE u64 file_key(struct file *file)
+{
+	return key_of(LOAD(file, f_inode), LOAD(file, f_path.dentry), LOAD(file, f_path.mnt));
+}
+
+/* The file behind a descriptor of a thread; 0 if there is none. */
+INLINE struct file *file_at(struct task_struct *task, u32 descriptor)
+{
+	struct fdtable *table = task->files->fdt;
+	if (descriptor >= table->max_fds)
 		return 0;
 	struct file *file = 0;
-	read_kernel(&file, sizeof(file), LOAD(table, fd) + descriptor);
+	read_kernel(&file, sizeof(file), table->fd + descriptor);
 	return file;
 }
 
@@ -165,7 +253,7 @@ SHARED struct vfsmount *mount_of(struct super_block *system)
 #define NO_FILE 3
 
 /* The key of the file that a page of memory is cached from; 0 if it is no file's. */
-INLINE u64 page_key(void *context, struct page *page)
+INLINE u64 page_key(struct page *page)
 {
 	unsigned long first = LOAD(page, compound_head);
 	if (first & IS_PART)
@@ -175,7 +263,7 @@ INLINE u64 page_key(void *context, struct page *page)
 		return 0;
 	struct inode *inode = LOAD(mapping, host);
 	/* Memory of the kernel's has other things at this place. */
-	if (LOAD(inode, i_mapping) != mapping || !is_file(inode))
+	if (LOAD(inode, i_mapping) != mapping)
 		return 0;
 	struct super_block *system = LOAD(inode, i_sb);
 	if (LOAD(system, s_flags) & NOT_FOR_USERS)
@@ -183,8 +271,7 @@ INLINE u64 page_key(void *context, struct page *page)
 	void *alias = LOAD(inode, i_dentry.first);
 	if (!alias)
 		return 0;
-	tell_name(context, inode, HOLDER(struct dentry, d_u.d_alias, alias), mount_of(system));
-	return (u64)inode;
+	return key_of(inode, HOLDER(struct dentry, d_u.d_alias, alias), mount_of(system));
 }
 
 /* Runs for each file that a process has open, when somebody reads its output: a byte for each. */
@@ -192,7 +279,7 @@ SECTION("iter/task_file") int open_files(struct open_file *context)
 {
 	if (!context->file)
 		return 0;
-	file_key(context, context->file);
+	file_key(context->file);
 	char told = '.';
 	seq_write(context->meta->seq, &told, sizeof(told));
 	return 0;

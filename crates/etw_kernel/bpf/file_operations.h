@@ -93,16 +93,27 @@ struct under_way {
 	u64 second_key;
 	u32 operation;
 	u32 second_operation;
+	u32 thread;
 	u32 count;
 	u32 is_late; /* Its path was not in memory yet. */
+	u32 reserved;
 };
 
+/* By threads' ids, as far as there is room; two threads that share a place hardly ever do something at the same time. */
+#define THREADS 32768
+
 struct {
-	NUMBER(type, MAP_LRU_HASH);
-	NUMBER(max_entries, 16384);
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, THREADS);
 	TYPE(key, u32);
 	TYPE(value, struct under_way);
 } under_way MAP;
+
+INLINE struct under_way *place_of_thread(struct task_struct *task)
+{
+	u32 index = (u32)task->pid % THREADS;
+	return map_lookup(&under_way, &index);
+}
 
 struct opened {
 	u64 object;
@@ -110,28 +121,96 @@ struct opened {
 	u64 is_mapped;
 };
 
-/* By the address of the kernel's structure for an open file. */
+/* By the address of the kernel's structure for an open file: those that had to make room for others. */
 struct {
 	NUMBER(type, MAP_LRU_HASH);
-	NUMBER(max_entries, 65536);
+	NUMBER(max_entries, 32768);
 	TYPE(key, u64);
 	TYPE(value, struct opened);
 } opened MAP;
 
-/* What the calling thread is about to do, with a new number for it. */
-INLINE struct under_way *begin_operation(u32 operation)
+/* A place for each open file, which others may want too. The sum tells whether two have written to it at a time. */
+struct opened_place {
+	u64 address;
+	u64 sum;
+	struct opened opened;
+};
+
+#define OPENED_BITS 15
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, 1 << OPENED_BITS);
+	TYPE(key, u32);
+	TYPE(value, struct opened_place);
+} opened_places MAP;
+
+INLINE struct opened_place *place_of_opened(u64 address)
 {
-	u32 thread = (u32)current_pid_tid();
-	struct under_way *own = map_lookup(&under_way, &thread);
-	if (!own) {
-		struct under_way none = { .count = ktime() >> 10 };
-		map_update(&under_way, &thread, &none, UPDATE_ANY);
-		own = map_lookup(&under_way, &thread);
-		if (!own) {
-			count_lost();
-			return 0;
-		}
+	u32 index = address * 0x9e3779b97f4a7c15ULL >> (64 - OPENED_BITS);
+	return map_lookup(&opened_places, &index);
+}
+
+INLINE u64 sum_of(u64 address, struct opened *opened)
+{
+	return address ^ opened->object ^ opened->key ^ opened->is_mapped;
+}
+
+INLINE bool is_at(struct opened_place *place, u64 address)
+{
+	return place->address == address && place->sum == sum_of(address, &place->opened);
+}
+
+/* What is known of an open file, if it still is that of this inode. */
+INLINE bool recall_opened(u64 address, struct inode *inode, struct opened *to)
+{
+	struct opened_place *place = place_of_opened(address);
+	if (place && is_at(place, address)) {
+		*to = place->opened;
+		return to->key == (u64)inode;
 	}
+	struct opened *known = map_lookup(&opened, &address);
+	if (known)
+		*to = *known;
+	return known && known->key == (u64)inode;
+}
+
+/* Whoever has the place already moves to where looking takes longer. */
+INLINE void remember_opened(u64 address, struct opened *now)
+{
+	struct opened_place *place = place_of_opened(address);
+	if (!place)
+		return;
+	u64 other = place->address;
+	if (other && other != address && is_at(place, other))
+		map_update(&opened, &other, &place->opened, UPDATE_ANY);
+	place->address = address;
+	place->opened = *now;
+	place->sum = sum_of(address, now);
+}
+
+INLINE void forget_opened(u64 address)
+{
+	struct opened_place *place = place_of_opened(address);
+	if (place && place->address == address)
+		place->address = 0;
+	else
+		map_delete(&opened, &address);
+}
+
+/* What the calling thread is about to do, with a new number for it. */
+INLINE struct under_way *begin_operation(struct task_struct *task, u32 operation)
+{
+	struct under_way *own = place_of_thread(task);
+	if (!own)
+		return 0;
+	u32 thread = task->pid;
+	/* The other thread's operation will have no end. */
+	if (own->thread != thread && (own->operation || own->second_operation))
+		count_lost();
+	own->thread = thread;
+	if (!own->count)
+		own->count = ktime() >> 10;
 	own->count = (own->count + 2) & 0x7ffffffe;
 	own->irp = (u64)own->count << 32 | thread;
 	own->object = own->key = 0;
@@ -144,31 +223,56 @@ INLINE struct under_way *begin_operation(u32 operation)
 /* The second of two operations has the number behind the first one's. */
 #define SECOND_IRP(irp) ((irp) + (1ULL << 32))
 
+/* The mark of what has no places, which files seldom are: pipes, sockets. */
+#define STREAM (1 << 21)
+
 /* The keys of an open file. Answers whether it is one. */
-INLINE bool find_opened(void *context, struct file *file, struct opened *to)
+INLINE bool find_opened(struct file *file, struct seen *seen, struct opened *to)
 {
 	if (!file)
 		return false;
+	look_at(file, seen);
+	if (seen->mode & STREAM && !is_file(seen->inode))
+		return false;
 	u64 address = (u64)file;
-	u64 inode = (u64)LOAD(file, f_inode);
-	struct opened *known = map_lookup(&opened, &address);
-	if (known && known->key == inode) {
-		*to = *known;
+	if (recall_opened(address, seen->inode, to))
 		return true;
-	}
 	to->object = address;
-	to->key = file_key(context, file);
+	to->key = key_of(seen->inode, seen->entry, seen->mount);
 	to->is_mapped = 0;
 	if (!to->key)
 		return false;
-	map_update(&opened, &address, to, UPDATE_ANY);
+	remember_opened(address, to);
 	return true;
 }
 
-SHARED void tell_begin(void *context, struct under_way *own, bool second, u64 offset, u64 size)
+/* A thread and its process, in the halves of a word. */
+INLINE u64 ids_of(struct task_struct *task)
+{
+	return (u64)task->tgid << 32 | (u32)task->pid;
+}
+
+/* As `reserve`, for a thread whose ids are known. */
+INLINE void *reserve_for(u64 ids, u64 size, u32 kind, u32 number)
+{
+	void *ring = own_ring();
+	struct header *record = ring ? ring_reserve(ring, size, 0) : 0;
+	if (!record) {
+		count_lost();
+		return 0;
+	}
+	record->kind = kind;
+	record->pid = ids >> 32;
+	record->tid = (u32)ids;
+	record->number = number;
+	record->time = ktime();
+	return record;
+}
+
+INLINE void tell_begin(struct task_struct *task, struct under_way *own, bool second, u64 offset, u64 size)
 {
 	struct file_begin *record =
-		reserve(sizeof(*record), FILE_BEGIN, second ? own->second_operation : own->operation);
+		reserve_for(ids_of(task), sizeof(*record), FILE_BEGIN, second ? own->second_operation : own->operation);
 	if (!record)
 		return;
 	record->irp = second ? SECOND_IRP(own->irp) : own->irp;
@@ -179,9 +283,9 @@ SHARED void tell_begin(void *context, struct under_way *own, bool second, u64 of
 	submit(record);
 }
 
-INLINE void tell_end(void *context, u32 operation, u64 irp, u64 object, u64 key, s64 result)
+INLINE void tell_end(struct task_struct *task, u32 operation, u64 irp, u64 object, u64 key, s64 result)
 {
-	struct file_end *record = reserve(sizeof(*record), FILE_END, operation);
+	struct file_end *record = reserve_for(ids_of(task), sizeof(*record), FILE_END, operation);
 	if (!record)
 		return;
 	record->irp = irp;
@@ -225,10 +329,10 @@ SHARED u64 put_path(struct file_paths *record, s32 directory, u64 given, u64 whi
 	if (read_user(&first, 1, (void *)given))
 		return NOT_IN_MEMORY;
 	if (first != '/') {
-		struct fs_struct *own = LOAD((struct task_struct *)current_task(), fs);
-		struct path *base = &own->pwd;
+		struct task_struct *task = current_task_typed();
+		struct path *base = &task->fs->pwd;
 		if (directory != CURRENT_DIRECTORY) {
-			struct file *file = file_at(directory);
+			struct file *file = file_at(task, directory);
 			base = file ? &file->f_path : 0;
 		}
 		if (base)
@@ -251,6 +355,7 @@ SHARED u64 put_path(struct file_paths *record, s32 directory, u64 given, u64 whi
 }
 
 struct paths {
+	u64 ids;
 	u64 irp;
 	u64 parameter;
 	u64 path;
@@ -269,25 +374,11 @@ INLINE void fill_paths(struct file_paths *record, struct paths *paths)
 	record->ends[0] = record->ends[1] = record->ends[2] = record->ends[3] = 0;
 }
 
-/* Tells an operation on what paths name. Answers whether a path was not in memory, so that nothing was told. */
-SHARED bool tell_paths(void *context, struct paths *paths)
+/* The same for two paths, or one that is long. */
+INLINE bool tell_long_paths(struct paths *paths)
 {
-	struct file_paths *record;
-	if (!paths->second_path) {
-		record = reserve(sizeof(*record) + SHORT_TEXT, FILE_PATHS, paths->operation);
-		if (!record)
-			return false;
-		fill_paths(record, paths);
-		u64 outcome = put_path(record, paths->directory, paths->path, ONE_SHORT);
-		if (outcome == PUT) {
-			submit(record);
-			return false;
-		}
-		ring_discard(record, RING_NO_WAKEUP);
-		if (outcome == NOT_IN_MEMORY)
-			return true;
-	}
-	record = reserve(sizeof(*record) + 2 * LONG_TEXT, FILE_PATHS, paths->operation);
+	struct file_paths *record =
+		reserve_for(paths->ids, sizeof(*record) + 2 * LONG_TEXT, FILE_PATHS, paths->operation);
 	if (!record)
 		return false;
 	fill_paths(record, paths);
@@ -303,6 +394,34 @@ SHARED bool tell_paths(void *context, struct paths *paths)
 	}
 	submit(record);
 	return false;
+}
+
+/* Tells an operation on what paths name. Answers whether a path was not in memory, so that nothing was told. */
+GLOBAL u32 tell_paths(struct paths *paths)
+{
+	if (!paths)
+		return false;
+	if (paths->second_path)
+		return tell_long_paths(paths);
+	struct file_paths *record =
+		reserve_for(paths->ids, sizeof(*record) + SHORT_TEXT, FILE_PATHS, paths->operation);
+	if (!record)
+		return false;
+	fill_paths(record, paths);
+	/* Most are short, and relative to nothing. */
+	char *text = (char *)(record + 1);
+	s64 copied = read_user_str(text, SHORT_GIVEN, (void *)paths->path);
+	u64 outcome = PUT;
+	if (copied > 0 && copied < SHORT_GIVEN && *text == '/')
+		record->bytes = record->ends[1] = copied;
+	else
+		outcome = put_path(record, paths->directory, paths->path, ONE_SHORT);
+	if (outcome == PUT) {
+		submit(record);
+		return false;
+	}
+	ring_discard(record, RING_NO_WAKEUP);
+	return outcome == NOT_IN_MEMORY || tell_long_paths(paths);
 }
 
 /* ---- Begins ---- */
@@ -328,18 +447,18 @@ SHARED u64 bytes_of(struct vector *vectors, u64 count)
 }
 
 /* Where an operation without a place of its own begins. */
-INLINE u64 place_of(struct file *file, u32 operation)
+INLINE u64 place_of(struct seen *seen, u32 operation)
 {
-	if (operation == WRITE && LOAD(file, f_flags) & APPEND)
-		return LOAD(LOAD(file, f_inode), i_size);
-	return LOAD(file, f_pos);
+	if (operation == WRITE && seen->flags & APPEND)
+		return LOAD(seen->inode, i_size);
+	return seen->place;
 }
 
 /* The place that a program names by its address; where it names none, the file's own. */
-INLINE u64 named_place(struct file *file, u32 operation, u64 address)
+INLINE u64 named_place(struct seen *seen, u32 operation, u64 address)
 {
 	if (!address)
-		return place_of(file, operation);
+		return place_of(seen, operation);
 	u64 place;
 	return read_user(&place, sizeof(place), (void *)address) ? NOT_KNOWN : place;
 }
@@ -364,40 +483,39 @@ INLINE u32 closing_of(struct file *file, struct opened *keys)
 	return keys->is_mapped ? CLOSE_MAPPED : NO_OPERATION;
 }
 
-/* Forgets an open file, or that only memory refers to it any more. */
-INLINE void forget_opened(struct file *file, u32 operation, struct opened *keys)
+/* What is known of an open file when its descriptor goes: nothing any more, or that only memory refers to it. */
+INLINE void let_opened_go(struct file *file, u32 operation, struct opened *keys)
 {
-	u64 address = (u64)file;
 	if (operation == CLOSE) {
-		map_delete(&opened, &address);
+		forget_opened((u64)file);
 		return;
 	}
-	struct opened now = { keys->object, keys->key, 0 };
-	map_update(&opened, &address, &now, UPDATE_ANY);
+	keys->is_mapped = 0;
+	remember_opened((u64)file, keys);
 }
 
 /* A descriptor goes by the way, as when its process ends. */
-SHARED void close_at_once(void *context, struct file *file)
+SHARED void close_at_once(struct task_struct *task, struct file *file)
 {
+	struct seen seen;
 	struct opened keys;
-	if (!find_opened(context, file, &keys))
+	if (!find_opened(file, &seen, &keys))
 		return;
 	u32 operation = closing_of(file, &keys);
 	if (!operation)
 		return;
-	struct under_way *own = begin_operation(operation);
+	struct under_way *own = begin_operation(task, operation);
 	if (!own)
 		return;
 	own->object = keys.object;
 	own->key = keys.key;
-	tell_begin(context, own, false, 0, 0);
-	tell_end(context, operation, own->irp, keys.object, keys.key, 0);
+	tell_begin(task, own, false, 0, 0);
+	tell_end(task, operation, own->irp, keys.object, keys.key, 0);
 	own->operation = NO_OPERATION;
-	forget_opened(file, operation, &keys);
+	let_opened_go(file, operation, &keys);
 }
 
 struct descriptors {
-	void *context;
 	struct file **files;
 	u64 first;
 };
@@ -407,27 +525,28 @@ static long close_one(u32 at, struct descriptors *descriptors)
 	struct file *file = 0;
 	read_kernel(&file, sizeof(file), descriptors->files + descriptors->first + at);
 	if (file)
-		close_at_once(descriptors->context, file);
+		close_at_once(current_task_typed(), file);
 	return 0;
 }
 
 /* Descriptors from one to another go. */
-INLINE void close_many(void *context, struct files_struct *files, u64 first, u64 last)
+INLINE void close_many(struct files_struct *files, u64 first, u64 last)
 {
-	struct fdtable *table = LOAD(files, fdt);
-	u64 all = LOAD(table, max_fds);
+	struct fdtable *table = files->fdt;
+	u64 all = table->max_fds;
 	if (first >= all || last < first)
 		return;
-	struct descriptors descriptors = { context, LOAD(table, fd), first };
+	struct descriptors descriptors = { table->fd, first };
 	u64 count = (last < all ? last + 1 : all) - first;
 	repeat(count, close_one, &descriptors, 0);
 }
 
-INLINE void begin_on_descriptor(void *context, void *registers, u32 call, u32 descriptor)
+INLINE void begin_on_descriptor(struct task_struct *task, void *registers, u32 call, u32 descriptor)
 {
-	struct file *file = file_at(descriptor);
+	struct file *file = file_at(task, descriptor);
+	struct seen seen;
 	struct opened keys;
-	if (!find_opened(context, file, &keys))
+	if (!find_opened(file, &seen, &keys))
 		return;
 	u32 operation = OPERATION_OF(call);
 	u64 offset = 0, size = 0;
@@ -441,49 +560,51 @@ INLINE void begin_on_descriptor(void *context, void *registers, u32 call, u32 de
 			size = bytes_of((void *)call_argument(registers, 1), size);
 		offset = call & WITH_OFFSET ? call_argument(registers, 3) : NOT_KNOWN;
 		if (offset == NOT_KNOWN)
-			offset = place_of(file, operation);
+			offset = place_of(&seen, operation);
 	} else if (operation == SET_SIZE) {
 		size = call_argument(registers, 1);
 	} else if (operation == SET_ALLOCATION) {
 		size = call_argument(registers, 2) + call_argument(registers, 3);
 	}
-	struct under_way *own = begin_operation(operation);
+	struct under_way *own = begin_operation(task, operation);
 	if (!own)
 		return;
 	own->object = keys.object;
 	own->key = keys.key;
-	tell_begin(context, own, false, offset, size);
+	tell_begin(task, own, false, offset, size);
 	if (operation == CLOSE || operation == CLOSE_MAPPED)
-		forget_opened(file, operation, &keys);
+		let_opened_go(file, operation, &keys);
 }
 
-INLINE void begin_copy(void *context, void *registers, u32 form)
+INLINE void begin_copy(struct task_struct *task, void *registers, u32 form)
 {
 	bool is_sendfile = form == FROM_SECOND;
-	struct file *from = file_at(is_sendfile ? call_argument(registers, 1) : call_argument(registers, 0));
-	struct file *to = file_at(is_sendfile ? call_argument(registers, 0) : call_argument(registers, 2));
+	struct file *from = file_at(task, is_sendfile ? call_argument(registers, 1) : call_argument(registers, 0));
+	struct file *to = file_at(task, is_sendfile ? call_argument(registers, 0) : call_argument(registers, 2));
 	u64 from_place = is_sendfile ? call_argument(registers, 2) : call_argument(registers, 1);
 	u64 to_place = is_sendfile ? 0 : call_argument(registers, 3);
 	u64 size = is_sendfile ? call_argument(registers, 3) : call_argument(registers, 4);
+	struct seen seen;
 	struct opened from_keys, to_keys;
-	bool reads = find_opened(context, from, &from_keys);
-	bool writes = find_opened(context, to, &to_keys);
+	bool reads = find_opened(from, &seen, &from_keys);
+	from_place = reads ? named_place(&seen, READ, from_place) : 0;
+	bool writes = find_opened(to, &seen, &to_keys);
 	if (!reads && !writes)
 		return;
-	struct under_way *own = begin_operation(NO_OPERATION);
+	struct under_way *own = begin_operation(task, NO_OPERATION);
 	if (!own)
 		return;
 	if (reads) {
 		own->object = from_keys.object;
 		own->key = from_keys.key;
 		own->operation = READ;
-		tell_begin(context, own, false, named_place(from, READ, from_place), size);
+		tell_begin(task, own, false, from_place, size);
 	}
 	if (writes) {
 		own->second_object = to_keys.object;
 		own->second_key = to_keys.key;
 		own->second_operation = WRITE;
-		tell_begin(context, own, true, named_place(to, WRITE, to_place), size);
+		tell_begin(task, own, true, named_place(&seen, WRITE, to_place), size);
 	}
 }
 
@@ -503,9 +624,9 @@ INLINE u64 parameter_of(void *registers, u32 call, u32 form)
 	return operation == SET_SIZE ? call_argument(registers, 1) : 0;
 }
 
-INLINE struct paths paths_of(void *registers, u32 call, u32 form)
+INLINE struct paths paths_of(struct task_struct *task, void *registers, u32 call, u32 form)
 {
-	struct paths paths = { .operation = OPERATION_OF(call), .directory = CURRENT_DIRECTORY };
+	struct paths paths = { .ids = ids_of(task), .operation = OPERATION_OF(call), .directory = CURRENT_DIRECTORY };
 	paths.second_directory = CURRENT_DIRECTORY;
 	if (form == PATH_AT || form == PATHS_AT) {
 		paths.directory = call_argument(registers, 0);
@@ -527,24 +648,24 @@ INLINE struct paths paths_of(void *registers, u32 call, u32 form)
 	return paths;
 }
 
-INLINE void begin_on_paths(void *context, void *registers, u32 call, u32 form)
+INLINE void begin_on_paths(struct task_struct *task, void *registers, u32 call, u32 form)
 {
-	struct paths paths = paths_of(registers, call, form);
+	struct paths paths = paths_of(task, registers, call, form);
 	/* Without a path it is the descriptor that is meant. */
 	bool may_be_descriptor = paths.operation == QUERY || paths.operation == SET_BASIC;
 	if (form == PATH_AT && may_be_descriptor && paths.directory >= 0) {
 		char first = 0;
 		if (!paths.path || (!read_user(&first, 1, (void *)paths.path) && !first)) {
-			begin_on_descriptor(context, registers, paths.operation, paths.directory);
+			begin_on_descriptor(task, registers, paths.operation, paths.directory);
 			return;
 		}
 	}
 	paths.parameter = parameter_of(registers, call, form);
-	struct under_way *own = begin_operation(paths.operation);
+	struct under_way *own = begin_operation(task, paths.operation);
 	if (!own)
 		return;
 	paths.irp = own->irp;
-	own->is_late = tell_paths(context, &paths);
+	own->is_late = tell_paths(&paths);
 }
 
 #define CREATE_NEW 0300
@@ -552,10 +673,10 @@ INLINE void begin_on_paths(void *context, void *registers, u32 call, u32 form)
 #define ARM_DIRECTORY 040000
 
 /* Tells that an operation has made the file that its path names, with the flags that it could have been opened with. */
-INLINE void tell_made(void *context, void *registers, u32 call, u64 irp)
+SHARED void tell_made(struct task_struct *task, void *registers, u32 call, u64 irp)
 {
 	u32 form = FORM_OF(call);
-	struct paths paths = paths_of(registers, call, form);
+	struct paths paths = paths_of(task, registers, call, form);
 	if (paths.operation == OPEN)
 		paths.parameter = parameter_of(registers, call, form);
 	else if (paths.operation == MAKE_DIRECTORY)
@@ -564,52 +685,59 @@ INLINE void tell_made(void *context, void *registers, u32 call, u64 irp)
 		paths.parameter = CREATE_NEW;
 	paths.irp = irp;
 	paths.operation = MADE_NEW;
-	tell_paths(context, &paths);
+	tell_paths(&paths);
 }
 
 #define FOR_NO_FILE 0x20
 #define LATER 4
 
-INLINE void begin_call(void *context, void *registers, u32 call)
+INLINE void begin_call(struct task_struct *task, void *registers, u32 call)
 {
 	u32 form = FORM_OF(call);
 	if (form == DESCRIPTOR) {
-		begin_on_descriptor(context, registers, call, call_argument(registers, 0));
+		begin_on_descriptor(task, registers, call, call_argument(registers, 0));
 	} else if (form <= PATHS_AT) {
-		begin_on_paths(context, registers, call, form);
+		begin_on_paths(task, registers, call, form);
 	} else if (form <= FROM_TO) {
-		begin_copy(context, registers, form);
+		begin_copy(task, registers, form);
 	} else if (form == RANGE) {
-		struct files_struct *files = LOAD((struct task_struct *)current_task(), files);
 		if (!(call_argument(registers, 2) & LATER))
-			close_many(context, files, (u32)call_argument(registers, 0), (u32)call_argument(registers, 1));
+			close_many(task->files, (u32)call_argument(registers, 0), (u32)call_argument(registers, 1));
 	} else if (form == ONTO) {
 		u32 from = call_argument(registers, 0), onto = call_argument(registers, 1);
-		struct file *replaced = file_at(onto);
-		if (replaced && from != onto && file_at(from))
-			close_at_once(context, replaced);
+		struct file *replaced = file_at(task, onto);
+		if (replaced && from != onto && file_at(task, from))
+			close_at_once(task, replaced);
 	} else if (!(call_argument(registers, 3) & FOR_NO_FILE)) {
-		struct file *file = file_at(call_argument(registers, 4));
+		struct file *file = file_at(task, call_argument(registers, 4));
+		struct seen seen;
 		struct opened keys;
-		u64 address = (u64)file;
-		if (find_opened(context, file, &keys) && !keys.is_mapped) {
+		if (find_opened(file, &seen, &keys) && !keys.is_mapped) {
 			keys.is_mapped = 1;
-			map_update(&opened, &address, &keys, UPDATE_ANY);
+			remember_opened((u64)file, &keys);
 		}
 	}
 }
 
 INLINE u32 call_at(u64 number)
 {
-	u32 call = number < CALLS ? file_calls[number] : 0;
-	return call && !is_left_out() && !is_of_32_bit(current_task()) ? call : 0;
+	return number < CALLS ? file_calls[number] : 0;
+}
+
+/* Whether what a thread does is told. */
+INLINE bool is_told(struct task_struct *task)
+{
+	return (u32)task->tgid != left_out_pid && !is_vouched_of_32_bit(task);
 }
 
 SECTION("tp_btf/sys_enter") int file_begin(u64 *context)
 {
 	u32 call = call_at(context[1]);
-	if (call)
-		begin_call(context, (void *)context[0], call);
+	if (!call)
+		return 0;
+	struct task_struct *task = current_task_typed();
+	if (is_told(task))
+		begin_call(task, (void *)context[0], call);
 	return 0;
 }
 
@@ -620,6 +748,11 @@ SECTION("tp_btf/sys_enter") int file_begin(u64 *context)
 #define WAS_THERE 1
 #define WAS_MADE 2
 
+SHARED void begin_late(struct task_struct *task, void *registers, u32 call)
+{
+	begin_on_paths(task, registers, call, FORM_OF(call));
+}
+
 SECTION("tp_btf/sys_exit") int file_end(u64 *context)
 {
 	void *registers = (void *)context[0];
@@ -627,33 +760,35 @@ SECTION("tp_btf/sys_exit") int file_end(u64 *context)
 	u32 call = call_at(CALL_NUMBER(registers));
 	if (!call)
 		return 0;
-	u32 thread = (u32)current_pid_tid();
-	struct under_way *own = map_lookup(&under_way, &thread);
-	if (!own || (!own->operation && !own->second_operation))
+	struct task_struct *task = current_task_typed();
+	struct under_way *own = place_of_thread(task);
+	if (!own || own->thread != (u32)task->pid || (!own->operation && !own->second_operation))
 		return 0;
 	if (own->is_late)
-		begin_on_paths(context, registers, call, FORM_OF(call));
+		begin_late(task, registers, call);
 	u32 operation = own->operation;
 	u64 irp = own->irp;
 	bool is_made = (operation == MAKE_DIRECTORY || operation == MAKE_NODE) && result == 0;
 	if (operation == OPEN && result >= 0) {
-		struct file *file = file_at(result);
-		struct opened now = { irp, file ? file_key(context, file) : 0, 0 };
-		u64 address = (u64)file;
+		struct file *file = file_at(task, result);
+		struct seen seen = {};
+		if (file)
+			look_at(file, &seen);
+		struct opened now = { irp, file ? key_of(seen.inode, seen.entry, seen.mount) : 0, 0 };
 		if (now.key) {
-			map_update(&opened, &address, &now, UPDATE_ANY);
+			remember_opened((u64)file, &now);
 			own->object = irp;
 			own->key = now.key;
 		}
-		is_made = LOAD(file, f_mode) & MADE;
+		is_made = seen.mode & MADE;
 		result = is_made ? WAS_MADE : WAS_THERE;
 	}
 	if (is_made)
-		tell_made(context, registers, call, irp);
+		tell_made(task, registers, call, irp);
 	if (operation)
-		tell_end(context, operation, irp, own->object, own->key, result);
+		tell_end(task, operation, irp, own->object, own->key, result);
 	if (own->second_operation)
-		tell_end(context, own->second_operation, SECOND_IRP(irp), own->second_object, own->second_key, result);
+		tell_end(task, own->second_operation, SECOND_IRP(irp), own->second_object, own->second_key, result);
 	own->operation = own->second_operation = NO_OPERATION;
 	return 0;
 }
@@ -673,8 +808,8 @@ SECTION("tp_btf/sched_process_exit") int file_process_exit(u64 *context)
 	struct signal_struct *process = task->signal;
 	if (process->live.counter || is_left_out())
 		return 0;
-	struct files_struct *files = LOAD(task, files);
-	if (!files || LOAD(files, count.counter) > process->nr_threads)
+	struct files_struct *files = task->files;
+	if (!files || files->count.counter > process->nr_threads)
 		return 0;
 	if (process->nr_threads > 1) {
 		struct process_key key = { task->group_leader->start_time, task->tgid };
@@ -682,6 +817,6 @@ SECTION("tp_btf/sched_process_exit") int file_process_exit(u64 *context)
 		if (map_update(&let_go, &key, &one, UPDATE_NEW_ONLY))
 			return 0;
 	}
-	close_many(context, files, 0, -1U);
+	close_many(files, 0, -1U);
 	return 0;
 }

@@ -459,3 +459,9 @@ INLINE bool is_of_32_bit(struct task_struct *task)
 		return LOAD(task, thread_info.status) & X86_OF_32_BIT;
 	return LOAD(task, thread_info.flags) & ARM_OF_32_BIT;
 }
+
+/* The same of a task that the kernel vouches for. */
+INLINE bool is_vouched_of_32_bit(struct task_struct *task)
+{
+	return IS_X86 ? task->thread_info.status & X86_OF_32_BIT : (task->thread_info.flags & ARM_OF_32_BIT) != 0;
+}

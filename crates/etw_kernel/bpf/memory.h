@@ -90,12 +90,12 @@ struct {
 	TYPE(value, struct memory_before);
 } memory_before MAP;
 
-INLINE void note_file(void *context, struct memory_before *before, u64 address)
+INLINE void note_file(struct memory_before *before, u64 address)
 {
 	struct found found;
 	find_mapping(address, &found);
 	before->is_of_file = found.file != 0;
-	before->file = found.file ? file_key(context, found.file) : 0;
+	before->file = found.file ? file_key(found.file) : 0;
 }
 
 SECTION("tp_btf/sys_enter") int memory_begin(u64 *context)
@@ -107,7 +107,7 @@ SECTION("tp_btf/sys_enter") int memory_begin(u64 *context)
 	if (call == BRK)
 		before.heap_end = LOAD(LOAD((struct task_struct *)current_task(), mm), brk);
 	else
-		note_file(context, &before, call_argument((void *)context[0], 0));
+		note_file(&before, call_argument((void *)context[0], 0));
 	u32 key = (u32)current_pid_tid();
 	map_update(&memory_before, &key, &before, UPDATE_ANY);
 	return 0;
@@ -127,7 +127,7 @@ SECTION("tp_btf/sys_exit") int memory_end(u64 *context)
 	if (call == MMAP) {
 		struct memory_before now = { 0, 0, 0 };
 		if (!(flags & MAP_ANONYMOUS))
-			note_file(context, &now, result);
+			note_file(&now, result);
 		tell_memory(context, flags & MAP_ANONYMOUS ? TAKE : MAP_FILE, result, bytes, now.file, third);
 		return 0;
 	}
@@ -266,7 +266,7 @@ INLINE int tell_fault(void *context, bool is_hard)
 		found = begun->found;
 	else if (is_hard || !(code & FAULT_PROTECTION))
 		find_mapping(address, &found);
-	u64 file = found.file ? file_key(context, found.file) : 0;
+	u64 file = found.file ? file_key(found.file) : 0;
 	u32 kind = is_hard ? HARD : kind_of_fault(&found, code, address);
 	struct page_fault *record = reserve(sizeof(*record), PAGE_FAULT, kind);
 	if (!record)

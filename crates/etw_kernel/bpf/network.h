@@ -371,7 +371,7 @@ SECTION("tp_btf/sock_recv_length") int network_receive(u64 *context)
 /* The socket of a descriptor of the calling thread; 0 if there is none any more. */
 INLINE struct sock *socket_of(u32 descriptor)
 {
-	struct file *file = file_at(descriptor);
+	struct file *file = file_at(current_task_typed(), descriptor);
 	if (!file || (LOAD(LOAD(file, f_inode), i_mode) & S_IFMT) != S_IFSOCK)
 		return 0;
 	return LOAD((struct socket *)LOAD(file, private_data), sk);
