@@ -87,6 +87,9 @@ Several files and sessions are read together in time order.")]
     /// Merge traces into one file, in time order, with the descriptions of their events
     #[command(after_help = relog::MERGE_EXAMPLES)]
     Merge(relog::MergeArgs),
+    /// Split traces by time, size, process or provider, each part with what its events need
+    #[command(after_help = relog::SPLIT_EXAMPLES)]
+    Split(Box<relog::SplitArgs>),
     /// Write the events that meet filters, and what they need, into a new file
     #[command(after_help = relog::RELOG_EXAMPLES)]
     Relog(Box<relog::RelogArgs>),

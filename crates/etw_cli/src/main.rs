@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Command::Write(args) => commands::write::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
         Command::Merge(args) => commands::relog::merge(&args),
+        Command::Split(args) => commands::relog::split(&args),
         Command::Relog(args) => commands::relog::relog(&args),
         Command::Report(args) => commands::report::run(&args),
         #[cfg(target_os = "linux")]

@@ -351,6 +351,12 @@ impl<W: Write + Seek> EtlWriter<W> {
         self.end
     }
 
+    /// Bytes that the buffers which are being filled take in the file at most.
+    pub fn open_bytes(&self) -> u64 {
+        let open = self.streams.iter().filter(|stream| stream.open.is_some()).count() as u64;
+        open * u64::from(self.header.buffer_size)
+    }
+
     /// The output.
     pub fn output(&self) -> &W {
         &self.out

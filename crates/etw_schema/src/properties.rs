@@ -1,6 +1,7 @@
 //! The properties of one event: names, values, arrays and structs over what was located in its payload.
 
 use std::iter::Zip;
+use std::ops::Range;
 use std::{fmt, slice};
 
 use crate::layout::{FRAME_START, Format, Frame, LocateErrorKind, LocatedSlots, Place, Shape};
@@ -292,6 +293,25 @@ impl<'a> PropertyValue<'a> {
         Value::read(self.place.read, bytes, &properties.located.clock)
     }
 
+    /// Calls `each` with every plain value in this one, which is it itself unless it is an array or a struct, and with the
+    /// bytes of the payload that are the value's: without the count before it and the terminator behind it, but all of a
+    /// text of fixed size.
+    pub fn for_each_plain(&self, each: &mut dyn FnMut(Range<usize>, Value<'a>)) {
+        let Instance { properties, slots, .. } = self.instance;
+        let bytes = match self.place.shape {
+            Shape::Fixed => {
+                let start = self.instance.fixed_start(self.place);
+                start..start.saturating_add(self.place.size)
+            }
+            Shape::Slot => {
+                let slot = properties.located.slot(slots.saturating_add(self.place.offset));
+                slot.start..slot.end
+            }
+            _ => return for_each_plain_in(self.value(), each),
+        };
+        each(bytes.start as usize..bytes.end as usize, self.value());
+    }
+
     /// The value of an array or struct. Takes all parts by themselves, so that they need not lie in memory where the
     /// value is a plain one.
     #[cold]
@@ -413,6 +433,22 @@ impl<'a> Within<'a> {
         let properties = properties.get(usize::from(self.frame.first)..).unwrap_or_default();
         let places = self.frame.places.get(..self.members.into()).unwrap_or_default();
         Members { instance: self.instance, members: places.iter().zip(properties) }
+    }
+}
+
+/// What is plain in an array or struct.
+fn for_each_plain_in<'a>(value: Value<'a>, each: &mut dyn FnMut(Range<usize>, Value<'a>)) {
+    match value {
+        Value::Struct(members) => members.iter().for_each(|member| member.for_each_plain(each)),
+        Value::Array(array) => {
+            for (index, value) in array.iter().enumerate() {
+                match array.bytes_of(index) {
+                    Some(bytes) => each(bytes, value),
+                    None => for_each_plain_in(value, each),
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -563,6 +599,23 @@ impl<'a> Array<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Where in the payload an element lies that is no struct.
+    fn bytes_of(&self, index: usize) -> Option<Range<usize>> {
+        let index = u32::try_from(index).ok()?;
+        let (start, end) = match self.place.shape {
+            Shape::FixedArray | Shape::SlotArray => {
+                let start = self.start.saturating_add(index.saturating_mul(self.place.size));
+                (start, start.saturating_add(self.place.size))
+            }
+            Shape::SlotElements => {
+                let slot = self.properties.located.slot(self.child.saturating_add(index));
+                (slot.start, slot.end)
+            }
+            _ => return None,
+        };
+        Some(start as usize..end as usize)
     }
 
     /// The elements.

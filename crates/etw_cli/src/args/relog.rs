@@ -1,10 +1,12 @@
-//! The arguments of `etw merge` and `etw relog`.
+//! The arguments of `etw merge`, `etw split` and `etw relog`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{FilterArgs, SchemaArgs};
+use crate::text::{bytes, duration};
 
 /// What `etw merge --help` shows.
 pub(crate) const MERGE_EXAMPLES: &str = "Examples:
@@ -21,9 +23,59 @@ pub(crate) const RELOG_EXAMPLES: &str = "Examples:
   etw relog trace.etl -o app.etl --process app
   etw relog trace.etl -o errors.etl --where 'level <= 2' --compress
   etw relog trace.etl -o dns.etl --provider Microsoft-Windows-DNS-Client --limit 1000
+  etw relog trace.etl -o public.etl --redact 'Process/*.CommandLine' --redact 'MyProvider/Login.User'
 
 What the events that meet the filters need stays: processes, threads, images, names of files, schemas, and their
 stacks; --bare leaves it out. docs/relog.md tells more.";
+
+/// What `etw split --help` shows.
+pub(crate) const SPLIT_EXAMPLES: &str = "Examples:
+  etw split trace.etl --every 10s                trace-001.etl, trace-002.etl, ...
+  etw split trace.etl --size 100MB -o parts/part.etl --compress
+  etw split trace.etl --by process               trace-app-4711.etl, trace-no-process.etl, ...
+  etw split trace.etl --by provider --from 10 --to 20
+
+Each part decodes by itself: it has what its events need, wherever in the trace that stands; `etw merge` of all parts
+has every event once. docs/relog.md tells more.";
+
+/// `etw split`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
+pub(crate) struct SplitArgs {
+    /// Traces: .etl files, also inside .zst, .gz and .zip.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// A part for each such time from the start of the trace: 10s, 500ms, 2m; 10ms at least.
+    #[arg(long, value_name = "TIME", value_parser = duration, group = "what")]
+    pub(crate) every: Option<Duration>,
+    /// Parts of at most this size: 100MB.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, group = "what")]
+    pub(crate) size: Option<u64>,
+    /// A part for each process, or for each provider.
+    #[arg(long, value_enum, value_name = "WHAT", group = "what")]
+    pub(crate) by: Option<SplitKey>,
+    /// Directory and name of the parts, to which is added what each is: part.etl makes part-001.etl,
+    /// part-app-4711.etl [default: the name of the first FILE, in the current directory].
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) form: FormArgs,
+    #[command(flatten)]
+    pub(crate) redact: RedactArgs,
+    #[command(flatten)]
+    pub(crate) schemas: SchemaArgs,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+}
+
+/// What `etw split --by` splits by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SplitKey {
+    /// The process.
+    Process,
+    /// The provider.
+    Provider,
+}
 
 /// `etw merge`.
 #[derive(Debug, Args)]
@@ -61,6 +113,16 @@ pub(crate) struct RelogArgs {
     /// Keep only events that meet the filters, not those that they need.
     #[arg(long)]
     pub(crate) bare: bool,
+    #[command(flatten)]
+    pub(crate) redact: RedactArgs,
+}
+
+/// Fields whose values are replaced.
+#[derive(Debug, Args)]
+pub(crate) struct RedactArgs {
+    /// Replace the values of a field: texts by stars, numbers by zeros. The event is a name, an id, or * for all.
+    #[arg(long, value_name = "PROVIDER/EVENT.FIELD")]
+    pub(crate) redact: Vec<String>,
 }
 
 /// The form of what is written.

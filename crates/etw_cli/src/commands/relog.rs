@@ -1,12 +1,13 @@
-//! `etw merge` and `etw relog`: traces written anew.
+//! `etw merge`, `etw split` and `etw relog`: traces written anew.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use openetw::relog::{Compression, Relogged, Relogger};
+use openetw::relog::{Compression, Redaction, Relogged, Relogger, SplitBy};
 use openetw::{EventFilter, Trace};
 
-use crate::args::relog::{FormArgs, MergeArgs, RelogArgs};
+use crate::UsageError;
+use crate::args::relog::{FormArgs, MergeArgs, RedactArgs, RelogArgs, SplitArgs, SplitKey};
 use crate::schemas::Schemas;
 use crate::text::{grouped, size_text};
 use crate::{input, interrupt, output};
@@ -15,7 +16,8 @@ use crate::{input, interrupt, output};
 pub(crate) fn merge(args: &MergeArgs) -> Result<()> {
     let schemas = Schemas::load(&args.schemas)?;
     let mut trace = open(&args.files, &EventFilter::default(), &schemas)?;
-    write(&relogger(&args.form), &mut trace, &args.output)
+    write(&relogger(&args.form), &mut trace, &args.output)?;
+    Ok(())
 }
 
 /// Runs `etw relog`.
@@ -23,7 +25,60 @@ pub(crate) fn relog(args: &RelogArgs) -> Result<()> {
     let schemas = Schemas::load(&args.schemas)?;
     let filter = EventFilter { limit: args.limit, ..input::compile(&args.filter, &schemas)? };
     let mut trace = open(&args.files, &filter, &schemas)?;
-    write(&relogger(&args.form).context(!args.bare), &mut trace, &args.output)
+    let relogger = relogger(&args.form).context(!args.bare);
+    let relogger = with_redactions(relogger, &args.redact)?;
+    let relogged = write(&relogger, &mut trace, &args.output)?;
+    warn_of_redactions(&args.redact, &[relogged]);
+    Ok(())
+}
+
+/// Runs `etw split`.
+pub(crate) fn split(args: &SplitArgs) -> Result<()> {
+    let by = match (args.every, args.size, args.by) {
+        (Some(time), ..) => SplitBy::Time(time),
+        (_, Some(size), _) => SplitBy::Size(size),
+        (.., Some(SplitKey::Process)) => SplitBy::Process,
+        _ => SplitBy::Provider,
+    };
+    let schemas = Schemas::load(&args.schemas)?;
+    let mut trace = open(&args.files, &input::compile(&args.filter, &schemas)?, &schemas)?;
+    let relogger = with_redactions(relogger(&args.form), &args.redact)?;
+    let output = args.output.clone().unwrap_or_else(|| name_of(&args.files));
+    let parts = relogger.split(&mut trace, by, output)?;
+    input::report_damage(&trace);
+    parts.iter().for_each(report);
+    warn_of_redactions(&args.redact, &parts);
+    Ok(())
+}
+
+/// What parts are called if nobody says it: as the first file, without what it is packed in.
+fn name_of(files: &[PathBuf]) -> PathBuf {
+    let name = files.first().and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy();
+    let packed = [".zst", ".gz", ".zip"].iter().find_map(|end| name.strip_suffix(end));
+    PathBuf::from(packed.unwrap_or(&name))
+}
+
+fn with_redactions(relogger: Relogger, args: &RedactArgs) -> Result<Relogger> {
+    args.redact.iter().try_fold(relogger, |relogger, text| {
+        let redaction: Redaction = text.parse().map_err(|error| UsageError(format!("{error}")))?;
+        Ok(relogger.redact(redaction))
+    })
+}
+
+/// Says which redactions found nothing: a name that is misspelt would leave what it was to take away.
+fn warn_of_redactions(args: &RedactArgs, files: &[Relogged]) {
+    for (index, redaction) in args.redact.iter().enumerate() {
+        if files.iter().all(|file| file.redacted.get(index).is_none_or(|count| *count == 0)) {
+            output::warn(&format_args!("no event had the field {redaction}; is it spelt right?"));
+        }
+    }
+    let blanked: u64 = files.iter().map(|file| file.blanked).sum();
+    if blanked > 0 {
+        output::warn(&format_args!(
+            "{} events that may have had a field to redact could not be decoded; they have no payload any more",
+            grouped(blanked)
+        ));
+    }
 }
 
 /// Opens traces to be written anew; Ctrl-C ends reading.
@@ -44,11 +99,11 @@ fn relogger(form: &FormArgs) -> Relogger {
     Relogger::new().compression(compression).overwrite(form.force).embed_schemas(!form.no_schemas)
 }
 
-fn write(relogger: &Relogger, trace: &mut Trace, path: &Path) -> Result<()> {
+fn write(relogger: &Relogger, trace: &mut Trace, path: &Path) -> Result<Relogged> {
     let relogged = relogger.write(trace, path)?;
     input::report_damage(trace);
     report(&relogged);
-    Ok(())
+    Ok(relogged)
 }
 
 /// Says on standard error what was written, and whether it is all there was.

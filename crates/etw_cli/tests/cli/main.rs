@@ -163,6 +163,7 @@ fn every_command_has_help_with_an_example() {
         &["watch", "--help"],
         &["stats", "--help"],
         &["merge", "--help"],
+        &["split", "--help"],
         &["relog", "--help"],
         &["report", "--help"],
         &["provider", "list", "--help"],

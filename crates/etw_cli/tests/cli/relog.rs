@@ -1,4 +1,4 @@
-//! `etw merge` and `etw relog`.
+//! `etw merge`, `etw split` and `etw relog`.
 
 use std::fs;
 
@@ -114,4 +114,58 @@ fn files_of_different_clocks_are_refused() {
     assert!(said.contains("b.etl was recorded by another clock than a.etl"), "{said}");
     assert!(said.contains("etw dump a.etl b.etl"), "{said}");
     assert!(fs::metadata(etw.path("c.etl")).is_err());
+}
+
+#[test]
+fn parts_have_names_and_are_together_what_was_split() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 3000, 0);
+    let split = |options: &[&str]| {
+        let said = says(&etw, &[&["split", "a.etl"], options].concat());
+        let names = said.lines().map(|line| line.strip_prefix("etw: ").unwrap().split(' ').next().unwrap());
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let parts = split(&["--every", "1s"]);
+    assert_eq!(parts, ["a-001.etl", "a-002.etl", "a-003.etl", "a-004.etl"]);
+    assert_eq!(numbers(&etw, "a-002.etl"), (999..1999).collect::<Vec<u64>>());
+    let parts = split(&["--size", "500KB", "-o", "b.etl"]);
+    assert!(parts.len() > 2 && parts[1] == "b-002.etl", "{parts:?}");
+    assert!(parts.iter().all(|part| fs::metadata(etw.path(part)).unwrap().len() <= 500 << 10));
+    let files: Vec<&str> = parts.iter().map(String::as_str).collect();
+    says(&etw, &[&["merge", "-o", "c.etl"], &files[..]].concat());
+    assert_eq!(numbers(&etw, "c.etl"), (0..3000).collect::<Vec<u64>>());
+    assert_eq!(split(&["--by", "process"]), ["a-100.etl", "a-101.etl", "a-102.etl"]);
+    assert_eq!(numbers(&etw, "a-101.etl")[..3], [1, 4, 7]);
+    assert_eq!(split(&["--by", "provider"]), ["a-Contoso.etl"]);
+    let fails = |args: &[&str], status: i32, text: &str| {
+        let (code, said) = etw.fails(args);
+        assert_eq!(code, status, "{said}");
+        assert!(said.contains(text), "{said}");
+    };
+    fails(&["split", "a.etl", "--every", "1s"], 1, "a-001.etl: exists already");
+    fails(&["split", "a.etl", "--size", "10KB", "--force"], 1, "parts of 10240 bytes are too small");
+    fails(&["split", "a.etl", "--by", "process", "--pid", "5", "--force"], 1, "there are no parts");
+    fails(&["split", "a.etl"], 2, "--every");
+    fails(&["split", "a.etl", "--every", "1s", "--by", "process"], 2, "cannot be used with");
+}
+
+#[test]
+fn fields_are_redacted() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 100, 0);
+    let redact = |field: &str, output: &str| {
+        says(&etw, &["relog", "a.etl", "-o", output, "--redact", field, "--force"])
+    };
+    let said = redact("Contoso/Tick.Name", "b.etl");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(numbers(&etw, "b.etl"), (0..100).collect::<Vec<u64>>());
+    let text = etw.ok(&["dump", "b.etl", "--format", "json"]);
+    let events = json_lines(&text);
+    let names: Vec<&str> = events.iter().filter_map(|event| event["EventData"]["Name"].as_str()).collect();
+    assert!(names.len() == 100 && names.iter().all(|name| name.chars().all(|c| c == '*')), "{names:?}");
+    let said = redact("Contoso/Tick.Nmae", "b.etl");
+    assert!(said.contains("no event had the field Contoso/Tick.Nmae; is it spelt right?"), "{said}");
+    let (code, said) = etw.fails(&["relog", "a.etl", "-o", "c.etl", "--redact", "Tick.Name"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("expected Provider/Event.Field"), "{said}");
 }

@@ -53,6 +53,35 @@ pub enum RelogError {
         /// A file with another clock.
         other: String,
     },
+    /// A field cannot be redacted without making the event unreadable.
+    #[error(
+        "{redaction}: other bytes are found by this field, since it is the length or count of '{other}'; redact that"
+    )]
+    Redaction {
+        /// The redaction.
+        redaction: String,
+        /// What the field describes.
+        other: String,
+    },
+    /// Parts are smaller than what each of them has.
+    #[error(
+        "parts of {size} bytes are too small: what any part's events may need takes {needed} bytes with buffers"
+    )]
+    PartSize {
+        /// The size.
+        size: u64,
+        /// The least that is possible.
+        needed: u64,
+    },
+    /// There would be more parts than anybody wants.
+    #[error("that makes more than {most} parts; choose larger ones")]
+    Parts {
+        /// How many there may be.
+        most: usize,
+    },
+    /// The filter wants no event that a part could be made of.
+    #[error("no event meets the filters, so there are no parts")]
+    NoParts,
     /// Live sessions cannot be written anew.
     #[error("a live session cannot be written anew; record it into a file")]
     Live,

@@ -26,6 +26,8 @@ pub(super) struct Sources {
     /// The sum of what their headers say of losses.
     pub(super) events_lost: u32,
     pub(super) buffers_lost: u32,
+    /// The names of the files.
+    pub(super) names: Vec<String>,
     /// Which of the files are parts of one session's, as numbers of sessions.
     pub(super) sessions: Vec<usize>,
 }
@@ -33,10 +35,10 @@ pub(super) struct Sources {
 impl Sources {
     pub(super) fn new(
         files: &mut [EtlFile<'_>],
-        names: &[String],
+        names: Vec<String>,
         compression: Compression,
     ) -> Result<Sources, RelogError> {
-        let clock = common_clock(files, names)?;
+        let clock = common_clock(files, &names)?;
         let Some(first) = files.first() else { return Err(RelogError::Live) };
         let mut options = WriterOptions::relog(first.header());
         let header = &mut options.header;
@@ -75,7 +77,7 @@ impl Sources {
         }
         let ends = || files.iter().map(|file| file.header().end_time);
         let end = if ends().all(|end| end.0 != 0) { ends().max() } else { None };
-        Ok(Sources { options, clock, end, losses, events_lost, buffers_lost, sessions })
+        Ok(Sources { options, clock, end, losses, events_lost, buffers_lost, names, sessions })
     }
 }
 

@@ -12,6 +12,9 @@ mod header;
 mod need;
 mod output;
 mod parts;
+mod redact;
+mod split;
+mod spool;
 
 use std::path::{Path, PathBuf};
 
@@ -23,11 +26,14 @@ use crate::trace::{Pass, Verdict};
 use embed::Embedded;
 use header::Sources;
 use need::{Role, Stacks};
-use output::Output;
+use output::{Complete, Output};
 use parts::Parts;
+use redact::Redactions;
 
 pub use error::RelogError;
 pub use need::SYMBOL_PROVIDER;
+pub use redact::{Redaction, RedactionError};
+pub use split::SplitBy;
 
 /// Whether buffers are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,6 +73,7 @@ pub struct Relogger {
     overwrites: bool,
     without_context: bool,
     without_schemas: bool,
+    redactions: Vec<Redaction>,
 }
 
 /// A file that was written.
@@ -86,6 +93,10 @@ pub struct Relogged {
     pub events_lost: u32,
     /// Buffers lost, as its header says.
     pub buffers_lost: u32,
+    /// Events that had the field of each redaction, in the redactions' order.
+    pub redacted: Vec<u64>,
+    /// Events that may have had such a field, could not be decoded, and have no payload any more.
+    pub blanked: u64,
     /// Bytes of the file.
     pub len_bytes: u64,
     /// Whether a file that was read was never closed, so that nobody knows what was lost; the one that was written says
@@ -123,6 +134,12 @@ impl Relogger {
         self
     }
 
+    /// Has the values of a field replaced.
+    pub fn redact(mut self, redaction: Redaction) -> Relogger {
+        self.redactions.push(redaction);
+        self
+    }
+
     /// Writes what the trace delivers into one file.
     ///
     /// # Errors
@@ -130,8 +147,8 @@ impl Relogger {
     /// was stopped ([`Trace::stop_handle`]).
     pub fn write(&self, trace: &mut Trace, path: impl AsRef<Path>) -> Result<Relogged, RelogError> {
         let path = path.as_ref();
-        output::check(path, trace.inputs(), self.overwrites)?;
         let sources = self.sources(trace)?;
+        output::check(path, &sources.names, self.overwrites)?;
         let mut selection = Selection::new(self, trace, &sources);
         let mut part = Part::begin(path, &sources, self)?;
         let mut error = None;
@@ -154,15 +171,17 @@ impl Relogger {
         if trace.stop_handle().is_stopped() {
             return Err(RelogError::Stopped);
         }
-        part.finish(trace, &sources)
+        let (complete, relogged) = part.finish(trace, &sources)?;
+        complete.publish()?;
+        Ok(relogged)
     }
 
     fn sources(&self, trace: &Trace) -> Result<Sources, RelogError> {
         if trace.is_live() {
             return Err(RelogError::Live);
         }
-        let names: Vec<String> = trace.source_names().map(str::to_owned).collect();
-        Sources::new(&mut trace.files()?, &names, self.compression)
+        let names = trace.source_names().map(str::to_owned).collect();
+        Sources::new(&mut trace.files()?, names, self.compression)
     }
 }
 
@@ -213,6 +232,20 @@ impl Selection {
         }
     }
 
+    /// The same for another pass.
+    fn again(&self, sources: &Sources) -> Selection {
+        Selection {
+            times: self.times,
+            bounds: self.bounds,
+            left: self.bounds.2.unwrap_or(u64::MAX),
+            context: self.context,
+            stacks: self.stacks.is_some().then(Stacks::new),
+            symbols: self.symbols,
+            first: sources.options.records.others.clone(),
+            parts: Parts::new(&sources.sessions),
+        }
+    }
+
     /// Gives the trace its bounds back.
     fn restore(&self, trace: &mut Trace) {
         trace.set_bounds(self.bounds);
@@ -221,21 +254,14 @@ impl Selection {
     /// Whether a record is written, and why.
     #[inline]
     fn choose(&mut self, pass: &mut Pass<'_>, record: &Record<'_>) -> Option<Choice> {
-        let role = need::role(record, &self.symbols);
-        if role == Role::Header || role == Role::Context && self.is_in_first_buffer(record) {
-            return None;
-        }
-        if self.parts.as_mut().is_some_and(|parts| parts.is_known(record)) {
-            return None;
-        }
+        let role = self.role(record)?;
         // A stack is one of its event's time.
         let time = match role {
             Role::Stack(stack) => stack.time,
             _ => record.raw_time(),
         };
-        let is_wanted = self.left > 0 && self.times.0 <= time && time < self.times.1 && pass.wants(record);
+        let is_wanted = self.is_wanted(pass, record, time);
         let choice = if is_wanted {
-            self.left -= 1;
             Some(Choice::Event)
         } else if self.is_needed(role) {
             Some(Choice::Context)
@@ -250,6 +276,25 @@ impl Selection {
             }
         }
         choice
+    }
+
+    /// What a record is to others; `None` for one that the file that is written has already.
+    #[inline]
+    fn role(&mut self, record: &Record<'_>) -> Option<Role> {
+        let role = need::role(record, &self.symbols);
+        // Also what is there already counts among the parts.
+        let is_there = role == Role::Header
+            || self.parts.as_mut().is_some_and(|parts| parts.is_known(record))
+            || role == Role::Context && self.is_in_first_buffer(record);
+        (!is_there).then_some(role)
+    }
+
+    /// Whether the filter wants a record; `time` is the one that counts.
+    #[inline]
+    fn is_wanted(&mut self, pass: &mut Pass<'_>, record: &Record<'_>, time: Ticks) -> bool {
+        let is_wanted = self.left > 0 && self.times.0 <= time && time < self.times.1 && pass.wants(record);
+        self.left -= u64::from(is_wanted);
+        is_wanted
     }
 
     /// Whether a record that the filter does not want is needed by others.
@@ -282,6 +327,7 @@ struct Part {
     output: Output,
     /// What describes the events in it; `None` if nothing is embedded.
     embedded: Option<Embedded>,
+    redactions: Redactions,
     events: u64,
     context: u64,
     /// Records that have no room.
@@ -293,7 +339,8 @@ impl Part {
         let mut output = Output::create(path, sources.options.clone())?;
         output.with(|writer| writer.mark_losses(sources.losses))?;
         let embedded = (!relogger.without_schemas).then(Embedded::default);
-        Ok(Part { output, embedded, events: 0, context: 0, too_large: 0 })
+        let redactions = Redactions::new(&relogger.redactions);
+        Ok(Part { output, embedded, redactions, events: 0, context: 0, too_large: 0 })
     }
 
     /// Writes a record, behind what describes it if it is the first of its kind.
@@ -305,6 +352,15 @@ impl Part {
         match choice {
             Choice::Event => self.events += 1,
             Choice::Context => self.context += 1,
+        }
+        if !self.redactions.is_empty() {
+            let event = pass.event(record);
+            if let Some(bytes) = self.redactions.apply(&event)? {
+                let changed = redact::record_of(bytes, record);
+                let is_written = changed.map_or(Ok(false), |record| self.output.put(&record))?;
+                self.too_large += u32::from(!is_written);
+                return Ok(());
+            }
         }
         self.too_large += u32::from(!self.output.put(record)?);
         Ok(())
@@ -323,27 +379,35 @@ impl Part {
         Ok(())
     }
 
-    fn finish(mut self, trace: &Trace, sources: &Sources) -> Result<Relogged, RelogError> {
+    fn finish(self, trace: &Trace, sources: &Sources) -> Result<(Complete, Relogged), RelogError> {
         let damaged = u32::try_from(lost_places(trace)).unwrap_or(u32::MAX);
+        self.complete(damaged, sources)
+    }
+
+    /// Completes the file; `damaged` places of the sources are not in it.
+    fn complete(mut self, damaged: u32, sources: &Sources) -> Result<(Complete, Relogged), RelogError> {
         let events_lost = sources.events_lost.saturating_add(damaged).saturating_add(self.too_large);
         let buffers_lost = sources.buffers_lost;
         self.output.with(|writer| {
             writer.set_losses(events_lost, buffers_lost);
             Ok(())
         })?;
-        let Part { output, embedded, events, context, .. } = self;
+        let Part { output, embedded, redactions, events, context, .. } = self;
         let path = output.path.clone();
-        let written = output.finish(sources.end)?;
-        Ok(Relogged {
+        let complete = output.complete(sources.end)?;
+        let relogged = Relogged {
             path,
             events,
             context,
             schemas: embedded.map_or(0, |embedded| embedded.count),
             events_lost,
             buffers_lost,
-            len_bytes: written.len_bytes,
+            redacted: redactions.counts,
+            blanked: redactions.blanked,
+            len_bytes: complete.len_bytes,
             is_unclosed: sources.end.is_none(),
-        })
+        };
+        Ok((complete, relogged))
     }
 }
 

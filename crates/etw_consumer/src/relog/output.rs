@@ -4,11 +4,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use etw_etl::{EtlWriter, WriteError, WriterOptions, Written};
+use etw_etl::{EtlWriter, WriteError, WriterOptions};
 use etw_event::{FileTime, Record};
 
 use super::RelogError;
-use crate::Input;
 
 /// A file under way. Dropped before it is complete, it leaves nothing.
 #[derive(Debug)]
@@ -55,17 +54,35 @@ impl Output {
         RelogError::Write { path: self.path.clone(), source }
     }
 
-    /// Completes the file, and gives it its name. Without an end it stays one that nobody closed.
-    pub(super) fn finish(mut self, end: Option<FileTime>) -> Result<Written<()>, RelogError> {
+    /// Bytes that the file will have at least, and at most if nothing more is written.
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.writer.as_ref().map_or(0, |writer| writer.len_bytes() + writer.open_bytes())
+    }
+
+    /// Completes the file. Without an end it stays one that nobody closed.
+    pub(super) fn complete(mut self, end: Option<FileTime>) -> Result<Complete, RelogError> {
         let Some(writer) = self.writer.take() else { return Err(RelogError::Stopped) };
         let written = match end {
             Some(end) => writer.finish(end),
             None => writer.finish_unclosed(),
         };
-        let written = written.map_err(|source| self.error(source))?;
-        fs::rename(&self.temporary, &self.path)
-            .map_err(|source| RelogError::Io { path: self.path.clone(), source })?;
-        Ok(Written { out: (), len_bytes: written.len_bytes, buffers: written.buffers })
+        let len_bytes = written.map_err(|source| self.error(source))?.len_bytes;
+        Ok(Complete { output: self, len_bytes })
+    }
+}
+
+/// A file that is complete, but has not got its name yet. Dropped before that, it leaves nothing.
+#[derive(Debug)]
+pub(super) struct Complete {
+    output: Output,
+    pub(super) len_bytes: u64,
+}
+
+impl Complete {
+    /// Gives the file its name.
+    pub(super) fn publish(self) -> Result<(), RelogError> {
+        let Output { temporary, path, .. } = &self.output;
+        fs::rename(temporary, path).map_err(|source| RelogError::Io { path: path.clone(), source })
     }
 }
 
@@ -78,7 +95,7 @@ impl Drop for Output {
 }
 
 /// Whether a file may be written.
-pub(super) fn check(path: &Path, inputs: &[Input], overwrite: bool) -> Result<(), RelogError> {
+pub(super) fn check(path: &Path, inputs: &[String], overwrite: bool) -> Result<(), RelogError> {
     if inputs.iter().any(|input| is_same(path, input)) {
         return Err(RelogError::IsInput { path: path.to_owned() });
     }
@@ -93,9 +110,8 @@ pub(super) fn check(path: &Path, inputs: &[Input], overwrite: bool) -> Result<()
 }
 
 /// Whether an input is read from a file.
-fn is_same(path: &Path, input: &Input) -> bool {
+fn is_same(path: &Path, name: &str) -> bool {
     let Ok(output) = fs::canonicalize(path) else { return false };
-    let name = input.name();
     let archives = name.match_indices('!').map(|(at, _)| &name[..at]);
     archives.chain([name]).any(|name| {
         let Ok(input) = fs::canonicalize(name) else { return false };

@@ -287,6 +287,13 @@ impl Trace {
         self.predicate.is_some()
     }
 
+    /// Decodes records outside of a pass; the trace has been looked through.
+    pub(crate) fn decoding<T>(&mut self, work: impl FnOnce(&mut Pass<'_>) -> T) -> T {
+        let start = self.start_time();
+        let Trace { decoder, located, .. } = self;
+        work(&mut Pass { decoder, located, files: &[], predicate: None, process_names: false, start })
+    }
+
     /// Whether there are live sessions.
     pub(crate) fn is_live(&self) -> bool {
         self.live.is_some()

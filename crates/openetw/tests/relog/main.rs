@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod filters;
+mod parts;
+mod redactions;
 
 use std::collections::HashMap;
 use std::fmt::Display;
