@@ -20,14 +20,14 @@ use clap::Parser;
 use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
+    etw_sys::exit_on_page_error(
+        "etw: a trace became shorter while it was read, or the disk failed; copy the file and read the copy\n",
+    );
     let mut words = std::env::args_os();
     if let Some(tool) = words.next().and_then(|program| tools::Tool::of_link(&program)) {
         return tool.run(&words.collect::<Vec<_>>());
     }
     let cli = Cli::parse();
-    etw_sys::exit_on_page_error(
-        "etw: a trace became shorter while it was read, or the disk failed; copy the file and read the copy\n",
-    );
     let result = match cli.command {
         Command::Info(args) => commands::info::run(&args),
         Command::Dump(args) => commands::dump::run(&args),

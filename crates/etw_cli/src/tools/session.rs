@@ -6,10 +6,10 @@ use anyhow::Result;
 use openetw::session::{Controller, EnableBuilder, ErrorKind, LogFileMode, SessionBuilder, SessionStatus};
 
 use super::host;
-use super::status::{Failed, code};
+use super::status::{Failed, code, code_of};
 use super::words::usage;
-use crate::commands::record::{begin, embed};
-use crate::output;
+use crate::commands::record::{begin, check_writable, embed};
+use crate::output::{self, one_line};
 use crate::schemas::Schemas;
 
 /// A session to be started.
@@ -22,6 +22,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Starts it; what of the system's events it does not get is told.
     pub(crate) fn start(self, controller: &mut Controller) -> Result<SessionStatus> {
+        check_file(&self.builder)?;
         let name = self.builder.properties().logger_name.clone();
         begin(self.builder, &name, &self.enables, controller)?;
         let status = controller.query(&name)?;
@@ -30,6 +31,19 @@ impl Plan {
         }
         Ok(status)
     }
+}
+
+/// Fails if the file could not be written.
+fn check_file(builder: &SessionBuilder) -> Result<()> {
+    let p = builder.properties();
+    // Files that follow each other have other names.
+    if p.log_file_name.is_empty() || p.log_file_mode.has(LogFileMode::NEW_FILE) {
+        return Ok(());
+    }
+    check_writable(Path::new(&p.log_file_name)).map_err(|error| match code_of(&error) {
+        code::FILE_NOT_FOUND => Failed::new(code::PATH_NOT_FOUND, one_line(&error)).into(),
+        _ => error,
+    })
 }
 
 /// Does something with a session that has to run; `lister` is the command that lists those that do.

@@ -1,5 +1,8 @@
 //! `logman`.
 
+use serde_json::Value;
+
+use crate::json_lines;
 use crate::tools::User;
 
 const PROVIDER: &str = "Logman.Test";
@@ -155,6 +158,48 @@ fn providers_are_listed_and_shown() {
     user.ok(&["logman", "start", "S", "-rt", "-ets"]);
     let registered = user.ok(&["logman", "query", "providers", "-pid", "1"]);
     assert!(!registered.contains(row), "{registered}");
+}
+
+#[test]
+fn the_kernels_events_by_logmans_names() {
+    let user = User::new();
+    let words = [
+        "logman",
+        "start",
+        "NT Kernel Logger",
+        "-p",
+        "Windows Kernel Trace",
+        "(process,img)",
+        "-o",
+        "k.etl",
+        "-ets",
+    ];
+    if !user.starts(&words) {
+        return;
+    }
+    let shown = user.ok(&["logman", "query", "NT Kernel Logger", "-ets"]);
+    assert!(shown.contains("KeywordsAny:          0x5 (process,img)"), "{shown}");
+    let program = user.etw.path("seen");
+    std::fs::copy("/bin/true", &program).unwrap();
+    assert!(std::process::Command::new(&program).status().unwrap().success());
+    user.ok(&["logman", "update", "NT Kernel Logger", "-p", "Windows Kernel Trace", "(process)", "-ets"]);
+    let other = user.etw.path("other");
+    std::fs::copy("/bin/true", &other).unwrap();
+    assert!(std::process::Command::new(&other).status().unwrap().success());
+    user.ok(&["logman", "stop", "NT Kernel Logger", "-ets"]);
+    let events = json_lines(&user.ok(&["dump", "k.etl", "--format", "json"]));
+    let count = |kind: &str, field: &str, value: &str| {
+        let is_it = |event: &&Value| {
+            event["System"]["EventType"] == kind
+                && event["EventData"][field].as_str().is_some_and(|text| text.ends_with(value))
+        };
+        events.iter().filter(is_it).count()
+    };
+    assert_eq!(
+        (count("Process/Start", "CommandLine", "/seen"), count("Process/Start", "CommandLine", "/other")),
+        (1, 1)
+    );
+    assert_eq!((count("Image/Load", "FileName", "/seen"), count("Image/Load", "FileName", "/other")), (1, 0));
 }
 
 #[test]

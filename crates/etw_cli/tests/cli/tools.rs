@@ -1,5 +1,7 @@
 //! What all tools have in common: links, help, and sessions that no daemon was started for.
 
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -41,6 +43,18 @@ impl User {
         let lines = text.lines().filter(|line| !line.starts_with("etw: warning: ")).count();
         assert_eq!(lines, 1, "{words:?}: {text}");
         (output.status.code().unwrap(), text)
+    }
+
+    /// Starts a session with the kernel's events, unless this machine does not give them.
+    pub(crate) fn starts(&self, words: &[&str]) -> bool {
+        let output = self.run(words);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
+            eprintln!("skipped: {text}");
+            return false;
+        }
+        assert!(output.status.success(), "{words:?}: {text}");
+        true
     }
 
     /// Has a program write an event.
@@ -108,6 +122,42 @@ fn links_have_the_names_of_the_tools() {
     assert_eq!(std::fs::read(user.etw.path("bin/logman")).unwrap(), b"mine");
     user.ok(&["install-links", "bin", "--force"]);
     assert_eq!(run(&["-?"]).status.code(), Some(0));
+}
+
+#[test]
+fn missing_rights_are_told() {
+    let user = User::new();
+    let is_root = std::process::Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    if !is_root {
+        eprintln!("skipped: only root can be somebody else");
+        return;
+    }
+    std::fs::set_permissions(user.etw.path(""), std::fs::Permissions::from_mode(0o777)).unwrap();
+    std::fs::create_dir(user.etw.path("closed")).unwrap();
+    let nobody = |words: &[&str]| {
+        let output = user.command(words).uid(65534).gid(65534).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), text.lines().last().unwrap_or_default().to_owned())
+    };
+    for words in [
+        &["xperf", "-on", "PROC_THREAD", "-f", "k.etl"][..],
+        &["tracelog", "-start", "-f", "k.etl"],
+        &["logman", "start", "K", "-p", "Windows Kernel Trace", "(process)", "-o", "k.etl", "-ets"],
+    ] {
+        let (status, text) = nobody(words);
+        assert!(
+            status == 5 && text.contains("CAP_BPF") && text.ends_with("(0x5)"),
+            "{words:?}: {status} {text}"
+        );
+        // Nothing is left of it.
+        assert!(!std::path::Path::new(&user.etw.path("k.etl")).exists());
+    }
+    let words = ["logman", "start", "S", "-p", "Tools.Test", "-o", "closed/s.etl", "-ets"];
+    let (status, text) = nobody(&words);
+    assert!(status == 5 && text.contains("closed/s.etl: cannot be written"), "{status} {text}");
+    // What needs no rights works.
+    assert_eq!(nobody(&["logman", "start", "S", "-p", "Tools.Test", "-o", "s.etl", "-ets"]).0, 0);
+    assert_eq!(nobody(&["logman", "stop", "S", "-ets"]).0, 0);
 }
 
 #[test]

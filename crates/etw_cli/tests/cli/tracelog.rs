@@ -139,6 +139,27 @@ fn autologgers_are_for_the_daemon() {
 }
 
 #[test]
+fn the_kernels_session() {
+    let user = User::new();
+    if !user.starts(&["tracelog", "-start", "-nodisk", "-nonet", "-img", "-stackwalk", "ProcessCreate"]) {
+        return;
+    }
+    let shown = user.ok(&["tracelog", "-q"]);
+    assert!(
+        shown.contains("Enabled tracing:        PROC_THREAD+LOADER\n") && shown.contains("/LogFile.etl\n"),
+        "{shown}"
+    );
+    let program = user.etw.path("seen");
+    std::fs::copy("/bin/true", &program).unwrap();
+    assert!(std::process::Command::new(&program).status().unwrap().success());
+    user.ok(&["tracelog", "-update", "-eflag", "1", "PROC_THREAD"]);
+    let stopped = user.ok(&["tracelog", "-stop"]);
+    assert!(stopped.contains("Enabled tracing:        PROC_THREAD\n"), "{stopped}");
+    let text = user.ok(&["dump", "LogFile.etl", "--where", &format!("CommandLine == '{program}'")]);
+    assert!(text.contains("Process/Start"), "{text}");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let user = User::new();
     user.ok(&["tracelog", "-start", "T", "-rt"]);

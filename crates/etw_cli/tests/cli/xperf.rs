@@ -7,18 +7,6 @@ use crate::tools::{User, wait_until};
 
 const PROVIDER: &str = "Xperf.Test";
 
-/// Starts the kernel's session, unless this machine does not give its events.
-fn starts(user: &User, words: &[&str]) -> bool {
-    let output = user.run(&[&["xperf"][..], words].concat());
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    if text.contains("missing: ") || !output.status.success() && text.contains("CAP_BPF") {
-        eprintln!("left out: {text}");
-        return false;
-    }
-    assert!(output.status.success(), "{words:?}: {text}");
-    true
-}
-
 fn events(user: &User, file: &str) -> Vec<Value> {
     json_lines(&user.ok(&["dump", file, "--format", "json"]))
 }
@@ -35,10 +23,17 @@ fn places(events: &[Value], kind: &str, field: &str, value: &str) -> Vec<usize> 
 #[test]
 fn the_kernels_session_with_marks() {
     let user = User::new();
-    if !starts(
-        &user,
-        &["-on", "PROC_THREAD+LOADER", "-f", "kernel.etl", "-BufferSize", "256", "-MinBuffers", "8"],
-    ) {
+    if !user.starts(&[
+        "xperf",
+        "-on",
+        "PROC_THREAD+LOADER",
+        "-f",
+        "kernel.etl",
+        "-BufferSize",
+        "256",
+        "-MinBuffers",
+        "8",
+    ]) {
         return;
     }
     let shown = user.ok(&["xperf", "-Loggers"]);

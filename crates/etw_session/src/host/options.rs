@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use etw_event::{Guid, Keyword, Level};
 use etw_protocol::limits::MAX_SLOTS;
-use etw_protocol::{Enable, Instance};
+use etw_protocol::{Enable, Failure, Instance};
 
 use super::access::Access;
 use crate::logger::SystemRegion;
@@ -39,8 +39,8 @@ pub trait SystemProvider: Debug + Send + Sync {
     /// given is answered, one line for each thing with the reason; the session gets everything else.
     ///
     /// # Errors
-    /// One line that says why nothing can be given. What the session wanted before stays as it was.
-    fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, String>;
+    /// Why nothing can be given: `AccessDenied` or `NotSupported`. What the session wanted before stays as it was.
+    fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, Failure>;
 
     /// Begins to write to a session what it wants.
     fn begin(&self, session: u64, region: SystemRegion);

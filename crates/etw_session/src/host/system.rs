@@ -50,8 +50,7 @@ impl Host {
             return Err(Failure::new(ErrorKind::NoSystemResources, text));
         }
         let wants = SystemWants::of(properties);
-        let missing = system.want(serial, wants).map_err(|text| Failure::new(ErrorKind::NotSupported, text));
-        missing.map(lines)
+        system.want(serial, wants).map(lines)
     }
 
     /// Says that a session that was to be started was not.
@@ -79,8 +78,7 @@ impl Host {
         let system = self.system_for(peer, session.name())?;
         let enables = session.system_wants(&*system).enables;
         let wants = SystemWants { enables, ..SystemWants::of(properties) };
-        let missing = system.want(session.serial, wants);
-        let missing = missing.map_err(|text| Failure::new(ErrorKind::NotSupported, text))?;
+        let missing = system.want(session.serial, wants)?;
         let session = self.session_mut(slot)?;
         session.system_missing = lines(missing);
         session.properties.clone_from(properties);
@@ -106,8 +104,8 @@ impl Host {
                 session.system_missing = lines(missing);
                 session.begin_system(&*system)
             }
-            Err(text) => {
-                session.system_missing = lines(vec![text]);
+            Err(failure) => {
+                session.system_missing = lines(vec![failure.text]);
                 Ok(())
             }
         }

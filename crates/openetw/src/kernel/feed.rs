@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use etw_controller::{ErrorKind, Failure};
 use etw_event::{Guid, Keyword, Level, Ticks};
-use etw_kernel::capture::{Body, Capture, CaptureOptions, Event};
+use etw_kernel::capture::{Body, Capture, CaptureError, CaptureOptions, Event};
 use etw_kernel::classes::{
     ManifestOwner, NameEvent, RecordBuffer, SampledProfileInterval, SampledProfileIntervalEvent, StackWalk,
     Stamp,
@@ -19,6 +20,7 @@ use etw_session::logger::SystemRegion;
 use etw_sys::clock;
 
 use super::clock::SessionClock;
+use super::not_supported;
 use super::programs::Programs;
 use super::rare::Rare;
 use super::stacks::Stacks;
@@ -99,12 +101,12 @@ type Awaited = Option<(u64, Ticks)>;
 
 impl Feed {
     /// Begins with a first session; answers what is missing, too.
-    pub(super) fn start(session: u64, wants: SystemWants) -> Result<(Feed, Vec<String>), String> {
+    pub(super) fn start(session: u64, wants: SystemWants) -> Result<(Feed, Vec<String>), Failure> {
         let left_out_process = Some(std::process::id());
         let options =
             CaptureOptions { ring_bytes: RING_BYTES, left_out_process, ..CaptureOptions::default() };
         // What processes do is followed in any case: their names belong to their ends.
-        let capture = Capture::start(needed(), &options).map_err(|error| error.to_string())?;
+        let capture = Capture::start(needed(), &options).map_err(failure)?;
         let lost = vec![0; capture.processors()];
         let translator = Translator::of_this_machine();
         let (wanted, sessions) = (BTreeMap::new(), BTreeMap::new());
@@ -129,8 +131,8 @@ impl Feed {
 
     /// Attaches what a session wants from now on, beside what others want. What the kernel lacks is answered; if it lacks
     /// everything, nothing changes.
-    pub(super) fn want(&mut self, session: u64, wants: SystemWants) -> Result<Vec<String>, String> {
-        let wants = Wants::new(wants)?;
+    pub(super) fn want(&mut self, session: u64, wants: SystemWants) -> Result<Vec<String>, Failure> {
+        let wants = Wants::new(wants).map_err(not_supported)?;
         let hooks = wants.hooks;
         if hooks.has(Hook::SystemCall) || hooks.has(Hook::Dpc) {
             self.hidden = self.translator.know_routines().err();
@@ -147,7 +149,7 @@ impl Feed {
                 None => self.wanted.remove(&session),
             };
             self.set_hooks();
-            return Err(format!("this kernel does not tell of {text}"));
+            return Err(not_supported(format!("this kernel does not tell of {text}")));
         }
         let mut missing = self.missing(hooks | needed());
         missing.extend(wants.refused());
@@ -590,6 +592,15 @@ impl Session {
         manifest::put_processes(translator, Ticks(self.clock.of(horizon) as i64), enabled, &mut records);
         records.records().for_each(|record| self.write(0, record));
     }
+}
+
+/// A refusal of the capture, as sessions are told it.
+fn failure(error: CaptureError) -> Failure {
+    let kind = match error {
+        CaptureError::NotPermitted { .. } => ErrorKind::AccessDenied,
+        _ => ErrorKind::NotSupported,
+    };
+    Failure::new(kind, error.to_string())
 }
 
 /// What is captured whatever a session wants.

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use etw_controller::{ErrorKind, Failure};
 use etw_event::{Guid, Keyword, Level};
 pub use etw_kernel::images::{ImageFiles, LoadedImage};
 pub use etw_kernel::providers::{KernelProvider, refusal};
@@ -42,7 +43,7 @@ struct Kernel {
 
 /// What a session asks the thread for.
 enum Request {
-    Want(u64, SystemWants, Reply<Result<Vec<String>, String>>),
+    Want(u64, SystemWants, Reply<Result<Vec<String>, Failure>>),
     Begin(u64, SystemRegion, Reply<()>),
     CaptureState(u64, Guid, Level, Keyword, Reply<()>),
     Detach(u64, Reply<()>),
@@ -75,13 +76,18 @@ impl Kernel {
     }
 }
 
+/// What the system or this program lacks.
+fn not_supported(text: String) -> Failure {
+    Failure::new(ErrorKind::NotSupported, text)
+}
+
 impl SystemProvider for Kernel {
     fn providers(&self) -> Vec<(Guid, &'static str)> {
         KernelProvider::ALL.iter().map(|provider| (provider.guid, provider.name)).collect()
     }
 
-    fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, String> {
-        self.ask(|reply| Request::Want(session, wants, reply))?
+    fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, Failure> {
+        self.ask(|reply| Request::Want(session, wants, reply)).map_err(not_supported)?
     }
 
     fn begin(&self, session: u64, region: SystemRegion) {

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use etw_session::logger::SystemRegion;
 use openetw::session::{
-    ControllerError, EnableBuilder, ErrorKind, SessionBuilder, SessionUpdate, SystemProvider, SystemWants,
+    ControllerError, EnableBuilder, ErrorKind, Failure, SessionBuilder, SessionUpdate, SystemProvider,
+    SystemWants,
 };
 use openetw::{Guid, Keyword, Level};
 
@@ -29,9 +30,9 @@ impl SystemProvider for Silent {
         vec![(PROVIDER, "Microsoft-Windows-Kernel-Process")]
     }
 
-    fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, String> {
+    fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, Failure> {
         if wants.flags & NOTHING != 0 || wants.enables.iter().any(|(_, enable)| enable.level.0 == 1) {
-            return Err("the system\nis silent".to_owned());
+            return Err(Failure::new(ErrorKind::NotSupported, "the system\nis silent"));
         }
         let missing =
             if wants.flags & MISSING != 0 { vec!["disk I/O: no disk".to_owned()] } else { Vec::new() };

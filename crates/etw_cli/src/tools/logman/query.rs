@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use openetw::kernel::{EnableFlags, Support};
+use openetw::schema::builtin;
 use openetw::session::{
     Controller, EnableStatus, LogFileMode, ProviderStatus, SessionClock, SessionProperties, SessionState,
     SessionStatus,
@@ -301,7 +302,7 @@ fn list_providers(pid: Option<u32>, out: &mut Vec<u8>) -> Result<()> {
     let mut rows: Vec<(String, Guid)> = Vec::new();
     if pid.is_none() {
         // Classes of the kernel's events are no providers of their own.
-        let listed = known.schemas.list()?.into_iter().filter(|listed| !is_class(&known, listed.guid));
+        let listed = known.schemas.list()?.into_iter().filter(|listed| !is_class(listed.guid));
         rows.extend(listed.map(|listed| (listed.name, listed.guid)));
     }
     for status in registered()? {
@@ -320,9 +321,8 @@ fn list_providers(pid: Option<u32>, out: &mut Vec<u8>) -> Result<()> {
     Ok(writeln!(out)?)
 }
 
-fn is_class(known: &Known, guid: Guid) -> bool {
-    let found = known.schemas.find(&guid.to_string()).unwrap_or_default();
-    found.first().is_some_and(|provider| provider.info.class_of.is_some() && provider.info.guid == guid)
+fn is_class(guid: Guid) -> bool {
+    builtin::BuiltIn.provider(&guid).is_some_and(|provider| provider.info.class_of.is_some())
 }
 
 fn show_provider(name: &str, out: &mut Vec<u8>) -> Result<()> {
