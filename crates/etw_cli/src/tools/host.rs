@@ -8,14 +8,24 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use openetw::session::{Controller, ControllerError, Instance};
 
+/// How often is looked whether a host is there.
+const STEP: Duration = Duration::from_millis(5);
 /// How long a host may take to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a host that is just ending may take to have ended.
+const END: Duration = Duration::from_secs(1);
+
 /// A connection to the host of this user's instance, if one runs: without one there are no sessions.
 pub(crate) fn running() -> Result<Option<Controller>> {
-    match Controller::connect() {
-        Err(ControllerError::NoHost { .. }) => Ok(None),
-        controller => Ok(Some(controller?)),
+    let end = Instant::now() + END;
+    loop {
+        match Controller::connect() {
+            Err(ControllerError::NoHost { .. }) => return Ok(None),
+            // Its last session has just been stopped by another command.
+            Err(ControllerError::Disconnected { .. }) if Instant::now() < end => sleep(STEP),
+            controller => return Ok(Some(controller?)),
+        }
     }
 }
 
@@ -42,7 +52,7 @@ pub(crate) fn connect() -> Result<Controller> {
         if has_ended {
             started = Some(start()?);
         }
-        sleep(Duration::from_millis(5));
+        sleep(STEP);
     }
 }
 

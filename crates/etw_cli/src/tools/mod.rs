@@ -2,6 +2,14 @@
 //!
 //! A tool has its own options, output and exit codes, as its documentation has them.
 
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(
+        dead_code,
+        reason = "the tools that control sessions, which only Linux has, use more of what all share"
+    )
+)]
+
 #[cfg(target_os = "linux")]
 pub(crate) mod host;
 pub(crate) mod links;

@@ -156,6 +156,25 @@ pub(crate) fn wide_number(text: &str) -> Option<u64> {
     }
 }
 
+/// Milliseconds of `[[hh:]mm:]ss`, where seconds may have a fraction; 0 leaves a time to the session.
+pub(crate) fn millis_of(name: &str, text: &str) -> Result<u32> {
+    let wrong = || usage(format_args!("-{name} {text}: expected [[hh:]mm:]ss, up to 49 days"));
+    let parts: Vec<&str> = text.split(':').collect();
+    if parts.len() > 3 {
+        return Err(wrong());
+    }
+    let mut seconds = 0.0;
+    for part in parts {
+        let part: f64 = part.parse().map_err(|_| wrong())?;
+        seconds = seconds * 60.0 + part;
+    }
+    let millis = (seconds * 1000.0).round();
+    match (0.0..=f64::from(u32::MAX)).contains(&millis) {
+        true => Ok(millis as u32),
+        false => Err(wrong()),
+    }
+}
+
 /// What a table says, for people.
 pub(crate) fn help(table: &[Opt]) -> String {
     let mut text = String::new();
@@ -214,6 +233,13 @@ mod tests {
         assert_eq!(number_of("bs", "0x40").unwrap(), 64);
         let error = number_of("bs", "large").unwrap_err().to_string();
         assert_eq!(error, "-bs: 'large' is no number from 0 to 4294967295");
+        for (text, millis) in [("1", 1000), ("0.25", 250), ("1:30", 90_000), ("1:00:00", 3_600_000), ("0", 0)]
+        {
+            assert_eq!(millis_of("ft", text).unwrap(), millis, "{text}");
+        }
+        for text in ["soon", "-1", "1:2:3:4", "99999999", "", "nan", "inf"] {
+            assert!(millis_of("ft", text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -3,14 +3,19 @@
 use std::path::Path;
 
 use anyhow::Result;
+use openetw::kernel::StackWalks;
 use openetw::session::{Controller, EnableBuilder, ErrorKind, LogFileMode, SessionBuilder, SessionStatus};
 
 use super::host;
+use super::options::number_of;
 use super::status::{Failed, code, code_of};
 use super::words::usage;
 use crate::commands::record::{begin, check_writable, embed};
 use crate::output::{self, one_line};
 use crate::schemas::Schemas;
+
+/// The session that has the kernel's events, where no other is named.
+pub(crate) const KERNEL_LOGGER: &str = "NT Kernel Logger";
 
 /// A session to be started.
 #[derive(Debug)]
@@ -30,6 +35,21 @@ impl Plan {
             output::warn(&format_args!("missing: {missing}"));
         }
         Ok(status)
+    }
+}
+
+/// The hook ids of the events whose stacks are wanted, by xperf's names.
+pub(crate) fn stacks(names: &str) -> Result<Vec<u16>> {
+    let walks = StackWalks::parse(names).map_err(|error| usage(format_args!("-stackwalk {error}")))?;
+    Ok(walks.hook_ids().to_vec())
+}
+
+/// The time between two samples, in units of 100 ns.
+pub(crate) fn sample_interval(text: &str) -> Result<u32> {
+    let units = number_of("setprofint", text)?;
+    match (1_000..=10_000_000).contains(&units) {
+        true => Ok(units),
+        false => Err(usage(format_args!("-SetProfInt {units}: from 1000 (100 us) to 10000000 (1 s)"))),
     }
 }
 

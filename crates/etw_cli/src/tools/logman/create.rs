@@ -8,7 +8,7 @@ use openetw::session::{Controller, EnableBuilder, LogFileMode, SessionClock, Ses
 use openetw::{Guid, Level, classes};
 
 use super::collector::{Collector, Version, Wanted};
-use crate::tools::options::{Given, Options, number_of};
+use crate::tools::options::{Given, Options, millis_of, number_of};
 use crate::tools::providers::{Known, kernel_flags, level};
 use crate::tools::words::{path, usage};
 
@@ -159,7 +159,7 @@ fn buffers(collector: &mut Collector, options: &Options) -> Result<()> {
         (collector.minimum_buffers, collector.maximum_buffers) = numbers_of_buffers(given)?;
     }
     if let Some(text) = options.value("ft") {
-        collector.flush_timer_millis = flush_timer(text)?;
+        collector.flush_timer_millis = millis_of("ft", text)?;
     }
     collector.clock = match options.value("ct").map(str::to_lowercase).as_deref() {
         None => collector.clock,
@@ -213,7 +213,7 @@ pub(super) fn changes(options: &Options, known: &Known, controller: &mut Control
     if let Some(given) = options.last("nb") {
         changes.update.maximum_buffers = Some(numbers_of_buffers(given)?.1).filter(|most| *most != 0);
     }
-    changes.update.flush_timer_millis = options.value("ft").map(flush_timer).transpose()?;
+    changes.update.flush_timer_millis = options.value("ft").map(|text| millis_of("ft", text)).transpose()?;
     changes.update.real_time = options.is_set("rt");
     Ok(changes)
 }
@@ -278,26 +278,6 @@ fn parts_of_line(line: &str) -> Vec<String> {
     }
     parts.retain(|part| !part.is_empty());
     parts
-}
-
-/// Milliseconds of `[[hh:]mm:]ss`.
-fn flush_timer(text: &str) -> Result<u32> {
-    let wrong = || usage(format_args!("-ft {text}: expected [[hh:]mm:]ss, of 0.001 seconds to 49 days"));
-    let mut seconds = 0.0;
-    let parts: Vec<&str> = text.split(':').collect();
-    if parts.len() > 3 {
-        return Err(wrong());
-    }
-    for part in parts {
-        let part: f64 = part.parse().map_err(|_| wrong())?;
-        seconds = seconds * 60.0 + part;
-    }
-    let millis = (seconds * 1000.0).round();
-    // As on Windows 0 leaves it to the session.
-    match (0.0..=f64::from(u32::MAX)).contains(&millis) {
-        true => Ok(millis as u32),
-        false => Err(wrong()),
-    }
 }
 
 /// A mode by the name that `-mode` has for it, or by that of `evntrace.h`.

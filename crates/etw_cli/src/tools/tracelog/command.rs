@@ -3,21 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use openetw::kernel::{EnableFlags, StackWalks};
+use openetw::kernel::EnableFlags;
 use openetw::session::{
     Controller, EnableBuilder, Filter, LogFileMode, SessionBuilder, SessionClock, SessionUpdate,
 };
 use openetw::{Guid, Level, classes};
 
 use crate::commands::session::kernel_flags as flags_by_name;
-use crate::tools::options::{Given, Options, number_of, wide_number};
+use crate::tools::options::{Given, Options, millis_of, number_of, wide_number};
 use crate::tools::providers::{Known, enable, kernel_flags, level};
-use crate::tools::session::Plan;
+use crate::tools::session::{self, KERNEL_LOGGER, Plan};
 use crate::tools::status::{Failed, code};
 use crate::tools::words::{path, usage};
 
-/// The session that has the kernel's events, where no other is named.
-pub(super) const KERNEL_LOGGER: &str = "NT Kernel Logger";
 /// The file where none is named.
 const DEFAULT_FILE: &str = "LogFile.etl";
 
@@ -294,18 +292,11 @@ pub(super) fn file(options: &Options) -> Result<Option<PathBuf>> {
 }
 
 fn flush_timer(options: &Options) -> Result<Option<u32>> {
-    let Some(text) = options.value("ft") else { return Ok(None) };
-    let millis = text.parse::<f64>().map(|seconds| (seconds * 1000.0).round());
-    let millis = millis.ok().filter(|millis| (0.0..=f64::from(u32::MAX)).contains(millis));
-    millis
-        .map(|millis| Some(millis as u32))
-        .ok_or_else(|| usage(format_args!("-ft {text}: expected seconds")))
+    options.value("ft").map(|text| millis_of("ft", text)).transpose()
 }
 
 fn stacks(options: &Options) -> Result<Option<Vec<u16>>> {
-    let walks = options.value("stackwalk").map(StackWalks::parse).transpose();
-    let walks = walks.map_err(|error| usage(format_args!("-stackwalk {error}")))?;
-    Ok(walks.map(|walks| walks.hook_ids().to_vec()))
+    options.value("stackwalk").map(session::stacks).transpose()
 }
 
 fn interval(options: &Options) -> Result<Option<u32>> {
@@ -314,11 +305,7 @@ fn interval(options: &Options) -> Result<Option<u32>> {
     {
         return Err(usage(format_args!("-ProfileSource {source}: there is Timer only")));
     }
-    let Some(units) = options.number("setprofint")? else { return Ok(None) };
-    match (1_000..=10_000_000).contains(&units) {
-        true => Ok(Some(units)),
-        false => Err(usage(format_args!("-SetProfInt {units}: from 1000 (100 us) to 10000000 (1 s)"))),
-    }
+    options.value("setprofint").map(session::sample_interval).transpose()
 }
 
 /// What of a session that runs is to change.

@@ -13,9 +13,9 @@ use anyhow::Result;
 use openetw::session::{Controller, EnableBuilder, SessionStatus};
 use openetw::{Keyword, Level, classes};
 
-use self::command::KERNEL_LOGGER;
 use super::options::{Given, Options};
 use super::providers::Known;
+use super::session::KERNEL_LOGGER;
 use super::status::{Failed, code};
 use super::words::usage;
 use super::{host, session};

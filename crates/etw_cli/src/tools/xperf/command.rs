@@ -4,17 +4,16 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use openetw::Level;
-use openetw::kernel::{EnableFlags, FlagError, StackWalks};
+use openetw::kernel::{EnableFlags, FlagError};
 use openetw::session::{
     Controller, EnableBuilder, EnableProperties, LogFileMode, SessionBuilder, SessionClock, SessionUpdate,
 };
 
-use super::KERNEL_LOGGER;
 use crate::output;
 use crate::tools::host;
-use crate::tools::options::{Given, Options, number_of, wide_number};
+use crate::tools::options::{Given, Options, millis_of, number_of, wide_number};
 use crate::tools::providers::{Known, enable, is_kernel};
-use crate::tools::session::Plan;
+use crate::tools::session::{KERNEL_LOGGER, Plan, sample_interval};
 use crate::tools::words::{path, usage};
 
 /// One thing to do.
@@ -120,12 +119,7 @@ impl Reader<'_> {
                 open => session_of(open, "f")?.file = Some(path(&value())?.into()),
             },
             "setprofint" => {
-                let units = number_of("setprofint", &value())?;
-                if !(1_000..=10_000_000).contains(&units) {
-                    return Err(usage(format_args!(
-                        "-setprofint {units}: from 1000 (100 us) to 10000000 (1 s)"
-                    )));
-                }
+                let units = sample_interval(&value())?;
                 match session_of(&mut self.open, "setprofint") {
                     Ok(segment) => segment.interval = Some(units),
                     Err(_) => self.acts.push(Act::Interval(units)),
@@ -252,8 +246,7 @@ fn stacks(text: &str) -> Result<Vec<u16>> {
             lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join("+")
         }
     };
-    let walks = StackWalks::parse(&names).map_err(|error| usage(format_args!("-stackwalk {error}")))?;
-    Ok(walks.hook_ids().to_vec())
+    crate::tools::session::stacks(&names)
 }
 
 impl Segment {
@@ -266,7 +259,7 @@ impl Segment {
             "maxbuffers" => self.maximum_buffers = number_of(option, value)?,
             "maxfile" => self.maximum_mib = number_of(option, value)?,
             "filemode" => self.mode = self.mode.with(file_mode(value)?),
-            "flushtimer" | "ft" => self.flush_timer_millis = Some(flush_timer(option, value)?),
+            "flushtimer" | "ft" => self.flush_timer_millis = Some(millis_of(option, value)?),
             "clocktype" => self.clock = clock(value)?,
             "buffering" => self.mode = self.mode.with(LogFileMode::BUFFERING),
             "realtime" => self.mode = self.mode.with(LogFileMode::REAL_TIME),
@@ -350,14 +343,6 @@ fn clock(name: &str) -> Result<SessionClock> {
         "cycle" | "3" => Ok(SessionClock::CpuCycle),
         other => Err(usage(format_args!("-ClockType {other}: expected PerfCounter, SystemTime or Cycle"))),
     }
-}
-
-fn flush_timer(option: &str, text: &str) -> Result<u32> {
-    let millis = text.parse::<f64>().map(|seconds| (seconds * 1000.0).round());
-    let millis = millis.ok().filter(|millis| (0.0..=f64::from(u32::MAX)).contains(millis));
-    millis
-        .map(|millis| millis as u32)
-        .ok_or_else(|| usage(format_args!("-{option} {text}: expected seconds")))
 }
 
 #[cfg(test)]

@@ -17,15 +17,13 @@ use openetw::session::{Controller, SessionUpdate};
 use self::command::{Act, Segment};
 use super::options::Options;
 use super::providers::Known;
+use super::session::KERNEL_LOGGER;
 use super::status::{Failed, code};
 use super::words::usage;
 use super::{host, marks, session};
 use crate::commands::relog::open;
 use crate::input::report_damage;
 use crate::output;
-
-/// The session that has the kernel's events, where no other is named.
-const KERNEL_LOGGER: &str = "NT Kernel Logger";
 
 /// Runs the tool.
 pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
