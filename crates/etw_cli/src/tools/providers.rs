@@ -11,7 +11,7 @@ use super::status::{Failed, code};
 use super::words::usage;
 use crate::args::{SchemaArgs, StoreArgs};
 use crate::output;
-use crate::schemas::Schemas;
+use crate::schemas::{Listed, Schemas};
 
 /// The provider of the kernel's classic events, whose keywords are enable flags.
 pub(crate) const KERNEL: &str = "Windows Kernel Trace";
@@ -52,7 +52,8 @@ impl Known {
             return Ok(Found { guid: classes::SYSTEM_TRACE, name: KERNEL.to_owned() });
         }
         let listed = self.schemas.list()?;
-        if let Some(listed) = listed.into_iter().find(|listed| listed.name.eq_ignore_ascii_case(text)) {
+        let is_it = |listed: &Listed| listed.name.eq_ignore_ascii_case(text) && !is_class(listed.guid);
+        if let Some(listed) = listed.into_iter().find(is_it) {
             if let Some(reason) = refusal(&listed.name) {
                 output::warn(&format_args!("{} has no events here: {reason}", listed.name));
             }
@@ -108,6 +109,11 @@ impl Known {
 /// Whether a name is that of the kernel's classic events, for the tools that take it as a provider.
 pub(crate) fn is_kernel(name: &str) -> bool {
     name.eq_ignore_ascii_case(KERNEL) || name.parse() == Ok(classes::SYSTEM_TRACE)
+}
+
+/// Whether a GUID is that of a class of the kernel's events, which nobody enables by it.
+pub(crate) fn is_class(guid: Guid) -> bool {
+    builtin::BuiltIn.provider(&guid).is_some_and(|provider| provider.info.class_of.is_some())
 }
 
 /// A level: a number, or a name with or without `win:`.
@@ -176,6 +182,8 @@ mod tests {
         assert_eq!(known.find("22FB2CD6-0E7B-422B-A0C7-2FAD1FD0E716", None).unwrap(), found);
         assert_eq!(known.find("Shop", None).unwrap().guid, Guid::from_provider_name("Shop"));
         assert_eq!(known.find("windows kernel trace", None).unwrap().guid, classes::SYSTEM_TRACE);
+        // A class of the kernel's events is no provider.
+        assert_eq!(known.find("DiskIo", None).unwrap().guid, Guid::from_provider_name("DiskIo"));
         for wrong in ["", "{22fb2cd6}", "{}"] {
             assert!(known.find(wrong, None).is_err(), "{wrong}");
         }

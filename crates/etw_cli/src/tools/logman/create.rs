@@ -1,6 +1,6 @@
 //! What the options of `logman` make of a collector, or change of a session.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use openetw::kernel::EnableFlags;
@@ -62,7 +62,7 @@ pub(super) fn apply(
         collector.session = session.to_owned();
     }
     if let Some(text) = options.value("o") {
-        collector.file = Some(std::path::absolute(path(text)?)?);
+        collector.file = Some(output_file(text)?);
     }
     format(collector, options)?;
     buffers(collector, options)?;
@@ -86,6 +86,13 @@ pub(super) fn apply(
         }
     }
     Ok(())
+}
+
+/// The file of `-o`, which has the extension `etl` if none is given.
+fn output_file(text: &str) -> Result<PathBuf> {
+    let file = std::path::absolute(path(text)?)?;
+    let has_extension = file.extension().is_some();
+    Ok(if has_extension { file } else { file.with_extension("etl") })
 }
 
 fn format(collector: &mut Collector, options: &Options) -> Result<()> {
@@ -208,7 +215,7 @@ pub(super) fn changes(options: &Options, known: &Known, controller: &mut Control
         }
     }
     if let Some(text) = options.value("o") {
-        changes.update.log_file_name = Some(std::path::absolute(path(text)?)?.to_string_lossy().into_owned());
+        changes.update.log_file_name = Some(output_file(text)?.to_string_lossy().into_owned());
     }
     if let Some(given) = options.last("nb") {
         changes.update.maximum_buffers = Some(numbers_of_buffers(given)?.1).filter(|most| *most != 0);
@@ -308,7 +315,7 @@ mod tests {
     #[test]
     fn options_say_what_a_session_is_to_be() {
         let c = read(
-            "-o /tmp/x.etl -ow -f bincirc -max 100 -bs 1024 -nb 16 256 -ft 1:30 -ct system -rt -mode Circular",
+            "-o /tmp/x -ow -f bincirc -max 100 -bs 1024 -nb 16 256 -ft 1:30 -ct system -rt -mode Circular",
         );
         let c = c.unwrap();
         assert_eq!(
@@ -320,6 +327,7 @@ mod tests {
             (90_000, Some(SessionClock::SystemTime), true)
         );
         assert_eq!(c.mode, LogFileMode::CIRCULAR.with(LogFileMode::REAL_TIME));
+        assert_eq!(c.file.unwrap(), Path::new("/tmp/x.etl"));
         let c = read("-p Microsoft-Windows-Kernel-Process 0x10 win:Warning -cnf -max 9");
         let c = c.unwrap();
         assert!(c.changes_files);

@@ -4,7 +4,6 @@ use std::io::Write;
 
 use anyhow::Result;
 use openetw::kernel::{EnableFlags, Support};
-use openetw::schema::builtin;
 use openetw::session::{
     Controller, EnableStatus, LogFileMode, ProviderStatus, SessionClock, SessionProperties, SessionState,
     SessionStatus,
@@ -14,7 +13,7 @@ use openetw::{Guid, Level, classes};
 use super::collector::{Collector, Set, Version};
 use super::{Command, is_not_found, is_running};
 use crate::tools::options::number_of;
-use crate::tools::providers::{KERNEL, Known, is_kernel};
+use crate::tools::providers::{KERNEL, Known, is_class, is_kernel};
 use crate::tools::status::{Failed, code};
 use crate::tools::words::usage;
 use crate::tools::{host, session};
@@ -319,10 +318,6 @@ fn list_providers(pid: Option<u32>, out: &mut Vec<u8>) -> Result<()> {
         put_row(out, &name, guid)?;
     }
     Ok(writeln!(out)?)
-}
-
-fn is_class(guid: Guid) -> bool {
-    builtin::BuiltIn.provider(&guid).is_some_and(|provider| provider.info.class_of.is_some())
 }
 
 fn show_provider(name: &str, out: &mut Vec<u8>) -> Result<()> {
