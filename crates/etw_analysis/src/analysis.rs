@@ -4,6 +4,7 @@ use etw_consumer::Event;
 use etw_event::FileTime;
 
 use crate::Window;
+use crate::activity::{Providers, Timeline};
 use crate::class::{Group, class};
 use crate::disk::DiskIo;
 use crate::faults::HardFaults;
@@ -38,6 +39,7 @@ pub struct Analysis {
     pub(crate) faults: HardFaults,
     pub(crate) interrupts: Interrupts,
     pub(crate) calls: SystemCalls,
+    pub(crate) providers: Providers,
 }
 
 impl Analysis {
@@ -58,13 +60,26 @@ impl Analysis {
             faults: HardFaults::default(),
             interrupts: Interrupts::default(),
             calls: SystemCalls::default(),
+            providers: Providers::default(),
         }
+    }
+
+    /// Counts over time as well, for [`Report::activity`](crate::Report::activity): from a time on, up to another if that
+    /// is known.
+    pub fn over_time(mut self, start: FileTime, end: Option<FileTime>) -> Analysis {
+        let start = start.max(self.window.from);
+        let end = end.map(|end| end.min(self.window.to));
+        self.switches.timeline = Timeline::new(start, end);
+        self.samples.timeline = Timeline::new(start, end);
+        self.providers = Providers::new(start, end);
+        self
     }
 
     /// Takes in an event. Those that no table is made from are passed over.
     pub fn add(&mut self, event: &Event<'_>) {
         let record = event.record;
         self.last = self.last.max(record.time());
+        self.providers.event(event, &self.window);
         let Some((group, kind)) = class(record) else { return self.kernel_functions.event(event) };
         let Analysis { window, processes, images, samples, switches, files, .. } = self;
         // What is too short to be read is passed over: such events are damaged, or of an unknown version.

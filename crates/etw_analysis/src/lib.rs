@@ -15,6 +15,7 @@
 //! # Ok::<(), etw_consumer::TraceError>(())
 //! ```
 
+mod activity;
 mod analysis;
 mod class;
 mod context;
@@ -41,6 +42,7 @@ mod table;
 mod waits;
 mod window;
 
+pub use activity::Activity;
 pub use analysis::Analysis;
 pub use kernel_functions::KernelAddresses;
 pub use report::{ProcessFilter, Report, ReportOptions};

@@ -4,6 +4,7 @@ use etw_etl::LogFileHeader;
 use etw_event::FileTime;
 use etw_symbols::Symbolizer;
 
+use crate::activity::{Activity, activity};
 use crate::context::Context;
 use crate::names::{Names, Sources};
 use crate::table::{Table, TableKind};
@@ -73,6 +74,8 @@ pub struct Report {
     pub duration: Duration,
     /// Stacks in the format of flame graphs, with the number of their samples; empty if they were not asked for.
     pub folded_stacks: Vec<(String, u64)>,
+    /// What went on over time; empty if that was not counted ([`Analysis::over_time`]).
+    pub activity: Activity,
 }
 
 impl Analysis {
@@ -98,7 +101,14 @@ impl Analysis {
             true => functions::folded(&self.samples, &context).into_iter().collect(),
             false => Vec::new(),
         };
-        Report { tables, duration, folded_stacks }
+        let switched = self.switches.are_known();
+        let threads = std::mem::take(match switched {
+            true => &mut self.switches.timeline,
+            false => &mut self.samples.timeline,
+        });
+        let label = |process| context.process_label(process);
+        let activity = activity(threads, std::mem::take(&mut self.providers), &self.processes, label);
+        Report { tables, duration, folded_stacks, activity }
     }
 
     fn table(&self, kind: TableKind, context: &Context<'_>) -> Table {

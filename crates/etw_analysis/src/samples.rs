@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use etw_event::{PointerSize, Record, Ticks};
 
+use crate::activity::Timeline;
 use crate::payload::Payload;
 use crate::processes::{Processes, ThreadIndex};
 use crate::stacks::StackTree;
@@ -56,6 +57,8 @@ pub(crate) struct Samples {
     keyed: HashMap<(ThreadIndex, Option<KeyUse>, Option<KeyUse>, u64), SampleCount>,
     pub(crate) tree: StackTree,
     pub(crate) by_thread: HashMap<ThreadIndex, SampleCount>,
+    /// Their weight over time.
+    pub(crate) timeline: Timeline<ThreadIndex>,
     pub(crate) all: SampleCount,
 }
 
@@ -72,6 +75,7 @@ impl Samples {
             keyed: HashMap::new(),
             tree: StackTree::default(),
             by_thread: HashMap::new(),
+            timeline: Timeline::default(),
             all: SampleCount::default(),
         }
     }
@@ -104,6 +108,7 @@ impl Samples {
             sum.count += count;
             sum.weight += weight;
         }
+        self.timeline.add(thread, record.time(), weight.0);
         if self.order.len() >= MAX_WAITING
             && let Some(oldest) = self.order.pop_front()
         {

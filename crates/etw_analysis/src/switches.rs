@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use etw_event::{FileTime, Record};
 
+use crate::activity::Timeline;
 use crate::payload::Payload;
 use crate::processes::{Processes, ThreadIndex};
 use crate::{Duration, Window};
@@ -68,6 +69,8 @@ pub(crate) struct Switches {
     /// When the first switch of all was.
     first: Option<FileTime>,
     pub(crate) run: HashMap<ThreadIndex, Run>,
+    /// The same over time.
+    pub(crate) timeline: Timeline<ThreadIndex>,
     /// By thread, reason of the wait, and who ended it.
     pub(crate) waits: HashMap<(ThreadIndex, u8, ReadiedBy), Waits>,
     /// Switches away from a thread that was not known to run.
@@ -110,7 +113,7 @@ impl Switches {
         };
         processor.running = Some((new, time));
         match since {
-            Some(since) => self.run.entry(old).or_default().time += window.part(since, time),
+            Some(since) => self.ran(old, since, time, window),
             None => self.gaps += 1,
         }
         self.switch_out(old, time, state, reason);
@@ -176,11 +179,17 @@ impl Switches {
 
     /// Counts what runs when the trace ends.
     pub(crate) fn finish(&mut self, end: FileTime, window: &Window) {
-        for processor in &mut self.processors {
-            if let Some((thread, since)) = processor.running.take() {
-                self.run.entry(thread).or_default().time += window.part(since, end);
-            }
+        let running: Vec<_> =
+            self.processors.iter_mut().filter_map(|processor| processor.running.take()).collect();
+        for (thread, since) in running {
+            self.ran(thread, since, end, window);
         }
+    }
+
+    #[inline]
+    fn ran(&mut self, thread: ThreadIndex, since: FileTime, until: FileTime, window: &Window) {
+        self.run.entry(thread).or_default().time += window.part(since, until);
+        self.timeline.add_time(thread, since.max(window.from), until.min(window.to));
     }
 }
 
