@@ -34,6 +34,8 @@ use value::{Kind, Values};
 const HEADER_BLOCK: usize = 4096;
 /// The header counts chunks in 16 bits.
 const MAX_CHUNKS: u64 = u16::MAX as u64;
+/// Characters of the names of providers and channels; events can carry names of any length.
+const MAX_NAME: usize = 1024;
 /// The header says that the file is being written.
 const DIRTY: u32 = 1;
 
@@ -77,7 +79,7 @@ impl<W: Write + Seek> EvtxWriter<W> {
     /// The header cannot be written.
     pub fn new(mut out: W, options: &Options) -> io::Result<EvtxWriter<W>> {
         out.write_all(&file_header(0, 1, DIRTY))?;
-        let computer = |source: &crate::Source| source.computer.clone().unwrap_or_default();
+        let computer = |source: &crate::Source| source.computer.as_deref().map(cut).unwrap_or_default();
         Ok(EvtxWriter {
             out,
             chunk: Chunk::new(),
@@ -176,7 +178,10 @@ impl<W: Write + Seek> EvtxWriter<W> {
                 true => parts.payload.put(chunk, &mut values, event, strict, fields)?,
                 false => parts.payload.put_too_long(chunk, &mut values, event)?,
             }
-            payload::put_tracing_info(chunk, &mut values, record, parts.event_guid)?;
+            match whole {
+                true => payload::put_tracing_info(chunk, &mut values, record, parts.event_guid)?,
+                false => values.null(chunk)?,
+            }
             values.end();
             Ok(())
         })?;
@@ -190,13 +195,18 @@ impl Parts {
         let schema = event.schema();
         let names = Names::of(event.record, schema.map(Arc::as_ref), event.provider);
         Parts {
-            provider: names.provider.as_deref().map(str::to_owned),
+            provider: names.provider.as_deref().map(cut),
             provider_guid: names.provider_guid.to_string(),
-            channel: names.channel.as_deref().map(str::to_owned),
+            channel: names.channel.as_deref().map(cut),
             event_guid: names.event_guid,
             payload: Payload::new(schema.map(Arc::as_ref), fields),
         }
     }
+}
+
+/// A name that leaves room for the rest of a record.
+fn cut(name: &str) -> String {
+    name.chars().take(MAX_NAME).collect()
 }
 
 /// The `Event` element, with `System`.

@@ -18,13 +18,48 @@ use crate::{
 /// lists lack become entries of their own: `opcode_17`. `None` for classic events and WPP, which manifests cannot
 /// describe at all.
 pub fn write(provider: &Provider) -> Option<String> {
-    if matches!(provider.info.decoding, Decoding::Mof | Decoding::Wpp) || provider.info.class_of.is_some() {
+    if !is_describable(&provider.info) {
         return None;
     }
-    let mut writer = Writer { info: &provider.info, out: String::new(), strings: String::new() };
-    // Nothing can fail: the target is a string.
-    let _ = writer.provider(provider);
-    Some(writer.out)
+    Some(write_all(std::slice::from_ref(provider)))
+}
+
+/// Writes providers as one instrumentation manifest, as [`write`] does; those that manifests cannot describe are named in
+/// a comment.
+pub fn write_all(providers: &[Provider]) -> String {
+    let mut text = concat!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
+        "<instrumentationManifest xmlns=\"http://schemas.microsoft.com/win/2004/08/events\"",
+        " xmlns:win=\"http://manifests.microsoft.com/win/2004/08/windows/events\"",
+        " xmlns:xs=\"http://www.w3.org/2001/XMLSchema\">\n",
+        " <instrumentation>\n  <events>\n",
+    )
+    .to_owned();
+    let mut strings = String::new();
+    for (number, provider) in providers.iter().enumerate() {
+        let info = &provider.info;
+        if !is_describable(info) {
+            let name = escape(&info.name).replace("--", "- -");
+            let _ = writeln!(text, "   <!-- {name} {}: {} -->", info.guid, info.decoding.name());
+            continue;
+        }
+        // The strings of several providers lie in one table.
+        let prefix = if number == 0 { String::new() } else { format!("p{number}_") };
+        let mut writer = Writer { info, out: text, strings, prefix };
+        // Nothing can fail: the target is a string.
+        let _ = writer.provider(provider);
+        (text, strings) = (writer.out, writer.strings);
+    }
+    text.push_str("  </events>\n </instrumentation>\n");
+    text.push_str(" <localization>\n  <resources culture=\"en-US\">\n   <stringTable>\n");
+    text.push_str(&strings);
+    text.push_str("   </stringTable>\n  </resources>\n </localization>\n</instrumentationManifest>\n");
+    text
+}
+
+/// Whether manifests have words for such a provider's events.
+fn is_describable(info: &ProviderInfo) -> bool {
+    !matches!(info.decoding, Decoding::Mof | Decoding::Wpp) && info.class_of.is_none()
 }
 
 struct Writer<'a> {
@@ -32,6 +67,8 @@ struct Writer<'a> {
     out: String,
     /// The string table, filled as the texts come.
     strings: String,
+    /// What the ids of strings begin with.
+    prefix: String,
 }
 
 /// Entries that events need and the provider's lists lack.
@@ -52,13 +89,6 @@ impl Writer<'_> {
         for event in &provider.events {
             self.event(event, &mut extra, &mut templates, &mut events)?;
         }
-        self.out.push_str(concat!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
-            "<instrumentationManifest xmlns=\"http://schemas.microsoft.com/win/2004/08/events\"",
-            " xmlns:win=\"http://manifests.microsoft.com/win/2004/08/windows/events\"",
-            " xmlns:xs=\"http://www.w3.org/2001/XMLSchema\">\n",
-            " <instrumentation>\n  <events>\n",
-        ));
         let (name, symbol) = (escape(&info.name), symbol(&info.name));
         write!(self.out, "   <provider name=\"{name}\" guid=\"{}\" symbol=\"{symbol}\"", info.guid)?;
         write!(self.out, " resourceFileName=\"{name}\" messageFileName=\"{name}\"")?;
@@ -70,18 +100,14 @@ impl Writer<'_> {
         self.maps()?;
         wrap(&mut self.out, "templates", &templates.text);
         wrap(&mut self.out, "events", &events);
-        self.out.push_str("   </provider>\n  </events>\n </instrumentation>\n");
-        self.out.push_str(" <localization>\n  <resources culture=\"en-US\">\n   <stringTable>\n");
-        self.out.push_str(&self.strings);
-        self.out
-            .push_str("   </stringTable>\n  </resources>\n </localization>\n</instrumentationManifest>\n");
+        self.out.push_str("   </provider>\n");
         Ok(())
     }
 
     /// A `message` attribute, with its text put into the string table.
     fn message(&mut self, id: &str, text: Option<&str>) -> Result<String, std::fmt::Error> {
         let Some(text) = text else { return Ok(String::new()) };
-        let id = escape(id);
+        let id = format!("{}{}", self.prefix, escape(id));
         writeln!(self.strings, "    <string id=\"{id}\" value=\"{}\"/>", escape(text))?;
         Ok(format!(" message=\"$(string.{id})\""))
     }

@@ -24,7 +24,7 @@ use document::Document;
 use provider::{Context, Problems};
 use strings::Strings;
 
-pub use export::write;
+pub use export::{write, write_all};
 pub(crate) use template::default_out_type;
 
 /// What a manifest says, and what in it could not be understood.

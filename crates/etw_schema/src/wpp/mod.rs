@@ -13,6 +13,7 @@
 //! | `task_name` | source file (`SRC=`) |
 //! | `opcode_name` | function (`FUNC=`) |
 //! | `level_name`, `descriptor.level` | `LEVEL=` |
+//! | `channel_name` | `COMPNAME=`: messages have no channel |
 //! | `keyword_names` | what else chose the message: `FLAGS=`, `EVENT=`, … |
 //! | `properties` | the arguments in the order of their numbers; the first is insert 10 |
 //! | `message` | the format without its `%0`; `%!FUNC!` and its kin already replaced |

@@ -88,7 +88,8 @@ impl<'a> Reader<'a, '_> {
                     event.level_name = Some(value.into());
                 }
                 "FUNC" => event.opcode_name = Some(value.into()),
-                "COMPNAME" | "SRC" | "MJ" | "MN" => {}
+                "COMPNAME" => event.channel_name = Some(value.into()),
+                "SRC" | "MJ" | "MN" => {}
                 _ => event.keyword_names.push(value.into()),
             }
         }
