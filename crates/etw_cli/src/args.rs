@@ -127,6 +127,12 @@ All sessions are stopped, and everything they have is written, before it ends.")
     #[cfg(target_os = "linux")]
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Xperf(ToolArgs),
+    /// Show the messages of traces as tracefmt does (`etw tracefmt -?`)
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Tracefmt(ToolArgs),
+    /// Write traces as CSV, XML or an event log, with a summary and a report, as tracerpt does (`etw tracerpt -?`)
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Tracerpt(ToolArgs),
     /// Make links by which the tools have their own names: `logman`, …
     #[command(after_help = "Examples:
   etw install-links ~/.local/bin

@@ -10,6 +10,7 @@ mod output;
 mod progress;
 mod schemas;
 mod survey;
+mod tally;
 mod text;
 mod tools;
 
@@ -53,6 +54,8 @@ fn main() -> ExitCode {
         Command::Schema(command) => commands::schema::run(&command),
         #[cfg(target_os = "linux")]
         Command::Logman(args) => return tools::Tool::Logman.run(&args.words),
+        Command::Tracefmt(args) => return tools::Tool::Tracefmt.run(&args.words),
+        Command::Tracerpt(args) => return tools::Tool::Tracerpt.run(&args.words),
         #[cfg(target_os = "linux")]
         Command::Tracelog(args) => return tools::Tool::Tracelog.run(&args.words),
         #[cfg(target_os = "linux")]

@@ -15,6 +15,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw report trace.etl --process make --table waits,files
   etw report trace.etl --from 1.5 --to 3 --format json | jq .tables.cpu.rows[0]
   etw report trace.etl --format folded > stacks.txt     for flame graphs
+  etw report trace.etl --format html -o report.html     a page with charts
 
 Tables are made from the kernel's events; which flags of `etw record -k` (on Windows: of xperf) give a table its
 events is said where it has none. Times are from the start of the trace. docs/report.md tells what columns mean.
@@ -53,6 +54,9 @@ pub(crate) struct ReportArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
+    /// Write to a file instead of standard output.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// Formats of reports.
@@ -64,6 +68,10 @@ pub(crate) enum ReportFormat {
     Json,
     /// Stacks of samples, one a line: process and functions parted by `;`, then the number of samples.
     Folded,
+    /// A page with charts, in one file.
+    Html,
+    /// As JSON, with what the page shows.
+    Xml,
 }
 
 /// Tables.

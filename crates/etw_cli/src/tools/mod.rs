@@ -25,8 +25,10 @@ pub(crate) mod providers;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
 pub(crate) mod status;
+mod tracefmt;
 #[cfg(target_os = "linux")]
 mod tracelog;
+mod tracerpt;
 pub(crate) mod words;
 #[cfg(target_os = "linux")]
 mod xperf;
@@ -44,8 +46,10 @@ use crate::output;
 pub(crate) enum Tool {
     #[cfg(target_os = "linux")]
     Logman,
+    Tracefmt,
     #[cfg(target_os = "linux")]
     Tracelog,
+    Tracerpt,
     #[cfg(target_os = "linux")]
     Xperf,
 }
@@ -55,8 +59,10 @@ impl Tool {
     pub(crate) const ALL: &'static [Tool] = &[
         #[cfg(target_os = "linux")]
         Tool::Logman,
+        Tool::Tracefmt,
         #[cfg(target_os = "linux")]
         Tool::Tracelog,
+        Tool::Tracerpt,
         #[cfg(target_os = "linux")]
         Tool::Xperf,
     ];
@@ -66,8 +72,10 @@ impl Tool {
         match self {
             #[cfg(target_os = "linux")]
             Tool::Logman => "logman",
+            Tool::Tracefmt => "tracefmt",
             #[cfg(target_os = "linux")]
             Tool::Tracelog => "tracelog",
+            Tool::Tracerpt => "tracerpt",
             #[cfg(target_os = "linux")]
             Tool::Xperf => "xperf",
         }
@@ -85,8 +93,10 @@ impl Tool {
         let run: fn(&[OsString]) -> Result<ExitCode> = match self {
             #[cfg(target_os = "linux")]
             Tool::Logman => logman::run,
+            Tool::Tracefmt => tracefmt::run,
             #[cfg(target_os = "linux")]
             Tool::Tracelog => tracelog::run,
+            Tool::Tracerpt => tracerpt::run,
             #[cfg(target_os = "linux")]
             Tool::Xperf => xperf::run,
         };

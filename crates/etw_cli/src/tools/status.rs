@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use openetw::TraceError;
+
 use crate::UsageError;
 
 /// Codes of `winerror.h` and `pla.h`, without the prefix `ERROR_`.
@@ -68,6 +70,9 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u32 {
     #[cfg(target_os = "linux")]
     if let Some(code) = session::code_of(error) {
         return code;
+    }
+    if let Some(TraceError::Session(_)) = error.downcast_ref() {
+        return code::INSTANCE_NOT_FOUND;
     }
     match error.is::<UsageError>() {
         true => code::INVALID_PARAMETER,

@@ -16,12 +16,21 @@ const START: FileTime = FileTime(133_000_000_000_000_000);
 
 /// Writes a trace of `count` TraceLogging events, one a millisecond, on two processors, with 100-byte texts.
 pub(crate) fn write_trace(path: &str, count: u64, losses: u32) {
+    write(path, "Contoso", count, losses);
+}
+
+/// The same with events of a provider of another name.
+pub(crate) fn write_trace_of(path: &str, provider: &str, count: u64) {
+    write(path, provider, count, 0);
+}
+
+fn write(path: &str, name: &str, count: u64, losses: u32) {
     let clock = Clock::new(ClockType::Qpc, Ticks(1000), START, 10_000_000);
     let options = WriterOptions::new(clock, 0x10000, 2);
     let mut writer = EtlWriter::new(File::create(path).unwrap(), options).unwrap();
-    let provider = Guid::from_provider_name("Contoso");
+    let provider = Guid::from_provider_name(name);
     let metadata = EventMetadata::new("Tick").field("Number", 10).field("Name", 2).build();
-    let traits = provider_traits("Contoso");
+    let traits = provider_traits(name);
     for number in 0..count {
         let descriptor = EventDescriptor {
             channel: 11,

@@ -34,7 +34,11 @@ mod sessions;
 #[cfg(target_os = "linux")]
 mod tools;
 #[cfg(target_os = "linux")]
+mod tracefmt;
+#[cfg(target_os = "linux")]
 mod tracelog;
+#[cfg(target_os = "linux")]
+mod tracerpt;
 #[cfg(target_os = "linux")]
 mod watch;
 #[cfg(target_os = "linux")]
@@ -79,6 +83,13 @@ impl Etw {
     fn fails(&self, args: &[&str]) -> (i32, String) {
         let output = self.run(args);
         assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// Exit status and standard error of a run that fails when it has said what it reads.
+    fn run_fails(&self, args: &[&str]) -> (i32, String) {
+        let output = self.run(args);
+        assert!(!output.status.success(), "{args:?}");
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     }
 

@@ -1,7 +1,10 @@
 //! `etw report`: what the machine did, in tables.
 
+mod html;
 mod json;
+mod page;
 mod text;
+mod xml;
 
 use std::io::Write;
 
@@ -13,12 +16,16 @@ use openetw::{FileTime, Statistics, TimePoint, Trace};
 use crate::args::report::{ReportArgs, ReportFormat, TableName};
 use crate::input::{check_read, report_unreadable};
 use crate::progress::Progress;
+use crate::tally::Tally;
 use crate::{UsageError, output};
+pub(crate) use page::Page;
 
 /// Rows of a table on the page with all of them.
 const TOP_OF_ALL: usize = 6;
 /// Rows of a table that was asked for.
 const TOP_OF_ONE: usize = 20;
+/// Rows of each table of a page with charts.
+const TOP_OF_PAGE: usize = 20;
 /// Events between two looks at the clock of the progress bar.
 const PROGRESS_EVERY: u64 = 1 << 14;
 
@@ -37,11 +44,19 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     }
     let options = options(args, &trace);
     let mut analysis = Analysis::new(window);
+    let is_page = matches!(args.format, ReportFormat::Html | ReportFormat::Xml);
+    if is_page {
+        analysis = analysis.over_time(start, options.end);
+    }
+    let mut tally = Tally::default();
     let end = options.end.unwrap_or_default();
     let progress = Progress::of_time(start, end, args.format == ReportFormat::Text);
     let mut events = 0_u64;
     trace.for_each_layout(|event| {
         analysis.add(event);
+        if is_page && window.from <= event.record.time() && event.record.time() < window.to {
+            tally.add_layout(event);
+        }
         events += 1;
         if events.is_multiple_of(PROGRESS_EVERY) {
             progress.reach(event.record.time());
@@ -50,20 +65,40 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     progress.finish();
     let report = analysis.report(&options);
     let mut out = Vec::new();
+    if is_page {
+        let page = Page::new(&mut trace, report, &tally, options.processors);
+        let top = args.top.unwrap_or(TOP_OF_PAGE);
+        match args.format {
+            ReportFormat::Html => page.put_html(&mut out, top)?,
+            _ => page.put_xml(&mut out, top)?,
+        }
+    } else {
+        put_tables(&mut out, args, &trace, &report, &options)?;
+    }
+    let mut file = output::open(args.output.as_deref())?;
+    file.write_all(&out)?;
+    file.flush()?;
+    check_read(&trace)
+}
+
+fn put_tables(
+    out: &mut Vec<u8>,
+    args: &ReportArgs,
+    trace: &Trace,
+    report: &Report,
+    options: &ReportOptions,
+) -> Result<()> {
+    let start = trace.start_time();
     let summary = Summary { files: trace.source_names().collect(), start, statistics: trace.statistics() };
     match args.format {
         ReportFormat::Text => {
             let top = if args.table.is_empty() { TOP_OF_ALL } else { TOP_OF_ONE };
             let is_page = args.table.is_empty();
-            text::put(&mut out, &summary, &report, &options, args.top.unwrap_or(top), is_page)?;
+            text::put(out, &summary, report, options, args.top.unwrap_or(top), is_page)
         }
-        ReportFormat::Json => json::put(&mut out, &summary, &report, &options, args.top)?,
-        ReportFormat::Folded => put_folded(&mut out, &report)?,
+        ReportFormat::Json => json::put(out, &summary, report, options, args.top),
+        _ => put_folded(out, report),
     }
-    let mut stdout = output::open(None)?;
-    stdout.write_all(&out)?;
-    stdout.flush()?;
-    check_read(&trace)
 }
 
 /// What is said of the traces.
@@ -111,7 +146,7 @@ fn options(args: &ReportArgs, trace: &Trace) -> ReportOptions {
     options.symbolizer = symbolizer;
     if !args.table.is_empty() {
         options.tables = args.table.iter().copied().map(TableName::kind).collect();
-    } else if args.format == ReportFormat::Text {
+    } else if matches!(args.format, ReportFormat::Text | ReportFormat::Html) {
         // The page has processes and functions.
         options.tables.retain(|kind| *kind != TableKind::Threads);
     }

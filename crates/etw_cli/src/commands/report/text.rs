@@ -154,7 +154,7 @@ fn cut(text: &str, width: usize) -> String {
     }
 }
 
-fn cell_text(cell: &Cell) -> String {
+pub(super) fn cell_text(cell: &Cell) -> String {
     match cell {
         // Control characters would spoil the page.
         Cell::Text(text) => text.replace(char::is_control, " "),
@@ -169,7 +169,7 @@ fn cell_text(cell: &Cell) -> String {
 }
 
 /// `1.50 s`, `20.0 ms`, `3.4 µs`.
-fn duration_text(duration: Duration) -> String {
+pub(super) fn duration_text(duration: Duration) -> String {
     let micros = duration.0 as f64 / 10.0;
     match duration.0 {
         0 => "0".to_owned(),

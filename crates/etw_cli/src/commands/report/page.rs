@@ -1,0 +1,74 @@
+//! What a report as a page shows: the tables, what went on over time, and where the trace came from.
+
+use anyhow::Result;
+use openetw::analysis::Report;
+use openetw::{FileTime, Statistics, Trace};
+
+use super::{Summary, html, xml};
+use crate::machine;
+use crate::tally::{Counted, Tally};
+
+/// A report with what is said of its traces.
+pub(crate) struct Page {
+    pub(super) files: Vec<String>,
+    pub(super) sources: Vec<Origin>,
+    pub(super) start: FileTime,
+    pub(super) processors: u32,
+    pub(super) statistics: Statistics,
+    pub(super) report: Report,
+    /// Kinds of events, the most frequent first.
+    pub(super) kinds: Vec<Counted>,
+    /// Events without a schema.
+    pub(super) undecoded: u64,
+}
+
+/// Where one trace came from; empty where it does not tell.
+pub(super) struct Origin {
+    pub(super) session: String,
+    pub(super) written_to: String,
+    pub(super) system: String,
+}
+
+impl Page {
+    /// A page of a trace that has been read.
+    pub(crate) fn new(trace: &mut Trace, report: Report, tally: &Tally, processors: u32) -> Page {
+        let resolver = trace.resolver().clone();
+        let computers = machine::computers(trace.inputs(), &resolver);
+        let mut computers = computers.into_iter();
+        let sources = trace.headers().iter().map(|header| {
+            let version = (header.major_version, header.minor_version, header.provider_version);
+            let (major, minor, build) = version;
+            let version = format!("Windows {major}.{minor} build {build}");
+            let system = match computers.next().flatten() {
+                Some(computer) => format!("{computer}, {version}"),
+                None => version,
+            };
+            Origin { session: header.logger_name.clone(), written_to: header.log_file_name.clone(), system }
+        });
+        Page {
+            files: trace.source_names().map(str::to_owned).collect(),
+            sources: sources.collect(),
+            start: trace.start_time(),
+            processors,
+            statistics: trace.statistics().clone(),
+            report,
+            kinds: tally.counted(),
+            undecoded: tally.undecoded,
+        }
+    }
+
+    /// Puts it as HTML, with so many rows of each table at most.
+    pub(crate) fn put_html(&self, out: &mut Vec<u8>, rows: usize) -> Result<()> {
+        html::put(out, self, rows)
+    }
+
+    /// Puts it as XML, with so many rows of each table at most.
+    pub(crate) fn put_xml(&self, out: &mut Vec<u8>, rows: usize) -> Result<()> {
+        xml::put(out, self, rows)
+    }
+
+    pub(super) fn summary(&self) -> Summary<'_> {
+        let files = self.files.iter().map(String::as_str).collect();
+        Summary { files, start: self.start, statistics: &self.statistics }
+    }
+}
