@@ -1,6 +1,7 @@
 //! The comparison with independent readers: what our writer and our sessions write, dissect.etl and etl-parser read with
-//! the same counts, times, header fields and events.
+//! the same counts, times, header fields and events; event logs that we write, python-evtx.
 
+mod event_logs;
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
@@ -67,6 +68,7 @@ pub(crate) fn compare() -> Result<()> {
             differences += found.len();
         }
     }
+    differences += event_logs::compare(&directory.join("event_logs"))?;
     #[cfg(target_os = "linux")]
     {
         differences += sessions::compare(&directory.join("sessions"))?;

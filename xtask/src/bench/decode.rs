@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 use etw_testkit::traces::{self, Kind, Recipe};
 use etw_testkit::{data, reference};
 use openetw::etl::{EtlFile, EtlWriter, LogFileHeader, WriterOptions};
-use openetw::export::{CsvWriter, Event, JsonWriter, Options, Source};
+use openetw::export::{CsvWriter, Event, JsonWriter, Options, Source, TracerptCsvWriter};
 use openetw::schema::{CompiledSchema, Located};
 use openetw::{Origin, Record, Ticks, Trace};
 use serde_json::Value;
@@ -191,6 +191,14 @@ const LEVELS: &[Level] = &[
         peer_pass: None,
         read: |trace| {
             let mut writer = CsvWriter::new(&export_options(trace));
+            write_all(trace, |out, event| writer.put(out, event))
+        },
+    },
+    Level {
+        name: "to tracerpt's CSV",
+        peer_pass: None,
+        read: |trace| {
+            let mut writer = TracerptCsvWriter::new(&export_options(trace));
             write_all(trace, |out, event| writer.put(out, event))
         },
     },

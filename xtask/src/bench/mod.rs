@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-pub(crate) use peer::Peer;
+pub(crate) use peer::{Peer, python};
 use row::Row;
 
 /// Options of `bench`.

@@ -39,8 +39,12 @@ impl Peer {
 
     /// What is missing to run the peers, in words that say how to get it.
     pub(crate) fn missing() -> Option<&'static str> {
-        let found = succeeds(Command::new(python()).args(["-c", "import dissect.etl, etl.etl"]));
-        if found { None } else { Some("dissect.etl and etl-parser are missing: ./test.sh installs them") }
+        let found = succeeds(Command::new(python()).args(["-c", "import dissect.etl, etl.etl, Evtx.Evtx"]));
+        if found {
+            None
+        } else {
+            Some("dissect.etl, etl-parser and python-evtx are missing: ./test.sh installs them")
+        }
     }
 
     /// Reads a file; what the script prints. Each pass ends after `limit`, if one is given.
@@ -64,6 +68,7 @@ impl Peer {
     }
 }
 
-fn python() -> PathBuf {
+/// The interpreter that has the peers.
+pub(crate) fn python() -> PathBuf {
     target_dir().join("peers/venv/bin/python")
 }

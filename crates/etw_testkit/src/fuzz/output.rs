@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::hint::black_box;
 
 use etw_export::{
-    CsvWriter, Event, JsonWriter, Options, Source, TextWriter, XmlWriter, csv::COLUMNS, xml::XML_HEADER,
+    CsvWriter, Event, EvtxWriter, JsonWriter, Options, Source, TextWriter, TracerptCsvWriter, XmlWriter,
+    csv::COLUMNS, xml::XML_HEADER,
 };
 use etw_schema::{Array, Properties, Struct, Value};
 
@@ -16,7 +17,10 @@ const MAX_OUTPUT: usize = 64 << 20;
 pub(crate) struct Writers {
     json: JsonWriter,
     csv: CsvWriter,
+    tracerpt: TracerptCsvWriter,
     xml: XmlWriter,
+    lines: XmlWriter,
+    options: Options,
     text: TextWriter,
     out: Vec<u8>,
 }
@@ -28,9 +32,12 @@ impl Writers {
         Writers {
             json: JsonWriter::new(&options),
             csv: CsvWriter::new(&options),
+            tracerpt: TracerptCsvWriter::new(&options),
             xml: XmlWriter::new(&options),
+            lines: XmlWriter::new(&Options { lines: true, strict: true, ..options.clone() }),
             text: TextWriter::new(&options),
             out: Vec::new(),
+            options,
         }
     }
 
@@ -52,6 +59,10 @@ impl Writers {
         check_size(out);
         assert_eq!(csv_columns(out), [COLUMNS.len() + 1; 2], "{}", String::from_utf8_lossy(out));
         out.clear();
+        self.tracerpt.put(out, event);
+        check_size(out);
+        assert!(matches!(*csv_columns(out), [columns] if columns >= COLUMNS.len()));
+        out.clear();
         self.text.put(out, event);
         check_size(out);
         let line = text(out);
@@ -62,6 +73,14 @@ impl Writers {
         out.extend_from_slice(etw_export::xml::XML_FOOTER.as_bytes());
         check_size(out);
         check_xml(text(out));
+        out.clear();
+        out.extend_from_slice(XML_HEADER.as_bytes());
+        self.lines.put(out, event);
+        out.extend_from_slice(etw_export::xml::XML_FOOTER.as_bytes());
+        check_xml(text(out));
+        let log = EvtxWriter::new(std::io::Cursor::new(Vec::new()), &self.options);
+        let written = log.and_then(|mut log| log.put(event).and_then(|()| log.finish()));
+        assert!(matches!(&written, Ok(log) if log.records == 1), "{written:?}");
     }
 }
 

@@ -1,0 +1,105 @@
+//! Event logs that we write, read by python-evtx: checksums, counts, providers, ids, and the texts of all fields.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use etw_testkit::traces::{self, Kind, Recipe};
+use openetw::Trace;
+use openetw::export::{Event, EvtxWriter, Options};
+use openetw::schema::Value as Field;
+use serde_json::Value;
+
+use crate::bench::python;
+use crate::shell::{output, root};
+
+/// Events in each log; enough for several chunks, and few enough for a reader in Python.
+const EVENTS: u64 = 1000;
+
+/// Compares; answers the number of differences.
+pub(super) fn compare(directory: &Path) -> Result<usize> {
+    fs::create_dir_all(directory)?;
+    let mut differences = 0;
+    for (name, kind) in Kind::ALL {
+        let (bytes, _) = traces::bytes(&Recipe { processors: 2, ..Recipe::new(*kind, EVENTS) })?;
+        let path = directory.join(format!("{name}.evtx"));
+        let ours = write(&path, bytes)?;
+        let mut command = Command::new(python());
+        let text = output(command.arg(root().join("bench/peers/evtx_read.py")).arg(&path))?;
+        let theirs: Value = serde_json::from_str(&text).context("evtx_read.py printed no JSON")?;
+        let found = differ(&ours, &theirs);
+        match found.as_deref() {
+            None => eprintln!("{name}: python-evtx agrees on {} records", ours.len()),
+            Some(difference) => eprintln!("{name}: python-evtx {difference}"),
+        }
+        differences += usize::from(found.is_some());
+    }
+    Ok(differences)
+}
+
+/// A record as we have it.
+struct Written {
+    provider: String,
+    id: u16,
+    /// Fields that are texts in the log as they are here.
+    fields: Vec<(String, String)>,
+}
+
+fn write(path: &Path, bytes: Vec<u8>) -> Result<Vec<Written>> {
+    let mut trace = Trace::builder().bytes("generated", bytes).open()?;
+    let mut log = EvtxWriter::new(File::create(path)?, &Options::default())?;
+    let (mut written, mut failed) = (Vec::new(), None);
+    trace.for_each_layout(|event| {
+        let properties = event.properties.map_err(|reason| reason as &dyn fmt::Display);
+        let shown = Event { record: event.record, properties, provider: event.provider, process: None };
+        if let Err(error) = log.put(&shown) {
+            failed.get_or_insert(error);
+        }
+        let names = openetw::export::Names::of(event.record, event.schema(), event.provider);
+        let texts = event.properties.iter().flat_map(|properties| properties.iter());
+        let texts = texts.filter(|field| matches!(field.value(), Field::Utf16(_) | Field::U32(_)));
+        written.push(Written {
+            provider: names.provider_guid.to_string(),
+            id: event.record.descriptor().id,
+            fields: texts.map(|field| (field.name().to_owned(), field.text().to_string())).collect(),
+        });
+    })?;
+    match failed {
+        Some(error) => Err(error.into()),
+        None => {
+            log.finish()?;
+            Ok(written)
+        }
+    }
+}
+
+/// The first difference, in words.
+fn differ(ours: &[Written], theirs: &Value) -> Option<String> {
+    if theirs["valid"] != true {
+        return Some("finds wrong checksums".to_owned());
+    }
+    let records = theirs["records"].as_array()?;
+    if records.len() != ours.len() {
+        return Some(format!("has {} records, we have {}", records.len(), ours.len()));
+    }
+    for (number, (ours, theirs)) in ours.iter().zip(records).enumerate() {
+        let same =
+            theirs["number"] == number + 1 && theirs["provider"] == *ours.provider && theirs["id"] == ours.id;
+        if !same {
+            return Some(format!("has as record {}: {theirs}", number + 1));
+        }
+        let fields = theirs["fields"].as_array()?;
+        for (name, text) in &ours.fields {
+            let is_it = |field: &&Value| {
+                let found = field[1].as_str().unwrap_or_default();
+                field[0] == **name && (found == text || found.eq_ignore_ascii_case(text))
+            };
+            if !fields.iter().any(|field| is_it(&field)) {
+                return Some(format!("has not {name}={text} in record {}: {theirs}", number + 1));
+            }
+        }
+    }
+    None
+}
