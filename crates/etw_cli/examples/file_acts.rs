@@ -1,19 +1,26 @@
 //! A program to be recorded: it does known things with files in its current directory.
 //!
-//! `file_acts` does one of each; `file_acts COUNT` reads and writes one byte more each time, COUNT times.
+//! `file_acts` does one of each; `file_acts COUNT` reads and writes one byte more each time, COUNT times; `file_acts
+//! more` does what is rarer; `file_acts exec` leaves files open when it runs another program.
 
 #[cfg(target_os = "linux")]
 mod program {
     use std::fs::{self, File};
     use std::io::{IoSlice, Read, Seek, Write};
+    use std::os::fd::OwnedFd;
     use std::os::unix::fs::FileExt;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
 
-    use rustix::fs::{Mode, OFlags};
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+    use rustix::pipe::{SpliceFlags, pipe, splice};
 
     pub(crate) fn run() -> std::io::Result<()> {
-        match std::env::args().nth(1).and_then(|count| count.parse().ok()) {
-            Some(count) => many(count),
+        match std::env::args().nth(1).as_deref() {
             None => one_of_each(),
+            Some("more") => more(),
+            Some("exec") => exec(),
+            Some(count) => many(count.parse().map_err(std::io::Error::other)?),
         }
     }
 
@@ -27,6 +34,37 @@ mod program {
             let _ = reader.read_at(&mut bytes[..len], 0)?;
         }
         Ok(())
+    }
+
+    fn more() -> std::io::Result<()> {
+        let mode = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let file = openat2(CWD, "second way", mode, Mode::RWXU, ResolveFlags::empty())?;
+        let file = File::from(file);
+        (&file).write_all(&[7; 30])?;
+        let (from, to) = pipe()?;
+        assert_eq!(splice(&file, Some(&mut 10), &to, None, 20, SpliceFlags::empty())?, 20);
+        assert_eq!(splice(&from, None, &file, Some(&mut 100), 20, SpliceFlags::empty())?, 20);
+        let mut other = OwnedFd::from(File::create("replaced")?);
+        rustix::io::dup2(&file, &mut other)?;
+        drop(other);
+        drop(file);
+        for _ in 0..70 {
+            fs::create_dir("d")?;
+            std::env::set_current_dir("d")?;
+        }
+        File::create("deep").map(drop)
+    }
+
+    fn exec() -> std::io::Result<()> {
+        let left = File::create("left")?;
+        let twice = File::create("twice")?;
+        let copy = twice.try_clone()?;
+        // These two go with the other program, the others before.
+        let kept = rustix::fs::open("kept", OFlags::WRONLY | OFlags::CREATE, Mode::RUSR)?;
+        let same = rustix::io::dup(&kept)?;
+        let error = Command::new("true").exec();
+        drop((left, copy, same));
+        Err(error)
     }
 
     fn one_of_each() -> std::io::Result<()> {

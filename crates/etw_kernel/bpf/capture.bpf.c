@@ -591,6 +591,7 @@ SECTION("tp_btf/block_rq_complete") int disk_complete(u64 *context)
 }
 
 #include "file_operations.h"
+#include "file_rings.h"
 #include "network.h"
 #include "memory.h"
 #include "image.h"

@@ -119,6 +119,9 @@ struct opened {
 	u64 object;
 	u64 key;
 	u64 is_mapped;
+	/* How many descriptors of it have gone in a sweep, and which sweep that is. */
+	u64 gone;
+	u64 sweep;
 };
 
 /* By the address of the kernel's structure for an open file: those that had to make room for others. */
@@ -153,7 +156,7 @@ INLINE struct opened_place *place_of_opened(u64 address)
 
 INLINE u64 sum_of(u64 address, struct opened *opened)
 {
-	return address ^ opened->object ^ opened->key ^ opened->is_mapped;
+	return address ^ opened->object ^ opened->key ^ opened->is_mapped ^ opened->gone ^ opened->sweep;
 }
 
 INLINE bool is_at(struct opened_place *place, u64 address)
@@ -239,7 +242,7 @@ INLINE bool find_opened(struct file *file, struct seen *seen, struct opened *to)
 		return true;
 	to->object = address;
 	to->key = key_of(seen->inode, seen->entry, seen->mount);
-	to->is_mapped = 0;
+	to->is_mapped = to->gone = to->sweep = 0;
 	if (!to->key)
 		return false;
 	remember_opened(address, to);
@@ -269,23 +272,22 @@ INLINE void *reserve_for(u64 ids, u64 size, u32 kind, u32 number)
 	return record;
 }
 
-INLINE void tell_begin(struct task_struct *task, struct under_way *own, bool second, u64 offset, u64 size)
+INLINE void tell_begin(u64 ids, u32 operation, u64 irp, struct opened *keys, u64 offset, u64 size)
 {
-	struct file_begin *record =
-		reserve_for(ids_of(task), sizeof(*record), FILE_BEGIN, second ? own->second_operation : own->operation);
+	struct file_begin *record = reserve_for(ids, sizeof(*record), FILE_BEGIN, operation);
 	if (!record)
 		return;
-	record->irp = second ? SECOND_IRP(own->irp) : own->irp;
-	record->object = second ? own->second_object : own->object;
-	record->key = second ? own->second_key : own->key;
+	record->irp = irp;
+	record->object = keys->object;
+	record->key = keys->key;
 	record->offset = offset;
 	record->size = size;
 	submit(record);
 }
 
-INLINE void tell_end(struct task_struct *task, u32 operation, u64 irp, u64 object, u64 key, s64 result)
+INLINE void tell_end(u64 ids, u32 operation, u64 irp, u64 object, u64 key, s64 result)
 {
-	struct file_end *record = reserve_for(ids_of(task), sizeof(*record), FILE_END, operation);
+	struct file_end *record = reserve_for(ids, sizeof(*record), FILE_END, operation);
 	if (!record)
 		return;
 	record->irp = irp;
@@ -319,14 +321,14 @@ enum outcome {
 };
 
 /* Puts a path that a program gives, behind the directory that it is relative to. */
-SHARED u64 put_path(struct file_paths *record, s32 directory, u64 given, u64 which)
+SHARED u64 put_path(struct file_paths *record, s32 directory, u64 given, u64 which, bool of_kernel)
 {
 	char *text = (char *)(record + 1);
 	volatile u64 *bytes = &record->bytes;
 	u64 before = which == SECOND_LONG ? LONG_TEXT : 0;
 	u64 cut = 0;
 	char first = 0;
-	if (read_user(&first, 1, (void *)given))
+	if (of_kernel ? read_kernel(&first, 1, (void *)given) : read_user(&first, 1, (void *)given))
 		return NOT_IN_MEMORY;
 	if (first != '/') {
 		struct task_struct *task = current_task_typed();
@@ -344,7 +346,8 @@ SHARED u64 put_path(struct file_paths *record, s32 directory, u64 given, u64 whi
 	if (end > before + (which == ONE_SHORT ? SHORT_PATH : LONG_BASE) + NAME_BYTES)
 		return TOO_LONG;
 	u32 most = which == ONE_SHORT ? SHORT_GIVEN : LONG_GIVEN;
-	s64 copied = read_user_str(text + end, most, (void *)given);
+	s64 copied = of_kernel ? read_kernel_str(text + end, most, (void *)given)
+			       : read_user_str(text + end, most, (void *)given);
 	if (copied < 0)
 		return NOT_IN_MEMORY;
 	*bytes = end + copied;
@@ -363,6 +366,7 @@ struct paths {
 	s32 directory;
 	s32 second_directory;
 	u32 operation;
+	u32 of_kernel; /* The paths have been copied to the kernel's memory. */
 };
 
 INLINE void fill_paths(struct file_paths *record, struct paths *paths)
@@ -382,9 +386,10 @@ INLINE bool tell_long_paths(struct paths *paths)
 	if (!record)
 		return false;
 	fill_paths(record, paths);
-	u64 outcome = put_path(record, paths->directory, paths->path, FIRST_LONG);
+	u64 outcome = put_path(record, paths->directory, paths->path, FIRST_LONG, paths->of_kernel);
 	if (outcome != NOT_IN_MEMORY && paths->second_path) {
-		u64 second = put_path(record, paths->second_directory, paths->second_path, SECOND_LONG);
+		u64 second = put_path(record, paths->second_directory, paths->second_path, SECOND_LONG,
+				      paths->of_kernel);
 		if (second == NOT_IN_MEMORY)
 			outcome = second;
 	}
@@ -410,12 +415,12 @@ GLOBAL u32 tell_paths(struct paths *paths)
 	fill_paths(record, paths);
 	/* Most are short, and relative to nothing. */
 	char *text = (char *)(record + 1);
-	s64 copied = read_user_str(text, SHORT_GIVEN, (void *)paths->path);
+	s64 copied = paths->of_kernel ? 0 : read_user_str(text, SHORT_GIVEN, (void *)paths->path);
 	u64 outcome = PUT;
 	if (copied > 0 && copied < SHORT_GIVEN && *text == '/')
 		record->bytes = record->ends[1] = copied;
 	else
-		outcome = put_path(record, paths->directory, paths->path, ONE_SHORT);
+		outcome = put_path(record, paths->directory, paths->path, ONE_SHORT, paths->of_kernel);
 	if (outcome == PUT) {
 		submit(record);
 		return false;
@@ -463,22 +468,22 @@ INLINE u64 named_place(struct seen *seen, u32 operation, u64 address)
 	return read_user(&place, sizeof(place), (void *)address) ? NOT_KNOWN : place;
 }
 
-INLINE bool is_last_reference(struct file *file)
+INLINE u64 references_of(struct file *file)
 {
-	u64 more = 0;
+	u64 count = 0;
 	if (FIELD_EXISTS(file->f_ref)) {
-		read_kernel(&more, sizeof(more), &file->f_ref);
-		return more == 0;
+		read_kernel(&count, sizeof(count), &file->f_ref);
+		return count + 1;
 	}
-	read_kernel(&more, sizeof(more), &((struct file___old *)file)->f_count);
-	return more == 1;
+	read_kernel(&count, sizeof(count), &((struct file___old *)file)->f_count);
+	return count;
 }
 
-/* What it means that a descriptor goes: that the open file is closed, if there is no other; also if only memory that is
- * mapped still refers to it. */
-INLINE u32 closing_of(struct file *file, struct opened *keys)
+/* What it means that the last of some descriptors goes: that the open file is closed, if there is no other; also if only
+ * memory that is mapped still refers to it. */
+INLINE u32 closing_of(struct file *file, struct opened *keys, u64 going)
 {
-	if (is_last_reference(file))
+	if (references_of(file) == going)
 		return CLOSE;
 	return keys->is_mapped ? CLOSE_MAPPED : NO_OPERATION;
 }
@@ -494,49 +499,60 @@ INLINE void let_opened_go(struct file *file, u32 operation, struct opened *keys)
 	remember_opened((u64)file, keys);
 }
 
-/* A descriptor goes by the way, as when its process ends. */
-SHARED void close_at_once(struct task_struct *task, struct file *file)
+/* A descriptor goes by the way, alone or with others: then `sweep` is not 0. */
+SHARED void close_at_once(struct task_struct *task, struct file *file, u64 sweep)
 {
 	struct seen seen;
 	struct opened keys;
 	if (!find_opened(file, &seen, &keys))
 		return;
-	u32 operation = closing_of(file, &keys);
-	if (!operation)
+	u64 going = sweep && keys.sweep == sweep ? keys.gone + 1 : 1;
+	u32 operation = closing_of(file, &keys, going);
+	if (!operation) {
+		keys.gone = going;
+		keys.sweep = sweep;
+		if (sweep)
+			remember_opened((u64)file, &keys);
 		return;
-	struct under_way *own = begin_operation(task, operation);
+	}
+	struct under_way *own = begin_operation(task, NO_OPERATION);
 	if (!own)
 		return;
-	own->object = keys.object;
-	own->key = keys.key;
-	tell_begin(task, own, false, 0, 0);
-	tell_end(task, operation, own->irp, keys.object, keys.key, 0);
-	own->operation = NO_OPERATION;
+	u64 ids = ids_of(task);
+	tell_begin(ids, operation, own->irp, &keys, 0, 0);
+	tell_end(ids, operation, own->irp, keys.object, keys.key, 0);
 	let_opened_go(file, operation, &keys);
 }
 
 struct descriptors {
 	struct file **files;
+	unsigned long *marks; /* Bits of those that go; 0 if all do. */
 	u64 first;
+	u64 sweep;
 };
 
 static long close_one(u32 at, struct descriptors *descriptors)
 {
+	u64 descriptor = descriptors->first + at;
+	u64 marks = -1ULL;
+	if (descriptors->marks)
+		read_kernel(&marks, sizeof(marks), descriptors->marks + descriptor / 64);
 	struct file *file = 0;
-	read_kernel(&file, sizeof(file), descriptors->files + descriptors->first + at);
+	if (marks >> (descriptor & 63) & 1)
+		read_kernel(&file, sizeof(file), descriptors->files + descriptor);
 	if (file)
-		close_at_once(current_task_typed(), file);
+		close_at_once(current_task_typed(), file, descriptors->sweep);
 	return 0;
 }
 
-/* Descriptors from one to another go. */
-INLINE void close_many(struct files_struct *files, u64 first, u64 last)
+/* Descriptors from one to another go; or only those that a program leaves behind when it runs another. */
+INLINE void close_many(struct files_struct *files, u64 first, u64 last, bool by_exec)
 {
 	struct fdtable *table = files->fdt;
 	u64 all = table->max_fds;
 	if (first >= all || last < first)
 		return;
-	struct descriptors descriptors = { table->fd, first };
+	struct descriptors descriptors = { table->fd, by_exec ? table->close_on_exec : 0, first, ktime() };
 	u64 count = (last < all ? last + 1 : all) - first;
 	repeat(count, close_one, &descriptors, 0);
 }
@@ -551,7 +567,7 @@ INLINE void begin_on_descriptor(struct task_struct *task, void *registers, u32 c
 	u32 operation = OPERATION_OF(call);
 	u64 offset = 0, size = 0;
 	if (operation == CLOSE) {
-		operation = closing_of(file, &keys);
+		operation = closing_of(file, &keys, 1);
 		if (!operation)
 			return;
 	} else if (operation == READ || operation == WRITE || operation == ENUMERATE) {
@@ -571,7 +587,7 @@ INLINE void begin_on_descriptor(struct task_struct *task, void *registers, u32 c
 		return;
 	own->object = keys.object;
 	own->key = keys.key;
-	tell_begin(task, own, false, offset, size);
+	tell_begin(ids_of(task), operation, own->irp, &keys, offset, size);
 	if (operation == CLOSE || operation == CLOSE_MAPPED)
 		let_opened_go(file, operation, &keys);
 }
@@ -598,13 +614,14 @@ INLINE void begin_copy(struct task_struct *task, void *registers, u32 form)
 		own->object = from_keys.object;
 		own->key = from_keys.key;
 		own->operation = READ;
-		tell_begin(task, own, false, from_place, size);
+		tell_begin(ids_of(task), READ, own->irp, &from_keys, from_place, size);
 	}
 	if (writes) {
 		own->second_object = to_keys.object;
 		own->second_key = to_keys.key;
 		own->second_operation = WRITE;
-		tell_begin(task, own, true, named_place(&seen, WRITE, to_place), size);
+		to_place = named_place(&seen, WRITE, to_place);
+		tell_begin(ids_of(task), WRITE, SECOND_IRP(own->irp), &to_keys, to_place, size);
 	}
 }
 
@@ -702,12 +719,13 @@ INLINE void begin_call(struct task_struct *task, void *registers, u32 call)
 		begin_copy(task, registers, form);
 	} else if (form == RANGE) {
 		if (!(call_argument(registers, 2) & LATER))
-			close_many(task->files, (u32)call_argument(registers, 0), (u32)call_argument(registers, 1));
+			close_many(task->files, (u32)call_argument(registers, 0), (u32)call_argument(registers, 1),
+				   false);
 	} else if (form == ONTO) {
 		u32 from = call_argument(registers, 0), onto = call_argument(registers, 1);
 		struct file *replaced = file_at(task, onto);
 		if (replaced && from != onto && file_at(task, from))
-			close_at_once(task, replaced);
+			close_at_once(task, replaced, 0);
 	} else if (!(call_argument(registers, 3) & FOR_NO_FILE)) {
 		struct file *file = file_at(task, call_argument(registers, 4));
 		struct seen seen;
@@ -748,6 +766,23 @@ SECTION("tp_btf/sys_enter") int file_begin(u64 *context)
 #define WAS_THERE 1
 #define WAS_MADE 2
 
+/* Notes the file that an operation has opened. Answers whether it was made. */
+INLINE bool note_opened(struct task_struct *task, u32 descriptor, u64 irp, struct opened *to)
+{
+	struct seen seen = {};
+	struct file *file = file_at(task, descriptor);
+	if (file)
+		look_at(file, &seen);
+	to->object = irp;
+	to->key = file ? key_of(seen.inode, seen.entry, seen.mount) : 0;
+	to->is_mapped = to->gone = to->sweep = 0;
+	if (to->key)
+		remember_opened((u64)file, to);
+	else
+		to->object = 0;
+	return seen.mode & MADE;
+}
+
 SHARED void begin_late(struct task_struct *task, void *registers, u32 call)
 {
 	begin_on_paths(task, registers, call, FORM_OF(call));
@@ -770,25 +805,19 @@ SECTION("tp_btf/sys_exit") int file_end(u64 *context)
 	u64 irp = own->irp;
 	bool is_made = (operation == MAKE_DIRECTORY || operation == MAKE_NODE) && result == 0;
 	if (operation == OPEN && result >= 0) {
-		struct file *file = file_at(task, result);
-		struct seen seen = {};
-		if (file)
-			look_at(file, &seen);
-		struct opened now = { irp, file ? key_of(seen.inode, seen.entry, seen.mount) : 0, 0 };
-		if (now.key) {
-			remember_opened((u64)file, &now);
-			own->object = irp;
-			own->key = now.key;
-		}
-		is_made = seen.mode & MADE;
+		struct opened now;
+		is_made = note_opened(task, result, irp, &now);
+		own->object = now.object;
+		own->key = now.key;
 		result = is_made ? WAS_MADE : WAS_THERE;
 	}
 	if (is_made)
 		tell_made(task, registers, call, irp);
+	u64 ids = ids_of(task);
 	if (operation)
-		tell_end(task, operation, irp, own->object, own->key, result);
+		tell_end(ids, operation, irp, own->object, own->key, result);
 	if (own->second_operation)
-		tell_end(task, own->second_operation, SECOND_IRP(irp), own->second_object, own->second_key, result);
+		tell_end(ids, own->second_operation, SECOND_IRP(irp), own->second_object, own->second_key, result);
 	own->operation = own->second_operation = NO_OPERATION;
 	return 0;
 }
@@ -817,6 +846,18 @@ SECTION("tp_btf/sched_process_exit") int file_process_exit(u64 *context)
 		if (map_update(&let_go, &key, &one, UPDATE_NEW_ONLY))
 			return 0;
 	}
-	close_many(files, 0, -1U);
+	close_many(files, 0, -1U, false);
+	return 0;
+}
+
+/* A program that runs another one leaves the descriptors behind that are marked so. Other threads end before that; where
+ * another process shares the descriptors, the program gets its own, and the others keep all files open. */
+SECTION("tp_btf/sched_prepare_exec") int file_exec(u64 *context)
+{
+	struct task_struct *task = (void *)context[0];
+	struct files_struct *files = task->files;
+	if (is_left_out() || !files || files->count.counter > task->signal->nr_threads)
+		return 0;
+	close_many(files, 0, -1U, true);
 	return 0;
 }

@@ -290,11 +290,113 @@ struct fs_struct {
 struct fdtable {
 	u32 max_fds;
 	struct file **fd;
+	unsigned long *close_on_exec;
 } RELOCATED;
 
 struct files_struct {
 	struct counter count;
 	struct fdtable *fdt;
+} RELOCATED;
+
+struct filename {
+	const char *name;
+} RELOCATED;
+
+struct io_cqe {
+	int fd;
+} RELOCATED;
+
+struct io_rsrc_node {
+	unsigned long file_ptr;
+} RELOCATED;
+
+struct io_rsrc_data {
+	u32 nr;
+	struct io_rsrc_node **nodes;
+} RELOCATED;
+
+struct io_file_table {
+	struct io_rsrc_data data;
+} RELOCATED;
+
+struct io_ring_ctx {
+	struct io_file_table file_table;
+} RELOCATED;
+
+/* Requests of io_uring; the structures behind it are what the first bytes of one are, by its kind. */
+struct io_kiocb {
+	u8 opcode;
+	u64 flags;
+	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
+} RELOCATED;
+
+struct kiocb {
+	s64 ki_pos;
+} RELOCATED;
+
+struct io_rw {
+	struct kiocb kiocb;
+	u64 addr;
+	u32 len;
+} RELOCATED;
+
+struct open_how {
+	u64 flags;
+} RELOCATED;
+
+struct io_open {
+	int dfd;
+	u32 file_slot;
+	struct filename *filename;
+	struct open_how how;
+} RELOCATED;
+
+struct io_close {
+	int fd;
+	u32 file_slot;
+} RELOCATED;
+
+struct io_sync {
+	s64 len;
+	s64 off;
+} RELOCATED;
+
+struct io_ftrunc {
+	s64 len;
+} RELOCATED;
+
+struct io_statx {
+	int dfd;
+	struct filename *filename;
+} RELOCATED;
+
+struct io_unlink {
+	int dfd;
+	struct filename *filename;
+} RELOCATED;
+
+struct io_mkdir {
+	int dfd;
+	struct filename *filename;
+} RELOCATED;
+
+struct io_rename {
+	int old_dfd;
+	int new_dfd;
+	struct filename *oldpath;
+	struct filename *newpath;
+} RELOCATED;
+
+struct io_link {
+	int old_dfd;
+	int new_dfd;
+	struct filename *oldpath;
+	struct filename *newpath;
+} RELOCATED;
+
+struct io_uring_cqe {
+	s32 res;
 } RELOCATED;
 
 struct thread_info {

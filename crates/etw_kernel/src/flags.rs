@@ -163,8 +163,8 @@ impl EnableFlags {
             "Linux drivers have no request packets",
         ),
         captured(0x0100_0000, "PROFILE", "PROFILE", "SampledProfile", "profile", &[Hook::Sample]),
-        captured(0x0200_0000, "FILE_IO", "FILE_IO", "FileIO", "fileiocompletion", &[Hook::File]),
-        captured(0x0400_0000, "FILE_IO_INIT", "FILE_IO_INIT", "FileIOInit", "fileio", &[Hook::File]),
+        captured(0x0200_0000, "FILE_IO", "FILE_IO", "FileIO", "fileiocompletion", FILES),
+        captured(0x0400_0000, "FILE_IO_INIT", "FILE_IO_INIT", "FileIOInit", "fileio", FILES),
         Flag {
             bit: 0x1000_0000,
             name: "NO_SYSCONFIG",
@@ -260,6 +260,8 @@ impl fmt::Debug for EnableFlags {
 }
 
 pub(crate) const NOT_YET: &str = "its events are not captured on Linux yet";
+/// What all that programs do with files comes from.
+pub(crate) const FILES: &[Hook] = &[Hook::File, Hook::FileExec, Hook::FileRing];
 const NO_DEBUGGER: &str = "Linux has no messages to a kernel debugger";
 
 const fn captured(

@@ -33,13 +33,17 @@ pub enum Hook {
     Memory,
     /// What processes map to run code of it.
     Image,
-    /// What programs do with files.
+    /// What programs do with files, by system calls.
     File,
+    /// Files that are closed when a process runs another program.
+    FileExec,
+    /// What programs do with files, by io_uring.
+    FileRing,
 }
 
 impl Hook {
     /// All hooks.
-    pub const ALL: [Hook; 14] = [
+    pub const ALL: [Hook; 16] = [
         Hook::Process,
         Hook::ContextSwitch,
         Hook::ReadyThread,
@@ -54,6 +58,8 @@ impl Hook {
         Hook::Memory,
         Hook::Image,
         Hook::File,
+        Hook::FileExec,
+        Hook::FileRing,
     ];
 
     /// What people call it.
@@ -73,6 +79,8 @@ impl Hook {
             Hook::Memory => "virtual memory",
             Hook::Image => "images",
             Hook::File => "files",
+            Hook::FileExec => "files closed by exec",
+            Hook::FileRing => "files by io_uring",
         }
     }
 }

@@ -125,8 +125,11 @@ fn told(events: &[Value], dir: &str) -> Vec<String> {
         let object = || objects.get(field(event, "FileObject")).cloned();
         let line = match act {
             "FileCreate" | "Name" => {
-                if let Some(name) = is_inside(field(event, "FileName")) {
-                    names.insert(field(event, "FileObject").to_owned(), name);
+                let key = field(event, "FileObject").to_owned();
+                // The key of a file that is gone may be another's later.
+                match is_inside(field(event, "FileName")) {
+                    Some(name) => drop(names.insert(key, name)),
+                    None => drop(names.remove(&key)),
                 }
                 continue;
             }
@@ -286,6 +289,107 @@ fn keywords_levels_ids_and_processes_are_honoured() {
     let provider = format!("{FILE}:::0x20");
     record_with(&etw, &["-p", &provider, "--exe", "nobody"], &[&acts()]).unwrap();
     assert_eq!(json_lines(&etw.ok(&["dump", "k.etl", "--provider", FILE, "--format", "json"])).len(), 0);
+}
+
+/// What a program does here, told by both vocabularies, is this. Gives the directory and the events.
+fn check_lines(args: &[&str], expected: &[&str]) -> Option<(String, Vec<Value>)> {
+    let etw = Etw::new();
+    record_with(&etw, &["-k", "FILE_IO", "-p", FILE], args)?;
+    let dir = format!("{}/", etw.dir.path().canonicalize().unwrap().display());
+    let events = events(&etw);
+    for events in [&events, &as_class(&etw)] {
+        let lines = told(events, &dir);
+        let ours = lines.iter().filter(|line| !line.contains("k.etl") && !line.starts_with("Create d"));
+        assert_eq!(ours.collect::<Vec<_>>(), expected, "{lines:#?}");
+    }
+    Some((dir, events))
+}
+
+#[test]
+fn rarer_calls_are_told_and_long_paths_are_marked() {
+    let expected = [
+        "Create second way 0x3000040 -> 0x0 0x2",
+        "Write second way 0+30 -> 0x0 0x1e",
+        "Read second way 10+20 -> 0x0 0x14",
+        "Write second way 100+20 -> 0x0 0x14",
+        "Create replaced 0x5000040 -> 0x0 0x2",
+        "Cleanup replaced -> 0x0 0x0",
+        "Close replaced -> 0x0 0x0",
+        "Cleanup second way -> 0x0 0x0",
+        "Close second way -> 0x0 0x0",
+    ];
+    let Some((_, events)) = check_lines(&[&acts(), "more"], &expected) else { return };
+    let deep = |kind, name: &'static str| {
+        let paths = of_kind(&events, kind).map(move |event| field(event, name));
+        paths.filter(|path| path.ends_with("/d/deep")).collect::<BTreeSet<_>>()
+    };
+    // Whoever runs this test at the same time has the same.
+    assert!(deep("FileIo/Create", "OpenPath").iter().eq([&format!("/…{}/deep", "/d".repeat(64))]));
+    assert!(deep("FileIo/FileCreate", "FileName").iter().eq([&format!("/…{}/deep", "/d".repeat(63))]));
+}
+
+#[test]
+fn files_are_closed_by_exec_and_by_the_end() {
+    let expected = [
+        "Create left 0x5000040 -> 0x0 0x2",
+        "Create twice 0x5000040 -> 0x0 0x2",
+        "Create kept 0x3000040 -> 0x0 0x2",
+        "Cleanup left -> 0x0 0x0",
+        "Close left -> 0x0 0x0",
+        "Cleanup twice -> 0x0 0x0",
+        "Close twice -> 0x0 0x0",
+        "Cleanup kept -> 0x0 0x0",
+        "Close kept -> 0x0 0x0",
+    ];
+    let Some((dir, events)) = check_lines(&[&acts(), "exec"], &expected) else { return };
+    // What goes by exec goes before the other program opens its library, the rest behind.
+    let opened = |name: &str| {
+        let path = format!("{dir}{name}");
+        of_kind(&events, "FileIo/Create").find(|event| field(event, "OpenPath") == path).unwrap()
+    };
+    let closed = |name: &str| {
+        let object = field(opened(name), "FileObject");
+        let is_it = |event: &Value| kind(event) == "FileIo/Close" && field(event, "FileObject") == object;
+        events.iter().position(is_it).unwrap()
+    };
+    let thread = &opened("kept")["EventData"]["TTID"];
+    let between = &events[closed("twice")..closed("kept")];
+    let is_its = |event: &&Value| event["EventData"]["TTID"] == *thread;
+    let mut libraries = of_kind(between, "FileIo/Create").filter(is_its);
+    assert!(libraries.any(|event| field(event, "OpenPath").contains("/libc.so")));
+}
+
+#[test]
+fn requests_by_io_uring_are_told_once() {
+    let expected = [
+        "Create ring missing 0x1000040 -> 0xc0000034 0x0",
+        "Create ring 0x2000040 -> 0x0 0x2",
+        "Write ring 0+1000 -> 0x0 0x3e8",
+        "Write ring 1000+12 -> 0x0 0xc",
+        "Read ring 950+100 -> 0x0 0x3e",
+        "Read ring 0+77 -> 0x0 0x4d",
+        "Flush ring -> 0x0 0x0",
+        "SetInfo ring 0x2000 -> 0x0 0x0",
+        "QueryInfo ring -> 0x0 0x0",
+        "Create ring directory 0x2000001 -> 0x0 0x0",
+        "Rename ring ring directory/renamed -> 0x0 0x0",
+        "Delete ring directory/renamed -> 0x0 0x0",
+        "Delete ring directory -> 0x0 0x0",
+        "Cleanup ring -> 0x0 0x0",
+        "Close ring -> 0x0 0x0",
+        "Create one 0x5000040 -> 0x0 0x2",
+        "Create other 0x5000040 -> 0x0 0x2",
+        "Cleanup one -> 0x0 0x0",
+        "Close one -> 0x0 0x0",
+        "Cleanup other -> 0x0 0x0",
+        "Close other -> 0x0 0x0",
+    ];
+    let may = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|text| text.trim() == "0");
+    if !may {
+        eprintln!("skipped: io_uring is not allowed here");
+        return;
+    }
+    check_lines(&[&crate::record::example("ring_acts")], &expected);
 }
 
 #[test]

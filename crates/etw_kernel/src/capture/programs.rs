@@ -59,6 +59,9 @@ const PROGRAMS: &[(Hook, &str, Place)] = &[
     (Hook::File, "file_begin", TracePoint("sys_enter")),
     (Hook::File, "file_end", TracePoint("sys_exit")),
     (Hook::File, "file_process_exit", TracePoint("sched_process_exit")),
+    (Hook::FileExec, "file_exec", TracePoint("sched_prepare_exec")),
+    (Hook::FileRing, "ring_begin", TracePoint("io_uring_submit_req")),
+    (Hook::FileRing, "ring_end", TracePoint("io_uring_complete")),
 ];
 
 impl fmt::Display for Place {

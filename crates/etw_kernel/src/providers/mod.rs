@@ -54,7 +54,7 @@ const PROCESS: Hooks = Hooks::of(&[Hook::Process]);
 const IMAGE: Hooks = Hooks::of(&[Hook::Image]);
 const DISK: Hooks = Hooks::of(&[Hook::Disk]);
 const NETWORK: Hooks = Hooks::of(&[Hook::Network]);
-const FILE: Hooks = Hooks::of(&[Hook::File]);
+const FILE: Hooks = Hooks::of(crate::flags::FILES);
 
 impl KernelProvider {
     /// All of them.
