@@ -8,6 +8,8 @@ mod fuzz;
 mod generate;
 mod layers;
 mod peers;
+#[cfg(target_os = "linux")]
+mod profiles;
 mod shell;
 mod systems;
 #[cfg(target_os = "linux")]
@@ -39,6 +41,9 @@ enum Chore {
     Peers,
     /// Write docs/coverage.md: how much of each real trace is decoded.
     Coverage,
+    /// Write the table of docs/tools/wprp.md: what of each published recording profile Linux records.
+    #[cfg(target_os = "linux")]
+    Profiles,
     /// Measure speed, beside other readers.
     Bench(bench::Options),
     /// A process that a bench starts.
@@ -62,6 +67,8 @@ fn main() -> ExitCode {
         Chore::Generate(options) => generate::run(&options),
         Chore::Peers => peers::compare(),
         Chore::Coverage => coverage::write(),
+        #[cfg(target_os = "linux")]
+        Chore::Profiles => profiles::write(),
         Chore::Bench(options) => bench::run(&options),
         #[cfg(target_os = "linux")]
         Chore::BenchPart(part) => part.run(),

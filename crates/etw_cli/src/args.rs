@@ -123,6 +123,10 @@ All sessions are stopped, and everything they have is written, before it ends.")
     #[cfg(target_os = "linux")]
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Tracelog(ToolArgs),
+    /// Record what recording profiles (.wprp) say as wpr does (`etw wpr -help`)
+    #[cfg(target_os = "linux")]
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Wpr(ToolArgs),
     /// Record the kernel's events by flags and groups as xperf does (`etw xperf -?`)
     #[cfg(target_os = "linux")]
     #[command(disable_help_flag = true, disable_version_flag = true)]

@@ -59,6 +59,8 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Tracelog(args) => return tools::Tool::Tracelog.run(&args.words),
         #[cfg(target_os = "linux")]
+        Command::Wpr(args) => return tools::Tool::Wpr.run(&args.words),
+        #[cfg(target_os = "linux")]
         Command::Xperf(args) => return tools::Tool::Xperf.run(&args.words),
         Command::InstallLinks { dir, force } => tools::links::install(&dir, force),
         Command::Completions { shell } => commands::generate::completions(shell),

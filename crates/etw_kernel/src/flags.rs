@@ -113,7 +113,7 @@ impl EnableFlags {
         captured(0x0000_0001, "PROCESS", "PROC_THREAD", "ProcessThread", "process", &[Hook::Process]),
         captured(0x0000_0002, "THREAD", "PROC_THREAD", "ProcessThread", "thread", &[Hook::Process]),
         captured(0x0000_0004, "IMAGE_LOAD", "LOADER", "Loader", "img", &[Hook::Image]),
-        refused(0x0000_0008, "PROCESS_COUNTERS", "PERF_COUNTER", "PerfCounter", "proccntr", NOT_YET),
+        refused(0x0000_0008, "PROCESS_COUNTERS", "PERF_COUNTER", "ProcessCounter", "proccntr", NOT_YET),
         captured(0x0000_0010, "CSWITCH", "CSWITCH", "CSwitch", "cswitch", &[Hook::ContextSwitch]),
         captured(0x0000_0020, "DPC", "DPC", "DPC", "dpc", &[Hook::Dpc]),
         captured(0x0000_0040, "INTERRUPT", "INTERRUPT", "Interrupt", "isr", &[Hook::Interrupt]),
@@ -196,6 +196,21 @@ impl EnableFlags {
         match selection.left_out.first() {
             Some(error) if selection.flags == EnableFlags::NONE => Err(error.clone()),
             _ => Ok(selection),
+        }
+    }
+
+    /// The flags of a keyword of recording profiles (wpr), in any case. None of xperf's groups, one of which has the name
+    /// of a keyword.
+    ///
+    /// # Errors
+    ///
+    /// A keyword that nobody knows, or that Linux gives nothing for.
+    pub fn of_keyword(keyword: &str) -> Result<EnableFlags, FlagError> {
+        let flags = EnableFlags::KNOWN.iter().filter(|flag| flag.wpr.eq_ignore_ascii_case(keyword));
+        match flags.fold(0, |bits, flag| bits | flag.bit) {
+            0 => Err(of_further_words(|_, wpr| wpr.eq_ignore_ascii_case(keyword))
+                .unwrap_or_else(|| FlagError::Unknown(keyword.to_owned()))),
+            bits => EnableFlags(bits).hooks().map(|_| EnableFlags(bits)),
         }
     }
 
@@ -316,13 +331,16 @@ fn named(text: &str) -> Result<EnableFlags, FlagError> {
         })
     };
     let Some(flags) = number.or_else(by_name).map(EnableFlags) else {
-        let further = OF_FURTHER_WORDS.iter().find(|(xperf, wpr, _)| is(xperf) || is(wpr));
-        return Err(match further {
-            Some((flag, _, reason)) => FlagError::Refused { flag, reason },
-            None => FlagError::Unknown(text.to_owned()),
-        });
+        let further = of_further_words(|xperf, wpr| is(xperf) || is(wpr));
+        return Err(further.unwrap_or_else(|| FlagError::Unknown(text.to_owned())));
     };
     flags.hooks().map(|_| flags)
+}
+
+/// Why a flag of the further words of the group masks gives nothing, by the names of xperf and of recording profiles.
+fn of_further_words(is: impl Fn(&str, &str) -> bool) -> Option<FlagError> {
+    let (flag, _, reason) = OF_FURTHER_WORDS.iter().find(|(xperf, wpr, _)| is(xperf, wpr))?;
+    Some(FlagError::Refused { flag, reason })
 }
 
 #[cfg(test)]
@@ -362,6 +380,26 @@ mod tests {
         check("SysProf+REGISTRY", "REGISTRY: ");
         check("CSWITHC", "`CSWITHC` is no flag");
         check("0x08000000", "`0x8000000` is no flag");
+    }
+
+    #[test]
+    fn keywords_of_profiles() {
+        let check = |keyword: &str, bits: u32| {
+            assert_eq!(EnableFlags::of_keyword(keyword), Ok(EnableFlags(bits)), "{keyword}");
+        };
+        check("ProcessThread", 3);
+        check("cswitch", 0x10);
+        // Not xperf's group.
+        check("FileIO", 0x0200_0000);
+        for (keyword, said) in [
+            ("ProcessCounter", "PROCESS_COUNTERS: "),
+            ("FilterIOInit", "FLT_IO_INIT: "),
+            ("PmcProfile", "PMC_PROFILE: "),
+            ("PROC_THREAD", "`PROC_THREAD` is no flag"),
+        ] {
+            let error = EnableFlags::of_keyword(keyword).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
     }
 
     #[test]

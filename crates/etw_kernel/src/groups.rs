@@ -27,6 +27,7 @@ pub(crate) const GROUPS: &[(&str, &str)] = &[
 ];
 
 const NO_PAGE_LISTS: &str = "Linux does not tell of single pages that change their list";
+const NO_FILTERS: &str = "Linux has no filter drivers between programs and file systems";
 const NO_POOL: &str = "Linux has no pools";
 
 /// Flags of the further words of the group masks (`PERF_*`) that are no others' synonyms: xperf's name, that of
@@ -52,5 +53,10 @@ pub(crate) const OF_FURTHER_WORDS: &[(&str, &str, &str)] = &[
     ("OB_HANDLE", "Handle", "Linux has no handles to objects of the kernel"),
     ("OB_OBJECT", "Object", "Linux has no objects of the kernel"),
     ("POWER", "Power", NOT_YET),
+    ("IDEAL_PROCESSOR", "IdealProcessor", "Linux threads have no ideal processor"),
+    ("FLT_IO_INIT", "FilterIOInit", NO_FILTERS),
+    ("FLT_IO", "FilterIO", NO_FILTERS),
+    ("FLT_FASTIO", "FilterIOFastIO", NO_FILTERS),
+    ("FLT_IO_FAILURE", "FilterIOFailure", NO_FILTERS),
     ("CC", "CC", "Linux has no cache manager of this kind"),
 ];

@@ -67,6 +67,11 @@ const NAMES: &[(&str, u16)] = &[
     ("HardFault", 0x0220),
     ("VirtualAlloc", 0x0262),
     ("VirtualFree", 0x0263),
+    ("MapFile", 0x0425),
+    ("UnmapFile", 0x0426),
+    // The names of recording profiles, where they are others.
+    ("SampledProfile", PROFILE),
+    ("VirtualAllocation", 0x0262),
 ];
 
 /// The sampled profile, whose stacks are told by default.
@@ -187,6 +192,7 @@ mod tests {
         check("CSwitch+ReadyThread+Profile", &[0x0524, 0x0532, 0x0F2E]);
         check("cswitch, 0x0524,0X0f2e", &[0x0524, 0x0F2E]);
         check("", &[0x0F2E]);
+        check("SampledProfile+VirtualAllocation", &[0x0F2E, 0x0262]);
         for (name, id) in NAMES {
             let parsed = StackWalks::parse(name);
             assert_eq!(parsed.is_ok(), *id != HookId::IMAGE_LOAD.0, "{name}: {parsed:?}");

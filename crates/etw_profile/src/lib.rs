@@ -34,6 +34,7 @@ mod find;
 mod model;
 mod resolve;
 mod schema;
+mod write;
 
 pub use error::{ErrorKind, ProfileError};
 pub use file::{Definition, NotUnderstood, ProfileFile};
@@ -43,3 +44,4 @@ pub use model::{
     HardwareCounter, HeapProvider, LoggingMode, Profile, ProviderName, StackFilter, SystemProvider,
     TraceMerge,
 };
+pub use write::write;

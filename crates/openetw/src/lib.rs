@@ -11,6 +11,7 @@
 //! | `provider` | on Linux: writing events, with the macros `provider!` and `event!` |
 //! | `session` | on Linux: hosts, sessions, and enabling providers in them |
 //! | `kernel` | on Linux: the system's own events, as the NT kernel logger has them |
+//! | `profile` | on Linux: recording profiles (`.wprp`), and what of them can be recorded |
 //! | `bridges` | on Linux, with the features `tracing` and `log`: what programs log by these, as events |
 //! | [`testing`] | events made by hand, for tests of filters and callbacks |
 
@@ -18,6 +19,8 @@
 pub mod bridges;
 #[cfg(target_os = "linux")]
 pub mod kernel;
+#[cfg(target_os = "linux")]
+pub mod profile;
 #[cfg(target_os = "linux")]
 pub mod session;
 

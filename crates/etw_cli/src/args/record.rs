@@ -20,6 +20,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw record -k CSWITCH+DISPATCHER --stackwalk CSwitch+ReadyThread -- ./app
                                                  where threads wait, and who wakes them
   etw record -k DiagEasy --for 10s               the same by xperf's groups of flags
+  etw record --profile CPU --for 10s             what a recording profile (.wprp) says
   etw record -p Microsoft-Windows-Kernel-Process:4::0x10 -- make
                                                  processes (as root), as the Windows kernel's provider
                                                  tells of them
@@ -42,13 +43,18 @@ pub(crate) struct RecordArgs {
     #[arg(long, short, value_name = "FILE", default_value = "trace.etl")]
     pub(crate) output: PathBuf,
     /// Record the events of a provider; several options record several.
-    #[arg(long, short, value_name = "PROVIDER", required_unless_present = "kernel")]
+    #[arg(long, short, value_name = "PROVIDER", required_unless_present_any = ["kernel", "profile"])]
     pub(crate) provider: Vec<String>,
     /// Record the system's events of these flags, joined by +; their names are those of xperf, logman and wpr.
     #[arg(long, short, value_name = "FLAGS")]
     pub(crate) kernel: Option<String>,
     #[command(flatten)]
     pub(crate) system: SystemArgs,
+    /// Record what a recording profile says: one that is built in (`etw wpr -profiles`), or `FILE.wprp!NAME`; several
+    /// options record several. What a profile has of the system is recorded beside -k, its providers beside -p; sizes and
+    /// modes are those of this command.
+    #[arg(long, value_name = "[FILE.wprp!]NAME[.Light|.Verbose]")]
+    pub(crate) profile: Vec<String>,
     /// End after this time: 10s, 500ms, 2m. The program goes on if it still runs.
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub(crate) duration: Option<Duration>,

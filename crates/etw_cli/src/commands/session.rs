@@ -22,6 +22,7 @@ use crate::args::session::{
 use crate::input::provider_spec;
 use crate::output;
 use crate::schemas::Schemas;
+use crate::tools::session::dump;
 
 /// Runs the command.
 pub(crate) fn run(command: &SessionCommand) -> Result<()> {
@@ -69,7 +70,7 @@ fn act(command: &SessionCommand, out: &mut Vec<u8>) -> Result<()> {
         }
         SessionCommand::Update(args) => update(args, out),
         SessionCommand::Dump(args) => {
-            let status = connect(&args.common.instance)?.dump(&args.session, &args.file)?;
+            let status = dump(&args.session, &args.file, &mut connect(&args.common.instance)?)?;
             put_status(out, &status, None, args.common.format)
         }
         SessionCommand::Enable(args) => {

@@ -19,7 +19,6 @@ const MARK: Opcode = Opcode(34);
 
 /// Writes a mark into every session that has events of the kernel.
 pub(crate) fn mark(text: &str) -> Result<()> {
-    let text = CString::new(text).map_err(|_| usage("a mark cannot have a zero character"))?;
     let mut running = host::running()?;
     let sessions = running.as_mut().map(Controller::list).transpose()?.unwrap_or_default();
     let marked = sessions.into_iter().filter(|session| session.properties.enable_flags != 0);
@@ -29,15 +28,21 @@ pub(crate) fn mark(text: &str) -> Result<()> {
             "no session has the kernel's events, between which marks are set; `xperf -on FLAGS` starts one";
         return Err(Failed::new(code::INSTANCE_NOT_FOUND, text).into());
     };
+    mark_in(text, &names, controller)
+}
+
+/// Writes a mark into these sessions.
+pub(crate) fn mark_in(text: &str, names: &[String], controller: &mut Controller) -> Result<()> {
+    let text = CString::new(text).map_err(|_| usage("a mark cannot have a zero character"))?;
     let guid = Guid::from_provider_name(NAME);
-    for name in &names {
+    for name in names {
         controller.enable(name, &enable(guid, Level(0), 0, 0))?;
     }
     let provider = Provider::create(NAME, Some(guid), None);
     provider.register();
     let outcome = provider.trace_event(&classes::PERF_INFO, MARK, 0, Level(0), text.as_bytes_with_nul());
     provider.unregister();
-    for name in &names {
+    for name in names {
         controller.disable(name, guid)?;
     }
     match outcome {

@@ -21,6 +21,8 @@ mod logman;
 mod marks;
 pub(crate) mod options;
 #[cfg(target_os = "linux")]
+pub(crate) mod profiles;
+#[cfg(target_os = "linux")]
 pub(crate) mod providers;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
@@ -30,6 +32,8 @@ mod tracefmt;
 mod tracelog;
 mod tracerpt;
 pub(crate) mod words;
+#[cfg(target_os = "linux")]
+mod wpr;
 #[cfg(target_os = "linux")]
 mod xperf;
 
@@ -51,6 +55,8 @@ pub(crate) enum Tool {
     Tracelog,
     Tracerpt,
     #[cfg(target_os = "linux")]
+    Wpr,
+    #[cfg(target_os = "linux")]
     Xperf,
 }
 
@@ -64,6 +70,8 @@ impl Tool {
         Tool::Tracelog,
         Tool::Tracerpt,
         #[cfg(target_os = "linux")]
+        Tool::Wpr,
+        #[cfg(target_os = "linux")]
         Tool::Xperf,
     ];
 
@@ -76,6 +84,8 @@ impl Tool {
             #[cfg(target_os = "linux")]
             Tool::Tracelog => "tracelog",
             Tool::Tracerpt => "tracerpt",
+            #[cfg(target_os = "linux")]
+            Tool::Wpr => "wpr",
             #[cfg(target_os = "linux")]
             Tool::Xperf => "xperf",
         }
@@ -97,6 +107,8 @@ impl Tool {
             #[cfg(target_os = "linux")]
             Tool::Tracelog => tracelog::run,
             Tool::Tracerpt => tracerpt::run,
+            #[cfg(target_os = "linux")]
+            Tool::Wpr => wpr::run,
             #[cfg(target_os = "linux")]
             Tool::Xperf => xperf::run,
         };

@@ -1,21 +1,30 @@
 //! What the tools that control sessions have in common: how sessions are started and come to their end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use anyhow::Result;
 use openetw::kernel::StackWalks;
+use openetw::relog::{Relogged, Relogger};
 use openetw::session::{Controller, EnableBuilder, ErrorKind, LogFileMode, SessionBuilder, SessionStatus};
+use openetw::{EventFilter, Keyword, Level, classes};
 
 use super::host;
 use super::options::number_of;
 use super::status::{Failed, code, code_of};
 use super::words::usage;
 use crate::commands::record::{begin, check_writable, embed};
+use crate::commands::relog::open;
+use crate::input::report_damage;
 use crate::output::{self, one_line};
 use crate::schemas::Schemas;
 
 /// The session that has the kernel's events, where no other is named.
 pub(crate) const KERNEL_LOGGER: &str = "NT Kernel Logger";
+
+/// How long it takes until what was told last is in the session.
+const RUNDOWN_TIME: Duration = Duration::from_millis(100);
 
 /// A session to be started.
 #[derive(Debug)]
@@ -80,11 +89,21 @@ pub(crate) fn with<T>(name: &str, lister: &str, act: impl FnOnce(&mut Controller
     }
 }
 
+/// Writes what a session has in memory to a file. What it has of the system gets the processes, threads, images and files
+/// that there are with it: those that were told at its start may have made room.
+pub(crate) fn dump(name: &str, file: &Path, controller: &mut Controller) -> Result<SessionStatus> {
+    if controller.query(name)?.properties.enable_flags != 0 {
+        controller.capture_state(name, classes::SYSTEM_TRACE, Level(0), Keyword(0))?;
+        sleep(RUNDOWN_TIME);
+    }
+    Ok(controller.dump(name, file)?)
+}
+
 /// Has a session deliver what it has; what one keeps in memory is written to a file.
 pub(crate) fn flush(name: &str, file: Option<&Path>, controller: &mut Controller) -> Result<SessionStatus> {
     let is_in_memory = controller.query(name)?.properties.log_file_mode.has(LogFileMode::BUFFERING);
     match file {
-        Some(file) if is_in_memory => Ok(controller.dump(name, file)?),
+        Some(file) if is_in_memory => dump(name, file, controller),
         None if is_in_memory => {
             Err(usage(format_args!("session '{name}' is in memory: -f FILE says where to")))
         }
@@ -94,8 +113,21 @@ pub(crate) fn flush(name: &str, file: Option<&Path>, controller: &mut Controller
 
 /// Stops a session, and adds to its file what other machines need to read it; answers its last numbers.
 pub(crate) fn stop(name: &str, controller: &mut Controller, schemas: &Schemas) -> Result<SessionStatus> {
+    stop_to(name, None, controller, schemas)
+}
+
+/// Stops a session; what it has in memory alone is written to this file before.
+pub(crate) fn stop_to(
+    name: &str,
+    file: Option<&Path>,
+    controller: &mut Controller,
+    schemas: &Schemas,
+) -> Result<SessionStatus> {
     let processes = controller.processes(name).unwrap_or_default();
     let processes = processes.into_iter().map(|process| (process.pid, process)).collect();
+    if let Some(file) = file {
+        dump(name, file, controller)?;
+    }
     let status = controller.stop(name)?;
     if !status.last_error.is_empty() {
         output::warn(&status.last_error);
@@ -105,16 +137,33 @@ pub(crate) fn stop(name: &str, controller: &mut Controller, schemas: &Schemas) -
         output::warn(&format_args!("session '{name}' lost {lost} events"));
     }
     let properties = &status.properties;
+    let file = file.unwrap_or(Path::new(&properties.log_file_name));
     // Files that are gone on with, or that others follow, stay as they are.
     let mode = properties.log_file_mode;
     let is_whole = !mode.has(LogFileMode::APPEND) && !mode.has(LogFileMode::NEW_FILE);
-    if is_whole && !properties.log_file_name.is_empty() {
-        let path = Path::new(&properties.log_file_name);
-        let added = embed::look_through(path, schemas)
-            .and_then(|contents| embed::append(path, &contents, &processes));
+    if is_whole && !file.as_os_str().is_empty() {
+        let added = embed::look_through(file, schemas)
+            .and_then(|contents| embed::append(file, &contents, &processes));
         if let Err(error) = added {
-            output::warn(&format_args!("{}: no schemas and processes are added: {error:#}", path.display()));
+            output::warn(&format_args!("{}: no schemas and processes are added: {error:#}", file.display()));
         }
     }
     Ok(status)
+}
+
+/// Merges files into one; what is lost is told.
+pub(crate) fn merge(
+    files: &[PathBuf],
+    merged: &Path,
+    relogger: &Relogger,
+    schemas: &Schemas,
+) -> Result<Relogged> {
+    let mut trace = open(files, &EventFilter::default(), schemas)?;
+    let merged = relogger.write(&mut trace, merged)?;
+    report_damage(&trace);
+    if merged.events_lost > 0 || merged.buffers_lost > 0 {
+        let (events, buffers) = (merged.events_lost, merged.buffers_lost);
+        output::warn(&format_args!("{events} events and {buffers} buffers are lost"));
+    }
+    Ok(merged)
 }

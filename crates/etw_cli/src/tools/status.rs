@@ -31,6 +31,16 @@ pub(crate) mod code {
     pub(crate) const GUID_NOT_FOUND: u32 = 4200;
     /// `ERROR_WMI_INSTANCE_NOT_FOUND`: no session of this name.
     pub(crate) const INSTANCE_NOT_FOUND: u32 = 4201;
+    /// `ERROR_NOT_FOUND`.
+    pub(crate) const NOT_FOUND: u32 = 1168;
+    /// What `wpr` has for a file that is no recording profile.
+    pub(crate) const PROFILE_SCHEMA: u32 = 0xC558_0701;
+    /// What `wpr` has for profiles that ask for no events.
+    pub(crate) const NO_PROVIDERS: u32 = 0xC558_0612;
+    /// What `wpr` has where it is not recording.
+    pub(crate) const NOT_RECORDING: u32 = 0xC558_3000;
+    /// What `wpr` has where it is recording already.
+    pub(crate) const ALREADY_RECORDING: u32 = 0xC558_3001;
     /// `PLA_E_DCS_NOT_FOUND`: no data collector set of this name.
     pub(crate) const SET_NOT_FOUND: u32 = 0x8030_0002;
     /// `PLA_E_DCS_IN_USE`.

@@ -42,6 +42,8 @@ mod tracerpt;
 #[cfg(target_os = "linux")]
 mod watch;
 #[cfg(target_os = "linux")]
+mod wpr;
+#[cfg(target_os = "linux")]
 mod write;
 #[cfg(target_os = "linux")]
 mod xperf;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etw_etl::LogFileMode;
-use etw_event::{FileTime, Guid};
+use etw_event::{FileTime, Guid, classes};
 use etw_protocol::{
     Enable, EnableStatus, ErrorKind, Failure, FromConsumer, Message, ProviderEnable, ProviderStatus, Request,
     Response, SessionProperties, SessionUpdate, ToConsumer, encode, limits, session_name_eq,
@@ -135,7 +135,9 @@ impl Host {
             }
             Request::CaptureState { session, provider, level, any } => {
                 let slot = self.find(peer, &session, Right::Control)?;
-                if !self.session(slot)?.has_enabled(provider) {
+                let properties = &self.session(slot)?.properties;
+                let is_of_flags = provider == classes::SYSTEM_TRACE && properties.enable_flags != 0;
+                if !is_of_flags && !self.session(slot)?.has_enabled(provider) {
                     let text = format!("session '{session}' has not enabled provider {provider}");
                     return Err(Failure::new(ErrorKind::NotFound, text));
                 }

@@ -45,7 +45,8 @@ pub trait SystemProvider: Debug + Send + Sync {
     /// Begins to write to a session what it wants.
     fn begin(&self, session: u64, region: SystemRegion);
 
-    /// Writes the state that one of the system's providers is in to a session that has enabled it.
+    /// Writes the state that one of the system's providers is in to a session that has enabled it; of the provider
+    /// `SYSTEM_TRACE` the processes, threads, images and files that its flags tell of.
     fn capture_state(&self, session: u64, provider: Guid, level: Level, any: Keyword);
 
     /// Writes what has happened up to now, and nothing more.

@@ -111,11 +111,10 @@ impl Host {
         }
     }
 
-    /// Asks one of the system's providers for its state.
+    /// Asks one of the system's providers for its state, or for what is told of the system by flags.
     pub(super) fn capture_system_state(&self, slot: u8, provider: Guid, level: Level, any: Keyword) {
-        if let (Some(_), Some(system), Ok(session)) =
-            (self.system_provider(provider), &self.system, self.session(slot))
-        {
+        let is_ours = provider == classes::SYSTEM_TRACE || self.system_provider(provider).is_some();
+        if let (true, Some(system), Ok(session)) = (is_ours, &self.system, self.session(slot)) {
             system.capture_state(session.serial, provider, level, any);
         }
     }

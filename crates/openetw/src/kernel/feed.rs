@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use etw_controller::{ErrorKind, Failure};
-use etw_event::{Guid, Keyword, Level, Ticks};
+use etw_event::{Guid, Keyword, Level, Ticks, classes};
 use etw_kernel::capture::{Body, Capture, CaptureError, CaptureOptions, Event};
 use etw_kernel::classes::{
     ManifestOwner, NameEvent, RecordBuffer, SampledProfileInterval, SampledProfileIntervalEvent, StackWalk,
@@ -201,10 +201,16 @@ impl Feed {
         }
     }
 
-    /// Tells a session of the processes or files that there are, if it wants events of these levels and keywords.
+    /// Tells a session of the processes or files that there are, if it wants events of these levels and keywords; for the
+    /// provider `SYSTEM_TRACE` all that its flags ask for.
     pub(super) fn capture_state(&mut self, session: u64, provider: Guid, level: Level, any: Keyword) {
         self.fetch();
-        if let Some(session) = self.sessions.get_mut(&session) {
+        if provider == classes::SYSTEM_TRACE {
+            self.tell_all_names(session);
+            if let Some(session) = self.sessions.get(&session) {
+                session.run_down(Phase::End, self.horizon);
+            }
+        } else if let Some(session) = self.sessions.get_mut(&session) {
             let is_it = |enabled: &&Enabled| enabled.guid() == provider;
             let asked = session.wants.enabled.iter().filter(is_it);
             let asked: Vec<Enabled> = asked.map(|enabled| enabled.at(level, any)).collect();
@@ -219,14 +225,7 @@ impl Feed {
     pub(super) fn detach(&mut self, session: u64) -> bool {
         thread::sleep(Duration::from_nanos(SETTLE_NANOS));
         self.fetch();
-        if let Some(session) = self.sessions.get_mut(&session) {
-            session.begin_names(NameEvent::FileRundown, &self.translator.files);
-        }
-        while self.sessions.get(&session).is_some_and(|session| session.untold.1.len() > 0) {
-            self.fetch();
-            // The session takes what was written.
-            thread::sleep(BURST_PAUSE);
-        }
+        self.tell_all_names(session);
         if let Some(session) = self.sessions.remove(&session) {
             let interval = self.sample_interval;
             session.tell_interval(
@@ -241,6 +240,18 @@ impl Feed {
         self.wanted.remove(&session);
         self.set_hooks();
         self.wanted.is_empty()
+    }
+
+    /// Tells a session the names of all files, if it is told names.
+    fn tell_all_names(&mut self, session: u64) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.begin_names(NameEvent::FileRundown, &self.translator.files);
+        }
+        while self.sessions.get(&session).is_some_and(|session| session.untold.1.len() > 0) {
+            self.fetch();
+            // The session takes what was written.
+            thread::sleep(BURST_PAUSE);
+        }
     }
 
     /// Attaches what all sessions together want, and nothing else.

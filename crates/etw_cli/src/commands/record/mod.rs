@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use openetw::kernel::EnableFlags;
+use openetw::profile::{CaptureState, EventProvider};
 use openetw::session::{
     Controller, ControllerError, EnableBuilder, ErrorKind, LogFileMode, Runtime, SessionBuilder, SessionState,
 };
@@ -19,6 +20,8 @@ use crate::args::record::RecordArgs;
 use crate::commands::session::{kernel_flags, stack_tracing, wanted};
 use crate::schemas::Schemas;
 use crate::text::grouped;
+use crate::tools::providers::Known;
+use crate::tools::{profiles, session};
 use crate::{UsageError, output};
 use embed::{Contents, Processes};
 use summary::Summary;
@@ -32,14 +35,18 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let mut runtime = Runtime::connect_or_host()?;
     let mut waiting = Waiting::new()?;
     let name = args.session.clone().unwrap_or_else(|| format!("etw-record-{}", std::process::id()));
-    let kernel = args.kernel.as_deref().map_or(Ok(EnableFlags::NONE), kernel_flags)?;
+    let profiles = OfProfiles::load(&args.profile)?;
+    let kernel = args.kernel.as_deref().map_or(Ok(EnableFlags::NONE), kernel_flags)? | profiles.flags;
     let builder = builder(args, &name, &path)?
         .enable_flags(kernel.0)
-        .stack_tracing(&stack_tracing(&args.system)?.unwrap_or_default())
+        .stack_tracing(&stack_tracing(&args.system)?.unwrap_or(profiles.stacks))
         .sample_interval(args.system.sample_interval.unwrap_or(0));
     let controller = runtime.controller();
     let enables = args.provider.iter().map(|text| wanted(text, &args.want, &schemas, controller));
-    let enables = enables.collect::<Result<Vec<_>>>()?;
+    let mut enables = enables.collect::<Result<Vec<_>>>()?;
+    if !profiles.providers.is_empty() {
+        enables.extend(profiles::enables(&profiles.providers, &Known::load()?, controller)?);
+    }
     let mut recording = Recording {
         controller,
         name,
@@ -69,8 +76,9 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let took = start.elapsed();
     let error = recording.finish(end.is_over);
     let contents = recording.complete(&recording.path)?;
-    let asked: Vec<&str> = args.provider.iter().chain(&args.kernel).map(String::as_str).collect();
-    let is_of_kernel = args.kernel.is_some();
+    let asked = args.provider.iter().chain(&args.kernel).chain(&args.profile);
+    let asked: Vec<&str> = asked.map(String::as_str).collect();
+    let is_of_kernel = kernel != EnableFlags::NONE;
     Summary { contents: &contents, took, path: &args.output, error, asked: &asked, is_of_kernel }.print();
     if runtime.is_host() {
         serve(runtime.controller(), &mut waiting);
@@ -78,6 +86,33 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     match end.failure {
         Some(failure) => Err(failure),
         None => Ok(end.program.unwrap_or(0)),
+    }
+}
+
+/// What recording profiles have recorded, all in one session.
+#[derive(Default)]
+struct OfProfiles {
+    flags: EnableFlags,
+    stacks: Vec<u16>,
+    providers: Vec<EventProvider>,
+}
+
+impl OfProfiles {
+    fn load(names: &[String]) -> Result<OfProfiles> {
+        let mut all = OfProfiles::default();
+        if names.is_empty() {
+            return Ok(all);
+        }
+        let loaded: Vec<_> = names.iter().map(|name| profiles::load(name, None)).collect::<Result<_>>()?;
+        for session in profiles::recording(&loaded)?.sessions {
+            all.flags = all.flags | session.flags;
+            all.stacks.extend(session.stacks);
+            all.providers.extend(session.providers);
+        }
+        if all.providers.iter().any(|provider| provider.capture_state != CaptureState::default()) {
+            output::warn(&"the state that the profile asks providers for is recorded by `etw wpr` alone");
+        }
+        Ok(all)
     }
 }
 
@@ -157,8 +192,11 @@ impl Recording<'_> {
             return None;
         }
         self.ask_for_processes();
-        let dumped =
-            if self.is_ring { self.controller.dump(&self.name, &self.path).map(drop) } else { Ok(()) };
+        let dumped = if self.is_ring {
+            session::dump(&self.name, &self.path, self.controller).map(drop)
+        } else {
+            Ok(())
+        };
         let stopped = match self.controller.stop(&self.name) {
             Ok(status) => Some(status.last_error).filter(|error| !error.is_empty()),
             Err(error) if error.kind() == Some(ErrorKind::NotFound) => None,
@@ -179,7 +217,7 @@ impl Recording<'_> {
     /// Writes what is in memory to a file; the session goes on.
     fn dump(&mut self, path: &Path) {
         self.ask_for_processes();
-        let dumped = self.controller.dump(&self.name, path).map_err(anyhow::Error::from);
+        let dumped = session::dump(&self.name, path, self.controller);
         match dumped.and_then(|_| self.complete(path)) {
             Ok(contents) => eprintln!("etw: wrote {}: {}", path.display(), contents.verdict()),
             // The recording itself goes on.

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use openetw::EventFilter;
 use openetw::relog::{Compression, Relogger};
 use openetw::session::{Controller, SessionUpdate};
 
@@ -21,8 +20,6 @@ use super::session::KERNEL_LOGGER;
 use super::status::{Failed, code};
 use super::words::usage;
 use super::{host, marks, session};
-use crate::commands::relog::open;
-use crate::input::report_damage;
 use crate::output;
 
 /// Runs the tool.
@@ -133,14 +130,8 @@ fn merge(
     }
     let compression =
         if options.last("compress").is_some() { Compression::Compressed } else { Compression::Keep };
-    let mut trace = open(files, &EventFilter::default(), &known.schemas)?;
     let relogger = Relogger::new().compression(compression).overwrite(true);
-    let merged = relogger.write(&mut trace, merged)?;
-    report_damage(&trace);
-    if merged.events_lost > 0 || merged.buffers_lost > 0 {
-        let (events, buffers) = (merged.events_lost, merged.buffers_lost);
-        output::warn(&format_args!("{events} events and {buffers} buffers are lost"));
-    }
+    let merged = session::merge(files, merged, &relogger, &known.schemas)?;
     Ok(writeln!(out, "Merged Etl: {}", merged.path.display())?)
 }
 

@@ -1,0 +1,96 @@
+//! What of each published recording profile Linux records: the table of `docs/tools/wprp.md`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use etw_testkit::data;
+use openetw::kernel::{EnableFlags, KernelProvider, StackWalks};
+use openetw::profile::{ProfileFile, ProviderName, Recording};
+
+const PAGE: &str = "docs/tools/wprp.md";
+/// The table stands behind this line.
+const MARK: &str = "<!-- `cargo xtask profiles` writes what follows. -->\n";
+
+/// Writes the table.
+pub(crate) fn write() -> Result<()> {
+    let Some(directory) = data::data_dir().map(|directory| directory.join("wprp")) else {
+        bail!("there are no published profiles to read");
+    };
+    let page = data::workspace_root().join(PAGE);
+    let text = fs::read_to_string(&page).context(PAGE)?;
+    let (head, _) = text.split_once(MARK).with_context(|| format!("{PAGE} has no line for the table"))?;
+    let mut table = String::from(
+        "\n| file | profiles | keywords | stacks | providers | left out |\n|---|---|---|---|---|---|\n",
+    );
+    let files = files(&directory)?;
+    for file in &files {
+        let name = file.strip_prefix(&directory)?.display().to_string();
+        row(&name, file, &mut table).with_context(|| name.clone())?;
+    }
+    fs::write(page, format!("{head}{MARK}{table}")).context(PAGE)?;
+    println!("{PAGE}: {} files", files.len());
+    Ok(())
+}
+
+fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for folder in fs::read_dir(directory)?.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()) {
+        files.extend(fs::read_dir(folder)?.flatten().map(|entry| entry.path()));
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn row(name: &str, file: &Path, table: &mut String) -> Result<()> {
+    let read = ProfileFile::parse(&fs::read(file)?)?;
+    let profiles: Vec<_> =
+        read.profiles().iter().map(|definition| read.resolve(definition)).collect::<Result<_, _>>()?;
+    let recording = Recording::new(&profiles);
+    let sessions = &recording.sessions;
+    let flags = sessions.iter().fold(EnableFlags::NONE, |flags, session| flags | session.flags);
+    let mut keywords: Vec<&str> = Vec::new();
+    for flag in EnableFlags::KNOWN.iter().filter(|flag| flags.0 & flag.bit != 0) {
+        if !keywords.contains(&flag.wpr) {
+            keywords.push(flag.wpr);
+        }
+    }
+    let hooks: BTreeSet<u16> = sessions.iter().flat_map(|session| session.stacks.iter().copied()).collect();
+    let hooks: Vec<u16> = hooks.into_iter().collect();
+    let stacks =
+        if hooks.is_empty() { String::new() } else { StackWalks::of(&hooks)?.to_string().replace('+', ", ") };
+    let is_of_kernel = |provider: &ProviderName| {
+        KernelProvider::ALL.iter().any(|known| match provider {
+            ProviderName::Guid(guid) => *guid == known.guid,
+            ProviderName::Registered(name) => name.eq_ignore_ascii_case(known.name),
+            ProviderName::Hashed(_) => false,
+        })
+    };
+    let mut providers: Vec<&ProviderName> = Vec::new();
+    for provider in sessions.iter().flat_map(|session| &session.providers) {
+        if !providers.contains(&&provider.name) {
+            providers.push(&provider.name);
+        }
+    }
+    let of_kernel = providers.iter().filter(|provider| is_of_kernel(provider)).count();
+    let providers = match of_kernel {
+        0 => providers.len().to_string(),
+        count => format!("{}, {count} of the kernel", providers.len()),
+    };
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for left_out in &recording.left_out {
+        reasons.entry(&left_out.reason).or_default().push(&left_out.what);
+    }
+    let reasons: Vec<String> =
+        reasons.iter().map(|(reason, what)| format!("{}: {reason}", what.join(", "))).collect();
+    writeln!(
+        table,
+        "| {name} | {} | {} | {stacks} | {providers} | {} |",
+        profiles.len(),
+        keywords.join(", "),
+        reasons.join("; ")
+    )?;
+    Ok(())
+}
