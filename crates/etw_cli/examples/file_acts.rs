@@ -1,7 +1,8 @@
 //! A program to be recorded: it does known things with files in its current directory.
 //!
 //! `file_acts` does one of each; `file_acts COUNT` reads and writes one byte more each time, COUNT times; `file_acts
-//! more` does what is rarer; `file_acts exec` leaves files open when it runs another program.
+//! more` does what is rarer; `file_acts together` has many files open; `file_acts exec` leaves files open when it runs
+//! another program.
 
 #[cfg(target_os = "linux")]
 mod program {
@@ -19,6 +20,7 @@ mod program {
         match std::env::args().nth(1).as_deref() {
             None => one_of_each(),
             Some("more") => more(),
+            Some("together") => together(),
             Some("exec") => exec(),
             Some(count) => many(count.parse().map_err(std::io::Error::other)?),
         }
@@ -33,6 +35,14 @@ mod program {
             file.write_all(&bytes[..len])?;
             let _ = reader.read_at(&mut bytes[..len], 0)?;
         }
+        Ok(())
+    }
+
+    fn together() -> std::io::Result<()> {
+        let open = |number: u32| File::create(format!("file {number}"));
+        let files = (0..900).map(open).collect::<std::io::Result<Vec<_>>>()?;
+        files.iter().try_for_each(|mut file| file.write_all(b"1"))?;
+        files.into_iter().rev().for_each(drop);
         Ok(())
     }
 

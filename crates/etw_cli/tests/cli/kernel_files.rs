@@ -329,6 +329,18 @@ fn rarer_calls_are_told_and_long_paths_are_marked() {
 }
 
 #[test]
+fn many_open_files_keep_their_keys() {
+    let lines = |act: &'static str, more: &'static str| {
+        move |number: u32| format!("{act} file {number}{more} -> 0x0 0x{}", u8::from(!more.is_empty()))
+    };
+    let creates = (0..900).map(|number| format!("Create file {number} 0x5000040 -> 0x0 0x2"));
+    let writes = (0..900).map(lines("Write", " 0+1"));
+    let closes = (0..900).rev().flat_map(|number| [lines("Cleanup", "")(number), lines("Close", "")(number)]);
+    let expected: Vec<String> = creates.chain(writes).chain(closes).collect();
+    check_lines(&[&acts(), "together"], &expected.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
 fn files_are_closed_by_exec_and_by_the_end() {
     let expected = [
         "Create left 0x5000040 -> 0x0 0x2",
