@@ -1,10 +1,12 @@
-//! Decoded events as JSON, CSV, XML, Windows event logs and text.
+//! Decoded events as JSON, CSV, XML, Windows event logs, text, packet captures and columns.
 //!
 //! Each writer takes [`Event`]s and appends to a buffer of bytes that the caller empties when it pleases. What events
 //! with one schema have in common is worked out once, so writing costs what is particular to the event, and allocates
 //! nothing.
 
 mod cache;
+#[cfg(feature = "columns")]
+pub mod columns;
 pub mod csv;
 mod escape;
 mod event;
@@ -12,17 +14,21 @@ pub mod evtx;
 mod json;
 mod names;
 mod options;
+pub mod pcapng;
 mod put;
 pub mod text;
 pub mod tracerpt;
 pub mod xml;
 
+#[cfg(feature = "columns")]
+pub use columns::{ColumnFormat, ColumnsSummary, ColumnsWriter};
 pub use csv::CsvWriter;
 pub use event::{Event, FieldName, FieldSelection};
 pub use evtx::{EvtxSummary, EvtxWriter};
 pub use json::JsonWriter;
 pub use names::{KERNEL_PROVIDER, Names};
 pub use options::{Options, Source};
+pub use pcapng::{PcapngSummary, PcapngWriter};
 pub use text::TextWriter;
 pub use tracerpt::TracerptCsvWriter;
 pub use xml::XmlWriter;

@@ -57,7 +57,8 @@ impl Fields {
     }
 }
 
-fn make_unique(names: &mut [String], reserved: &[&str]) {
+/// Makes names differ, from each other and from the reserved ones.
+pub(crate) fn make_unique(names: &mut [String], reserved: &[&str]) {
     let mut taken: HashSet<String> = names.iter().cloned().collect();
     let mut seen: HashSet<String> = reserved.iter().map(|name| (*name).to_owned()).collect();
     // The numbers behind a name that are taken are not tried again: there are schemas of thousands of equal names.

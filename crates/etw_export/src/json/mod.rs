@@ -15,6 +15,8 @@ use crate::event::{Event, FieldSelection};
 use crate::options::{Options, Source};
 use crate::put::{self, TimeWriter};
 pub(crate) use fields::Fields;
+#[cfg(feature = "columns")]
+pub(crate) use fields::make_unique;
 use system::System;
 use value::ValueWriter;
 
@@ -90,6 +92,18 @@ impl JsonWriter {
             }
         }
         out.push(b'}');
+    }
+}
+
+impl JsonWriter {
+    /// Appends the fields of an event's payload as one object; of an event that could not be decoded, the reason and the
+    /// payload, as in `Undecoded`.
+    pub fn put_fields(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
+        let Some(parts) = self.cache.get(event.record, event.schema(), || Parts::new(event)) else { return };
+        match &event.properties {
+            Ok(properties) => put_fields(out, &self.fields, &parts.fields, &mut self.time, properties),
+            Err(reason) => put_undecoded(out, reason, event.record.payload()),
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::hint::black_box;
 
 use etw_export::{
-    CsvWriter, Event, EvtxWriter, JsonWriter, Options, Source, TextWriter, TracerptCsvWriter, XmlWriter,
-    csv::COLUMNS, xml::XML_HEADER,
+    CsvWriter, Event, EvtxWriter, JsonWriter, Options, PcapngWriter, Source, TextWriter, TracerptCsvWriter,
+    XmlWriter, csv::COLUMNS, xml::XML_HEADER,
 };
 use etw_schema::{Array, Properties, Struct, Value};
 
@@ -22,6 +22,7 @@ pub(crate) struct Writers {
     lines: XmlWriter,
     options: Options,
     text: TextWriter,
+    packets: Option<PcapngWriter<std::io::Sink>>,
     out: Vec<u8>,
 }
 
@@ -36,6 +37,7 @@ impl Writers {
             xml: XmlWriter::new(&options),
             lines: XmlWriter::new(&Options { lines: true, strict: true, ..options.clone() }),
             text: TextWriter::new(&options),
+            packets: PcapngWriter::new(std::io::sink()).ok(),
             out: Vec::new(),
             options,
         }
@@ -45,6 +47,9 @@ impl Writers {
     pub(crate) fn show(&mut self, event: &Event<'_>) {
         if let Ok(properties) = &event.properties {
             values(properties);
+        }
+        if let Some(packets) = &mut self.packets {
+            black_box(packets.put(event)).ok();
         }
         let out = &mut self.out;
         out.clear();

@@ -1,0 +1,335 @@
+//! One table: its columns, the rows that are not written yet, and its file.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+use etw_schema::{Decoding, EventSchema, Properties};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use super::ColumnFormat;
+use super::builder::{Builder, Lost};
+use super::kind::{self, Column, Kind};
+use crate::event::{Event, FieldSelection};
+use crate::json::{self, Fields};
+use crate::put::TimeWriter;
+
+/// The columns that every table has before those of the payload. `DecodeError` and `ExtraPayload` are what JSON has by
+/// these names; `Stack` is innermost first.
+pub const HEADER_COLUMNS: [&str; 13] = [
+    "Time",
+    "Processor",
+    "ProcessId",
+    "ThreadId",
+    "Process",
+    "Level",
+    "Opcode",
+    "Keyword",
+    "ActivityId",
+    "RelatedActivityId",
+    "Stack",
+    "DecodeError",
+    "ExtraPayload",
+];
+/// Bytes of a row's header, about.
+const HEADER_BYTES: usize = 128;
+
+/// What stands behind the columns of the header.
+#[derive(Debug)]
+enum Payload {
+    /// A column for each field.
+    Fields,
+    /// All fields as one text of JSON, of a schema with too many.
+    Json(Box<Fields>),
+    /// The text of the message, then a column for each field.
+    Message,
+    /// Nothing is known of the payload: GUID, id, version, reason, bytes.
+    Undecoded,
+}
+
+pub(super) struct Table<W: Write + Send> {
+    pub(super) name: String,
+    schema: SchemaRef,
+    builders: Vec<Builder>,
+    payload: Payload,
+    times: TimeWriter,
+    rows: usize,
+    bytes: usize,
+    file: Option<File<W>>,
+    files: u32,
+    /// When it was written to last.
+    pub(super) written: u64,
+}
+
+enum File<W: Write + Send> {
+    Parquet(Box<ArrowWriter<W>>),
+    Arrow(Box<FileWriter<W>>),
+}
+
+/// Why a row group could not be written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TableError {
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+    #[error(transparent)]
+    Parquet(#[from] ParquetError),
+}
+
+impl<W: Write + Send> Table<W> {
+    /// A table with a column for each field, if there is room for so many.
+    pub(super) fn of_schema(schema: &EventSchema, room: usize) -> Table<W> {
+        let columns = kind::of_schema(schema, &HEADER_COLUMNS, room);
+        let (columns, payload) = match columns {
+            Some(mut columns) if schema.decoding == Decoding::Wpp => {
+                columns.insert(0, Column::new("FormattedMessage", Kind::Text));
+                (columns, Payload::Message)
+            }
+            Some(columns) => (columns, Payload::Fields),
+            None => (vec![Column::new("Fields", Kind::Text)], Payload::Json(Box::new(Fields::of(schema)))),
+        };
+        let metadata = HashMap::from([
+            ("provider".to_owned(), schema.provider.name.to_string()),
+            ("provider_guid".to_owned(), schema.provider.guid.to_string()),
+            ("event_id".to_owned(), schema.descriptor.id.to_string()),
+            ("event_version".to_owned(), schema.descriptor.version.to_string()),
+            ("event_opcode".to_owned(), schema.descriptor.opcode.0.to_string()),
+        ]);
+        Table::new(columns, payload, metadata)
+    }
+
+    pub(super) fn undecoded() -> Table<W> {
+        let columns = vec![
+            Column::new("Provider", Kind::Text),
+            Column::new("EventId", Kind::U16),
+            Column::new("Version", Kind::U8),
+            Column::new("Reason", Kind::Text),
+            Column::new("Payload", Kind::Binary),
+        ];
+        Table::new(columns, Payload::Undecoded, HashMap::new())
+    }
+
+    fn new(columns: Vec<Column>, payload: Payload, metadata: HashMap<String, String>) -> Table<W> {
+        let kinds = [
+            Kind::Time,
+            Kind::U16,
+            Kind::U32,
+            Kind::U32,
+            Kind::Text,
+            Kind::U8,
+            Kind::U8,
+            Kind::U64,
+            Kind::Text,
+            Kind::Text,
+            Kind::List(Box::new(Kind::U64)),
+            Kind::Text,
+            Kind::Binary,
+        ];
+        let header = HEADER_COLUMNS.iter().zip(kinds).map(|(name, kind)| Column::new(name, kind));
+        let columns: Vec<Column> = header.chain(columns).collect();
+        let fields: Vec<_> = columns.iter().map(Column::field).collect();
+        Table {
+            name: String::new(),
+            schema: Arc::new(Schema::new_with_metadata(fields, metadata)),
+            builders: columns.iter().map(|column| Builder::new(&column.kind)).collect(),
+            payload,
+            times: TimeWriter::new(),
+            rows: 0,
+            bytes: 0,
+            file: None,
+            files: 0,
+            written: 0,
+        }
+    }
+
+    /// What tells tables of one name from each other.
+    pub(super) fn shape(&self) -> String {
+        let fields = self.schema.fields().iter();
+        fields.map(|field| format!("{}:{};", field.name(), field.data_type())).collect()
+    }
+
+    /// How many columns it has, those within lists and structs counted.
+    pub(super) fn width(&self) -> usize {
+        self.builders.iter().map(Builder::width).sum()
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Name of the next file, without its extension.
+    pub(super) fn next_file(&self) -> String {
+        if self.files == 0 { self.name.clone() } else { format!("{}.part{}", self.name, self.files + 1) }
+    }
+
+    pub(super) fn open(&mut self, format: ColumnFormat, file: W) -> Result<(), TableError> {
+        let schema = self.schema.clone();
+        self.file = Some(match format {
+            ColumnFormat::Parquet => {
+                let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+                File::Parquet(Box::new(ArrowWriter::try_new(file, schema, Some(properties))?))
+            }
+            ColumnFormat::Arrow => File::Arrow(Box::new(FileWriter::try_new(file, &schema)?)),
+        });
+        self.files += 1;
+        Ok(())
+    }
+
+    /// Adds an event; the bytes that it takes, about.
+    pub(super) fn put(&mut self, event: &Event<'_>, lost: &mut Lost) -> usize {
+        let Table { builders, payload, times, .. } = self;
+        let (header, fields) = builders.split_at_mut(HEADER_COLUMNS.len());
+        let mut bytes = HEADER_BYTES + put_header(header, event, lost);
+        match (&event.properties, payload) {
+            (Ok(properties), Payload::Fields) => bytes += put_fields(fields, properties, lost),
+            (Ok(properties), Payload::Message) => {
+                let mut text = String::new();
+                properties.write_message(&mut text);
+                bytes += text.len();
+                if let Some((message, fields)) = fields.split_first_mut() {
+                    message.text(Some(&text));
+                    bytes += put_fields(fields, properties, lost);
+                }
+            }
+            (Ok(properties), Payload::Json(keys)) => {
+                let mut text = Vec::new();
+                json::put_fields(&mut text, &FieldSelection::all(), keys, times, properties);
+                bytes += text.len();
+                fields.iter_mut().for_each(|builder| builder.text(str::from_utf8(&text).ok()));
+            }
+            (Err(reason), Payload::Undecoded) => bytes += put_undecoded(fields, event, &reason.to_string()),
+            _ => bytes += fields.iter_mut().map(Builder::null).sum::<usize>(),
+        }
+        self.rows += 1;
+        self.bytes += bytes;
+        bytes
+    }
+
+    /// Writes the rows; how many bytes they took.
+    pub(super) fn flush(&mut self) -> Result<usize, TableError> {
+        let columns = self.builders.iter_mut().map(Builder::finish).collect::<Result<Vec<_>, _>>()?;
+        let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
+        match &mut self.file {
+            Some(File::Parquet(writer)) => {
+                writer.write(&batch)?;
+                writer.flush()?;
+            }
+            Some(File::Arrow(writer)) => writer.write(&batch)?,
+            None => {}
+        }
+        self.rows = 0;
+        Ok(std::mem::take(&mut self.bytes))
+    }
+
+    /// Completes the file, if it is open.
+    pub(super) fn close(&mut self) -> Result<bool, TableError> {
+        match self.file.take() {
+            Some(File::Parquet(writer)) => drop(writer.close()?),
+            Some(File::Arrow(mut writer)) => writer.finish()?,
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn put_header(columns: &mut [Builder], event: &Event<'_>, lost: &mut Lost) -> usize {
+    let record = event.record;
+    let descriptor = record.descriptor();
+    let [
+        time,
+        processor,
+        process_id,
+        thread_id,
+        process,
+        level,
+        opcode,
+        keyword,
+        activity,
+        related,
+        stack,
+        decode_error,
+        extra,
+    ] = columns
+    else {
+        return 0;
+    };
+    time.time(record.time(), lost);
+    number(processor, Some(record.processor().into()));
+    number(process_id, record.process_id().map(u64::from));
+    number(thread_id, record.thread_id().map(u64::from));
+    process.text(event.process);
+    number(level, Some(descriptor.level.0.into()));
+    number(opcode, Some(descriptor.opcode.0.into()));
+    number(keyword, Some(descriptor.keyword.0));
+    activity.text(record.activity_id().map(|id| id.to_string()).as_deref());
+    related.text(record.related_activity_id().map(|id| id.to_string()).as_deref());
+    let mut bytes = 0;
+    match (record.stack_trace(), stack) {
+        (Some(trace), Builder::List { ends, valid, elements, .. }) => {
+            let before = ends.last().copied().unwrap_or(0);
+            let mut count = 0;
+            for address in trace.addresses() {
+                number(elements, Some(address));
+                count += 1;
+            }
+            bytes += 8 * count as usize;
+            ends.push(before.saturating_add(count));
+            valid.push(true);
+        }
+        (_, stack) => {
+            stack.null();
+        }
+    }
+    let (error, rest) = match &event.properties {
+        Ok(properties) => (properties.error().map(|error| error.to_string()), properties.rest()),
+        Err(_) => (None, &[][..]),
+    };
+    decode_error.text(error.as_deref());
+    extra.bytes(Some(rest).filter(|rest| !rest.is_empty()));
+    bytes + rest.len()
+}
+
+fn number(builder: &mut Builder, value: Option<u64>) {
+    match (builder, value) {
+        (Builder::U8(builder), Some(value)) => builder.append_value(value as u8),
+        (Builder::U16(builder), Some(value)) => builder.append_value(value as u16),
+        (Builder::U32(builder), Some(value)) => builder.append_value(value as u32),
+        (Builder::U64(builder), Some(value)) => builder.append_value(value),
+        (builder, _) => {
+            builder.null();
+        }
+    }
+}
+
+fn put_fields(columns: &mut [Builder], properties: &Properties<'_>, lost: &mut Lost) -> usize {
+    let mut found = properties.iter();
+    let mut bytes = 0;
+    for column in columns {
+        bytes += match found.next() {
+            Some(property) => column.value(property.value(), property.format(), lost),
+            // The payload ends before.
+            None => column.null(),
+        };
+    }
+    bytes
+}
+
+fn put_undecoded(columns: &mut [Builder], event: &Event<'_>, why: &str) -> usize {
+    let [provider, id, version, reason, payload] = columns else { return 0 };
+    let record = event.record;
+    provider.text(Some(&record.provider_id().to_string()));
+    number(id, Some(record.descriptor().id.into()));
+    number(version, Some(record.descriptor().version.into()));
+    reason.text(Some(why));
+    payload.bytes(Some(record.payload()));
+    why.len() + record.payload().len()
+}

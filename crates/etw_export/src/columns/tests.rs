@@ -1,0 +1,184 @@
+//! Tables are read back by the readers of the crates `parquet` and `arrow-ipc`.
+
+use std::fs::File;
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_ipc::reader::FileReader;
+use arrow_schema::DataType;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use super::*;
+use crate::testing::{message, rich, with_event};
+
+/// A writer of files below a directory.
+fn writer(
+    directory: &Path,
+    format: ColumnFormat,
+) -> ColumnsWriter<File, impl FnMut(&str) -> io::Result<File> + '_> {
+    ColumnsWriter::new(format, |name| {
+        let path = directory.join(name);
+        std::fs::create_dir_all(path.parent().unwrap())?;
+        File::create(path)
+    })
+}
+
+fn read(directory: &Path, format: ColumnFormat, name: &str) -> Vec<RecordBatch> {
+    let file = File::open(directory.join(name)).unwrap();
+    match format {
+        ColumnFormat::Parquet => ParquetRecordBatchReaderBuilder::try_new(file)
+            .unwrap()
+            .build()
+            .unwrap()
+            .map(Result::unwrap)
+            .collect(),
+        ColumnFormat::Arrow => FileReader::try_new(file, None).unwrap().map(Result::unwrap).collect(),
+    }
+}
+
+#[test]
+fn every_kind_of_value_comes_back() {
+    for format in [ColumnFormat::Parquet, ColumnFormat::Arrow] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = writer(directory.path(), format);
+        let (schema, payload) = rich();
+        with_event(&payload, Some(&schema), |event| writer.put(event).unwrap());
+        // The payload ends within the first field.
+        with_event(&payload[..3], Some(&schema), |event| writer.put(event).unwrap());
+        let summary = writer.finish().unwrap();
+        let expected = ColumnsSummary { events: 2, tables: 1, files: 1, ..ColumnsSummary::default() };
+        assert_eq!(summary, expected);
+        let name = format!("Contoso__Quoted_/ProcessStart_Start.1.v4.{}", format.extension());
+        let batches = read(directory.path(), format, &name);
+        let rows = &batches[0];
+        assert_eq!((batches.len(), rows.num_rows()), (1, 2));
+        let column = |name: &str| rows.column_by_name(name).unwrap_or_else(|| panic!("{name}"));
+        let time = column("Time").as_primitive::<TimestampNanosecondType>().value(0);
+        assert_eq!(time, 1_767_323_045_123_456_700);
+        assert_eq!(column("Processor").as_primitive::<UInt16Type>().value(0), 3);
+        assert_eq!(column("ProcessId").as_primitive::<UInt32Type>().value(0), 4);
+        assert_eq!(column("Process").as_string::<i32>().value(0), "x y.exe");
+        assert_eq!(column("Keyword").as_primitive::<UInt64Type>().value(0), 0x8000_0000_0000_0010);
+        assert!(column("ActivityId").as_string::<i32>().value(0).starts_with("{a1a1a1a1-"));
+        let stack = column("Stack").as_list::<i32>().value(0);
+        assert_eq!(stack.as_primitive::<UInt64Type>().values(), &[0x7FFE_0000_1234]);
+        assert_eq!(column("Image").as_string::<i32>().value(0), "C:\\x <&\".exe");
+        assert_eq!(column("Id").as_primitive::<UInt64Type>().value(0), u64::MAX);
+        assert_eq!(column("Id_2").as_primitive::<Int32Type>().value(0), -5);
+        assert_eq!(column("Address").as_primitive::<UInt64Type>().value(0), 0xFFFF_8000_0000_1000);
+        assert_eq!(column("State").as_primitive::<UInt8Type>().value(0), 7);
+        let field = rows.schema_ref().field_with_name("State").unwrap().clone();
+        assert_eq!(field.metadata()["map"], "7=Running");
+        let ports = column("Ports").as_list::<i32>().value(0);
+        assert_eq!(ports.as_primitive::<UInt16Type>().values(), &[80, 443]);
+        assert_eq!(column("Ratio").as_primitive::<arrow_array::types::Float64Type>().value(0), 0.5);
+        assert!(column("Who").as_string::<i32>().value(0).starts_with("{c3c3c3c3-"));
+        let inner = column("Inner").as_struct();
+        assert_eq!(inner.column_by_name("Text").unwrap().as_string::<i32>().value(0), "hé, ÿ");
+        assert!(inner.column_by_name("Flag").unwrap().as_boolean().value(0));
+        // Of the event that is cut off, what is missing is null, and why.
+        assert!(column("Id").is_null(1) && column("Ports").is_null(1) && column("Inner").is_null(1));
+        assert!(column("DecodeError").is_null(0) && !column("DecodeError").is_null(1));
+        // The reader of Parquet leaves what belongs to the table out of its rows.
+        if format == ColumnFormat::Arrow {
+            assert_eq!(rows.schema_ref().metadata()["event_id"], "1");
+        }
+    }
+}
+
+#[test]
+fn events_without_schema_keep_their_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = writer(directory.path(), ColumnFormat::Parquet);
+    with_event(b"\x01\x02", None, |event| writer.put(event).unwrap());
+    let summary = writer.finish().unwrap();
+    assert_eq!((summary.events, summary.undecoded), (1, 1));
+    let batches = read(directory.path(), ColumnFormat::Parquet, "undecoded.parquet");
+    let column = |name: &str| batches[0].column_by_name(name).unwrap().clone();
+    assert_eq!(column("Payload").as_binary::<i32>().value(0), b"\x01\x02");
+    assert_eq!(column("Reason").as_string::<i32>().value(0), "no schema for it");
+    assert_eq!(column("EventId").as_primitive::<UInt16Type>().value(0), 1);
+}
+
+#[test]
+fn wpp_messages_have_their_text() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = writer(directory.path(), ColumnFormat::Parquet);
+    let (schema, payload) = message(true);
+    with_event(&payload, Some(&schema), |event| writer.put(event).unwrap());
+    writer.finish().unwrap();
+    let name = "Contoso__Quoted_/ProcessStart_Start.1.v4.parquet";
+    let batches = read(directory.path(), ColumnFormat::Parquet, name);
+    let text = batches[0].column_by_name("FormattedMessage").unwrap();
+    assert_eq!(text.as_string::<i32>().value(0), "7 is \"x<y\"");
+}
+
+#[test]
+fn a_schema_with_too_many_fields_is_one_column() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = writer(directory.path(), ColumnFormat::Parquet);
+    let (schema, _) = rich();
+    let mut wide = EventSchema::clone(&schema.schema);
+    let property = wide.properties[4].clone();
+    wide.properties = (0..2000).map(|_| property.clone()).collect();
+    wide.top_level = 2000;
+    let wide = etw_schema::CompiledSchema::new(Arc::new(wide));
+    with_event(&[7; 2000], Some(&wide), |event| writer.put(event).unwrap());
+    writer.finish().unwrap();
+    let name = "Contoso__Quoted_/ProcessStart_Start.1.v4.parquet";
+    let batches = read(directory.path(), ColumnFormat::Parquet, name);
+    let column = batches[0].column_by_name("Fields").unwrap();
+    assert_eq!(column.data_type(), &DataType::Utf8);
+    let fields: serde_json::Value = serde_json::from_str(column.as_string::<i32>().value(0)).unwrap();
+    assert_eq!(fields.as_object().unwrap().len(), 2000);
+}
+
+#[test]
+fn tables_go_on_in_other_files_when_too_many_are_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = writer(directory.path(), ColumnFormat::Arrow);
+    let (schema, payload) = rich();
+    let schemas: Vec<_> = (0..MAX_OPEN as u16 + 1)
+        .map(|task| {
+            let mut schema = EventSchema::clone(&schema.schema);
+            schema.task_name = Some(format!("Task{task}").into());
+            etw_schema::CompiledSchema::new(Arc::new(schema))
+        })
+        .collect();
+    for _ in 0..2 {
+        for schema in &schemas {
+            with_event(&payload, Some(schema), |event| writer.put(event).unwrap());
+        }
+        (0..writer.tables.len()).for_each(|index| writer.flush(index).unwrap());
+        assert_eq!((writer.open, writer.bytes), (MAX_OPEN, 0));
+    }
+    let summary = writer.finish().unwrap();
+    assert_eq!(summary.tables, MAX_OPEN as u64 + 1);
+    assert!(summary.files > summary.tables);
+    for name in ["Task0_Start.1.v4.arrow", "Task0_Start.1.v4.part2.arrow"] {
+        let batches = read(directory.path(), ColumnFormat::Arrow, &format!("Contoso__Quoted_/{name}"));
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+    }
+}
+
+#[test]
+fn damaged_payloads_are_rows_as_well() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = writer(directory.path(), ColumnFormat::Parquet);
+    let (schema, payload) = rich();
+    let mut events = 0;
+    for len in 0..=payload.len() {
+        for flipped in [0, 0xFF] {
+            let damaged: Vec<u8> = payload[..len].iter().map(|byte| byte ^ flipped).collect();
+            with_event(&damaged, Some(&schema), |event| writer.put(event).unwrap());
+            events += 1;
+        }
+    }
+    let summary = writer.finish().unwrap();
+    assert_eq!((summary.events, summary.tables), (events, 1));
+    let name = "Contoso__Quoted_/ProcessStart_Start.1.v4.parquet";
+    let batches = read(directory.path(), ColumnFormat::Parquet, name);
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>() as u64, events);
+}

@@ -1,0 +1,220 @@
+//! The packets in events as a capture file (`.pcapng`) for Wireshark and its kin.
+//!
+//! Packets stand in the events of Microsoft-Windows-NDIS-PacketCapture (`netsh trace … capture=yes`) and of
+//! Microsoft-Windows-PktMon (`pktmon`). NDIS logs a packet in one event for each piece of its memory; they are put together
+//! by the keywords `PacketStart` and `PacketEnd`. Each pair of interface and kind of link is an interface of the file; a
+//! packet's comment names the process in whose context it was logged.
+//!
+//! Memory holds the packets that are not complete, which are bounded in number and length.
+
+mod block;
+mod packet;
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use crate::event::Event;
+use block::{Block, COMMENT, HARDWARE_FLAGS};
+use packet::{Found, Fragment, Interface, LinkType, NDIS_PACKET_CAPTURE, PKTMON};
+
+/// Longest packet that readers take.
+const MAX_PACKET_BYTES: usize = 1 << 18;
+/// Packets that wait for their ends; there is one for each processor and interface at most.
+const MAX_OPEN: usize = 1 << 10;
+/// From the beginning of FILETIME to that of Unix's time, in 100 ns.
+const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+
+/// Writes packets; events without packets are counted.
+pub struct PcapngWriter<W> {
+    out: W,
+    block: Block,
+    interfaces: HashMap<(Interface, LinkType), u32>,
+    open: HashMap<Stream, Open>,
+    summary: PcapngSummary,
+}
+
+/// What came of writing packets. Every event is in one of `fragments`, `incomplete`, `unreadable` and `others`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PcapngSummary {
+    /// Packets written.
+    pub packets: u64,
+    /// Events whose packets they are: more than one each, where NDIS logged them in pieces.
+    pub fragments: u64,
+    /// Events that are pieces of packets of which another piece is missing; left out.
+    pub incomplete: u64,
+    /// Packets cut to 262,144 bytes.
+    pub cut: u64,
+    /// Events of these providers that should have a packet and could not be read or decoded.
+    pub unreadable: u64,
+    /// Events that have no packet.
+    pub others: u64,
+}
+
+/// Where the pieces of a packet follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Stream {
+    source: u32,
+    processor: u16,
+    interface: Interface,
+}
+
+/// A packet whose end has not come.
+struct Open {
+    bytes: Vec<u8>,
+    len: u64,
+    pieces: u64,
+}
+
+impl<W: Write> PcapngWriter<W> {
+    /// A writer, which begins the file.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn new(mut out: W) -> io::Result<PcapngWriter<W>> {
+        let mut block = Block::default();
+        block.section_header();
+        block.end(&mut out)?;
+        Ok(PcapngWriter {
+            out,
+            block,
+            interfaces: HashMap::new(),
+            open: HashMap::new(),
+            summary: PcapngSummary::default(),
+        })
+    }
+
+    /// Writes the packet in an event, if there is one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn put(&mut self, event: &Event<'_>) -> io::Result<()> {
+        let record = event.record;
+        let found = match (record.provider_id(), &event.properties) {
+            _ if record.kind().is_classic() => Found::Other,
+            (NDIS_PACKET_CAPTURE, _) => packet::of_ndis(record),
+            (PKTMON, Ok(properties)) => packet::of_pktmon(properties),
+            (PKTMON, Err(_)) => Found::Unreadable,
+            _ => Found::Other,
+        };
+        match found {
+            Found::Fragment(fragment) => self.fragment(event, &fragment),
+            Found::Other => {
+                self.summary.others += 1;
+                Ok(())
+            }
+            Found::Unreadable => {
+                self.summary.unreadable += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Completes the file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(mut self) -> io::Result<PcapngSummary> {
+        for (_, open) in self.open.drain() {
+            self.summary.incomplete += open.pieces;
+        }
+        self.out.flush()?;
+        Ok(self.summary)
+    }
+
+    fn fragment(&mut self, event: &Event<'_>, fragment: &Fragment<'_>) -> io::Result<()> {
+        let record = event.record;
+        let stream = Stream {
+            source: record.origin().source,
+            processor: record.processor(),
+            interface: fragment.interface,
+        };
+        if fragment.is_first {
+            // The end of the one before never came.
+            if let Some(open) = self.open.remove(&stream) {
+                self.summary.incomplete += open.pieces;
+            }
+            if fragment.is_last {
+                let len = fragment.bytes.len() as u64;
+                return self.packet(event, fragment, fragment.bytes, len, 1);
+            }
+            if self.open.len() >= MAX_OPEN {
+                self.summary.incomplete += 1;
+                return Ok(());
+            }
+            self.open.insert(stream, Open { bytes: Vec::new(), len: 0, pieces: 0 });
+        }
+        let Some(open) = self.open.get_mut(&stream) else {
+            self.summary.incomplete += 1;
+            return Ok(());
+        };
+        let room = MAX_PACKET_BYTES - open.bytes.len();
+        open.bytes.extend_from_slice(fragment.bytes.get(..room).unwrap_or(fragment.bytes));
+        open.len += fragment.bytes.len() as u64;
+        open.pieces += 1;
+        if fragment.is_last
+            && let Some(open) = self.open.remove(&stream)
+        {
+            self.packet(event, fragment, &open.bytes, open.len, open.pieces)?;
+        }
+        Ok(())
+    }
+
+    fn packet(
+        &mut self,
+        event: &Event<'_>,
+        last: &Fragment<'_>,
+        bytes: &[u8],
+        len: u64,
+        pieces: u64,
+    ) -> io::Result<()> {
+        let record = event.record;
+        let interface = self.interface(last.interface, last.link_type)?;
+        let kept = bytes.get(..MAX_PACKET_BYTES).unwrap_or(bytes);
+        self.summary.cut += u64::from((kept.len() as u64) < len);
+        let original = last.original_len.unwrap_or(0).max(u32::try_from(len).unwrap_or(u32::MAX));
+        let nanos = record.time().0.saturating_sub(UNIX_EPOCH).max(0).unsigned_abs().saturating_mul(100);
+        self.block.packet(interface, nanos, kept, original);
+        if last.direction as u32 != 0 {
+            self.block.option(HARDWARE_FLAGS, &(last.direction as u32).to_le_bytes());
+        }
+        let mut comment = String::new();
+        if let Some(id) = record.process_id() {
+            comment = format!("PID={id}");
+            if let Some(name) = event.process {
+                comment = format!("{comment} {name}");
+            }
+        }
+        if let Some(reason) = last.drop_reason {
+            comment = format!("{comment} dropped, reason {reason}");
+        }
+        if !comment.is_empty() {
+            self.block.option(COMMENT, comment.trim_start().as_bytes());
+        }
+        self.block.end(&mut self.out)?;
+        self.summary.packets += 1;
+        self.summary.fragments += pieces;
+        Ok(())
+    }
+
+    /// The number of an interface; it is told of before its first packet.
+    fn interface(&mut self, interface: Interface, link_type: LinkType) -> io::Result<u32> {
+        let next = self.interfaces.len() as u32;
+        if let Some(known) = self.interfaces.get(&(interface, link_type)) {
+            return Ok(*known);
+        }
+        let name = match interface {
+            Interface::Ndis { miniport, lower } => format!("NDIS interface {miniport} over {lower}"),
+            Interface::SwitchPort { miniport, lower, port } => {
+                format!("NDIS interface {miniport} over {lower}, switch port {port}")
+            }
+            Interface::Component { id, edge } => format!("PktMon component {id}, edge {edge}"),
+        };
+        self.block.interface(link_type as u16, MAX_PACKET_BYTES as u32, &name);
+        self.block.end(&mut self.out)?;
+        self.interfaces.insert((interface, link_type), next);
+        Ok(next)
+    }
+}
+
+#[cfg(test)]
+mod tests;
