@@ -92,7 +92,7 @@ impl Analysis {
             (Group::PerfInfo, 51) => drop(self.calls.enter(record, processes, switches, window)),
             (Group::PerfInfo, 52) => drop(self.calls.exit(record, processes, switches, window)),
             (Group::PerfInfo, 50 | 66..=69 | 95) => drop(self.interrupts.event(kind, record, window)),
-            (Group::PerfInfo, 72..=74) => samples.interval(record),
+            (Group::PerfInfo, 72..=74) => samples.set_interval(record),
             (Group::Stack, 32) => samples.stack(record, processes),
             (Group::Stack, 34..=36) => samples.key_frames(record),
             (Group::Stack, 37 | 38) => samples.stack_key(record, kind == 38, processes),

@@ -6,7 +6,7 @@ use etw_consumer::Event;
 
 /// Number of a file, in the order in which they are met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct FileIndex(u32);
+pub struct FileIndex(u32);
 
 /// Opened file objects that are kept in mind; of more, the names are known by their keys only.
 const MAX_OPENED: usize = 1 << 20;

@@ -37,7 +37,7 @@ pub(crate) fn space(address: u64, thread: ThreadIndex, samples: &Samples, proces
 }
 
 /// The thread of each node.
-fn threads(nodes: &[Node]) -> Vec<ThreadIndex> {
+pub(crate) fn threads(nodes: &[Node]) -> Vec<ThreadIndex> {
     let mut threads: Vec<ThreadIndex> = Vec::with_capacity(nodes.len());
     for node in nodes {
         threads.push(match node.parent {

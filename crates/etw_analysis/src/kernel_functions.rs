@@ -109,10 +109,15 @@ impl Default for KernelFunctions {
 }
 
 impl KernelFunctions {
+    /// Whether an event names a function.
+    pub(crate) fn is_about(&self, record: &Record<'_>) -> bool {
+        record.kind().is_event_header() && record.provider_id() == self.provider
+    }
+
     /// Takes in an event of a provider, if it names a function.
     #[inline]
     pub(crate) fn event(&mut self, event: &Event<'_>) {
-        if event.record.kind().is_event_header() && event.record.provider_id() == self.provider {
+        if self.is_about(event.record) {
             self.add(event);
         }
     }

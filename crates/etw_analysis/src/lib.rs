@@ -39,12 +39,16 @@ mod stacks;
 mod switches;
 mod syscalls;
 mod table;
+mod timeline;
 mod waits;
 mod window;
 
 pub use activity::Activity;
 pub use analysis::Analysis;
+pub use file_names::FileIndex;
 pub use kernel_functions::KernelAddresses;
+pub use processes::{ProcessIndex, ThreadIndex};
 pub use report::{ProcessFilter, Report, ReportOptions};
 pub use table::{Cell, Column, Table, TableKind};
+pub use timeline::{DiskRequest, Moment, Sample, StackNode, Survey, Switch, ThreadInfo, Timeline};
 pub use window::{Duration, Window};

@@ -38,7 +38,7 @@ pub(crate) struct Code {
     /// Functions inlined there, innermost first, then the function itself; empty without symbols.
     pub(crate) frames: Vec<Frame>,
     /// From the image's base, or from zero where there is no image.
-    offset: u64,
+    pub(crate) offset: u64,
 }
 
 /// Names of the addresses that were asked for.

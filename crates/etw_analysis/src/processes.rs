@@ -10,11 +10,25 @@ use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
 
 /// Number of a process, in the order in which they are met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ProcessIndex(pub(crate) u32);
+pub struct ProcessIndex(pub(crate) u32);
 
 /// Number of a thread, likewise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ThreadIndex(pub(crate) u32);
+pub struct ThreadIndex(pub(crate) u32);
+
+impl ProcessIndex {
+    /// The number.
+    pub fn number(self) -> u64 {
+        self.0.into()
+    }
+}
+
+impl ThreadIndex {
+    /// The number.
+    pub fn number(self) -> u64 {
+        self.0.into()
+    }
+}
 
 /// A process.
 #[derive(Debug, Clone, Default)]
@@ -199,6 +213,18 @@ impl Processes {
     #[inline]
     pub(crate) fn thread(&self, index: ThreadIndex) -> &Thread {
         &self.threads[index.0 as usize]
+    }
+
+    pub(crate) fn get(&self, index: ProcessIndex) -> Option<&Process> {
+        self.processes.get(index.0 as usize)
+    }
+
+    pub(crate) fn get_thread(&self, index: ThreadIndex) -> Option<&Thread> {
+        self.threads.get(index.0 as usize)
+    }
+
+    pub(crate) fn threads(&self) -> impl ExactSizeIterator<Item = ThreadIndex> + use<> {
+        (0..self.threads.len() as u32).map(ThreadIndex)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = (ProcessIndex, &Process)> {

@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use etw_event::{PointerSize, Record, Ticks};
+use etw_event::{FileTime, PointerSize, Record, Ticks};
 
 use crate::activity::Timeline;
 use crate::payload::Payload;
 use crate::processes::{Processes, ThreadIndex};
-use crate::stacks::StackTree;
+use crate::stacks::{NodeIndex, StackTree};
 use crate::{Duration, Window};
 
 /// Samples that wait for a stack, or for more of it. The oldest are counted as they are when there are more.
@@ -22,11 +22,33 @@ const DEFAULT_INTERVAL: u64 = 10_000;
 
 /// A number for the frames that a stack key stood for, from one definition of the key to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct KeyUse(u32);
+pub(crate) struct KeyUse(u32);
+
+/// A sample by itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken {
+    pub(crate) time: FileTime,
+    pub(crate) thread: ThreadIndex,
+    pub(crate) processor: u16,
+    pub(crate) count: u64,
+    pub(crate) weight: Duration,
+    pub(crate) stack: TakenStack,
+}
+
+/// The stack of a sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TakenStack {
+    /// The innermost address, among all nodes; `None` where there was no room for it.
+    Known(Option<NodeIndex>),
+    /// Keys whose frames come later, and the instruction.
+    Keyed(Option<KeyUse>, Option<KeyUse>, u64),
+}
 
 /// A sample whose stack is not complete.
 #[derive(Debug)]
 struct Waiting {
+    time: FileTime,
+    processor: u16,
     thread: ThreadIndex,
     count: u64,
     weight: Duration,
@@ -55,6 +77,8 @@ pub(crate) struct Samples {
     keys: HashMap<u64, KeyUse>,
     definitions: Vec<Vec<u64>>,
     keyed: HashMap<(ThreadIndex, Option<KeyUse>, Option<KeyUse>, u64), SampleCount>,
+    /// Each sample by itself, where they are wanted so, in the order in which their stacks were complete.
+    pub(crate) taken: Option<Vec<Taken>>,
     pub(crate) tree: StackTree,
     pub(crate) by_thread: HashMap<ThreadIndex, SampleCount>,
     /// Their weight over time.
@@ -73,6 +97,7 @@ impl Samples {
             keys: HashMap::new(),
             definitions: Vec::new(),
             keyed: HashMap::new(),
+            taken: None,
             tree: StackTree::default(),
             by_thread: HashMap::new(),
             timeline: Timeline::default(),
@@ -85,8 +110,13 @@ impl Samples {
         address >= if self.is_32_bit { KERNEL_32 } else { KERNEL_64 }
     }
 
+    /// How long the timer's intervals are.
+    pub(crate) fn interval(&self) -> Duration {
+        Duration(self.interval)
+    }
+
     /// Takes in how long the timer's intervals are.
-    pub(crate) fn interval(&mut self, record: &Record<'_>) {
+    pub(crate) fn set_interval(&mut self, record: &Record<'_>) {
         let mut payload = Payload::of(record);
         if let (Some(0), Some(interval @ 1..)) = (payload.u32(), payload.u32()) {
             self.interval = interval.into();
@@ -116,7 +146,16 @@ impl Samples {
         }
         let frames = self.spare.pop().unwrap_or_default();
         let key = (record.raw_time(), thread_id);
-        let waiting = Waiting { thread, count, weight, instruction, frames, kernel_key: None };
+        let waiting = Waiting {
+            time: record.time(),
+            processor: record.processor(),
+            thread,
+            count,
+            weight,
+            instruction,
+            frames,
+            kernel_key: None,
+        };
         if let Some(same) = self.waiting.insert(key, waiting) {
             self.count(same, None);
         } else {
@@ -180,8 +219,12 @@ impl Samples {
     }
 
     fn count(&mut self, mut waiting: Waiting, user_key: Option<KeyUse>) {
-        let Waiting { thread, count, weight, instruction, kernel_key, .. } = waiting;
-        if kernel_key.is_some() || user_key.is_some() {
+        let Waiting { time, processor, thread, count, weight, instruction, kernel_key, .. } = waiting;
+        let is_keyed = kernel_key.is_some() || user_key.is_some();
+        if is_keyed && let Some(taken) = &mut self.taken {
+            let stack = TakenStack::Keyed(kernel_key, user_key, instruction);
+            taken.push(Taken { time, thread, processor, count, weight, stack });
+        } else if is_keyed {
             let keyed = self.keyed.entry((thread, kernel_key, user_key, instruction)).or_default();
             keyed.count += count;
             keyed.weight += weight;
@@ -189,15 +232,25 @@ impl Samples {
             if waiting.frames.is_empty() {
                 waiting.frames.push(instruction);
             }
-            self.add(thread, &waiting.frames, count, weight);
+            let node = self.add(thread, &waiting.frames, count, weight);
+            if let Some(taken) = &mut self.taken {
+                let stack = TakenStack::Known(node);
+                taken.push(Taken { time, thread, processor, count, weight, stack });
+            }
         }
         waiting.frames.clear();
         self.spare.push(waiting.frames);
     }
 
-    fn add(&mut self, thread: ThreadIndex, frames: &[u64], count: u64, weight: Duration) {
+    fn add(
+        &mut self,
+        thread: ThreadIndex,
+        frames: &[u64],
+        count: u64,
+        weight: Duration,
+    ) -> Option<NodeIndex> {
         let limit = if self.is_32_bit { KERNEL_32 } else { KERNEL_64 };
-        self.tree.add(thread, frames, |address| address >= limit, count, weight);
+        self.tree.add(thread, frames, |address| address >= limit, count, weight)
     }
 
     /// Counts what still waits.
@@ -207,15 +260,32 @@ impl Samples {
         }
         let keyed = std::mem::take(&mut self.keyed);
         for ((thread, kernel, user, instruction), sum) in keyed {
-            let frames = |key: Option<KeyUse>| {
-                key.and_then(|key| self.definitions.get(key.0 as usize)).into_iter().flatten()
-            };
-            let mut frames: Vec<u64> = frames(kernel).chain(frames(user)).copied().collect();
-            if frames.is_empty() {
-                frames.push(instruction);
-            }
+            let frames = self.keyed_frames(kernel, user, instruction);
             self.add(thread, &frames, sum.count, sum.weight);
         }
+        let mut taken = self.taken.take();
+        for sample in taken.iter_mut().flatten() {
+            if let TakenStack::Keyed(kernel, user, instruction) = sample.stack {
+                let frames = self.keyed_frames(kernel, user, instruction);
+                let node = self.add(sample.thread, &frames, sample.count, sample.weight);
+                sample.stack = TakenStack::Known(node);
+            }
+        }
+        if let Some(taken) = &mut taken {
+            taken.sort_by_key(|sample| sample.time);
+        }
+        self.taken = taken;
+    }
+
+    fn keyed_frames(&self, kernel: Option<KeyUse>, user: Option<KeyUse>, instruction: u64) -> Vec<u64> {
+        let frames = |key: Option<KeyUse>| {
+            key.and_then(|key| self.definitions.get(key.0 as usize)).into_iter().flatten()
+        };
+        let mut frames: Vec<u64> = frames(kernel).chain(frames(user)).copied().collect();
+        if frames.is_empty() {
+            frames.push(instruction);
+        }
+        frames
     }
 }
 

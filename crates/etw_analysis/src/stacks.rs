@@ -57,7 +57,8 @@ pub(crate) struct StackTree {
 }
 
 impl StackTree {
-    /// Counts samples of a thread. Addresses are innermost first; those of callers are where calls return to.
+    /// Counts samples of a thread, and tells their innermost address. Addresses are innermost first; those of callers are
+    /// where calls return to.
     pub(crate) fn add(
         &mut self,
         thread: ThreadIndex,
@@ -65,7 +66,7 @@ impl StackTree {
         is_kernel: impl Fn(u64) -> bool,
         count: u64,
         weight: Duration,
-    ) {
+    ) -> Option<NodeIndex> {
         let mut parent = Parent::Thread(thread);
         for (index, address) in addresses.iter().enumerate().rev() {
             let inner = index.checked_sub(1).and_then(|index| addresses.get(index));
@@ -80,11 +81,11 @@ impl StackTree {
                 }
             }
         }
-        if let Parent::Node(innermost) = parent {
-            let node = &mut self.nodes[innermost.index()];
-            node.count += count;
-            node.weight += weight;
-        }
+        let Parent::Node(innermost) = parent else { return None };
+        let node = &mut self.nodes[innermost.index()];
+        node.count += count;
+        node.weight += weight;
+        Some(innermost)
     }
 
     fn node(&mut self, parent: Parent, address: u64) -> Option<NodeIndex> {

@@ -128,7 +128,8 @@ fn thread(record: &Record<'_>, processes: &mut Processes, switches: &Switches) -
     told.or_else(|| switches.running(record.processor()))
 }
 
-fn call_name(function: &str) -> &str {
+/// The name of a call, by that of the function that serves it.
+pub(crate) fn call_name(function: &str) -> &str {
     PREFIXES.iter().find_map(|prefix| function.strip_prefix(prefix)).unwrap_or(function)
 }
 

@@ -7,7 +7,7 @@ use etw_kernel::classes::{CSwitch, ProcessEvent, ReadyThread, ThreadEvent};
 use crate::machine::{Machine, at, check, micros, row, rows, table, text};
 
 /// A switch from a thread that waits, or could go on.
-fn switch(old: u32, new: u32, state: i8, reason: i8) -> CSwitch {
+pub(crate) fn switch(old: u32, new: u32, state: i8, reason: i8) -> CSwitch {
     CSwitch {
         new_thread_id: new,
         old_thread_id: old,
@@ -17,7 +17,7 @@ fn switch(old: u32, new: u32, state: i8, reason: i8) -> CSwitch {
     }
 }
 
-fn ready(thread_id: u32) -> ReadyThread {
+pub(crate) fn ready(thread_id: u32) -> ReadyThread {
     ReadyThread { thread_id, ..ReadyThread::default() }
 }
 

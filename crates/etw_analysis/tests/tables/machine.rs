@@ -86,11 +86,21 @@ impl Machine {
     }
 
     pub(crate) fn report_of(
-        mut self,
+        self,
         micros: i64,
         window: Window,
         change: impl FnOnce(&mut ReportOptions),
     ) -> Report {
+        let mut trace = self.trace(micros);
+        let mut analysis = Analysis::new(window);
+        trace.for_each_layout(|event| analysis.add(event)).unwrap();
+        let mut options = ReportOptions::of(trace.headers());
+        change(&mut options);
+        analysis.report(&options)
+    }
+
+    /// The trace, of so many microseconds.
+    pub(crate) fn trace(mut self, micros: i64) -> Trace {
         self.records.sort_by_key(|(micros, ..)| *micros);
         let clock = Clock::new(ClockType::Qpc, Ticks(0), START, 1_000_000 * PER_MICRO);
         let options = WriterOptions::new(clock, 0x10000, 2);
@@ -99,12 +109,7 @@ impl Machine {
             writer.write(*processor, record).unwrap();
         }
         let written = writer.finish(at(micros)).unwrap();
-        let mut trace = Trace::builder().bytes("made", written.out.into_inner()).open().unwrap();
-        let mut analysis = Analysis::new(window);
-        trace.for_each_layout(|event| analysis.add(event)).unwrap();
-        let mut options = ReportOptions::of(trace.headers());
-        change(&mut options);
-        analysis.report(&options)
+        Trace::builder().bytes("made", written.out.into_inner()).open().unwrap()
     }
 }
 

@@ -8,4 +8,5 @@ mod machine;
 mod samples;
 #[cfg(target_os = "linux")]
 mod symbols;
+mod timeline;
 mod windows;

@@ -13,13 +13,13 @@ use crate::machine::{Machine, check, micros, row, rows, table, text};
 
 const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 
-fn sample(machine: &mut Machine, micros: i64, thread_id: u32, instruction_pointer: u64) {
+pub(crate) fn sample(machine: &mut Machine, micros: i64, thread_id: u32, instruction_pointer: u64) {
     let sample = SampledProfile { instruction_pointer, thread_id, count: 1, ..SampledProfile::default() };
     machine.put(micros, 0, &sample);
 }
 
 /// A stack of the event at a time, written later.
-fn stack(machine: &mut Machine, [micros, written]: [i64; 2], thread_id: u32, frames: &[u64]) {
+pub(crate) fn stack(machine: &mut Machine, [micros, written]: [i64; 2], thread_id: u32, frames: &[u64]) {
     let event_time = Ticks(micros * 10);
     machine.put(written, 0, &StackWalk { event_time, process_id: thread_id, thread_id, frames });
 }

@@ -1,0 +1,439 @@
+//! Who does what when: the events of a trace one by one, with the threads that they are about.
+//!
+//! A trace is read twice. The first reading ends in a [`Survey`], which knows the processes and threads, and the samples with
+//! their stacks by the names of functions; names stand at the end of a trace as often as at its beginning. The second
+//! reading tells of each event what it is ([`Moment`]), with the same numbers for the same processes, threads and files.
+
+use std::collections::BTreeSet;
+
+use etw_consumer::Event;
+use etw_event::{FileTime, Record};
+use etw_symbols::{Frame, Symbolizer};
+
+use crate::class::{Group, class};
+use crate::file_names::{FileIndex, FileNames};
+use crate::functions;
+use crate::images::Images;
+use crate::kernel_functions::KernelFunctions;
+use crate::names::{Names, Sources, Space};
+use crate::payload::Payload;
+use crate::processes::{ProcessIndex, Processes, ThreadIndex};
+use crate::samples::{Samples, TakenStack};
+use crate::syscalls::call_name;
+use crate::{Duration, Window};
+
+/// Addresses of system calls that are kept to be named; there are some hundred calls.
+const MAX_CALLS: usize = 1 << 14;
+/// Processors that are told apart.
+const MAX_PROCESSORS: usize = 1 << 16;
+
+/// What an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Moment {
+    /// A processor turns from one thread to another.
+    Switch(Switch),
+    /// A thread is made ready to run.
+    Ready {
+        /// Which thread.
+        thread: ThreadIndex,
+        /// Who did it, if a thread did and the trace tells.
+        by: Option<ThreadIndex>,
+    },
+    /// A sample, which the survey has.
+    Sample,
+    /// The stack of another event, or names of what was there already: processes, threads, images, files, functions.
+    Context,
+    /// A system call begins.
+    CallBegin {
+        /// Address of the function that serves the call.
+        address: u64,
+    },
+    /// The last system call of the thread ends.
+    CallEnd {
+        /// What it returns.
+        status: u32,
+    },
+    /// A request to a disk is done.
+    Disk(DiskRequest),
+    /// Any other event.
+    Other,
+}
+
+/// A context switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switch {
+    /// The thread that ran.
+    pub from: ThreadIndex,
+    /// The thread that runs from now on.
+    pub to: ThreadIndex,
+    /// Its priority.
+    pub from_priority: i8,
+    /// The priority of the other.
+    pub to_priority: i8,
+    /// State of the thread that ran (`KTHREAD_STATE`).
+    pub from_state: u8,
+    /// Why it waits (`KWAIT_REASON`).
+    pub wait_reason: u8,
+}
+
+/// A request to a disk that is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskRequest {
+    /// Number of the disk.
+    pub disk: u32,
+    /// `Read`, `Write` or `Flush`.
+    pub operation: &'static str,
+    /// How many bytes.
+    pub bytes: u32,
+    /// When the request was sent.
+    pub begin: FileTime,
+    /// The thread that sent it, if the event tells.
+    pub thread: Option<ThreadIndex>,
+    /// The file, if the event tells.
+    pub file: Option<FileIndex>,
+}
+
+/// Follows the events of a trace, in the order of time.
+#[derive(Debug)]
+pub struct Timeline {
+    processes: Processes,
+    images: Images,
+    kernel_functions: KernelFunctions,
+    samples: Samples,
+    files: FileNames,
+    /// What runs on each processor, by the switches.
+    running: Vec<Option<ThreadIndex>>,
+    calls: BTreeSet<u64>,
+    /// Whether samples and their stacks are kept.
+    is_first: bool,
+}
+
+impl Timeline {
+    /// Before the first event of the first reading.
+    pub fn first() -> Timeline {
+        Timeline::new(true)
+    }
+
+    /// Before the first event of the second reading, for which no samples are kept.
+    pub fn second() -> Timeline {
+        Timeline::new(false)
+    }
+
+    fn new(is_first: bool) -> Timeline {
+        let mut samples = Samples::new();
+        samples.taken = Some(Vec::new());
+        Timeline {
+            is_first,
+            processes: Processes::default(),
+            images: Images::default(),
+            kernel_functions: KernelFunctions::default(),
+            samples,
+            files: FileNames::default(),
+            running: Vec::new(),
+            calls: BTreeSet::new(),
+        }
+    }
+
+    /// Takes in an event, and tells what it is, and which thread it is about. Of samples only those that are `wanted` are
+    /// kept.
+    ///
+    /// Events that are damaged, or of unknown versions, are [`Moment::Other`].
+    pub fn add(&mut self, event: &Event<'_>, wanted: bool) -> (Moment, Option<ThreadIndex>) {
+        // Both readings number threads alike: they ask for them in the same order, whatever is kept.
+        let moment = match class(event.record) {
+            Some((Group::Stack, kind)) => {
+                self.stack(kind, event.record);
+                return (Moment::Context, None);
+            }
+            Some((Group::PerfInfo, 46)) => {
+                let thread = self.sample(event.record, wanted);
+                return (if thread.is_some() { Moment::Sample } else { Moment::Other }, thread);
+            }
+            Some((group, kind)) => self.event(group, kind, event),
+            None if self.kernel_functions.is_about(event.record) => {
+                self.kernel_functions.event(event);
+                Some(Moment::Context)
+            }
+            None => None,
+        };
+        (moment.unwrap_or(Moment::Other), self.thread_of(event.record))
+    }
+
+    /// An event of the kernel.
+    fn event(&mut self, group: Group, kind: u8, event: &Event<'_>) -> Option<Moment> {
+        let record = event.record;
+        let Timeline { processes, images, samples, files, .. } = self;
+        match (group, kind) {
+            (Group::Thread, 36) => return self.switch(record),
+            (Group::Thread, 50) => return self.ready(record),
+            (Group::Disk, 10 | 11 | 14) => return self.disk(kind, record),
+            (Group::PerfInfo, 51) => {
+                let address = Payload::of(record).pointer()?;
+                if self.calls.len() < MAX_CALLS {
+                    self.calls.insert(address);
+                }
+                return Some(Moment::CallBegin { address });
+            }
+            (Group::PerfInfo, 52) => {
+                return Payload::of(record).u32().map(|status| Moment::CallEnd { status });
+            }
+            (Group::Thread, 72) => processes.thread_name(event),
+            (Group::Thread, kind) => processes.thread_event(kind, event),
+            (Group::Process, kind) => processes.process_event(kind, event),
+            (Group::Image, kind) => images.event(kind, event, processes),
+            (Group::ImageId, kind) => images.id_event(kind, event, processes),
+            (Group::PerfInfo, 72..=74) => samples.set_interval(record),
+            (Group::File, 0 | 32 | 35 | 36) => files.name_event(kind, event),
+            _ => {}
+        }
+        Some(match (group, kind) {
+            // What was there before the trace, or is there at its end.
+            (Group::Process | Group::Thread, 3 | 4 | 39) | (Group::Image, 3 | 4 | 33) => Moment::Context,
+            (Group::ImageId, _) | (Group::File, 36) => Moment::Context,
+            _ => Moment::Other,
+        })
+    }
+
+    fn sample(&mut self, record: &Record<'_>, wanted: bool) -> Option<ThreadIndex> {
+        let mut payload = Payload::of(record);
+        let (_, thread) = (payload.pointer()?, payload.u32()?);
+        if wanted && self.is_first {
+            self.samples.sample(record, &mut self.processes, &Window::ALL);
+        }
+        Some(self.processes.thread_at(thread))
+    }
+
+    /// Takes in stacks, or their keys, or what these stand for.
+    fn stack(&mut self, kind: u8, record: &Record<'_>) {
+        if matches!(kind, 32 | 37 | 38) {
+            let mut payload = Payload::of(record);
+            let (Some(_), Some(process), Some(thread)) = (payload.u64(), payload.u32(), payload.u32()) else {
+                return;
+            };
+            self.processes.thread_of(thread, process);
+        }
+        if !self.is_first {
+            return;
+        }
+        let Timeline { processes, samples, .. } = self;
+        match kind {
+            32 => samples.stack(record, processes),
+            34..=36 => samples.key_frames(record),
+            37 | 38 => samples.stack_key(record, kind == 38, processes),
+            _ => {}
+        }
+    }
+
+    /// The thread that an event is about: the header tells, or the switches before.
+    fn thread_of(&mut self, record: &Record<'_>) -> Option<ThreadIndex> {
+        let Some(id) = record.thread_id() else {
+            return self.running.get(usize::from(record.processor())).copied().flatten();
+        };
+        Some(match record.process_id() {
+            Some(process) if id != 0 => self.processes.thread_of(id, process),
+            _ => self.processes.thread_at(id),
+        })
+    }
+
+    /// Ends the first reading: finds the names.
+    pub fn survey(mut self, symbolizer: &Symbolizer) -> Survey {
+        self.samples.finish();
+        let sources = Sources {
+            images: &self.images,
+            kernel_functions: &self.kernel_functions,
+            processes: &self.processes,
+            symbolizer,
+        };
+        let of_samples = functions::addresses(&self.samples, &self.processes);
+        let of_calls = self.calls.iter().map(|address| (Space::Kernel, *address));
+        let names = Names::find(&sources, of_samples.chain(of_calls));
+        let samples = self.samples.taken.take().unwrap_or_default();
+        let samples = samples.into_iter().map(|taken| Sample {
+            time: taken.time,
+            thread: taken.thread,
+            processor: taken.processor,
+            count: taken.count,
+            weight: taken.weight,
+            stack: match taken.stack {
+                TakenStack::Known(node) => node.map(|node| node.index()),
+                TakenStack::Keyed(..) => None,
+            },
+        });
+        Survey {
+            samples: samples.collect(),
+            stack_threads: functions::threads(self.samples.tree.nodes()),
+            tree: self.samples,
+            processes: self.processes,
+            files: self.files,
+            names,
+        }
+    }
+
+    fn switch(&mut self, record: &Record<'_>) -> Option<Moment> {
+        let mut payload = Payload::of(record);
+        let (to, from) = (payload.u32()?, payload.u32()?);
+        let (to_priority, from_priority) = (payload.u8()? as i8, payload.u8()? as i8);
+        let _idle = payload.u16()?;
+        let (wait_reason, _mode, from_state) = (payload.u8()?, payload.u8()?, payload.u8()?);
+        let (to, from) = (self.processes.thread_at(to), self.processes.thread_at(from));
+        let processor = usize::from(record.processor());
+        if processor >= self.running.len() {
+            self.running.resize((processor + 1).min(MAX_PROCESSORS), None);
+        }
+        self.running[processor] = Some(to);
+        Some(Moment::Switch(Switch { from, to, from_priority, to_priority, from_state, wait_reason }))
+    }
+
+    fn ready(&mut self, record: &Record<'_>) -> Option<Moment> {
+        let mut payload = Payload::of(record);
+        let (thread, _adjust, flags) = (payload.u32()?, payload.u16()?, payload.u8()?);
+        let thread = self.processes.thread_at(thread);
+        // Interrupts make ready, too.
+        let by = if flags & 1 == 0 { self.thread_of(record) } else { None };
+        Some(Moment::Ready { thread, by })
+    }
+
+    fn disk(&mut self, kind: u8, record: &Record<'_>) -> Option<Moment> {
+        let version = record.descriptor().version;
+        let mut payload = Payload::of(record);
+        let (disk, _flags) = (payload.u32()?, payload.u32()?);
+        let (operation, bytes, file, took) = if kind == 14 {
+            let took = payload.u64()?;
+            let _irp = payload.pointer()?;
+            ("Flush", 0, 0, took)
+        } else {
+            let (bytes, _reserved) = (payload.u32()?, payload.u32()?);
+            let (_offset, file) = (payload.u64()?, payload.pointer()?);
+            let _irp = if version >= 2 { payload.pointer()? } else { 0 };
+            let took = if version >= 1 { payload.u64()? } else { 0 };
+            (if kind == 10 { "Read" } else { "Write" }, bytes, file, took)
+        };
+        let thread = payload.u32().map(|id| self.processes.thread_at(id));
+        let took = record.origin().clock.to_100ns(i64::try_from(took).unwrap_or(i64::MAX)).max(0);
+        let begin = FileTime(record.time().0.saturating_sub(took));
+        let file = (file != 0).then(|| self.files.of_key(file));
+        Some(Moment::Disk(DiskRequest { disk, operation, bytes, begin, thread, file }))
+    }
+}
+
+/// What a trace tells of its processes, threads, samples and names.
+#[derive(Debug)]
+pub struct Survey {
+    samples: Vec<Sample>,
+    /// The thread of each node of the stacks.
+    stack_threads: Vec<ThreadIndex>,
+    tree: Samples,
+    processes: Processes,
+    files: FileNames,
+    names: Names,
+}
+
+/// A sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// When it was taken.
+    pub time: FileTime,
+    /// The thread that ran.
+    pub thread: ThreadIndex,
+    /// The processor that it ran on.
+    pub processor: u16,
+    /// How many samples it stands for.
+    pub count: u64,
+    /// How long they stand for.
+    pub weight: Duration,
+    /// Its innermost address, as an index of [`Survey::stacks`]; `None` if there was no room for its stack.
+    pub stack: Option<usize>,
+}
+
+/// A thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadInfo<'a> {
+    /// Its id, which others may have had before.
+    pub id: u32,
+    /// Its name.
+    pub name: Option<&'a str>,
+    /// Its process, if the trace tells.
+    pub process: Option<ProcessIndex>,
+}
+
+/// An address in stacks.
+#[derive(Debug, Clone, Copy)]
+pub struct StackNode<'a> {
+    /// What calls it: the index of another node, which comes before; `None` for a thread's outermost address.
+    pub outer: Option<usize>,
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// The instruction, or, for a caller, the last byte of its call.
+    pub address: u64,
+    /// Functions inlined there, innermost first, then the function itself; empty without symbols.
+    pub frames: &'a [Frame],
+    /// File name of the image.
+    pub module: Option<&'a str>,
+    /// From the image's base, or from zero where there is no image.
+    pub offset: u64,
+}
+
+impl Survey {
+    /// The samples, in the order of time.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// The addresses in the samples' stacks, each after what calls it.
+    pub fn stacks(&self) -> impl ExactSizeIterator<Item = StackNode<'_>> {
+        let nodes = self.tree.tree.nodes().iter().zip(&self.stack_threads);
+        nodes.map(|(node, thread)| {
+            let space = functions::space(node.address, *thread, &self.tree, &self.processes);
+            let code = self.names.code(space, node.address);
+            StackNode {
+                outer: node.parent.node(),
+                thread: *thread,
+                address: node.address,
+                frames: code.map_or(&[], |code| &code.frames),
+                module: code.and_then(|code| self.names.get(code.function).module.as_deref()),
+                offset: code.map_or(node.address, |code| code.offset),
+            }
+        })
+    }
+
+    /// Length of a sampling interval.
+    pub fn interval(&self) -> Duration {
+        self.tree.interval()
+    }
+
+    /// The threads, in the order in which they were met.
+    pub fn threads(&self) -> impl ExactSizeIterator<Item = ThreadIndex> + use<> {
+        self.processes.threads()
+    }
+
+    /// A thread; `None` if the number is of another trace.
+    pub fn thread(&self, index: ThreadIndex) -> Option<ThreadInfo<'_>> {
+        let thread = self.processes.get_thread(index)?;
+        Some(ThreadInfo { id: thread.id, name: thread.name.as_deref(), process: thread.process })
+    }
+
+    /// The processes with their ids and names, in the order in which they were met.
+    pub fn processes(&self) -> impl Iterator<Item = (ProcessIndex, u32, Option<&str>)> {
+        self.processes.all().map(|(index, process)| (index, process.id, process.name.as_deref()))
+    }
+
+    /// Id and name of a process; `None` if the number is of another trace.
+    pub fn process(&self, index: ProcessIndex) -> Option<(u32, Option<&str>)> {
+        self.processes.get(index).map(|process| (process.id, process.name.as_deref()))
+    }
+
+    /// Name of a file, or its key.
+    pub fn file(&self, index: FileIndex) -> String {
+        self.files.label(index)
+    }
+
+    /// Name of a system call, by the address that its begin has.
+    pub fn call(&self, address: u64) -> String {
+        match (address, self.names.code(Space::Kernel, address)) {
+            (0, _) => "[unknown]".to_owned(),
+            (_, Some(code)) => call_name(&self.names.label(code)).to_owned(),
+            (_, None) => format!("{address:#x}"),
+        }
+    }
+}

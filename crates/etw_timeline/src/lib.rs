@@ -1,0 +1,94 @@
+//! Traces as timelines and profiles for other viewers: Perfetto, Chrome, Firefox Profiler, speedscope.
+//!
+//! A trace is read twice: the first reading finds the names of processes, threads and functions and the stacks of samples,
+//! the second writes event after event ([`etw_analysis::Timeline`]). Memory grows with the number of samples, threads and
+//! different stacks; the profile for Firefox is put together in memory as a whole.
+//!
+//! | kind of event | Perfetto | Chrome | Firefox | speedscope |
+//! |---|---|---|---|---|
+//! | context switch | `sched_switch` | slice of the processor | – | – |
+//! | thread made ready | `sched_waking` | instant | – | – |
+//! | sample | `PerfSample` with call stack | sample with stack frames | sample | sample |
+//! | system call | slice | slice | interval | – |
+//! | request to a disk | slice | slice | interval | – |
+//! | Start and Stop of an activity | slice | slice | interval | – |
+//! | any other event | instant | instant | marker | – |
+//!
+//! What a format has no place for is counted in the [`Summary`], in which every event is once.
+
+mod chrome;
+mod firefox;
+mod frames;
+mod item;
+mod lanes;
+mod names;
+mod pass;
+mod perfetto;
+mod selection;
+mod speedscope;
+mod summary;
+
+use std::io::Write;
+
+use etw_consumer::{Trace, TraceError};
+use etw_event::FileTime;
+use etw_symbols::Symbolizer;
+
+pub use selection::Selection;
+pub use summary::Summary;
+
+/// Formats of viewers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// Perfetto's protobuf (`perfetto.protos.Trace`).
+    Perfetto,
+    /// The JSON of `chrome://tracing`, in the form of an object.
+    Chrome,
+    /// The processed profile of the Firefox Profiler.
+    Firefox,
+    /// The JSON of speedscope, with a sampled profile for each thread.
+    Speedscope,
+}
+
+/// Why a trace could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimelineError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The output cannot be written.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Writes a trace; `reached` is told, in each reading, up to which time it is.
+///
+/// The trace must have no filter of its own: names and stacks are in events that a filter would leave out.
+///
+/// # Errors
+/// The trace cannot be read, or the output cannot be written.
+pub fn write(
+    trace: &mut Trace,
+    format: Format,
+    selection: &Selection,
+    symbolizer: &Symbolizer,
+    out: &mut dyn Write,
+    reached: &dyn Fn(FileTime),
+) -> Result<Summary, TimelineError> {
+    let start = trace.start_time();
+    let (survey, mut summary) = pass::survey(trace, selection, symbolizer, reached)?;
+    let context = item::Context { survey: &survey, selection, start };
+    let summary = match format {
+        Format::Speedscope => {
+            speedscope::write(out, &context, &mut summary)?;
+            summary
+        }
+        Format::Perfetto => pass::run(trace, &context, perfetto::Writer::new(out), reached)?,
+        Format::Chrome => pass::run(trace, &context, chrome::Writer::new(out), reached)?,
+        Format::Firefox => pass::run(trace, &context, firefox::Writer::new(out, &context), reached)?,
+    };
+    out.flush()?;
+    Ok(summary)
+}

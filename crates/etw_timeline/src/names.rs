@@ -1,0 +1,57 @@
+//! Names of events, worked out once for each kind.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use etw_consumer::Event;
+use etw_event::{EventDescriptor, Guid};
+use etw_export::Names;
+use etw_schema::EventSchema;
+
+/// Names that are kept; a trace with more begins anew.
+const MAX_NAMES: usize = 1 << 14;
+
+/// Name of an event, and of its provider.
+#[derive(Debug)]
+pub(crate) struct EventName {
+    pub(crate) name: Box<str>,
+    pub(crate) provider: Box<str>,
+}
+
+/// The names of events.
+#[derive(Debug, Default)]
+pub(crate) struct EventNames {
+    names: HashMap<(Guid, u128, Option<Rc<str>>), Rc<EventName>>,
+}
+
+impl EventNames {
+    pub(crate) fn of(&mut self, event: &Event<'_>) -> Rc<EventName> {
+        let schema = event.schema();
+        let descriptor = event.record.descriptor();
+        // TraceLogging's ids say nothing.
+        let own = schema.and_then(|schema| schema.name.as_deref()).map(Rc::from);
+        let key = (event.record.provider_id(), bits(&descriptor), own);
+        if let Some(known) = self.names.get(&key) {
+            return known.clone();
+        }
+        if self.names.len() >= MAX_NAMES {
+            self.names.clear();
+        }
+        let name = Rc::new(name(event, schema, &descriptor));
+        self.names.insert(key, name.clone());
+        name
+    }
+}
+
+fn bits(descriptor: &EventDescriptor) -> u128 {
+    u128::from(descriptor.id)
+        | u128::from(descriptor.version) << 16
+        | u128::from(descriptor.opcode.0) << 24
+        | u128::from(descriptor.task) << 32
+}
+
+fn name(event: &Event<'_>, schema: Option<&EventSchema>, descriptor: &EventDescriptor) -> EventName {
+    let names = Names::of(event.record, schema, event.provider);
+    let provider = names.provider.as_deref().map_or_else(|| names.provider_guid.to_string(), str::to_owned);
+    EventName { name: names.event(descriptor).into(), provider: provider.into() }
+}
