@@ -1,5 +1,6 @@
 //! The command line: every command, its arguments, and an example of each.
 
+pub(crate) mod export;
 #[cfg(target_os = "linux")]
 pub(crate) mod record;
 pub(crate) mod relog;
@@ -65,6 +66,9 @@ the verdict line (JSON: \"complete\") says so.")]
 Several files and sessions are read together in time order.")]
     #[command(mut_arg("files", |arg| arg.required(false).required_unless_present("session")))]
     Dump(DumpArgs),
+    /// Write traces in the formats of other tools: Perfetto, Chrome, Firefox Profiler, speedscope, Wireshark, Parquet, JSON
+    #[command(after_help = export::EXAMPLES)]
+    Export(Box<export::ExportArgs>),
     /// Record events of providers into a trace file
     #[cfg(target_os = "linux")]
     #[command(after_help = record::EXAMPLES)]

@@ -63,43 +63,47 @@ impl Opened {
         Progress::of_time(self.trace.start_time(), end, visible)
     }
 
-    /// Says on standard error what could not be read, and if the filters let nothing pass.
-    ///
-    /// # Errors
-    /// A file was left out.
+    /// As [`close`].
     pub(crate) fn close(&self) -> Result<()> {
-        let statistics = self.trace.statistics();
-        if statistics.delivered == 0 && self.is_filtered {
-            let end = self.trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
-            let end = if end.0 == 0 { "a time that it does not tell".to_owned() } else { end.to_string() };
-            output::warn(&format_args!(
-                "no event meets the filters; the trace runs from {} to {end}, \
-                 and `etw stats --by provider` or `--by process` shows what is in it",
-                self.trace.start_time()
-            ));
-        }
-        report_damage(&self.trace);
-        let mut stderr = std::io::stderr().lock();
-        // Nothing can be done about a standard error that is closed.
-        if statistics.unkept_schema_records > 0 {
-            let _ = writeln!(
-                stderr,
-                "etw: warning: {} records about schemas and processes were too many to be kept; \
-                 events that need them are shown undecoded",
-                statistics.unkept_schema_records
-            );
-        }
-        for source in
-            statistics.sources.iter().filter(|source| source.events_lost > 0 || source.buffers_lost > 0)
-        {
-            let _ = writeln!(
-                stderr,
-                "etw: warning: {}: the session lost {} events and {} buffers",
-                source.name, source.events_lost, source.buffers_lost
-            );
-        }
-        check_read(&self.trace)
+        close(&self.trace, self.is_filtered)
     }
+}
+
+/// Says on standard error what could not be read, and if the filters let nothing pass.
+///
+/// # Errors
+/// A file was left out.
+pub(crate) fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
+    let statistics = trace.statistics();
+    if statistics.delivered == 0 && is_filtered {
+        let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
+        let end = if end.0 == 0 { "a time that it does not tell".to_owned() } else { end.to_string() };
+        output::warn(&format_args!(
+            "no event meets the filters; the trace runs from {} to {end}, \
+             and `etw stats --by provider` or `--by process` shows what is in it",
+            trace.start_time()
+        ));
+    }
+    report_damage(trace);
+    let mut stderr = std::io::stderr().lock();
+    // Nothing can be done about a standard error that is closed.
+    if statistics.unkept_schema_records > 0 {
+        let _ = writeln!(
+            stderr,
+            "etw: warning: {} records about schemas and processes were too many to be kept; \
+             events that need them are shown undecoded",
+            statistics.unkept_schema_records
+        );
+    }
+    for source in statistics.sources.iter().filter(|source| source.events_lost > 0 || source.buffers_lost > 0)
+    {
+        let _ = writeln!(
+            stderr,
+            "etw: warning: {}: the session lost {} events and {} buffers",
+            source.name, source.events_lost, source.buffers_lost
+        );
+    }
+    check_read(trace)
 }
 
 /// Says on standard error what of the files is damaged.

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Info(args) => commands::info::run(&args),
         Command::Dump(args) => commands::dump::run(&args),
+        Command::Export(args) => commands::export::run(*args),
         #[cfg(target_os = "linux")]
         Command::Record(args) => match commands::record::run(&args) {
             Ok(status) => return ExitCode::from(status),

@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 pub(crate) mod daemon;
 pub(crate) mod dump;
+pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod info;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,56 @@
+//! Events as tables.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use openetw::export::{ColumnFormat, ColumnsWriter};
+
+use super::{for_each, open, say};
+use crate::args::export::ExportArgs;
+use crate::output;
+
+pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
+    let mut opened = open(args)?;
+    prepare(&args.output)?;
+    let mut writer = ColumnsWriter::new(format, |name| {
+        let path = args.output.join(name);
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory)?;
+        }
+        Ok(BufWriter::new(File::create_new(path)?))
+    });
+    let failed = || format!("{}: cannot be written", args.output.display());
+    for_each(&mut opened, |event| writer.put(event).with_context(failed))?;
+    let summary = writer.finish().with_context(failed)?;
+    say(
+        &args.output,
+        &[
+            (summary.events, &"events"),
+            (summary.tables, &"tables"),
+            (summary.files, &"files"),
+            (summary.undecoded, &"events without schema in the table 'undecoded'"),
+        ],
+    );
+    for (count, what) in [
+        (summary.times_out_of_range, "times are null: columns hold those from 1677 to 2262"),
+        (summary.values_out_of_range, "values are null: they are not what their schema says"),
+    ] {
+        if count > 0 {
+            output::warn(&format_args!("{count} {what}"));
+        }
+    }
+    opened.close()
+}
+
+/// Makes the directory; tables of another trace are not mixed with these.
+fn prepare(directory: &Path) -> Result<()> {
+    let name = directory.display();
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("{name}: cannot be made; the output is a directory"))?;
+    if std::fs::read_dir(directory)?.next().is_some() {
+        bail!("{name}: the directory is not empty; tables go into one of their own");
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! `etw export`: traces in the formats of other tools.
+
+#[cfg(feature = "columns")]
+mod columns;
+mod packets;
+mod timeline;
+
+use std::fmt::{self, Display};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use etw_timeline::Format;
+#[cfg(feature = "columns")]
+use openetw::export::ColumnFormat;
+use openetw::export::Event;
+use openetw::schema::Located;
+
+use crate::UsageError;
+use crate::args::export::{ExportArgs, ExportFormat};
+use crate::args::{Color, DumpArgs, DumpFormat};
+use crate::commands::dump;
+use crate::input::Opened;
+use crate::schemas::Schemas;
+
+/// Runs the command.
+pub(crate) fn run(args: ExportArgs) -> Result<()> {
+    match format(&args)? {
+        ExportFormat::Perfetto => timeline::run(&args, Format::Perfetto),
+        ExportFormat::Chrome => timeline::run(&args, Format::Chrome),
+        ExportFormat::Firefox => timeline::run(&args, Format::Firefox),
+        ExportFormat::Speedscope => timeline::run(&args, Format::Speedscope),
+        ExportFormat::Pcapng => packets::run(&args),
+        ExportFormat::Ndjson => dump::run(&as_dump(args)),
+        #[cfg(feature = "columns")]
+        ExportFormat::Parquet => columns::run(&args, ColumnFormat::Parquet),
+        #[cfg(feature = "columns")]
+        ExportFormat::Arrow => columns::run(&args, ColumnFormat::Arrow),
+    }
+}
+
+/// What is asked for, or what the name of the output tells.
+fn format(args: &ExportArgs) -> Result<ExportFormat> {
+    if let Some(to) = args.filter.to.as_deref().filter(|to| ExportFormat::from_str(to, true).is_ok()) {
+        let text = format!("--to is the time at which the events end; the format is --format {to}");
+        return Err(UsageError(text).into());
+    }
+    let told = || ExportFormat::of_name(&args.output.to_string_lossy());
+    args.format.or_else(told).ok_or_else(|| {
+        let names = ExportFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let names: Vec<String> = names.map(|value| value.get_name().to_owned()).collect();
+        let output = args.output.display();
+        UsageError(format!("{output}: the name tells no format; say --format {}", names.join("|"))).into()
+    })
+}
+
+/// `etw dump` of the same events as JSON.
+fn as_dump(args: ExportArgs) -> DumpArgs {
+    DumpArgs {
+        input: args.input,
+        session: Vec::new(),
+        filter: args.filter,
+        format: DumpFormat::Json,
+        output: Some(args.output),
+        limit: args.limit,
+        fields: Vec::new(),
+        raw_time: false,
+        no_look_ahead: false,
+        color: Color::Never,
+    }
+}
+
+fn open(args: &ExportArgs) -> Result<Opened> {
+    let schemas = Schemas::load(&args.input.schemas)?;
+    Opened::open(&args.input, &args.filter, args.limit, &schemas)
+}
+
+/// Hands out the events that the filters let pass, until one fails.
+fn for_each(opened: &mut Opened, mut put: impl FnMut(&Event<'_>) -> Result<()>) -> Result<()> {
+    let progress = opened.progress(true);
+    let (mut resolver, processes) = (opened.resolver.clone(), opened.processes.clone());
+    let mut located = Located::new();
+    let mut result = Ok(());
+    opened.trace.for_each_record(|record| {
+        let (properties, provider) = match resolver.resolve_or_name(record) {
+            Ok(schema) => (Ok(schema.locate(record, &mut located)), None),
+            Err((reason, provider)) => (Err(reason as &dyn fmt::Display), provider),
+        };
+        let process = record.process_id().and_then(|id| processes.name(id, record.time()));
+        result = put(&Event { record, properties, provider, process });
+        progress.reach(record.time());
+        if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    progress.finish();
+    result
+}
+
+/// Says on standard error what was written: `out: 3 packets, 5 events without packets`. Counts of nothing are left out,
+/// but for the first.
+fn say(output: &Path, counts: &[(u64, &dyn Display)]) {
+    let said = counts.iter().enumerate().filter(|(index, (count, _))| *index == 0 || *count > 0);
+    let said: Vec<String> = said.map(|(_, (count, what))| format!("{count} {what}")).collect();
+    eprintln!("{}: {}", output.display(), said.join(", "));
+}

@@ -1,0 +1,35 @@
+//! Packets in events as a capture file.
+
+use std::io::BufWriter;
+
+use anyhow::Result;
+use openetw::export::PcapngWriter;
+
+use super::{for_each, open, say};
+use crate::args::export::ExportArgs;
+use crate::output;
+
+pub(super) fn run(args: &ExportArgs) -> Result<()> {
+    let mut opened = open(args)?;
+    let out = BufWriter::with_capacity(1 << 16, output::open(Some(&args.output))?);
+    let mut writer = PcapngWriter::new(out)?;
+    for_each(&mut opened, |event| Ok(writer.put(event)?))?;
+    let summary = writer.finish()?;
+    say(
+        &args.output,
+        &[
+            (summary.packets, &"packets"),
+            (summary.fragments, &"events with packets"),
+            (summary.others, &"events without packets"),
+            (summary.incomplete, &"events with pieces of packets that are not whole, left out"),
+            (summary.unreadable, &"events with packets that could not be read, left out"),
+            (summary.cut, &"packets cut to 262144 bytes"),
+        ],
+    );
+    if summary.packets == 0 {
+        output::warn(
+            &"no event has a packet: those of Microsoft-Windows-NDIS-PacketCapture and Microsoft-Windows-PktMon have",
+        );
+    }
+    opened.close()
+}

@@ -1,0 +1,77 @@
+//! Timelines and profiles.
+
+use std::io::BufWriter;
+
+use anyhow::Result;
+use etw_timeline::{Format, Selection};
+use openetw::symbols::Symbolizer;
+use openetw::{EventFilter, Trace};
+
+use super::say;
+use crate::args::FilterArgs;
+use crate::args::export::ExportArgs;
+use crate::progress::Progress;
+use crate::schemas::Schemas;
+use crate::{UsageError, input, output};
+
+pub(super) fn run(args: &ExportArgs, format: Format) -> Result<()> {
+    if args.limit.is_some() {
+        let text = "--limit is not for timelines, whose events belong together; --from and --to cut them";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let schemas = Schemas::load(&args.input.schemas)?;
+    let filter = input::compile(&args.filter, &schemas)?;
+    let files = args.input.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
+    let builder = files.schemas(&schemas.sources()).skip_unreadable(true).process_names(true);
+    let mut trace = builder.open()?;
+    input::report_unreadable(&trace);
+    let selection = selection(filter, &trace);
+    let symbolizer = args.debug_directory.iter().fold(Symbolizer::new(), Symbolizer::debug_directory);
+    let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
+    let progress = Progress::of_time(trace.start_time(), end, true);
+    let mut out = BufWriter::with_capacity(1 << 16, output::open(Some(&args.output))?);
+    let reached = |time| progress.reach(time);
+    let summary = etw_timeline::write(&mut trace, format, &selection, &symbolizer, &mut out, &reached)?;
+    progress.finish();
+    say(
+        &args.output,
+        &[
+            (summary.events, &"events"),
+            (summary.switches, &"context switches"),
+            (summary.wakeups, &"threads made ready"),
+            (summary.samples, &"samples"),
+            (summary.of_slices, &format_args!("of {} slices", summary.slices)),
+            (summary.instants, &"shown as they are"),
+            (summary.context, &"that names and stacks were taken from"),
+            (summary.left_out, &"left out by the filters"),
+            (summary.without_place, &"that the format has no place for"),
+        ],
+    );
+    for (count, what) in [
+        (summary.undecoded, "events could not be decoded, and are shown without fields"),
+        (summary.unfinished, "slices have no end in the trace"),
+    ] {
+        if count > 0 {
+            output::warn(&format_args!("{count} {what}"));
+        }
+    }
+    input::close(&trace, args.filter != FilterArgs::default())
+}
+
+/// Processes and threads are those that something is about, and not only those that logged it.
+fn selection(mut filter: EventFilter, trace: &Trace) -> Selection {
+    let start = trace.start_time();
+    let (process_ids, processes, thread_ids) = (
+        std::mem::take(&mut filter.process_ids),
+        std::mem::take(&mut filter.processes),
+        std::mem::take(&mut filter.thread_ids),
+    );
+    Selection {
+        from: filter.from.map(|from| from.resolve(start)),
+        to: filter.to.map(|to| to.resolve(start)),
+        predicate: filter.predicate(),
+        process_ids,
+        processes,
+        thread_ids,
+    }
+}
