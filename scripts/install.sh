@@ -104,13 +104,13 @@ need_cargo_tool() {
 # The independent readers that ours is compared with, in a Python environment below target/.
 need_peers() {
     peers=${CARGO_TARGET_DIR:-target}/peers/venv
-    has_peers() { "$peers/bin/python" -c 'import dissect.etl, etl.etl' >/dev/null 2>&1; }
+    has_peers() { "$peers/bin/python" -c 'import dissect.etl, etl.etl, Evtx.Evtx, pyarrow, perfetto, dpkt' >/dev/null 2>&1; }
     if has_peers; then return; fi
     if ! python3 -c 'import venv, ensurepip' >/dev/null 2>&1; then apt_install python3 python3-venv; fi
-    say "Installing the independent readers dissect.etl and etl-parser with pip into $peers"
+    say "Installing the independent readers (bench/peers/requirements.txt) with pip into $peers"
     python3 -m venv --clear "$peers"
     "$peers/bin/python" -m pip install -q -r bench/peers/requirements.txt >&2
-    has_peers || die "dissect.etl and etl-parser are installed but do not load"
+    has_peers || die "the independent readers are installed but do not load"
 }
 
 # LTTng-UST, which the bench of writing is compared with.

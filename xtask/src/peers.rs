@@ -1,7 +1,9 @@
 //! The comparison with independent readers: what our writer and our sessions write, dissect.etl and etl-parser read with
-//! the same counts, times, header fields and events; event logs that we write, python-evtx.
+//! the same counts, times, header fields and events; event logs that we write, python-evtx; what we write for other tools,
+//! programs that know nothing of us.
 
 mod event_logs;
+mod exports;
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
@@ -69,6 +71,7 @@ pub(crate) fn compare() -> Result<()> {
         }
     }
     differences += event_logs::compare(&directory.join("event_logs"))?;
+    differences += exports::compare(&directory.join("exports"))?;
     #[cfg(target_os = "linux")]
     {
         differences += sessions::compare(&directory.join("sessions"))?;

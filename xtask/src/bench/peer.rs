@@ -39,12 +39,11 @@ impl Peer {
 
     /// What is missing to run the peers, in words that say how to get it.
     pub(crate) fn missing() -> Option<&'static str> {
-        let found = succeeds(Command::new(python()).args(["-c", "import dissect.etl, etl.etl, Evtx.Evtx"]));
-        if found {
-            None
-        } else {
-            Some("dissect.etl, etl-parser and python-evtx are missing: ./test.sh installs them")
-        }
+        let found = succeeds(
+            Command::new(python())
+                .args(["-c", "import dissect.etl, etl.etl, Evtx.Evtx, pyarrow, perfetto, dpkt"]),
+        );
+        if found { None } else { Some("the independent readers are missing: ./test.sh installs them") }
     }
 
     /// Reads a file; what the script prints. Each pass ends after `limit`, if one is given.
