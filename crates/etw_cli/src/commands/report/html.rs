@@ -17,6 +17,8 @@ const SERIES: usize = 8;
 /// Charts are drawn in this many units, and made as wide as the page.
 const CHART_WIDTH: f64 = 1000.0;
 const CHART_HEIGHT: f64 = 180.0;
+/// Longer texts show three lines, and all of it under the pointer.
+const LONG: usize = 150;
 /// Bars in tables, and ranges of latencies.
 const BAR_WIDTH: f64 = 100.0;
 
@@ -60,6 +62,8 @@ td{border-bottom:1px solid var(--line);padding:4px 10px 4px 0;vertical-align:top
 tr:last-child td{border-bottom:0}
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .t{overflow-wrap:anywhere;min-width:130px}
+.long{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;overflow:hidden}
+.long:hover{-webkit-line-clamp:unset}
 td.bar{min-width:90px;width:110px}
 td.bar svg{height:12px;margin-top:4px}
 .range{fill:var(--c0);opacity:.35}.mid{fill:var(--c0)}.max{fill:var(--c7)}
@@ -260,9 +264,10 @@ fn put_stacked(
     let spans = rows.first().map_or(0, |(_, spans)| spans.len()).max(1);
     let seconds = activity.span.seconds() * spans as f64;
     let top = if chart.top > 0.0 { chart.top } else { 1.0 };
+    writeln!(out, "<figure><figcaption>Height: {}</figcaption>", Escaped(&chart.top_label))?;
     writeln!(
         out,
-        "<figure><svg viewBox=\"0 0 {CHART_WIDTH} {}\" role=\"img\" aria-label=\"{}\">",
+        "<svg viewBox=\"0 0 {CHART_WIDTH} {}\" role=\"img\" aria-label=\"{}\">",
         CHART_HEIGHT + 22.0,
         Escaped(chart.what)
     )?;
@@ -288,7 +293,6 @@ fn put_stacked(
         }
         out.extend_from_slice(b"</g>\n");
     }
-    writeln!(out, "<text x=\"2\" y=\"13\">{}</text>", Escaped(&chart.top_label))?;
     for (part, anchor) in [(0.0, "start"), (0.25, "middle"), (0.5, "middle"), (0.75, "middle"), (1.0, "end")]
     {
         let (x, y) = (CHART_WIDTH * part, CHART_HEIGHT + 16.0);
@@ -346,7 +350,13 @@ fn put_table(out: &mut Vec<u8>, table: &Table, rows: usize, is_incomplete: bool)
         out.extend_from_slice(b"<tr>");
         for index in &columns {
             let class = if is_text(shown, *index) { "t" } else { "n" };
-            write!(out, "<td class=\"{class}\">{}</td>", Escaped(&cell_text(&row[*index])))?;
+            let text = cell_text(&row[*index]);
+            match text.chars().nth(LONG) {
+                None => write!(out, "<td class=\"{class}\">{}</td>", Escaped(&text))?,
+                Some(_) => {
+                    write!(out, "<td class=\"{class}\"><span class=\"long\">{}</span></td>", Escaped(&text))?;
+                }
+            }
             if bar == Some(*index) {
                 let part = if most > 0.0 && !is_idle(row) { number(&row[*index]) / most } else { 0.0 };
                 let width = part * BAR_WIDTH;
