@@ -194,6 +194,19 @@ pub(crate) fn help(table: &[Opt]) -> String {
     text
 }
 
+/// The options of a table that a page of the documentation does not have.
+#[cfg(test)]
+pub(crate) fn undescribed(table: &[Opt], page: &str) -> Vec<&'static str> {
+    let page = page.to_lowercase();
+    let is_described = |name: &str| {
+        let ends = |(at, found): (usize, &str)| {
+            page[at + found.len()..].chars().next().is_none_or(|next| !next.is_alphanumeric())
+        };
+        page.match_indices(&format!("-{name}")).any(ends)
+    };
+    table.iter().map(|option| option.name).filter(|name| !is_described(name)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -113,3 +113,15 @@ const VERBS: &[&str] = &[
     "  logman import NAME -xml FILE           save the set of a file",
     "  logman export NAME -xml FILE           write a set to a file",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::options::undescribed;
+
+    #[test]
+    fn every_option_is_in_the_documentation() {
+        let page = include_str!("../../../../../docs/tools/logman.md");
+        assert_eq!(undescribed(TABLE, page), Vec::<&str>::new());
+    }
+}

@@ -143,3 +143,15 @@ pub(super) fn help() -> String {
         rows(OPTIONS)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::options::undescribed;
+
+    #[test]
+    fn every_option_is_in_the_documentation() {
+        let page = include_str!("../../../../../docs/tools/tracelog.md");
+        assert_eq!(undescribed(&[ACTIONS, OPTIONS].concat(), page), Vec::<&str>::new());
+    }
+}

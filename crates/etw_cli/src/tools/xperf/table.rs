@@ -104,3 +104,15 @@ pub(super) fn help() -> String {
         rows(TABLE)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::options::undescribed;
+
+    #[test]
+    fn every_option_is_in_the_documentation() {
+        let page = include_str!("../../../../../docs/tools/xperf.md");
+        assert_eq!(undescribed(TABLE, page), Vec::<&str>::new());
+    }
+}
