@@ -104,6 +104,12 @@ bits! {
     }
 }
 
+impl BufferFlags {
+    /// The flags that tell of losses.
+    pub const LOSSES: BufferFlags =
+        BufferFlags::EVENTS_LOST.with(BufferFlags::BUFFER_LOST).with(BufferFlags::RTBACKUP_CORRUPT);
+}
+
 open_enum! {
     /// What a buffer holds (`BufferType`); unknown values are kept.
     BufferType(u16) {

@@ -73,6 +73,15 @@ impl<'a> BufferRef<'a> {
         Some(BufferData { bytes, damage })
     }
 
+    /// The compressed events of a buffer that is compressed, and how many bytes they are decompressed; `None` for a buffer
+    /// that is not, or that is cut.
+    pub fn compressed(&self) -> Option<(&'a [u8], usize)> {
+        let is_whole = self.bytes.len() == self.header.buffer_size as usize;
+        let is_plain = !self.is_compressed() || !is_whole;
+        let events = (self.header.offset as usize).checked_sub(BufferHeader::LEN_BYTES)?;
+        (!is_plain).then_some((self.body(), events))
+    }
+
     /// Where the events come from, for [`Records::new`].
     #[inline]
     pub fn place(&self) -> Place {

@@ -188,6 +188,71 @@ impl<W: Write + Seek> EtlWriter<W> {
         self.put(index, bytes, Some(record.raw_time()))
     }
 
+    /// Takes over the records of a buffer of another file, whose header says of which processor they are and what was
+    /// lost before them: `events`, as they lie there, in order, behind those that the processor has, and none later than
+    /// `last`. A buffer that is well filled is written as it is; others share buffers.
+    pub fn relog_buffer(
+        &mut self,
+        header: &BufferHeader,
+        events: &[u8],
+        last: Ticks,
+    ) -> Result<(), WriteError> {
+        let room = self.header.buffer_size as usize - BufferHeader::LEN_BYTES;
+        let index = self.stream_of(header.processor())?;
+        if events.is_empty() {
+            return self.mark_losses(header.processor(), losses_of(header));
+        }
+        self.latest = self.latest.max(last);
+        let stream = &mut self.streams[index];
+        stream.last_time = Some(last);
+        let has_room = |buffer: &OpenBuffer| buffer.events.len() + events.len() <= room;
+        if !stream.open.as_ref().is_some_and(has_room) {
+            self.flush_stream(index, BufferFlags::default())?;
+            if events.len() >= room / 2 {
+                let header = self.taken(header, index, last);
+                return self.write_buffer(&header, events);
+            }
+            self.begin_buffer(index);
+        }
+        if let Some(buffer) = &mut self.streams[index].open {
+            buffer.flags = buffer.flags.with(losses_of(header));
+            buffer.events.extend_from_slice(events);
+            buffer.events.resize(buffer.events.len().next_multiple_of(8), 0);
+        }
+        Ok(())
+    }
+
+    /// As [`EtlWriter::relog_buffer`], for a buffer that is compressed, into a file whose buffers are: `events_len` bytes
+    /// of events as `compressed`.
+    pub fn relog_compressed_buffer(
+        &mut self,
+        header: &BufferHeader,
+        compressed: &[u8],
+        events_len: usize,
+        last: Ticks,
+    ) -> Result<(), WriteError> {
+        let index = self.stream_of(header.processor())?;
+        self.latest = self.latest.max(last);
+        self.flush_stream(index, BufferFlags::default())?;
+        self.streams[index].last_time = Some(last);
+        let taken = self.taken(header, index, last);
+        self.write_compressed_buffer(&taken, compressed, events_len)
+    }
+
+    /// The header that a buffer of another file gets here.
+    fn taken(&mut self, header: &BufferHeader, index: usize, last: Ticks) -> BufferHeader {
+        let flags = losses_of(header).with(std::mem::take(&mut self.streams[index].losses));
+        let sequence_number = self.next_sequence;
+        self.next_sequence += 1;
+        BufferHeader {
+            processor_index: index as u16,
+            sequence_number,
+            time_stamp: last,
+            buffer_flag: flags.with(BufferFlags::PROC_INDEX),
+            ..BufferHeader::default()
+        }
+    }
+
     /// Tells that `events` events of a processor have been lost: they are counted in the log file header, and the
     /// next buffer of the processor is marked.
     pub fn lose_events(&mut self, processor: u16, events: u32) -> Result<(), WriteError> {
@@ -205,10 +270,9 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
-    /// Marks the next buffer of the first processor with flags that tell of losses, which are not counted: what the file
-    /// is made from does not say where they were.
-    pub fn mark_losses(&mut self, flags: BufferFlags) -> Result<(), WriteError> {
-        let index = self.stream_of(0)?;
+    /// Marks the next buffer of a processor with flags that tell of losses, which are not counted.
+    pub fn mark_losses(&mut self, processor: u16, flags: BufferFlags) -> Result<(), WriteError> {
+        let index = self.stream_of(processor)?;
         self.streams[index].losses = self.streams[index].losses.with(flags);
         Ok(())
     }
@@ -241,22 +305,6 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
-    /// As [`EtlWriter::write_buffer`], for a buffer that is compressed already, into a file whose buffers are:
-    /// `events_len` bytes of events as `compressed`.
-    pub fn write_compressed_buffer(
-        &mut self,
-        header: &BufferHeader,
-        compressed: &[u8],
-        events_len: usize,
-    ) -> Result<(), WriteError> {
-        let mut header = self.prepare(header, events_len)?;
-        header.buffer_flag = header.buffer_flag.with(BufferFlags::COMPRESSED);
-        header.buffer_size = (BufferHeader::LEN_BYTES + compressed.len()) as u32;
-        put_buffer(&mut self.out, self.at, &header, compressed)?;
-        self.has_written(&header);
-        Ok(())
-    }
-
     /// As [`EtlWriter::write_buffer`], for a buffer in memory of the session's buffer size, which is written as a whole:
     /// room for the header, `events_len` bytes of events, and a rest that this fills up. An uncompressed file costs one
     /// call of the output for it.
@@ -281,6 +329,20 @@ impl<W: Write + Seek> EtlWriter<W> {
         }
         self.out.seek(SeekFrom::Start(self.at))?;
         self.out.write_all(buffer)?;
+        self.has_written(&header);
+        Ok(())
+    }
+
+    fn write_compressed_buffer(
+        &mut self,
+        header: &BufferHeader,
+        compressed: &[u8],
+        events_len: usize,
+    ) -> Result<(), WriteError> {
+        let mut header = self.prepare(header, events_len)?;
+        header.buffer_flag = header.buffer_flag.with(BufferFlags::COMPRESSED);
+        header.buffer_size = (BufferHeader::LEN_BYTES + compressed.len()) as u32;
+        put_buffer(&mut self.out, self.at, &header, compressed)?;
         self.has_written(&header);
         Ok(())
     }
@@ -527,6 +589,11 @@ impl<W: Read + Write + Seek> EtlWriter<W> {
         writer.latest = latest;
         Ok(writer)
     }
+}
+
+/// The flags of a buffer that tell of losses before it.
+fn losses_of(header: &BufferHeader) -> BufferFlags {
+    BufferFlags(header.buffer_flag.0 & BufferFlags::LOSSES.0)
 }
 
 /// A WPP message with its time in it, where the record has none.

@@ -4,6 +4,7 @@ mod decode;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod peer;
+mod relog;
 mod row;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
@@ -48,6 +49,8 @@ impl Options {
 enum Suite {
     /// Reading and decoding of files.
     Decode,
+    /// Traces written anew: merged, filtered, compressed.
+    Relog,
     /// Writing events, beside LTTng-UST.
     #[cfg(target_os = "linux")]
     Write,
@@ -63,6 +66,7 @@ enum Suite {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let rows = match options.suite {
         Suite::Decode => decode::rows(&Effort::new(options.smoke))?,
+        Suite::Relog => relog::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Write => write::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]

@@ -3,7 +3,7 @@
 
 /// A growing list of offsets, read once from its start.
 #[derive(Debug, Clone)]
-pub(super) struct Offsets {
+pub(crate) struct Offsets {
     /// Distances between buffers as little-endian base-128 numbers: twice the distance in units, or in bytes plus 1
     /// in the lowest bit.
     packed: Vec<u8>,
@@ -35,7 +35,7 @@ impl Offsets {
     }
 
     /// Takes the next offset.
-    pub(super) fn next(&mut self) -> Option<u64> {
+    pub(crate) fn next(&mut self) -> Option<u64> {
         let (offset, read) = self.ahead()?;
         (self.last_read, self.read) = (offset, read);
         Some(offset)
@@ -47,7 +47,7 @@ impl Offsets {
     }
 
     /// The next offset, which stays.
-    pub(super) fn peek(&self) -> Option<u64> {
+    pub(crate) fn peek(&self) -> Option<u64> {
         Some(self.ahead()?.0)
     }
 

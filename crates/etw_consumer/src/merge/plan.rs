@@ -16,7 +16,7 @@ const MAX_DAMAGE: usize = 1024;
 /// The streams of one file, and what its buffer headers tell.
 #[derive(Debug, Default)]
 pub(crate) struct FilePlan {
-    pub(super) streams: Vec<StreamPlan>,
+    pub(crate) streams: Vec<StreamPlan>,
     /// Damage between and of buffers.
     pub(crate) damage: Vec<Damage>,
     /// All damage, with what was not kept.
@@ -27,10 +27,12 @@ pub(crate) struct FilePlan {
 
 /// One stream of a file.
 #[derive(Debug)]
-pub(super) struct StreamPlan {
-    pub(super) offsets: Offsets,
+pub(crate) struct StreamPlan {
+    pub(crate) offsets: Offsets,
+    /// Whose buffers they are.
+    pub(crate) processor: u16,
     /// Whether all processors share the stream, so that its records may be slightly out of order.
-    pub(super) shared: bool,
+    pub(crate) shared: bool,
     /// Time of the first record of the last buffer.
     last_first: Option<Ticks>,
 }
@@ -70,7 +72,7 @@ impl FilePlan {
                 }
                 _ => {
                     let offsets = Offsets::new(file.header().buffer_size.into());
-                    plan.streams.push(StreamPlan { offsets, shared, last_first: None });
+                    plan.streams.push(StreamPlan { offsets, processor: key.0, shared, last_first: None });
                     current.insert(key, plan.streams.len() - 1);
                     plan.streams.len() - 1
                 }

@@ -26,6 +26,8 @@ pub(super) struct Sources {
     /// The sum of what their headers say of losses.
     pub(super) events_lost: u32,
     pub(super) buffers_lost: u32,
+    /// Whether processors share the buffers of a file, so that their order is none.
+    pub(super) is_shared: bool,
     /// The names of the files.
     pub(super) names: Vec<String>,
     /// Which of the files are parts of one session's, as numbers of sessions.
@@ -43,21 +45,24 @@ impl Sources {
         let mut options = WriterOptions::relog(first.header());
         let header = &mut options.header;
         let mut losses = BufferFlags::default();
-        let mut is_compressed = false;
+        let (mut is_compressed, mut is_shared) = (false, false);
         header.buffer_size = BUFFER_UNIT;
         for file in files.iter() {
             let own = file.header();
             let of_header = own.buffer_size.min(MAX_BUFFER_SIZE);
             header.buffer_size = header.buffer_size.max(of_header.next_multiple_of(BUFFER_UNIT));
             header.number_of_processors = header.number_of_processors.max(own.number_of_processors);
-            is_compressed |= own.log_file_mode.has(LogFileMode::COMPRESSED);
+            let mode = own.log_file_mode;
+            is_compressed |= mode.has(LogFileMode::COMPRESSED);
+            is_shared |=
+                mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING) || mode.has(LogFileMode::PRIVATE_LOGGER);
             for buffer in file.buffers().flatten() {
                 let BufferHeader { offset, buffer_flag, .. } = buffer.header;
                 let size = offset.min(MAX_BUFFER_SIZE).next_multiple_of(BUFFER_UNIT);
                 header.buffer_size = header.buffer_size.max(size);
                 let processors = u32::from(buffer.header.processor()) + 1;
                 header.number_of_processors = header.number_of_processors.max(processors);
-                losses.0 |= buffer_flag.0 & LOSSES.0;
+                losses.0 |= buffer_flag.0 & BufferFlags::LOSSES.0;
             }
         }
         let starts = files.iter().map(|file| file.header().start_time);
@@ -77,13 +82,9 @@ impl Sources {
         }
         let ends = || files.iter().map(|file| file.header().end_time);
         let end = if ends().all(|end| end.0 != 0) { ends().max() } else { None };
-        Ok(Sources { options, clock, end, losses, events_lost, buffers_lost, names, sessions })
+        Ok(Sources { options, clock, end, losses, events_lost, buffers_lost, is_shared, names, sessions })
     }
 }
-
-/// Flags of buffers that tell of losses.
-const LOSSES: BufferFlags =
-    BufferFlags::EVENTS_LOST.with(BufferFlags::BUFFER_LOST).with(BufferFlags::RTBACKUP_CORRUPT);
 
 /// The clock that all files count.
 fn common_clock(files: &mut [EtlFile<'_>], names: &[String]) -> Result<Clock, RelogError> {

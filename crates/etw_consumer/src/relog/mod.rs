@@ -6,6 +6,7 @@
 //!
 //! A file has its name only when it is complete.
 
+mod carry;
 mod embed;
 mod error;
 mod header;
@@ -149,8 +150,12 @@ impl Relogger {
         let path = path.as_ref();
         let sources = self.sources(trace)?;
         output::check(path, &sources.names, self.overwrites)?;
+        if self.takes_all(trace, &sources) {
+            return carry::write(self, trace, &sources, path);
+        }
         let mut selection = Selection::new(self, trace, &sources);
         let mut part = Part::begin(path, &sources, self)?;
+        part.output.with(|writer| writer.mark_losses(0, sources.losses))?;
         let mut error = None;
         let passed = trace.pass(|pass, record| {
             let choice = selection.choose(pass, record);
@@ -174,6 +179,12 @@ impl Relogger {
         let (complete, relogged) = part.finish(trace, &sources)?;
         complete.publish()?;
         Ok(relogged)
+    }
+
+    /// Whether every record stays as it is, so that buffers can be taken over whole.
+    fn takes_all(&self, trace: &Trace, sources: &Sources) -> bool {
+        let is_all = !trace.is_filtered() && !trace.is_bounded() && self.redactions.is_empty();
+        is_all && !sources.is_shared && Parts::new(&sources.sessions).is_none()
     }
 
     fn sources(&self, trace: &Trace) -> Result<Sources, RelogError> {
@@ -336,8 +347,7 @@ struct Part {
 
 impl Part {
     fn begin(path: &Path, sources: &Sources, relogger: &Relogger) -> Result<Part, RelogError> {
-        let mut output = Output::create(path, sources.options.clone())?;
-        output.with(|writer| writer.mark_losses(sources.losses))?;
+        let output = Output::create(path, sources.options.clone())?;
         let embedded = (!relogger.without_schemas).then(Embedded::default);
         let redactions = Redactions::new(&relogger.redactions);
         Ok(Part { output, embedded, redactions, events: 0, context: 0, too_large: 0 })

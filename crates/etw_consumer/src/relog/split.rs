@@ -244,7 +244,8 @@ impl Splitting<'_> {
     fn begin(&self, what: &str, times: (Ticks, Ticks)) -> Result<Open, RelogError> {
         let path = self.path_of(what);
         output::check(&path, &self.sources.names, self.relogger.overwrites)?;
-        let part = Part::begin(&path, self.sources, self.relogger)?;
+        let mut part = Part::begin(&path, self.sources, self.relogger)?;
+        part.output.with(|writer| writer.mark_losses(0, self.sources.losses))?;
         Ok(Open { part, stacks: Stacks::new(), times, last: times.0, at: 0 })
     }
 
@@ -281,7 +282,6 @@ impl Splitting<'_> {
                             Choice::Event
                         })
                     }
-                    Role::Frames { key, ends } => stacks.needs_frames(key, ends).then_some(Choice::Context),
                     _ => Some(Choice::Context),
                 };
                 choice.map_or(Ok(()), |choice| part.put(pass, record, choice))

@@ -282,6 +282,11 @@ impl Trace {
         (self.from, self.to, self.limit) = bounds;
     }
 
+    /// Whether times or number are bounded.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.from.is_some() || self.to.is_some() || self.limit.is_some()
+    }
+
     /// Whether a filter other than by time and number is set.
     pub(crate) fn is_filtered(&self) -> bool {
         self.predicate.is_some()
@@ -292,6 +297,11 @@ impl Trace {
         let start = self.start_time();
         let Trace { decoder, located, .. } = self;
         work(&mut Pass { decoder, located, files: &[], predicate: None, process_names: false, start })
+    }
+
+    /// Sets what a pass outside of this type saw.
+    pub(crate) fn set_statistics(&mut self, statistics: Statistics) {
+        self.statistics = statistics;
     }
 
     /// Whether there are live sessions.

@@ -5,8 +5,8 @@ use std::io::Cursor;
 use crate::common::{Contents, Owned, read};
 use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use etw_etl::{
-    BufferFlags, ContextSwitches, EtlFile, EtlWriter, GroupMasks, HeaderRecords, LogFileMode, Loss, Records,
-    WriteError, WriterOptions, loss_of,
+    BufferFlags, BufferHeader, ContextSwitches, EtlFile, EtlWriter, GroupMasks, HeaderRecords, LogFileMode,
+    Loss, Records, WriteError, WriterOptions, loss_of,
 };
 use etw_event::{
     Clock, ClockType, EventDescriptor, ExtendedType, FileTime, Guid, HeaderKind, HookId, Instance, Keyword,
@@ -429,4 +429,69 @@ fn packed_context_switches_are_one_record() {
     let switches: Vec<_> = ContextSwitches::new(records[0].payload()).collect();
     assert_eq!(switches[1].time, Ticks(1_000_514));
     assert_eq!(switches[1].switched_out.unwrap().thread_id, 103);
+}
+
+#[test]
+fn records_and_buffers_of_another_file_go_in_as_they_are() {
+    let timeless = RecordBuilder::message(10, PointerSize::Eight).message_sequence(7).process(4, 8);
+    let timeless = timeless.payload(b"arguments").build().unwrap();
+    let mut source = writer(options(4096, 1, 0));
+    source.write(1, &event(2_000_000, b"first")).unwrap();
+    source.write(1, &timeless).unwrap();
+    // What lies before it in time would be refused in a new file.
+    let (late, early) = (event(3_000_000, &[1; 1500]), event(2_500_000, &[2; 1500]));
+    source.write(1, &late).unwrap();
+    let bytes = finish(source);
+    let file = EtlFile::open(&bytes).unwrap();
+    let mut out = writer(WriterOptions::relog(file.header()));
+    let (mut scratch, mut seen) = (Vec::new(), Vec::new());
+    for buffer in file.buffers().skip(1) {
+        let buffer = buffer.unwrap();
+        let origin = buffer.origin(file.clock(), 0);
+        for record in Records::new(buffer.data(&mut scratch).bytes, &origin, buffer.place()) {
+            let record = record.unwrap();
+            out.relog(&record).unwrap();
+            seen.push((record.raw_time(), record.payload().to_vec()));
+        }
+        let record = Record::parse(&early, &origin, Ticks(0)).unwrap();
+        out.relog(&record).unwrap();
+        seen.push((record.raw_time(), record.payload().to_vec()));
+        // A whole buffer, which has no room beside the others; then a small one, which has; then one of nothing.
+        let lossy = |flag| BufferHeader { buffer_flag: BufferFlags::PROC_INDEX.with(flag), ..buffer.header };
+        let large = [event(4_000_000, &[3; 3000])].concat();
+        out.relog_buffer(&lossy(BufferFlags::EVENTS_LOST), &large, Ticks(4_000_000)).unwrap();
+        let small = event(5_000_000, &[4; 40]);
+        out.relog_buffer(&lossy(BufferFlags::default()), &small, Ticks(5_000_000)).unwrap();
+        out.relog_buffer(&lossy(BufferFlags::BUFFER_LOST), &[], Ticks(5_000_000)).unwrap();
+        out.relog_buffer(&lossy(BufferFlags::default()), &small, Ticks(5_000_000)).unwrap();
+        let too_large = out.relog_buffer(&buffer.header, &[0; 4096], Ticks(6_000_000));
+        assert!(matches!(too_large, Err(WriteError::BufferTooLarge { .. })));
+    }
+    seen.push((Ticks(4_000_000), vec![3; 3000]));
+    seen.extend([(Ticks(5_000_000), vec![4; 40]), (Ticks(5_000_000), vec![4; 40])]);
+    let written = finish(out);
+    let contents = read(&written);
+    check_no_damage(&contents);
+    let file = EtlFile::open(&written).unwrap();
+    let origin = Origin { clock: file.clock(), ..Origin::default() };
+    let found = contents.records.iter().map(|owned| {
+        let record = Record::parse(&owned.bytes, &origin, Ticks(0)).unwrap();
+        assert_eq!(owned.processor, 1);
+        (record.raw_time(), record.payload().to_vec())
+    });
+    assert_eq!(found.collect::<Vec<_>>(), seen);
+    let flags: Vec<_> = file.buffers().skip(1).map(|buffer| buffer.unwrap().header.buffer_flag).collect();
+    let lost = |flag: BufferFlags| flags.iter().filter(|flags| flags.has(flag)).count();
+    assert_eq!((lost(BufferFlags::EVENTS_LOST), contents.buffers.len()), (1, 4), "{flags:?}");
+}
+
+#[test]
+fn a_file_of_what_nobody_closed_is_not_closed() {
+    let mut out = writer(options(4096, 1, 0));
+    out.write(0, &event(2_000_000, b"one")).unwrap();
+    let written = out.finish_unclosed().unwrap();
+    let bytes = written.out.into_inner();
+    let header = EtlFile::open(&bytes).unwrap().header().clone();
+    assert_eq!((header.is_closed(), header.buffers_written), (false, 2));
+    assert_eq!(read(&bytes).records.len(), 1);
 }

@@ -10,7 +10,7 @@ use openetw::{EventFilter, Record, TimePoint, Trace, classes};
 use super::{assert_within, builder, counted, files, lines};
 
 /// Filters for each file.
-const FILTERS: usize = 12;
+const FILTERS: usize = 6;
 
 /// A filter of values that stand in the trace, and whether it bounds the time.
 fn filter(numbers: &mut Numbers, samples: &[String], times: &[i64]) -> (EventFilter, bool) {

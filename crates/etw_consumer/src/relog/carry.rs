@@ -1,0 +1,469 @@
+//! Files merged with all their records: whole buffers where that is right, records where it is not.
+//!
+//! A first pass, on all processors and in no order, finds the first event of each kind, whose description is to stand
+//! before it, and buffers that are not as they should be. The second one writes: of each processor, the buffer whose
+//! turn it is goes over as it is, compressed too, if all of it comes before whatever other files have of that processor;
+//! otherwise the records do that come before.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use etw_etl::{
+    BufferFlags, BufferRef, BufferType, EtlFile, LogFileMode, Loss, Place, RecordCursor, Records, loss_of,
+};
+use etw_event::{HeaderKind, HookId, MessageFlags, Origin, Record, Ticks};
+
+use super::embed::{self, Embedded, EventKey};
+use super::header::Sources;
+use super::{Part, RelogError, Relogged, Relogger, lost_places};
+use crate::merge::one_clock;
+use crate::merge::plan::{FilePlan, StreamPlan};
+use crate::statistics::BufferCounts;
+use crate::unordered::{self, Met};
+use crate::{SourceStatistics, Statistics, Trace};
+
+/// Buffers of all files that are remembered to be odd; with more, all are looked at record by record.
+const MAX_ODD: usize = 1 << 16;
+/// Bytes of first events that are kept; those of more kinds have no descriptions.
+const MAX_FIRST_BYTES: usize = 24 << 20;
+
+/// Where a buffer is: file and offset.
+type BufferPlace = (u32, u64);
+
+/// Writes all records of a trace's files into one.
+pub(super) fn write(
+    relogger: &Relogger,
+    trace: &mut Trace,
+    sources: &Sources,
+    path: &Path,
+) -> Result<Relogged, RelogError> {
+    let mut part = Part::begin(path, sources, relogger)?;
+    let (survey, statistics) = survey(trace, part.embedded.is_some())?;
+    trace.set_statistics(statistics);
+    let mut odd = survey.odd;
+    let descriptions = describe(trace, &mut part, survey.firsts)?;
+    odd.extend(descriptions.keys());
+    part.events = survey.events;
+    let mut files = trace.files()?;
+    one_clock::share(files.iter_mut());
+    let stop = trace.stop_handle();
+    let mut carry = Carry::new(&files, sources, odd, survey.all_odd, descriptions);
+    while let Some(Reverse((_, stream))) = carry.turns.pop() {
+        if stop.is_stopped() {
+            return Err(RelogError::Stopped);
+        }
+        carry.take_turn(stream, &mut part)?;
+    }
+    drop(carry);
+    let (complete, relogged) =
+        part.complete(u32::try_from(lost_places(trace)).unwrap_or(u32::MAX), sources)?;
+    complete.publish()?;
+    Ok(relogged)
+}
+
+/// What one thread finds out about files.
+#[derive(Debug, Default)]
+struct Survey {
+    /// Records but for log file headers.
+    events: u64,
+    firsts: HashMap<EventKey, First>,
+    first_bytes: usize,
+    last_key: Option<EventKey>,
+    /// Buffers of which not every record can be taken over where it is.
+    odd: HashSet<BufferPlace>,
+    all_odd: bool,
+    /// The buffer that is read, and the time of the last record in it.
+    at: BufferPlace,
+    last: Ticks,
+    seen: Statistics,
+    /// By file.
+    buffers: Vec<BufferCounts>,
+    records: Vec<u64>,
+}
+
+/// The first event of a kind.
+#[derive(Debug)]
+struct First {
+    /// Time, file, buffer, number in the buffer.
+    place: (Ticks, u32, u64, u32),
+    origin: Origin,
+    bytes: Box<[u8]>,
+}
+
+impl Survey {
+    fn new(files: usize) -> Survey {
+        Survey { buffers: vec![BufferCounts::default(); files], records: vec![0; files], ..Survey::default() }
+    }
+
+    fn is_odd(&mut self) {
+        if self.odd.len() < MAX_ODD {
+            self.odd.insert(self.at);
+        } else {
+            self.all_odd = true;
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, record: &Record<'_>, number: u32, embeds: bool) {
+        self.records.get_mut(self.at.0 as usize).into_iter().for_each(|count| *count += 1);
+        let is_header = record.hook_id() == Some(HookId::LOG_FILE_HEADER);
+        self.events += u64::from(!is_header);
+        let is_timeless =
+            record.kind() == HeaderKind::Message && !record.message_flags().has(MessageFlags::TIMESTAMP);
+        if is_header || is_timeless || record.raw_time() < self.last || !record.is_intact() {
+            self.is_odd();
+        }
+        self.last = record.raw_time();
+        if let Some(loss) = loss_of(record) {
+            self.add_loss(loss);
+        }
+        if embeds
+            && let Some(key) = embed::key(record)
+            && self.last_key != Some(key)
+        {
+            self.last_key = Some(key);
+            self.first_of(key, record, number);
+        }
+    }
+
+    #[cold]
+    fn add_loss(&mut self, loss: Loss) {
+        self.seen.add_loss(loss);
+    }
+
+    #[cold]
+    fn first_of(&mut self, key: EventKey, record: &Record<'_>, number: u32) {
+        let place = (record.raw_time(), self.at.0, self.at.1, number);
+        let is_known = self.firsts.get(&key).is_some_and(|first| first.place <= place);
+        if is_known || self.first_bytes > MAX_FIRST_BYTES {
+            return;
+        }
+        let bytes: Box<[u8]> = record.as_bytes().into();
+        self.first_bytes += bytes.len();
+        self.firsts.insert(key, First { place, origin: *record.origin(), bytes });
+    }
+
+    fn add(&mut self, other: Survey) {
+        self.events += other.events;
+        for (key, first) in other.firsts {
+            let is_later = self.firsts.get(&key).is_some_and(|known| known.place <= first.place);
+            if !is_later {
+                self.firsts.insert(key, first);
+            }
+        }
+        self.odd.extend(other.odd);
+        self.all_odd |= other.all_odd;
+        self.seen.add(other.seen);
+        self.buffers.iter_mut().zip(&other.buffers).for_each(|(sum, part)| sum.merge(part));
+        self.records.iter_mut().zip(other.records).for_each(|(sum, part)| *sum += part);
+    }
+}
+
+/// Looks at every record.
+fn survey(trace: &Trace, embeds: bool) -> Result<(Survey, Statistics), RelogError> {
+    let mut files = trace.files()?;
+    one_clock::share(files.iter_mut());
+    let stop = trace.stop_handle();
+    let mut states: Vec<Survey> = (0..unordered::threads(&files)).map(|_| Survey::new(files.len())).collect();
+    unordered::for_each(&files, &mut states, |state, source, met| {
+        match met {
+            Met::Buffer(buffer) => {
+                // Keys that were met in another file may come earlier in this one.
+                (state.at, state.last, state.last_key) = ((source, buffer.offset), Ticks(i64::MIN), None);
+                state.buffers.get_mut(source as usize).into_iter().for_each(|counts| counts.add(buffer));
+                if buffer.header.buffer_type == BufferType::HEADER {
+                    state.is_odd();
+                }
+            }
+            Met::Record(record, (_, number)) => state.record(record, number, embeds),
+            Met::Damage(damage) => {
+                state.seen.add_damage(source, damage);
+                state.is_odd();
+            }
+        }
+        if stop.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let mut all = Survey::new(files.len());
+    states.into_iter().for_each(|state| all.add(state));
+    let mut statistics = std::mem::take(&mut all.seen);
+    statistics.sort_damage();
+    statistics.records = all.records.iter().sum();
+    statistics.delivered = statistics.records;
+    let counts = all.buffers.iter().zip(&all.records);
+    for ((input, file), (buffers, records)) in trace.inputs().iter().zip(&files).zip(counts) {
+        statistics.buffers += buffers.buffers;
+        let source = SourceStatistics::new(input, file.header(), buffers);
+        statistics.sources.push(SourceStatistics { records: *records, delivered: *records, ..source });
+    }
+    Ok((all, statistics))
+}
+
+/// The records that describe events, by the buffers and the numbers of the records that they stand before.
+type Descriptions = HashMap<BufferPlace, HashMap<u32, Vec<Vec<u8>>>>;
+
+/// Makes what describes the first event of each kind.
+fn describe(
+    trace: &mut Trace,
+    part: &mut Part,
+    firsts: HashMap<EventKey, First>,
+) -> Result<Descriptions, RelogError> {
+    let mut descriptions = Descriptions::new();
+    let Some(embedded) = &mut part.embedded else { return Ok(descriptions) };
+    if firsts.is_empty() {
+        return Ok(descriptions);
+    }
+    // What the trace says of schemas itself may stand anywhere in it.
+    trace.processes()?;
+    let mut firsts: Vec<First> = firsts.into_values().collect();
+    firsts.sort_by_key(|first| first.place);
+    trace.decoding(|pass| {
+        for First { place: (time, file, buffer, number), origin, bytes } in &firsts {
+            let Some(record) = embed::record_of(bytes, origin, *time) else { continue };
+            let records = describe_one(embedded, &record, pass);
+            if !records.is_empty() {
+                descriptions.entry((*file, *buffer)).or_default().insert(*number, records);
+            }
+        }
+    });
+    Ok(descriptions)
+}
+
+fn describe_one(
+    embedded: &mut Embedded,
+    record: &Record<'_>,
+    pass: &mut crate::trace::Pass<'_>,
+) -> Vec<Vec<u8>> {
+    match embedded.is_new(record) {
+        true => embedded.describe(record, pass.decoder.resolve(record, pass.files)),
+        false => Vec::new(),
+    }
+}
+
+/// The second pass.
+struct Carry<'f> {
+    files: &'f [EtlFile<'f>],
+    streams: Vec<Stream<'f>>,
+    /// The streams of each processor.
+    by_processor: HashMap<u16, Vec<usize>>,
+    /// The streams that are not at their ends, by the times of their next records.
+    turns: BinaryHeap<Reverse<(Ticks, usize)>>,
+    odd: HashSet<BufferPlace>,
+    all_odd: bool,
+    descriptions: Descriptions,
+    /// Records that stand in the first buffer already.
+    first: Vec<Vec<u8>>,
+    is_compressed: bool,
+    scratch: Vec<u8>,
+}
+
+/// The buffers of a processor in a file.
+struct Stream<'f> {
+    plan: StreamPlan,
+    file: u32,
+    /// The buffer whose turn is next, or under way.
+    buffer: Option<BufferRef<'f>>,
+    /// Time of its next record.
+    next: Ticks,
+    /// Records of the buffer, if some of them have had their turn.
+    open: Option<OpenBuffer>,
+    /// Time of the last record, for those that have none.
+    previous: Ticks,
+}
+
+/// A buffer that is taken over record by record.
+struct OpenBuffer {
+    bytes: Vec<u8>,
+    origin: Origin,
+    place: Place,
+    cursor: RecordCursor,
+    /// Records that have had their turn.
+    number: u32,
+    /// What stands before records.
+    descriptions: HashMap<u32, Vec<Vec<u8>>>,
+}
+
+impl<'f> Carry<'f> {
+    fn new(
+        files: &'f [EtlFile<'f>],
+        sources: &Sources,
+        odd: HashSet<BufferPlace>,
+        all_odd: bool,
+        descriptions: Descriptions,
+    ) -> Carry<'f> {
+        let mut carry = Carry {
+            files,
+            streams: Vec::new(),
+            by_processor: HashMap::new(),
+            turns: BinaryHeap::new(),
+            odd,
+            all_odd,
+            descriptions,
+            first: sources.options.records.others.clone(),
+            is_compressed: sources.options.header.log_file_mode.has(LogFileMode::COMPRESSED),
+            scratch: Vec::new(),
+        };
+        for (file, number) in files.iter().zip(0..) {
+            for plan in FilePlan::new(file).streams {
+                let index = carry.streams.len();
+                carry.by_processor.entry(plan.processor).or_default().push(index);
+                let previous = file.clock().anchor;
+                carry.streams.push(Stream {
+                    plan,
+                    file: number,
+                    buffer: None,
+                    next: previous,
+                    open: None,
+                    previous,
+                });
+                carry.advance(index);
+            }
+        }
+        carry
+    }
+
+    /// Goes to a stream's next buffer.
+    fn advance(&mut self, index: usize) {
+        let Carry { files, streams, turns, scratch, .. } = self;
+        let Some(stream) = streams.get_mut(index) else { return };
+        let Some(file) = files.get(stream.file as usize) else { return };
+        stream.open = None;
+        stream.buffer = stream.plan.offsets.next().and_then(|offset| file.buffer_at(offset));
+        if let Some(buffer) = &stream.buffer {
+            // A buffer without a time has its turn at once, and shows what it has.
+            stream.next = buffer.first_time(scratch).unwrap_or(stream.next);
+            turns.push(Reverse((stream.next, index)));
+        }
+    }
+
+    /// Writes of a stream what comes before all that the others of its processor have.
+    fn take_turn(&mut self, index: usize, part: &mut Part) -> Result<(), RelogError> {
+        let Some(stream) = self.streams.get(index) else { return Ok(()) };
+        let Some(buffer) = stream.buffer else { return Ok(()) };
+        let others = self.by_processor.get(&stream.plan.processor).into_iter().flatten();
+        let others = others.filter_map(|other| {
+            let stream = self.streams.get(*other).filter(|_| *other != index)?;
+            stream.buffer.map(|_| (stream.next, *other))
+        });
+        let other = others.min();
+        let is_odd = self.all_odd || self.odd.contains(&(stream.file, buffer.offset));
+        if stream.open.is_none()
+            && !is_odd
+            && let Some(last) = self.last_time(index)
+            && other.is_none_or(|other| (last, index) < other)
+        {
+            self.carry_over(index, &buffer, last, part)?;
+            self.advance(index);
+            return Ok(());
+        }
+        self.write_records(index, &buffer, other, part)
+    }
+
+    /// A time that no record of a stream's buffer is later than; the buffers of a stream follow each other.
+    fn last_time(&mut self, index: usize) -> Option<Ticks> {
+        let stream = self.streams.get(index)?;
+        let file = self.files.get(stream.file as usize)?;
+        let behind = stream.plan.offsets.peek().and_then(|offset| file.buffer_at(offset));
+        if let Some(behind) = behind {
+            return behind.first_time(&mut self.scratch).filter(|time| *time >= stream.next);
+        }
+        let buffer = stream.buffer?;
+        let origin = buffer.origin(file.clock(), stream.file);
+        let data = buffer.data(&mut self.scratch);
+        Records::new(data.bytes, &origin, buffer.place()).flatten().map(|record| record.raw_time()).last()
+    }
+
+    /// Takes a whole buffer over.
+    fn carry_over(
+        &mut self,
+        index: usize,
+        buffer: &BufferRef<'f>,
+        last: Ticks,
+        part: &mut Part,
+    ) -> Result<(), RelogError> {
+        if let Some(stream) = self.streams.get_mut(index) {
+            stream.previous = last;
+        }
+        let header = &buffer.header;
+        if self.is_compressed
+            && let Some((bytes, events)) = buffer.compressed()
+        {
+            return part.output.with(|writer| writer.relog_compressed_buffer(header, bytes, events, last));
+        }
+        let data = buffer.data(&mut self.scratch);
+        part.output.with(|writer| writer.relog_buffer(header, data.bytes, last))
+    }
+
+    /// Writes the records of a buffer that come before `other`, or all.
+    fn write_records(
+        &mut self,
+        index: usize,
+        buffer: &BufferRef<'f>,
+        other: Option<(Ticks, usize)>,
+        part: &mut Part,
+    ) -> Result<(), RelogError> {
+        let Carry { files, streams, descriptions, first, turns, .. } = self;
+        let Some(stream) = streams.get_mut(index) else { return Ok(()) };
+        let Some(file) = files.get(stream.file as usize) else { return Ok(()) };
+        let mut open = match stream.open.take() {
+            Some(open) => open,
+            None => {
+                let flags = BufferFlags(buffer.header.buffer_flag.0 & BufferFlags::LOSSES.0);
+                let processor = buffer.header.processor();
+                part.output.with(|writer| writer.mark_losses(processor, flags))?;
+                let mut bytes = Vec::new();
+                match buffer.data_in_file() {
+                    Some(data) => bytes.extend_from_slice(data.bytes),
+                    None => {
+                        buffer.data(&mut bytes);
+                    }
+                }
+                OpenBuffer {
+                    bytes,
+                    origin: buffer.origin(file.clock(), stream.file),
+                    place: buffer.place(),
+                    cursor: RecordCursor::start(stream.previous),
+                    number: 0,
+                    descriptions: descriptions.remove(&(stream.file, buffer.offset)).unwrap_or_default(),
+                }
+            }
+        };
+        let mut records = Records::resume(&open.bytes, &open.origin, open.place, open.cursor);
+        loop {
+            let before = records.cursor();
+            let Some(item) = records.next() else { break };
+            // Damage has been told of.
+            let Ok(record) = item else { continue };
+            // A stream keeps its order, also where time steps back in it.
+            let time = record.raw_time().max(stream.next);
+            if other.is_some_and(|other| (time, index) > other) {
+                stream.next = time;
+                open.cursor = before;
+                stream.open = Some(open);
+                turns.push(Reverse((time, index)));
+                return Ok(());
+            }
+            open.number += 1;
+            stream.next = time;
+            stream.previous = record.raw_time();
+            let of_first_file = stream.file == 0;
+            if record.hook_id() == Some(HookId::LOG_FILE_HEADER) {
+                continue;
+            }
+            if of_first_file && let Some(at) = first.iter().position(|bytes| bytes == record.as_bytes()) {
+                first.swap_remove(at);
+                part.events = part.events.saturating_sub(1);
+                continue;
+            }
+            for bytes in open.descriptions.remove(&open.number).unwrap_or_default() {
+                if let Some(described) = embed::record_of(&bytes, record.origin(), record.raw_time()) {
+                    part.output.put(&described)?;
+                }
+            }
+            part.too_large += u32::from(!part.output.put(&record)?);
+        }
+        self.advance(index);
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! Several files in one.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use etw_testkit::data;
+use etw_testkit::mutate::Numbers;
+use etw_testkit::traces::{self, Kind, Recipe};
+use openetw::etl::{BufferFlags, EtlFile, Records};
+use openetw::relog::{Compression, Relogger};
+use openetw::{EventFilter, Guid, HookId, Schemas, Trace};
+
+use super::{assert_within, builder, counted, lines};
+
+fn all(files: &[&Path]) -> super::Lines {
+    counted(lines(files, &EventFilter::default(), |_| ()).into_iter().map(|(line, ())| line))
+}
+
+/// Fails unless the file is laid out as Windows' own: numbers of buffers, times of flushes, and each processor's events
+/// in order in the order of the file. Answers how many records are in the first buffer.
+fn assert_layout(path: &Path) -> u64 {
+    let bytes = fs::read(path).unwrap();
+    let file = EtlFile::open(&bytes).unwrap();
+    let (mut last, mut flushed, mut count, mut scratch) = (HashMap::new(), i64::MIN, 0, Vec::new());
+    let (mut numbers, mut first) = (Vec::new(), 0);
+    let mut flags = BufferFlags::default();
+    for buffer in file.buffers() {
+        let buffer = buffer.unwrap();
+        let origin = buffer.origin(file.clock(), 0);
+        count += 1;
+        flags = buffer.header.buffer_flag;
+        if count == 1 {
+            let data = buffer.data(&mut scratch);
+            first = Records::new(data.bytes, &origin, buffer.place()).count() as u64;
+            continue;
+        }
+        numbers.push(buffer.header.sequence_number);
+        assert!(buffer.header.time_stamp.0 >= flushed, "{}", path.display());
+        flushed = buffer.header.time_stamp.0;
+        let data = buffer.data(&mut scratch);
+        assert_eq!(data.damage, None);
+        for record in Records::new(data.bytes, &origin, buffer.place()) {
+            let record = record.unwrap();
+            let last = last.insert(record.processor(), record.raw_time());
+            assert!(last.is_none_or(|last| last <= record.raw_time()), "{}", path.display());
+            assert!(record.time().0 <= flushed, "{}", path.display());
+        }
+    }
+    assert!(flags.has(BufferFlags::FLUSH_MARKER));
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..count).collect::<Vec<i64>>());
+    assert_eq!(i64::from(file.header().buffers_written), count);
+    first
+}
+
+#[test]
+fn events_of_all_files_are_in_one_in_the_order_of_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, recipe: Recipe| {
+        let path = directory.path().join(name);
+        fs::write(&path, traces::bytes(&recipe).unwrap().0).unwrap();
+        path
+    };
+    let recipe = |kind, events| Recipe { processors: 3, buffer_size: 8192, ..Recipe::new(kind, events) };
+    let mixed = write("mixed.etl", recipe(Kind::Mixed, 4000));
+    let compressed = write("compressed.etl", recipe(Kind::Compressed, 3999));
+    let large = write("large.etl", Recipe { buffer_size: 65_536, ..recipe(Kind::Switches, 5000) });
+    let losses = write("losses.etl", recipe(Kind::Losses, 1000));
+    let messages = write("messages.etl", recipe(Kind::Messages, 1000));
+    let mut groups: Vec<Vec<PathBuf>> = vec![
+        vec![mixed.clone()],
+        vec![compressed.clone()],
+        vec![mixed.clone(), compressed.clone()],
+        vec![compressed, large.clone()],
+        vec![large, losses, messages, mixed],
+    ];
+    let real = data::traces().unwrap_or_default();
+    let together = real.into_iter().filter(|file| file.name.contains("diaghub/")).map(|file| file.path);
+    groups.push(together.collect());
+    let output = directory.path().join("merged.etl");
+    for group in groups.iter().filter(|group| !group.is_empty()) {
+        let files: Vec<&Path> = group.iter().map(PathBuf::as_path).collect();
+        let expected = all(&files);
+        for compression in [Compression::Keep, Compression::Plain, Compression::Compressed] {
+            let mut trace = builder(&files).open().unwrap();
+            let relogger = Relogger::new().compression(compression).overwrite(true);
+            let relogged = relogger.write(&mut trace, &output).unwrap();
+            let what = format!("{files:?} {compression:?}");
+            let found = all(&[&output]);
+            assert_within(&expected, &found, &what);
+            assert_within(&found, &expected, &what);
+            // Beside the header, the first buffer has what no event is.
+            let first = assert_layout(&output) - 1;
+            assert_eq!(relogged.events + first, events_of(&files), "{what}");
+            let lost: u32 = trace.headers().iter().map(|header| header.events_lost).sum();
+            let mut merged = Trace::open_file(&output).unwrap();
+            merged.for_each_record(|_| ()).unwrap();
+            let statistics = merged.statistics();
+            assert_eq!((relogged.events_lost, statistics.events_lost()), (lost, lost.into()), "{what}");
+            assert_eq!(statistics.is_complete(), trace_is_complete(&files), "{what}");
+        }
+    }
+}
+
+/// Records but for log file headers.
+fn events_of(files: &[&Path]) -> u64 {
+    let mut count = 0;
+    let mut trace = builder(files).open().unwrap();
+    trace
+        .for_each_record(|record| count += u64::from(record.hook_id() != Some(HookId::LOG_FILE_HEADER)))
+        .unwrap();
+    count
+}
+
+fn trace_is_complete(files: &[&Path]) -> bool {
+    let mut trace = builder(files).open().unwrap();
+    trace.for_each_record(|_| ()).unwrap();
+    trace.statistics().is_complete()
+}
+
+#[test]
+fn schemas_from_elsewhere_come_along() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, output) = (directory.path().join("a.etl"), directory.path().join("b.etl"));
+    fs::write(&source, traces::bytes(&Recipe::new(Kind::Mixed, 500)).unwrap().0).unwrap();
+    let decoded = |path: &Path| {
+        let mut decoded: HashMap<(Guid, u16), bool> = HashMap::new();
+        let mut trace = Trace::builder().file(path).schemas(&Schemas::empty()).open().unwrap();
+        trace
+            .for_each_layout(|event| {
+                if event.record.kind().is_event_header() {
+                    let key = (event.record.provider_id(), event.record.descriptor().id);
+                    decoded.insert(key, event.properties.is_ok());
+                }
+            })
+            .unwrap();
+        decoded
+    };
+    let before = decoded(&source);
+    assert!(before.len() > 2 && before.values().any(|decoded| !decoded), "{before:?}");
+    for filter in ["", "pid >= 0"] {
+        let expression = EventFilter::default();
+        let expression = if filter.is_empty() { expression } else { expression.expression(filter).unwrap() };
+        let mut trace = Trace::builder().file(&source).filter(&expression).open().unwrap();
+        let relogged = Relogger::new().overwrite(true).write(&mut trace, &output).unwrap();
+        assert!(relogged.schemas > 0);
+        assert!(decoded(&output).values().all(|decoded| *decoded), "{filter}");
+        assert_eq!(decoded(&output).len(), before.len());
+    }
+}
+
+#[test]
+fn what_is_damaged_is_counted_and_all_else_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, output) = (directory.path().join("a.etl"), directory.path().join("b.etl"));
+    let mut numbers = Numbers::new(7);
+    for kind in [Kind::Mixed, Kind::Compressed, Kind::Switches] {
+        for _ in 0..40 {
+            let recipe = Recipe { processors: 3, buffer_size: 4096, ..Recipe::new(kind, 2000) };
+            let mut bytes = traces::bytes(&recipe).unwrap().0;
+            let first = if kind == Kind::Compressed { 512 } else { 4096 };
+            for _ in 0..=numbers.below(4) {
+                let at = first + numbers.below(bytes.len() - first);
+                bytes[at] = numbers.draw() as u8;
+            }
+            bytes.truncate(bytes.len() - numbers.below(3) * 1000);
+            fs::write(&source, &bytes).unwrap();
+            let read = |path: &Path| {
+                let mut records = HashMap::new();
+                let mut trace = Trace::open_file(path).unwrap();
+                trace
+                    .for_each_record(|record| {
+                        if record.hook_id() != Some(HookId::LOG_FILE_HEADER) && record.is_intact() {
+                            let key = (record.raw_time(), record.as_bytes().to_vec());
+                            *records.entry(key).or_insert(0) += 1;
+                        }
+                    })
+                    .unwrap();
+                (records, trace.statistics().clone())
+            };
+            let (before, _) = read(&source);
+            let mut trace = Trace::open_file(&source).unwrap();
+            let relogged =
+                Relogger::new().overwrite(true).embed_schemas(false).write(&mut trace, &output).unwrap();
+            let damaged = trace.statistics().damage_count;
+            let (after, statistics) = read(&output);
+            for (key, count) in &before {
+                assert!(after.get(key) >= Some(count), "{kind:?}: {damaged} places");
+            }
+            assert_eq!(damaged == 0, statistics.is_complete(), "{kind:?}: {:?}", trace.statistics().damage);
+            assert!(u64::from(relogged.events_lost) + statistics.damage_count >= damaged.min(1));
+        }
+    }
+}
