@@ -77,6 +77,10 @@ fn mode(options: &Options) -> LoggingMode {
 
 fn start(options: &Options, recorder: &Recorder) -> Result<()> {
     let mode = mode(options);
+    if let Some(file) = options.value("filemode") {
+        // Documents name the file here too, but -stop is what writes it.
+        path(file)?;
+    }
     let named: Vec<&String> = options.all("start").flat_map(|given| &given.values).collect();
     if named.len() > MAX_PROFILES {
         return Err(usage(format_args!(

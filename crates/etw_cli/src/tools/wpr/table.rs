@@ -14,7 +14,13 @@ const TOPICS: &[(&str, &[Opt])] = &[
                 1,
                 "Start recording; several profiles, each behind its own -start.",
             ),
-            flag("filemode", "Record to a file, not in memory; also of -profiledetails and -exportprofile."),
+            values(
+                "filemode",
+                "[FILE]",
+                0,
+                1,
+                "Record to a file, which -stop names; also of -profiledetails and -exportprofile.",
+            ),
             value(
                 "recordtempto",
                 "DIR",
