@@ -114,10 +114,12 @@ pub(crate) fn table(samples: &Samples, context: &Context<'_>) -> Table {
         }
     }
     let mut rows: Vec<_> = rows.into_iter().collect();
-    let key = |(process, function): &(u32, FunctionIndex)| (*process, *function);
-    rows.sort_by_key(|(of, [exclusive, inclusive])| {
-        let (is_idle, _) = process_of[of.0 as usize];
-        (is_idle, std::cmp::Reverse((exclusive.weight, inclusive.weight)), key(of))
+    // Functions and processes have their numbers by chance; of equal weight they stand by their names.
+    rows.sort_by_cached_key(|((process, function), [exclusive, inclusive])| {
+        let (is_idle, process) = process_of[*process as usize];
+        let function = names.get(*function);
+        let name = (process, function.module.clone(), function.name.clone());
+        (is_idle, std::cmp::Reverse((exclusive.weight, inclusive.weight)), name)
     });
     let rows = rows.into_iter().map(|((process, function), [exclusive, inclusive])| {
         let function = names.get(function);

@@ -48,6 +48,8 @@ mod wpr;
 mod write;
 #[cfg(target_os = "linux")]
 mod xperf;
+#[cfg(target_os = "linux")]
+mod xperf_actions;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -34,7 +34,7 @@ pub(super) fn put(
     Ok(())
 }
 
-fn table_value(table: &Table, top: Option<usize>) -> Value {
+pub(crate) fn table_value(table: &Table, top: Option<usize>) -> Value {
     let rows = table.rows.iter().take(top.unwrap_or(usize::MAX));
     let rows = rows.map(|row| {
         let cells = table.columns.iter().zip(row);

@@ -1,9 +1,9 @@
 //! `etw report`: what the machine did, in tables.
 
 mod html;
-mod json;
+pub(crate) mod json;
 mod page;
-mod text;
+pub(crate) mod text;
 mod xml;
 
 use std::io::Write;

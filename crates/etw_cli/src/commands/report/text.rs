@@ -54,7 +54,7 @@ pub(super) fn put(
     Ok(())
 }
 
-fn put_table(out: &mut Vec<u8>, table: &Table, top: usize, is_incomplete: bool) -> Result<()> {
+pub(crate) fn put_table(out: &mut Vec<u8>, table: &Table, top: usize, is_incomplete: bool) -> Result<()> {
     let title = table.kind.title();
     writeln!(out, "\n{title}{}", if is_incomplete { " (incomplete)" } else { "" })?;
     let rows = &table.rows[..table.rows.len().min(top)];

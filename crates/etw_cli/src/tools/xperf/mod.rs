@@ -1,5 +1,7 @@
-//! `xperf`: the kernel's events by flags and groups, user sessions beside them, merged into one file.
+//! `xperf`: the kernel's events by flags and groups, user sessions beside them, merged into one file; and what is made of
+//! files.
 
+mod actions;
 mod command;
 mod show;
 mod table;
@@ -24,6 +26,9 @@ use crate::output;
 
 /// Runs the tool.
 pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
+    if actions::are_asked_for(words) {
+        return actions::run(words).map(|()| ExitCode::SUCCESS);
+    }
     let options = Options::read(words, table::TABLE)?;
     let mut out = Vec::new();
     let result = if options.asks_for_help || words.is_empty() {

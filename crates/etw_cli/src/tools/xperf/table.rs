@@ -47,8 +47,7 @@ pub(super) const TABLE: &[Opt] = &[
         4,
         "Show providers: installed, registered, flags and groups of the kernel.",
     ),
-    value("i", "FILE", "Refused: use `etw report FILE`, `etw dump FILE`."),
-    values("a", "ACTION", 1, 32, "Refused: use `etw report FILE`, `etw dump FILE`."),
+    values("a", "ACTION", 0, 32, "What is made of a trace, behind -i FILE; `xperf -i -?` shows the actions."),
     values("save", "PROFILE FILE", 0, 2, "Refused: use -d."),
     values("heap", "", 0, 1, "Refused: heaps tell nothing here."),
     values("pids", "PID …", 0, 32, "Refused, as -heap."),
@@ -66,7 +65,7 @@ pub(super) const TABLE: &[Opt] = &[
 pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)> {
     let of = |name: &str| {
         Some(match name {
-            "i" | "a" => "traces are looked at by `etw report FILE`, `etw stats FILE` and `etw dump FILE`",
+            "a" => "an action is done with a trace, which -i names: xperf -i FILE -a ACTION",
             "save" => {
                 "profiles of sessions are not kept; `-d FILE` merges what is stopped, `logman create trace` keeps sets"
             }
@@ -95,12 +94,13 @@ pub(super) fn help() -> String {
         "xperf records the kernel's events and those of providers, and merges traces.\n\n\
          Usage:\n  xperf -on FLAGS|GROUPS [options] [-start LOGGER -on PROVIDERS [options]]…\n  \
          xperf -stop [LOGGER] [-stop LOGGER]… [-d MERGED]\n  xperf -d MERGED\n  xperf -merge FILE … MERGED\n  \
-         xperf -loggers | -providers [KF|KG] | -m TEXT\n\n\
+         xperf -loggers | -providers [KF|KG] | -m TEXT\n  xperf -i FILE … [-o FILE] [-a ACTION]…\n\n\
          A provider is (NAME|{{GUID}})[:FLAGS[:LEVEL[:'stack|sid|tsid']]].\n\n\
          Options (with -, / or a dash; in any case):\n{}\n\
          Examples:\n  xperf -on DiagEasy -stackwalk Profile+CSwitch+ReadyThread -f kernel.etl\n  \
          xperf -on Latency -start User -on MyProvider:0xff:5:'stack' -f user.etl\n  \
-         xperf -stop -stop User -d merged.etl\n",
+         xperf -stop -stop User -d merged.etl\n  \
+         xperf -i merged.etl -symbols -a profile -detail\n",
         rows(TABLE)
     )
 }
