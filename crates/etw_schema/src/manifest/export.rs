@@ -24,7 +24,7 @@ pub fn write(provider: &Provider) -> Option<String> {
     Some(write_all(std::slice::from_ref(provider)))
 }
 
-/// Writes providers as one instrumentation manifest, as [`write`] does; those that manifests cannot describe are named in
+/// Writes providers as one instrumentation manifest, as [`write()`] does; those that manifests cannot describe are named in
 /// a comment.
 pub fn write_all(providers: &[Provider]) -> String {
     let mut text = concat!(
