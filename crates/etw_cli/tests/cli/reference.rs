@@ -67,6 +67,10 @@ fn the_command_lines_of_the_notes() {
     let of = |tool: &str| lines.iter().filter(|line| line.starts_with(tool)).count();
     assert_eq!((of("logman"), of("xperf")), (3, 2), "{lines:?}");
     for line in &lines {
+        // The tools of the lines before have written a file of the same name, which wpr does not replace.
+        if line.starts_with("wpr -stop") {
+            let _ = std::fs::remove_file(desk.user.etw.path("trace.etl"));
+        }
         // As it stands, a path of Windows is told what to be; one that matters nothing is passed over.
         let mut output = desk.run(line);
         if line.contains(r"c:\") && !output.status.success() {

@@ -50,6 +50,9 @@ impl Stacks {
             self.frames.extend(stack.kernel().skip(skipped));
             let images = self.images.as_ref().map_or(&[][..], |images| images.of(process_id));
             self.unwinder.unwind(process_id, images, &stack, &mut self.frames);
+            // Where there is nothing to go by, frame pointers lead to nowhere.
+            let end = self.frames.iter().position(|frame| *frame == 0);
+            self.frames.truncate(end.unwrap_or(self.frames.len()));
             return self.tell_images(process_id);
         }
         if matches!(event.body, Body::Exit { process_code: Some(_), .. }) {
