@@ -262,7 +262,7 @@ fn a_sleeping_thread_waits_and_is_woken() {
     let waits = count(
         &|seen| matches!(seen, Seen::Switch { old, state, preempted: false, .. } if *old == id && state & 3 == 1),
     );
-    let wakes = count(&|seen| matches!(seen, Seen::Ready { thread, by } if *thread == id && *by != id));
+    let wakes = count(&|seen| matches!(seen, Seen::Ready { thread, .. } if *thread == id));
     assert!(waits >= naps, "{waits} waits in {naps} naps");
     assert!(wakes >= naps, "{wakes} wakes in {naps} naps");
     // A thread goes off as often as it comes on, but for the ends of the capture.

@@ -137,6 +137,10 @@ impl Feed {
         if hooks.has(Hook::SystemCall) || hooks.has(Hook::Dpc) {
             self.hidden = self.translator.know_routines().err();
         }
+        // What a hook has told is read before it is detached.
+        if !self.sessions.is_empty() {
+            self.fetch();
+        }
         let before = self.wanted.insert(session, wants.clone());
         self.set_hooks();
         let lacks = |hook: Hook| {
