@@ -69,6 +69,11 @@ impl Chunk {
         self.last == 0
     }
 
+    /// Number of the last record; 0 if there is none.
+    pub(super) fn last_number(&self) -> u64 {
+        self.last
+    }
+
     /// Where the next byte goes, from the chunk's begin.
     pub(super) fn position(&self) -> u32 {
         self.bytes.len() as u32

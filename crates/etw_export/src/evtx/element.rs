@@ -27,15 +27,6 @@ pub(super) struct Element {
     content: Vec<Content>,
 }
 
-/// Where an element stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// In the definition of a template; only there elements say which substitution they depend on.
-    Template,
-    /// In a fragment, as it is.
-    Fragment,
-}
-
 /// What stands in an element or an attribute.
 #[derive(Debug, Clone)]
 pub(super) enum Content {
@@ -64,14 +55,14 @@ impl Element {
     }
 
     /// Writes the element.
-    pub(super) fn put(&self, chunk: &mut Chunk, place: Place) -> Result<(), Full> {
-        let open = Open::put(chunk, place, &self.name, &self.attributes)?;
+    pub(super) fn put(&self, chunk: &mut Chunk) -> Result<(), Full> {
+        let open = Open::put(chunk, &self.name, &self.attributes)?;
         if self.content.is_empty() {
             return open.close_empty(chunk);
         }
         open.begin_content(chunk)?;
         for content in &self.content {
-            content.put(chunk, place)?;
+            content.put(chunk)?;
         }
         open.end(chunk)
     }
@@ -91,7 +82,7 @@ impl Element {
 }
 
 impl Content {
-    fn put(&self, chunk: &mut Chunk, place: Place) -> Result<(), Full> {
+    fn put(&self, chunk: &mut Chunk) -> Result<(), Full> {
         match self {
             Content::Text(text) => put_text(chunk, text),
             Content::Substitution(index, kind) => {
@@ -99,7 +90,7 @@ impl Content {
                 chunk.put_u16(*index)?;
                 chunk.put(&[kind.0])
             }
-            Content::Element(element) => element.put(chunk, place),
+            Content::Element(element) => element.put(chunk),
         }
     }
 
@@ -148,18 +139,11 @@ pub(super) struct Open {
 }
 
 impl Open {
-    pub(super) fn put(
-        chunk: &mut Chunk,
-        place: Place,
-        name: &str,
-        attributes: &[(String, Content)],
-    ) -> Result<Open, Full> {
+    pub(super) fn put(chunk: &mut Chunk, name: &str, attributes: &[(String, Content)]) -> Result<Open, Full> {
         let more = if attributes.is_empty() { 0 } else { token::MORE };
         chunk.put(&[token::OPEN | more])?;
-        if place == Place::Template {
-            // The element is there whatever the substitutions are.
-            chunk.put_u16(u16::MAX)?;
-        }
+        // The element is there whatever the substitutions are.
+        chunk.put_u16(u16::MAX)?;
         let size_at = chunk.position();
         chunk.put_u32(0)?;
         chunk.put_name(name)?;
@@ -170,7 +154,7 @@ impl Open {
                 let more = if index + 1 < attributes.len() { token::MORE } else { 0 };
                 chunk.put(&[token::ATTRIBUTE | more])?;
                 chunk.put_name(name)?;
-                content.put(chunk, place)?;
+                content.put(chunk)?;
             }
             let size = chunk.position() - list_at - 4;
             chunk.patch(list_at, &size.to_le_bytes());
@@ -208,7 +192,7 @@ pub(super) fn put_text(chunk: &mut Chunk, text: &str) -> Result<(), Full> {
 }
 
 /// The begin of a fragment: version 1.1, no flags.
-pub(super) fn put_fragment(chunk: &mut Chunk) -> Result<(), Full> {
+fn put_fragment(chunk: &mut Chunk) -> Result<(), Full> {
     chunk.put(&[token::FRAGMENT, 1, 1, 0])
 }
 
@@ -243,21 +227,44 @@ impl Template {
 
     /// Writes a fragment up to the values of an instance.
     pub(super) fn put_instance(&self, chunk: &mut Chunk) -> Result<(), Full> {
-        put_fragment(chunk)?;
-        let [a, b, c, d, ..] = self.id;
-        chunk.put(&[token::INSTANCE, 1, a, b, c, d])?;
-        if let Some(at) = chunk.template(&self.id) {
-            return chunk.put_u32(at);
-        }
-        chunk.put_u32(chunk.position() + 4)?;
-        chunk.put_template_head(&self.id)?;
-        let size_at = chunk.position();
-        chunk.put_u32(0)?;
-        put_fragment(chunk)?;
-        self.element.put(chunk, Place::Template)?;
-        put_end(chunk)?;
-        let size = chunk.position() - size_at - 4;
-        chunk.patch(size_at, &size.to_le_bytes());
-        Ok(())
+        put_instance(chunk, &self.id, |chunk| self.element.put(chunk))
     }
+}
+
+/// Writes elements that no other record has as a fragment: an instance, without values, of a template of its own. Readers
+/// know elements in templates only, since Windows writes no others.
+pub(super) fn put_alone(
+    chunk: &mut Chunk,
+    write: impl FnOnce(&mut Chunk) -> Result<(), Full>,
+) -> Result<(), Full> {
+    let mut id = [0; 16];
+    id[..4].copy_from_slice(&chunk.position().to_le_bytes());
+    id[8..].copy_from_slice(&chunk.last_number().to_le_bytes());
+    put_instance(chunk, &id, write)?;
+    chunk.put_u32(0)?;
+    put_end(chunk)
+}
+
+/// Writes a fragment up to the values of an instance of a template, which `define` writes if the chunk has not got it.
+fn put_instance(
+    chunk: &mut Chunk,
+    id: &[u8; 16],
+    define: impl FnOnce(&mut Chunk) -> Result<(), Full>,
+) -> Result<(), Full> {
+    put_fragment(chunk)?;
+    let [a, b, c, d, ..] = *id;
+    chunk.put(&[token::INSTANCE, 1, a, b, c, d])?;
+    if let Some(at) = chunk.template(id) {
+        return chunk.put_u32(at);
+    }
+    chunk.put_u32(chunk.position() + 4)?;
+    chunk.put_template_head(id)?;
+    let size_at = chunk.position();
+    chunk.put_u32(0)?;
+    put_fragment(chunk)?;
+    define(chunk)?;
+    put_end(chunk)?;
+    let size = chunk.position() - size_at - 4;
+    chunk.patch(size_at, &size.to_le_bytes());
+    Ok(())
 }

@@ -9,7 +9,7 @@ use etw_schema::{
 
 use super::chunk::{Chunk, Full};
 use super::element::{
-    Element, Open, Place, Template, attribute, child, put_end, put_fragment, put_text, substitution, text,
+    Element, Open, Template, attribute, child, put_alone, put_end, put_text, substitution, text,
 };
 use super::value::{self, Kind, Values};
 use crate::event::{Event, FieldSelection};
@@ -126,31 +126,31 @@ impl Payload {
         properties: &Properties<'_>,
         fields: &FieldSelection,
     ) -> Result<(), Full> {
-        put_fragment(chunk)?;
         let mut writer = Elements { user_data: self.user_data, scratch: String::new() };
         let frame = |chunk: &mut Chunk, name: &str, attributes: &[_]| {
-            let open = Open::put(chunk, Place::Fragment, name, attributes)?;
+            let open = Open::put(chunk, name, attributes)?;
             open.begin_content(chunk).map(|()| open)
         };
-        let outer = frame(chunk, if self.user_data { "UserData" } else { "EventData" }, &[])?;
-        let inner = match self.user_data {
-            true => Some(frame(chunk, "EventXML", &[attribute("xmlns", text("Event_NS"))])?),
-            false => None,
-        };
-        if fields.is_all() {
-            writer.members(chunk, properties.iter(), 0)?;
-        } else {
-            for field in fields.names() {
-                if let Some(found) = field.find(properties) {
-                    writer.property(chunk, field.name(), &found, 0)?;
+        put_alone(chunk, |chunk| {
+            let outer = frame(chunk, if self.user_data { "UserData" } else { "EventData" }, &[])?;
+            let inner = match self.user_data {
+                true => Some(frame(chunk, "EventXML", &[attribute("xmlns", text("Event_NS"))])?),
+                false => None,
+            };
+            if fields.is_all() {
+                writer.members(chunk, properties.iter(), 0)?;
+            } else {
+                for field in fields.names() {
+                    if let Some(found) = field.find(properties) {
+                        writer.property(chunk, field.name(), &found, 0)?;
+                    }
                 }
             }
-        }
-        if let Some(inner) = inner {
-            inner.end(chunk)?;
-        }
-        outer.end(chunk)?;
-        put_end(chunk)
+            if let Some(inner) = inner {
+                inner.end(chunk)?;
+            }
+            outer.end(chunk)
+        })
     }
 }
 
@@ -235,8 +235,8 @@ impl Elements {
     ) -> Result<(), Full> {
         let kind = if matches!(value, Value::Struct(_)) { "ComplexData" } else { "Data" };
         let open = match self.user_data {
-            true => Open::put(chunk, Place::Fragment, &crate::xml::plain_element_name(name), &[])?,
-            false => Open::put(chunk, Place::Fragment, kind, &[attribute("Name", text(name))])?,
+            true => Open::put(chunk, &crate::xml::plain_element_name(name), &[])?,
+            false => Open::put(chunk, kind, &[attribute("Name", text(name))])?,
         };
         open.begin_content(chunk)?;
         match value {
@@ -270,35 +270,30 @@ pub(super) fn put_tracing_info(
         return values.null(chunk);
     }
     values.with(chunk, |chunk| {
-        put_fragment(chunk)?;
-        let open = Open::put(
-            chunk,
-            Place::Fragment,
-            "ExtendedTracingInfo",
-            &[attribute("xmlns", text(TRACE_NAMESPACE))],
-        )?;
-        open.begin_content(chunk)?;
-        let simple = |chunk: &mut Chunk, name: &str, shown: &dyn Display| {
-            Element::new(name).with(text(&shown.to_string())).put(chunk, Place::Fragment)
-        };
-        if let Some(guid) = event_guid {
-            simple(chunk, "EventGuid", &guid)?;
-        }
-        if let Some(instance) = instance {
-            simple(chunk, "InstanceID", &instance.id)?;
-            simple(chunk, "ParentInstanceID", &instance.parent_id)?;
-            simple(chunk, "ParentGuid", &instance.parent_guid)?;
-        }
-        for stack in record.extended_items().filter_map(|item| item.stack_trace()) {
-            let inner = Open::put(chunk, Place::Fragment, "Stack", &[])?;
-            inner.begin_content(chunk)?;
-            for address in stack.addresses() {
-                simple(chunk, "Address", &format_args!("{address:#x}"))?;
+        put_alone(chunk, |chunk| {
+            let open = Open::put(chunk, "ExtendedTracingInfo", &[attribute("xmlns", text(TRACE_NAMESPACE))])?;
+            open.begin_content(chunk)?;
+            let simple = |chunk: &mut Chunk, name: &str, shown: &dyn Display| {
+                Element::new(name).with(text(&shown.to_string())).put(chunk)
+            };
+            if let Some(guid) = event_guid {
+                simple(chunk, "EventGuid", &guid)?;
             }
-            inner.end(chunk)?;
-        }
-        open.end(chunk)?;
-        put_end(chunk)?;
+            if let Some(instance) = instance {
+                simple(chunk, "InstanceID", &instance.id)?;
+                simple(chunk, "ParentInstanceID", &instance.parent_id)?;
+                simple(chunk, "ParentGuid", &instance.parent_guid)?;
+            }
+            for stack in record.extended_items().filter_map(|item| item.stack_trace()) {
+                let inner = Open::put(chunk, "Stack", &[])?;
+                inner.begin_content(chunk)?;
+                for address in stack.addresses() {
+                    simple(chunk, "Address", &format_args!("{address:#x}"))?;
+                }
+                inner.end(chunk)?;
+            }
+            open.end(chunk)
+        })?;
         Ok(Kind::BINXML)
     })
 }
