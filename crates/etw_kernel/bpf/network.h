@@ -329,10 +329,33 @@ INLINE enum call call_of(u32 number)
 	}
 }
 
+/* Whether threads of this number have sent or received datagrams in a system call that is told at its end: only of those
+ * the socket has to be found then. */
+#define CALLERS 65536
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, CALLERS);
+	TYPE(key, u32);
+	TYPE(value, u8);
+} datagram_callers MAP;
+
+INLINE u8 *is_datagram_caller(void)
+{
+	u32 index = (u32)current_pid_tid() % CALLERS;
+	return map_lookup(&datagram_callers, &index);
+}
+
+/* Whether this system call is told at its end, if it is of datagrams; that it is is noted. */
 INLINE bool is_told_at_exit(void)
 {
 	void *registers = task_registers(current_task_typed());
-	return call_of(LOAD_CALL_NUMBER(registers)) > ACCEPT_CALL && !is_of_32_bit(current_task());
+	if (call_of(LOAD_CALL_NUMBER(registers)) <= ACCEPT_CALL || is_of_32_bit(current_task()))
+		return false;
+	u8 *noted = is_datagram_caller();
+	if (noted)
+		*noted = 1;
+	return true;
 }
 
 SECTION("tp_btf/sock_send_length") int network_send(u64 *context)
@@ -345,7 +368,7 @@ SECTION("tp_btf/sock_send_length") int network_send(u64 *context)
 	if (protocol == TCP && sent > 0) {
 		use_connection(context, socket, true);
 		tell_connection(context, socket, true, SEND, current_pid_tid(), sent);
-	} else if (protocol == UDP && sent >= 0 && !is_told_at_exit()) {
+	} else if (protocol == UDP && !is_told_at_exit() && sent >= 0) {
 		tell_datagram(context, socket, true, SEND, sent, 0);
 	}
 	return 0;
@@ -356,13 +379,14 @@ SECTION("tp_btf/sock_recv_length") int network_receive(u64 *context)
 	struct sock *socket = (void *)context[0];
 	s32 received = context[1];
 	u32 flags = context[2];
-	if (!is_internet(socket, true) || flags & (MSG_PEEK | MSG_ERRQUEUE))
+	if (!is_internet(socket, true))
 		return 0;
 	u32 protocol = socket->sk_protocol;
-	if (protocol == TCP && received > 0) {
+	bool is_taken = !(flags & (MSG_PEEK | MSG_ERRQUEUE));
+	if (protocol == TCP && is_taken && received > 0) {
 		use_connection(context, socket, true);
 		tell_connection(context, socket, true, RECEIVE, current_pid_tid(), received);
-	} else if (protocol == UDP && received >= 0 && !is_told_at_exit()) {
+	} else if (protocol == UDP && !is_told_at_exit() && is_taken && received >= 0) {
 		tell_datagram(context, socket, true, RECEIVE, received, 0);
 	}
 	return 0;
@@ -425,7 +449,12 @@ SECTION("tp_btf/sys_exit") int network_call(u64 *context)
 	void *registers = (void *)context[0];
 	s64 result = context[1];
 	enum call call = call_of(CALL_NUMBER(registers));
-	if (call == NO_CALL || is_of_32_bit(current_task()))
+	if (call == NO_CALL)
+		return 0;
+	u8 *noted = is_datagram_caller();
+	if (call != ACCEPT_CALL && (!noted || !*noted))
+		return 0;
+	if (is_of_32_bit(current_task()))
 		return 0;
 	if (call == ACCEPT_CALL) {
 		struct sock *new = result >= 0 ? socket_of(result) : 0;

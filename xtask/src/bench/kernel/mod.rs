@@ -14,7 +14,7 @@ use openetw::session::{ControllerError, ErrorKind, LogFileMode, SessionBuilder};
 use super::session::Hosted;
 use super::{Effort, Row, median};
 use load::Load;
-use tracer::{SESSION, Tracer, What, check};
+use tracer::{PerfRuns, SESSION, Tracer, What, check};
 
 /// A comparison.
 struct Case {
@@ -31,7 +31,8 @@ struct Case {
 const SWITCH_EVENTS: &[&str] = &["sched/sched_switch"];
 const READY_EVENTS: &[&str] = &["sched/sched_switch", "sched/sched_waking"];
 const SYSTEM_CALL_EVENTS: &[&str] = &["raw_syscalls/sys_enter", "raw_syscalls/sys_exit"];
-const PERF_SYSTEM_CALLS: &[&str] = &["-e", "raw_syscalls:sys_enter", "-e", "raw_syscalls:sys_exit"];
+const PERF_SYSTEM_CALLS: PerfRuns =
+    &[("perf record", &["-e", "raw_syscalls:sys_enter", "-e", "raw_syscalls:sys_exit"])];
 
 const CASES: &[Case] = &[
     Case {
@@ -40,7 +41,11 @@ const CASES: &[Case] = &[
         load: Load::Switches,
         count: 100_000,
         times: 2,
-        what: What { flags: "CSWITCH", perf: &["-e", "sched:sched_switch"], ftrace: SWITCH_EVENTS },
+        what: What {
+            flags: "CSWITCH",
+            perf: &[("perf record", &["-e", "sched:sched_switch"])],
+            ftrace: SWITCH_EVENTS,
+        },
     },
     Case {
         name: "added to a context switch with its ready thread",
@@ -50,7 +55,7 @@ const CASES: &[Case] = &[
         times: 2,
         what: What {
             flags: "CSWITCH+DISPATCHER",
-            perf: &["-e", "sched:sched_switch", "-e", "sched:sched_waking"],
+            perf: &[("perf record", &["-e", "sched:sched_switch", "-e", "sched:sched_waking"])],
             ftrace: READY_EVENTS,
         },
     },
@@ -78,7 +83,7 @@ const CASES: &[Case] = &[
         times: 2,
         what: What {
             flags: "NETWORKTRACE",
-            perf: &["-e", "sock:sock_send_length", "-e", "sock:sock_recv_length"],
+            perf: &[("perf record", &["-e", "sock:sock_send_length", "-e", "sock:sock_recv_length"])],
             ftrace: &["sock/sock_send_length", "sock/sock_recv_length"],
         },
     },
@@ -93,7 +98,21 @@ const BUILD: Case = Case {
     times: 1,
     what: What {
         flags: "PROC_THREAD+LOADER+CSWITCH+PROFILE",
-        perf: &["-e", "cpu-clock", "-F", "1000", "-g", "-e", "sched:sched_switch"],
+        // Ours copies stacks as the second does, and leaves frame pointers for what the copies do not tell.
+        perf: &[
+            ("perf record -g", &["-e", "cpu-clock/call-graph=fp/", "-F", "1000", "-e", "sched:sched_switch"]),
+            (
+                "perf record --call-graph dwarf",
+                &[
+                    "-e",
+                    "cpu-clock/call-graph=dwarf,stack-size=32768/",
+                    "-F",
+                    "1000",
+                    "-e",
+                    "sched:sched_switch",
+                ],
+            ),
+        ],
         ftrace: SWITCH_EVENTS,
     },
 };
@@ -150,7 +169,8 @@ impl Nanos {
 /// Runs a load under each tracer in turn, round by round.
 fn compare(effort: &Effort, host: &Hosted, case: &Case, count: u64) -> Result<Nanos> {
     let mut tracers = vec![("", Tracer::Nobody), ("", Tracer::Ours)];
-    for (name, tracer) in [("perf record", Tracer::Perf), ("ftrace, unread", Tracer::Ftrace)] {
+    let perf = case.what.perf.iter().map(|(name, arguments)| (*name, Tracer::Perf(arguments)));
+    for (name, tracer) in perf.chain([("ftrace, unread", Tracer::Ftrace)]) {
         match check(tracer) {
             Ok(()) => tracers.push((name, tracer)),
             Err(error) => eprintln!("without {name}: {error:#}"),

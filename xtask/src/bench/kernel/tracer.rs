@@ -21,17 +21,20 @@ const TRACEFS: &str = "/sys/kernel/tracing";
 pub(super) enum Tracer {
     Nobody,
     Ours,
-    Perf,
+    /// With these arguments of `perf record`.
+    Perf(&'static [&'static str]),
     Ftrace,
 }
+
+/// Runs of `perf record`: what each is called, and its arguments.
+pub(super) type PerfRuns = &'static [(&'static str, &'static [&'static str])];
 
 /// What is traced: the same by each tracer's names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct What {
     /// Flags of ours.
     pub(super) flags: &'static str,
-    /// Arguments of `perf record`.
-    pub(super) perf: &'static [&'static str],
+    pub(super) perf: PerfRuns,
     /// Directories of ftrace's events.
     pub(super) ftrace: &'static [&'static str],
 }
@@ -42,7 +45,7 @@ impl Tracer {
         match self {
             Tracer::Nobody => Ok((output(program)?, 0)),
             Tracer::Ours => with_session(what.flags, host, program),
-            Tracer::Perf => Ok((with_perf(what.perf, host, program)?, 0)),
+            Tracer::Perf(arguments) => Ok((with_perf(arguments, host, program)?, 0)),
             Tracer::Ftrace => Ok((with_ftrace(what.ftrace, program)?, 0)),
         }
     }
@@ -110,7 +113,7 @@ impl Drop for Instance {
 pub(super) fn check(tracer: Tracer) -> Result<()> {
     match tracer {
         Tracer::Nobody | Tracer::Ours => Ok(()),
-        Tracer::Perf => output(Command::new("perf").arg("--version")).map(drop),
+        Tracer::Perf(_) => output(Command::new("perf").arg("--version")).map(drop),
         Tracer::Ftrace => match Path::new(TRACEFS).join("instances").is_dir() {
             true => Ok(()),
             false => bail!("{TRACEFS} is not mounted"),
