@@ -327,7 +327,60 @@ struct waking {
 	struct header header; /* Its number: the priority of the thread that is made ready. */
 	u32 pid;
 	u32 tid;
+	u32 in_interrupt;
+	u32 reserved;
 };
+
+/* What a processor does on behalf of no thread, one bit for each kind, since the kinds interrupt each other. */
+#define IN_INTERRUPT 1
+#define IN_SOFTIRQ 2
+#define IN_TIMER 4
+
+struct {
+	NUMBER(type, MAP_PERCPU_ARRAY);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, u32);
+} interrupted MAP;
+
+INLINE u32 set_interrupted(u32 begins, u32 ends)
+{
+	u32 zero = 0;
+	u32 *now = map_lookup(&interrupted, &zero);
+	if (now)
+		*now = (*now | begins) & ~ends;
+	return 0;
+}
+
+SECTION("tp_btf/irq_handler_entry") int ready_interrupt_enter(u64 *context)
+{
+	return set_interrupted(IN_INTERRUPT, 0);
+}
+
+SECTION("tp_btf/irq_handler_exit") int ready_interrupt_exit(u64 *context)
+{
+	return set_interrupted(0, IN_INTERRUPT);
+}
+
+SECTION("tp_btf/softirq_entry") int ready_softirq_enter(u64 *context)
+{
+	return set_interrupted(IN_SOFTIRQ, 0);
+}
+
+SECTION("tp_btf/softirq_exit") int ready_softirq_exit(u64 *context)
+{
+	return set_interrupted(0, IN_SOFTIRQ);
+}
+
+SECTION("tp_btf/hrtimer_expire_entry") int ready_timer_enter(u64 *context)
+{
+	return set_interrupted(IN_TIMER, 0);
+}
+
+SECTION("tp_btf/hrtimer_expire_exit") int ready_timer_exit(u64 *context)
+{
+	return set_interrupted(0, IN_TIMER);
+}
 
 SECTION("tp_btf/sched_waking") int ready_thread(u64 *context)
 {
@@ -335,8 +388,12 @@ SECTION("tp_btf/sched_waking") int ready_thread(u64 *context)
 	struct waking *record = reserve(sizeof(*record), WAKING, task->prio);
 	if (!record)
 		return 0;
+	u32 zero = 0;
+	u32 *now = map_lookup(&interrupted, &zero);
 	record->pid = task->tgid;
 	record->tid = task->pid;
+	record->in_interrupt = now ? *now : 0;
+	record->reserved = 0;
 	submit(record);
 	return 0;
 }
@@ -508,6 +565,7 @@ struct issue {
 	u64 time;
 	u64 ids;
 	u64 file;
+	u64 is_queued; /* Told when it was queued, and not sent yet. */
 };
 
 struct {
@@ -543,13 +601,13 @@ INLINE u64 file_of(struct request *request)
 	return page_key(LOAD(part + LOAD(bio, bi_iter.bi_idx), bv_page));
 }
 
-SECTION("tp_btf/block_rq_issue") int disk_issue(u64 *context)
+/* A request begins with whom it is for. What is queued is sent later by whatever thread comes to it. */
+INLINE int disk_begin(struct request *request, u64 is_queued)
 {
-	struct request *request = (void *)context[0];
 	u64 file = file_of(request);
 	struct disk *record = reserve(sizeof(*record), DISK_ISSUE, request->cmd_flags);
 	u64 key = (u64)request;
-	struct issue now = { 0, current_pid_tid(), file };
+	struct issue now = { 0, current_pid_tid(), file, is_queued };
 	if (!record) {
 		now.time = ktime();
 		map_update(&issued, &key, &now, UPDATE_ANY);
@@ -566,6 +624,40 @@ SECTION("tp_btf/block_rq_issue") int disk_issue(u64 *context)
 	record->file = file;
 	submit(record);
 	return 0;
+}
+
+SECTION("tp_btf/block_rq_insert") int disk_queue(u64 *context)
+{
+	return disk_begin((void *)context[0], 1);
+}
+
+/* The request is part of another one from now on. */
+SECTION("tp_btf/block_rq_merge") int disk_merge(u64 *context)
+{
+	u64 key = context[0];
+	map_delete(&issued, &key);
+	return 0;
+}
+
+/* The driver had no room, and is given the request again. */
+SECTION("tp_btf/block_rq_requeue") int disk_requeue(u64 *context)
+{
+	u64 key = context[0];
+	struct issue *issue = map_lookup(&issued, &key);
+	if (issue)
+		issue->is_queued = 1;
+	return 0;
+}
+
+SECTION("tp_btf/block_rq_issue") int disk_issue(u64 *context)
+{
+	u64 key = context[0];
+	struct issue *issue = map_lookup(&issued, &key);
+	if (issue && issue->is_queued) {
+		issue->is_queued = 0;
+		return 0;
+	}
+	return disk_begin((void *)context[0], 0);
 }
 
 SECTION("tp_btf/block_rq_complete") int disk_complete(u64 *context)

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use etw_kernel::capture::{Body, Capture, CaptureError, CaptureOptions, Event, File};
+use etw_kernel::capture::{Body, Capture, CaptureError, CaptureOptions, Disk, Event, File};
 use etw_kernel::{Hook, Hooks};
 
 /// An event that lives on, as far as the tests look at it.
@@ -20,14 +20,19 @@ enum Seen {
     Exec { process: u32, parent: u32, path: String, argv: Vec<String> },
     Exit { process: u32, thread: u32, code: u32, process_code: Option<u32> },
     Switch { old: u32, new: u32, state: u32, preempted: bool },
-    Ready { by: u32, thread: u32 },
+    Ready { by: u32, thread: u32, by_interrupt: bool },
     Sample { thread: u32, instruction: u64 },
     Stack { of: u64, thread: u32, kernel: usize, user: Vec<u64> },
     Call { thread: u32, number: u32, result: Option<i64> },
     Span { begun: u64 },
     Fault { process: u32, address: u64 },
-    Disk { bytes: u32, operation: u32, issued: Option<u64>, done: bool },
+    Disk { by: u32, bytes: u32, operation: u32, issued: Option<u64>, done: bool },
     Name { path: String },
+}
+
+fn disk_seen(disk: Disk, issued: Option<u64>, done: bool) -> Seen {
+    let Disk { issuer_process_id: by, bytes, operation, .. } = disk;
+    Seen::Disk { by, bytes, operation, issued, done }
 }
 
 fn seen(event: Event<'_>) -> Seen {
@@ -51,7 +56,9 @@ fn seen(event: Event<'_>) -> Seen {
             state: switch.old_state,
             preempted: switch.preempted,
         },
-        Body::ReadyThread { thread_id, .. } => Seen::Ready { by: thread, thread: thread_id },
+        Body::ReadyThread { thread_id, by_interrupt, .. } => {
+            Seen::Ready { by: thread, thread: thread_id, by_interrupt }
+        }
         Body::Sample { instruction } => Seen::Sample { thread, instruction },
         Body::Stack(stack) => Seen::Stack {
             of: stack.event_time,
@@ -62,12 +69,8 @@ fn seen(event: Event<'_>) -> Seen {
         Body::SystemCallEnter { number } => Seen::Call { thread, number, result: None },
         Body::SystemCallExit { number, result } => Seen::Call { thread, number, result: Some(result) },
         Body::Interrupt { begun, .. } | Body::Dpc { begun, .. } => Seen::Span { begun },
-        Body::DiskIssue(disk) => {
-            Seen::Disk { bytes: disk.bytes, operation: disk.operation, issued: None, done: false }
-        }
-        Body::DiskComplete { disk, issued, .. } => {
-            Seen::Disk { bytes: disk.bytes, operation: disk.operation, issued, done: true }
-        }
+        Body::DiskIssue(disk) => disk_seen(disk, None, false),
+        Body::DiskComplete { disk, issued, .. } => disk_seen(disk, issued, true),
         Body::PageFault(fault) => Seen::Fault { process, address: fault.address },
         Body::File(File::Name(name)) => {
             let mut path = Vec::new();
@@ -262,7 +265,8 @@ fn a_sleeping_thread_waits_and_is_woken() {
     let waits = count(
         &|seen| matches!(seen, Seen::Switch { old, state, preempted: false, .. } if *old == id && state & 3 == 1),
     );
-    let wakes = count(&|seen| matches!(seen, Seen::Ready { thread, .. } if *thread == id));
+    let wakes =
+        count(&|seen| matches!(seen, Seen::Ready { thread, by_interrupt: true, .. } if *thread == id));
     assert!(waits >= naps, "{waits} waits in {naps} naps");
     assert!(wakes >= naps, "{wakes} wakes in {naps} naps");
     // A thread goes off as often as it comes on, but for the ends of the capture.
@@ -433,7 +437,7 @@ fn disk_requests_are_sent_and_done() {
     };
     let Some((path, events)) = capture_while(&[Hook::Disk], &CaptureOptions::default(), act) else { return };
     let done = events.iter().filter_map(|(time, seen)| match seen {
-        Seen::Disk { bytes, operation, issued: Some(issued), done: true } => {
+        Seen::Disk { bytes, operation, issued: Some(issued), done: true, .. } => {
             assert!(issued <= time);
             Some((*operation & 0xff, u64::from(*bytes)))
         }
@@ -447,6 +451,69 @@ fn disk_requests_are_sent_and_done() {
     assert!(written >= 1 << 20, "{written} bytes written");
     let is_its_name = |seen: &Seen| matches!(seen, Seen::Name { path: told } if path.to_str() == Some(told));
     assert_eq!(events.iter().filter(|(_, seen)| is_its_name(seen)).count(), 1);
+}
+
+#[test]
+fn a_thread_that_wakes_another_is_no_interrupt() {
+    let act = || {
+        let (to_other, of_own) = std::sync::mpsc::sync_channel::<()>(0);
+        let (to_own, of_other) = std::sync::mpsc::sync_channel(0);
+        let other = thread::spawn(move || {
+            to_own.send(own_thread_id()).unwrap();
+            while of_own.recv().is_ok() {}
+        });
+        let id = of_other.recv().unwrap();
+        for _ in 0..50 {
+            to_other.send(()).unwrap();
+            thread::sleep(Duration::from_millis(1));
+        }
+        drop(to_other);
+        other.join().unwrap();
+        (own_thread_id(), id)
+    };
+    let Some(((own, other), events)) = capture_while(&[Hook::ReadyThread], &CaptureOptions::default(), act)
+    else {
+        return;
+    };
+    let wakes = events.iter().filter_map(|(_, seen)| match seen {
+        Seen::Ready { by, thread, by_interrupt } if (*by, *thread) == (own, other) => Some(*by_interrupt),
+        _ => None,
+    });
+    let wakes: Vec<bool> = wakes.collect();
+    // It may have been running still.
+    assert!(wakes.len() >= 25 && !wakes.contains(&true), "{wakes:?}");
+}
+
+#[test]
+fn what_is_read_is_of_the_process_that_reads() {
+    const BYTES: u64 = 8 << 20;
+    let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let path = directory.path().join("data");
+    fs::write(&path, vec![7_u8; BYTES as usize]).unwrap();
+    fs::File::open(&path).unwrap().sync_all().unwrap();
+    // Takes the file out of the cache, and reads nothing.
+    let mut input = std::ffi::OsString::from("if=");
+    input.push(&path);
+    let dd = Command::new("dd").arg(input).args(["iflag=nocache", "count=0", "status=none"]).status();
+    assert!(dd.unwrap().success());
+    let act = || fs::read(&path).unwrap();
+    let Some((_, events)) = capture_while(&[Hook::Disk], &CaptureOptions::default(), act) else { return };
+    let read = |own: bool| {
+        let bytes = events.iter().filter_map(|(_, seen)| match seen {
+            Seen::Disk { by, bytes, operation, done: true, .. } if operation & 0xff == 0 => {
+                (!own || *by == std::process::id()).then_some(u64::from(*bytes))
+            }
+            _ => None,
+        });
+        bytes.sum::<u64>()
+    };
+    if read(false) < BYTES {
+        eprintln!(
+            "left out: the file system of the sources is on no disk, or keeps what it was told to let go"
+        );
+        return;
+    }
+    assert!(read(true) >= BYTES, "{} bytes of {BYTES}", read(true));
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub enum Body<'a> {
         thread_id: u32,
         /// Its priority, as the kernel counts: 0 to 99 real time, 100 to 139 the others.
         priority: u32,
+        /// Whether it was an interrupt (a device's, a timer's, or the work that they put off), and not the thread.
+        by_interrupt: bool,
     },
     /// The sampling clock struck.
     Sample {
@@ -97,13 +99,13 @@ pub enum Body<'a> {
         /// When it began.
         begun: u64,
     },
-    /// A request is sent to a disk.
+    /// A request for a disk is put into its queue, or sent at once.
     DiskIssue(Disk),
     /// A disk is done with a request, or with a part of it.
     DiskComplete {
         /// The request.
         disk: Disk,
-        /// When it was sent; nothing if that was before the capture.
+        /// When it was queued or sent; nothing if that was before the capture.
         issued: Option<u64>,
         /// The kernel's status; 0 is success.
         error: u32,
@@ -210,9 +212,9 @@ pub struct Disk {
     pub device: u32,
     /// The operation in the lowest 8 bits (0 read, 1 write, 2 flush, 3 discard), and flags of the kernel's.
     pub operation: u32,
-    /// The process that sent it; 0 if that is not known. Writes of cached files are sent by kernel threads.
+    /// The process that asked for it; 0 if that is not known. Writes of cached files are asked for by kernel threads.
     pub issuer_process_id: u32,
-    /// The thread that sent it.
+    /// The thread that asked for it.
     pub issuer_thread_id: u32,
     /// The key of the file whose cached data the request begins with, and whose name has been told; 0 if it is no file's,
     /// or goes past the cache.
@@ -282,7 +284,12 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
             waits_for_io: fields.bytes(13, 1)? != [0],
             old_system_call: Some(fields.u32(16)?).filter(|number| *number != u32::MAX),
         }),
-        5 => Body::ReadyThread { process_id: fields.u32(0)?, thread_id: fields.u32(4)?, priority: number },
+        5 => Body::ReadyThread {
+            process_id: fields.u32(0)?,
+            thread_id: fields.u32(4)?,
+            priority: number,
+            by_interrupt: fields.u32(8)? != 0,
+        },
         6 => Body::Sample { instruction: fields.u64(0)? },
         7 => Body::SystemCallEnter { number },
         8 => Body::SystemCallExit { number, result: fields.u64(0)?.cast_signed() },
@@ -376,7 +383,10 @@ mod tests {
         };
         check(3, 1, &[0x300, 0x900], Body::Exit { code: 0x300, process_code: Some(0x900) });
         check(3, 0, &[9, 0x900], Body::Exit { code: 9, process_code: None });
-        check(5, 120, &[1, 2], Body::ReadyThread { process_id: 1, thread_id: 2, priority: 120 });
+        let ready =
+            |by_interrupt| Body::ReadyThread { process_id: 1, thread_id: 2, priority: 120, by_interrupt };
+        check(5, 120, &[1, 2, 0, 0], ready(false));
+        check(5, 120, &[1, 2, 4, 0], ready(true));
         check(6, 0, &[1, 2], Body::Sample { instruction: 1 | 2 << 32 });
         check(7, 39, &[], Body::SystemCallEnter { number: 39 });
         check(8, 0, &[u32::MAX - 3, u32::MAX], Body::SystemCallExit { number: 0, result: -4 });

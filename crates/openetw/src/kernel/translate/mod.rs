@@ -259,10 +259,11 @@ impl Translator {
             Body::ContextSwitch(switch) if flags.has(EnableFlags::CSWITCH) => {
                 records.put(&stamp, &self.context_switch(event, &switch));
             }
-            Body::ReadyThread { thread_id, .. } if flags.has(EnableFlags::DISPATCHER) => {
+            Body::ReadyThread { thread_id, by_interrupt, .. } if flags.has(EnableFlags::DISPATCHER) => {
                 // A wait is over.
+                let is_executing_dpc = by_interrupt;
                 let ready =
-                    ReadyThread { thread_id, adjust_reason: 1, adjust_increment: 0, is_executing_dpc: false };
+                    ReadyThread { thread_id, adjust_reason: 1, adjust_increment: 0, is_executing_dpc };
                 records.put(&stamp, &ready);
             }
             Body::Sample { instruction } if flags.has(EnableFlags::PROFILE) => {
