@@ -45,7 +45,7 @@ struct memory {
 	u64 protection;
 };
 
-INLINE void tell_memory(void *context, u32 act, u64 base, u64 bytes, u64 file, u64 protection)
+INLINE void tell_memory(u32 act, u64 base, u64 bytes, u64 file, u64 protection)
 {
 	struct memory *record = reserve(sizeof(*record), MEMORY, act);
 	if (!record)
@@ -128,7 +128,7 @@ SECTION("tp_btf/sys_exit") int memory_end(u64 *context)
 		struct memory_before now = { 0, 0, 0 };
 		if (!(flags & MAP_ANONYMOUS))
 			note_file(&now, result);
-		tell_memory(context, flags & MAP_ANONYMOUS ? TAKE : MAP_FILE, result, bytes, now.file, third);
+		tell_memory(flags & MAP_ANONYMOUS ? TAKE : MAP_FILE, result, bytes, now.file, third);
 		return 0;
 	}
 	u32 key = (u32)current_pid_tid();
@@ -140,21 +140,21 @@ SECTION("tp_btf/sys_exit") int memory_end(u64 *context)
 	u32 taken = before.is_of_file ? MAP_FILE : TAKE;
 	u32 given_back = before.is_of_file ? UNMAP_FILE : GIVE_BACK;
 	if (call == MUNMAP) {
-		tell_memory(context, given_back, base, bytes, before.file, 0);
+		tell_memory(given_back, base, bytes, before.file, 0);
 	} else if (call == BRK) {
 		/* It gives the heap's end, whether that has changed or not. */
 		if (result > before.heap_end)
-			tell_memory(context, TAKE, before.heap_end, result - before.heap_end, 0, READ_AND_WRITE);
+			tell_memory(TAKE, before.heap_end, result - before.heap_end, 0, READ_AND_WRITE);
 		else if (result < before.heap_end)
-			tell_memory(context, GIVE_BACK, result, before.heap_end - result, 0, 0);
+			tell_memory(GIVE_BACK, result, before.heap_end - result, 0, 0);
 	} else if (result != base) {
 		if (bytes && !(flags & MREMAP_DONTUNMAP))
-			tell_memory(context, given_back, base, bytes, before.file, 0);
-		tell_memory(context, taken, result, third, before.file, READ_AND_WRITE);
+			tell_memory(given_back, base, bytes, before.file, 0);
+		tell_memory(taken, result, third, before.file, READ_AND_WRITE);
 	} else if (third > bytes) {
-		tell_memory(context, taken, base + bytes, third - bytes, before.file, READ_AND_WRITE);
+		tell_memory(taken, base + bytes, third - bytes, before.file, READ_AND_WRITE);
 	} else if (third < bytes) {
-		tell_memory(context, given_back, base + third, bytes - third, before.file, 0);
+		tell_memory(given_back, base + third, bytes - third, before.file, 0);
 	}
 	return 0;
 }

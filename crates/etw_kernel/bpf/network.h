@@ -141,7 +141,7 @@ struct act {
 	u32 protocol;
 };
 
-SHARED void tell_network(void *context, struct sock *socket, bool vouched, struct act *act)
+SHARED void tell_network(struct sock *socket, bool vouched, struct act *act)
 {
 	struct network *record = reserve(sizeof(*record), NETWORK, act->what);
 	if (!record)
@@ -160,16 +160,16 @@ SHARED void tell_network(void *context, struct sock *socket, bool vouched, struc
 	submit(record);
 }
 
-INLINE void tell_connection(void *context, struct sock *socket, bool vouched, u32 what, u64 ids, u32 bytes)
+INLINE void tell_connection(struct sock *socket, bool vouched, u32 what, u64 ids, u32 bytes)
 {
 	struct act act = { ids, 0, what, bytes, TCP };
-	tell_network(context, socket, vouched, &act);
+	tell_network(socket, vouched, &act);
 }
 
-INLINE void tell_datagram(void *context, struct sock *socket, bool vouched, u32 what, u32 bytes, struct peer *peer)
+INLINE void tell_datagram(struct sock *socket, bool vouched, u32 what, u32 bytes, struct peer *peer)
 {
 	struct act act = { current_pid_tid(), peer, what, bytes, UDP };
-	tell_network(context, socket, vouched, &act);
+	tell_network(socket, vouched, &act);
 }
 
 INLINE u64 owner_of(struct sock *socket)
@@ -180,7 +180,7 @@ INLINE u64 owner_of(struct sock *socket)
 }
 
 /* The calling process uses a connection of TCP. What it has not been seen to accept, it has accepted. */
-INLINE void use_connection(void *context, struct sock *socket, bool vouched)
+INLINE void use_connection(struct sock *socket, bool vouched)
 {
 	u64 key = (u64)socket;
 	u64 ids = current_pid_tid();
@@ -191,11 +191,11 @@ INLINE void use_connection(void *context, struct sock *socket, bool vouched)
 	struct owner now = { ids, 0 };
 	map_update(&owners, &key, &now, UPDATE_ANY);
 	if (is_new)
-		tell_connection(context, socket, vouched, ACCEPT, ids, 0);
+		tell_connection(socket, vouched, ACCEPT, ids, 0);
 }
 
 /* The calling process has accepted a connection, if that has not been told yet. */
-INLINE void accepted(void *context, struct sock *socket)
+INLINE void accepted(struct sock *socket)
 {
 	u64 key = (u64)socket;
 	struct owner *owner = map_lookup(&owners, &key);
@@ -203,15 +203,15 @@ INLINE void accepted(void *context, struct sock *socket)
 		return;
 	struct owner now = { current_pid_tid(), 0 };
 	map_update(&owners, &key, &now, UPDATE_ANY);
-	tell_connection(context, socket, false, ACCEPT, now.ids, 0);
+	tell_connection(socket, false, ACCEPT, now.ids, 0);
 }
 
-INLINE void established(void *context, struct sock *socket, u32 before)
+INLINE void established(struct sock *socket, u32 before)
 {
 	u64 key = (u64)socket;
 	struct owner *owner = map_lookup(&owners, &key);
 	if (before == TCP_SYN_SENT || (owner && owner->connects)) {
-		tell_connection(context, socket, true, CONNECT, owner ? owner->ids : 0, 0);
+		tell_connection(socket, true, CONNECT, owner ? owner->ids : 0, 0);
 		if (owner)
 			owner->connects = 0;
 		return;
@@ -221,7 +221,7 @@ INLINE void established(void *context, struct sock *socket, u32 before)
 }
 
 /* Connections end once: when the process closes or shuts them, or when they break. */
-INLINE void disconnected(void *context, struct sock *socket, u32 after)
+INLINE void disconnected(struct sock *socket, u32 after)
 {
 	u64 key = (u64)socket;
 	struct owner *owner = map_lookup(&owners, &key);
@@ -231,10 +231,10 @@ INLINE void disconnected(void *context, struct sock *socket, u32 after)
 		/* Nobody has had it: it breaks, or its listener is closed. */
 		if (after == TCP_CLOSE)
 			return;
-		use_connection(context, socket, true);
+		use_connection(socket, true);
 	}
 	u64 ids = is_own_doing ? current_pid_tid() : owner ? owner->ids : 0;
-	tell_connection(context, socket, true, DISCONNECT, ids, 0);
+	tell_connection(socket, true, DISCONNECT, ids, 0);
 }
 
 SECTION("tp_btf/inet_sock_set_state") int network_state(u64 *context)
@@ -249,12 +249,12 @@ SECTION("tp_btf/inet_sock_set_state") int network_state(u64 *context)
 		struct owner owner = { current_pid_tid(), 1 };
 		map_update(&owners, &key, &owner, UPDATE_ANY);
 	} else if (after == TCP_ESTABLISHED) {
-		established(context, socket, before);
+		established(socket, before);
 	} else if (before == TCP_SYN_SENT && after == TCP_CLOSE) {
-		tell_connection(context, socket, true, FAIL, owner_of(socket), socket->sk_err);
+		tell_connection(socket, true, FAIL, owner_of(socket), socket->sk_err);
 	} else if ((before == TCP_ESTABLISHED || before == TCP_CLOSE_WAIT) &&
 		   (after == TCP_FIN_WAIT1 || after == TCP_LAST_ACK || after == TCP_CLOSE)) {
-		disconnected(context, socket, after);
+		disconnected(socket, after);
 	}
 	/* The second is a new socket, which may lie where another was. */
 	if (after == TCP_CLOSE || before == TCP_LISTEN)
@@ -270,7 +270,7 @@ SECTION("tp_btf/tcp_retransmit_skb") int network_retransmit(u64 *context)
 		return 0;
 	u32 act = socket->__sk_common.skc_state == TCP_SYN_SENT ? RECONNECT : RETRANSMIT;
 	u32 bytes = act == RECONNECT ? 0 : packet->len;
-	tell_connection(context, socket, true, act, owner_of(socket), bytes);
+	tell_connection(socket, true, act, owner_of(socket), bytes);
 	return 0;
 }
 
@@ -366,10 +366,10 @@ SECTION("tp_btf/sock_send_length") int network_send(u64 *context)
 		return 0;
 	u32 protocol = socket->sk_protocol;
 	if (protocol == TCP && sent > 0) {
-		use_connection(context, socket, true);
-		tell_connection(context, socket, true, SEND, current_pid_tid(), sent);
+		use_connection(socket, true);
+		tell_connection(socket, true, SEND, current_pid_tid(), sent);
 	} else if (protocol == UDP && !is_told_at_exit() && sent >= 0) {
-		tell_datagram(context, socket, true, SEND, sent, 0);
+		tell_datagram(socket, true, SEND, sent, 0);
 	}
 	return 0;
 }
@@ -384,10 +384,10 @@ SECTION("tp_btf/sock_recv_length") int network_receive(u64 *context)
 	u32 protocol = socket->sk_protocol;
 	bool is_taken = !(flags & (MSG_PEEK | MSG_ERRQUEUE));
 	if (protocol == TCP && is_taken && received > 0) {
-		use_connection(context, socket, true);
-		tell_connection(context, socket, true, RECEIVE, current_pid_tid(), received);
+		use_connection(socket, true);
+		tell_connection(socket, true, RECEIVE, current_pid_tid(), received);
 	} else if (protocol == UDP && !is_told_at_exit() && is_taken && received >= 0) {
-		tell_datagram(context, socket, true, RECEIVE, received, 0);
+		tell_datagram(socket, true, RECEIVE, received, 0);
 	}
 	return 0;
 }
@@ -414,11 +414,11 @@ INLINE void read_peer(struct peer *peer, u64 address)
 	}
 }
 
-INLINE void tell_call(void *context, struct sock *socket, u32 act, u64 address, u32 bytes)
+INLINE void tell_call(struct sock *socket, u32 act, u64 address, u32 bytes)
 {
 	struct peer peer;
 	read_peer(&peer, address);
-	tell_datagram(context, socket, false, act, bytes, &peer);
+	tell_datagram(socket, false, act, bytes, &peer);
 }
 
 INLINE u64 name_of(u64 message)
@@ -429,7 +429,6 @@ INLINE u64 name_of(u64 message)
 }
 
 struct messages {
-	void *context;
 	struct sock *socket;
 	struct mmsghdr *first;
 	u32 act;
@@ -440,7 +439,7 @@ static long tell_message(u32 at, struct messages *messages)
 	struct mmsghdr *message = messages->first + at;
 	u32 bytes = 0;
 	read_user(&bytes, sizeof(bytes), &message->msg_len);
-	tell_call(messages->context, messages->socket, messages->act, name_of((u64)message), bytes);
+	tell_call(messages->socket, messages->act, name_of((u64)message), bytes);
 	return 0;
 }
 
@@ -459,7 +458,7 @@ SECTION("tp_btf/sys_exit") int network_call(u64 *context)
 	if (call == ACCEPT_CALL) {
 		struct sock *new = result >= 0 ? socket_of(result) : 0;
 		if (new && LOAD(new, sk_protocol) == TCP && is_internet(new, false))
-			accepted(context, new);
+			accepted(new);
 		return 0;
 	}
 	u32 act = call < RECVFROM ? SEND : RECEIVE;
@@ -472,13 +471,13 @@ SECTION("tp_btf/sys_exit") int network_call(u64 *context)
 	u64 second = call_argument(registers, 1);
 	if (result < 0) {
 		if (result != -EAGAIN && result > -ERESTARTSYS)
-			tell_datagram(context, socket, false, FAIL, -result, 0);
+			tell_datagram(socket, false, FAIL, -result, 0);
 	} else if (call == SENDTO || call == RECVFROM) {
-		tell_call(context, socket, act, call_argument(registers, 4), result);
+		tell_call(socket, act, call_argument(registers, 4), result);
 	} else if (call == SENDMSG || call == RECVMSG) {
-		tell_call(context, socket, act, name_of(second), result);
+		tell_call(socket, act, name_of(second), result);
 	} else {
-		struct messages messages = { context, socket, (void *)second, act };
+		struct messages messages = { socket, (void *)second, act };
 		repeat(result, tell_message, &messages, 0);
 	}
 	return 0;
