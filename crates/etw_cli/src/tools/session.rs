@@ -132,6 +132,9 @@ pub(crate) fn stop_to(
     if !status.last_error.is_empty() {
         output::warn(&status.last_error);
     }
+    for missing in &status.system_missing {
+        output::warn(&format_args!("missing: {missing}"));
+    }
     let lost = status.events_lost + status.log_events_lost;
     if lost > 0 {
         output::warn(&format_args!("session '{name}' lost {lost} events"));

@@ -161,6 +161,31 @@ fn stacks_of_rust_are_whole() {
 }
 
 #[test]
+fn stacks_that_are_too_deep_are_counted() {
+    let etw = Etw::new();
+    let source = r#"
+        volatile long sink;
+        __attribute__((noinline)) long deep(int n) {
+            volatile char room[20000];
+            room[n] = 1;
+            if (n) sink += deep(n - 1);
+            else for (long i = 0; i < 300000000; i++) sink += i;
+            return sink + room[n];
+        }
+        int main(void) { return deep(4) == 1; }"#;
+    let Some(program) = compile(&etw, "deep", source, &["-O1", "-fomit-frame-pointer"]) else { return };
+    let args = ["-k", "PROC_THREAD+LOADER+PROFILE"];
+    let Some(output) = record_with(&etw, &args, &[&program]) else { return };
+    let said = String::from_utf8(output.stderr).unwrap();
+    let line = said.lines().find(|line| line.contains(" stacks of programs are cut")).expect(&said);
+    let cut: u64 = line.split_whitespace().find_map(|word| word.parse().ok()).expect(line);
+    let stacks = stacks(&events(&etw), "PerfInfo/SampleProfile", &program);
+    let is_cut = |stack: &&Vec<String>| !stack.is_empty() && !stack.contains(&"main".to_owned());
+    let of_program = stacks.iter().filter(is_cut).count() as u64;
+    assert!(of_program > 20 && cut >= of_program, "{line}: {stacks:?}");
+}
+
+#[test]
 fn any_event_may_have_its_stack() {
     let etw = Etw::new();
     // Writes to a pipe wake its reader, which waits.

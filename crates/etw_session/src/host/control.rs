@@ -239,10 +239,10 @@ impl Host {
             let system = self.system.clone().filter(|_| session.system_region.is_some());
             let serial = session.serial;
             let work = move || {
-                system.into_iter().for_each(|system| system.detach(serial));
+                let in_part = system.map(|system| system.detach(serial)).unwrap_or_default();
                 // Its failures stand in the statistics, which are asked for when it is over.
                 let _ = logger.stop();
-                Outcome::Stopped
+                Outcome::Stopped(in_part)
             };
             if !self.work(slot, None, work) {
                 // With no thread to be had the host itself waits, rather than losing what the session has.
@@ -513,7 +513,10 @@ impl Host {
         };
         let status = |session: &Session| Response::Session(Box::new(session.status()));
         match (done.outcome, done.token) {
-            (Outcome::Stopped, _) => self.finish_session(done.slot),
+            (Outcome::Stopped(in_part), _) => {
+                session.lacks(in_part);
+                self.finish_session(done.slot);
+            }
             (Outcome::Asked(Ok(())), Some(token)) => {
                 let response = status(session);
                 self.respond(token, response);

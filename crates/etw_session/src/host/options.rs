@@ -49,8 +49,8 @@ pub trait SystemProvider: Debug + Send + Sync {
     /// `SYSTEM_TRACE` the processes, threads, images and files that its flags tell of.
     fn capture_state(&self, session: u64, provider: Guid, level: Level, any: Keyword);
 
-    /// Writes what has happened up to now, and nothing more.
-    fn detach(&self, session: u64);
+    /// Writes what has happened up to now, and nothing more. Answers what the session has in part only, a line each.
+    fn detach(&self, session: u64) -> Vec<String>;
 }
 
 /// What a session wants of the system.

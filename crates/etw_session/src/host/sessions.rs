@@ -73,7 +73,8 @@ pub(crate) struct Done {
 /// What came of it.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Stopped,
+    /// With what the session has of the system in part only.
+    Stopped(Vec<String>),
     Asked(Result<(), Failure>),
     /// Changes of the properties that are to be remembered, if it went well.
     Updated(Box<SessionProperties>, Result<(), Failure>),

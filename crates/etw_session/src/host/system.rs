@@ -55,7 +55,9 @@ impl Host {
 
     /// Says that a session that was to be started was not.
     pub(super) fn forget_system(&self, serial: u64) {
-        self.system.iter().for_each(|system| system.detach(serial));
+        if let Some(system) = &self.system {
+            system.detach(serial);
+        }
     }
 
     /// Whether a user may enable a provider: one of the system's needs the right to the system's events.
@@ -127,6 +129,12 @@ impl Session {
         let ours = self.enables().filter(|(guid, _)| is_ours(*guid));
         let enables = ours.map(|(guid, enable)| (guid, enable.clone())).collect();
         SystemWants { enables, ..SystemWants::of(&self.properties) }
+    }
+
+    /// Remembers what the session has not got of the system, or in part only.
+    pub(super) fn lacks(&mut self, more: Vec<String>) {
+        let all = std::mem::take(&mut self.system_missing).into_iter().chain(more);
+        self.system_missing = lines(all.collect());
     }
 
     /// Has the system's events written to the session, if that is not so already.

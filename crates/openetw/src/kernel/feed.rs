@@ -14,6 +14,7 @@ use etw_kernel::classes::{
 use etw_kernel::images::ImageStep;
 use etw_kernel::providers::{FILE_NAME_CREATE, FILE_PROVIDER};
 use etw_kernel::rundown::{Parts, Phase, Rundown};
+use etw_kernel::unwind::UnwindCounts;
 use etw_kernel::{AddressesHidden, EnableFlags, Hook, Hooks, StackKinds};
 use etw_session::host::SystemWants;
 use etw_session::logger::SystemRegion;
@@ -83,6 +84,8 @@ pub(super) struct Session {
     clock: SessionClock,
     /// By processor.
     queues: Vec<Queue>,
+    /// What had become of stacks before the first of its own.
+    unwound: UnwindCounts,
     /// The keys of files whose names are still to be told, and as what.
     untold: (NameEvent, std::vec::IntoIter<u64>),
 }
@@ -183,7 +186,8 @@ impl Feed {
         let clock = SessionClock::new(region.clock());
         let untold = (NameEvent::Name, Vec::new().into_iter());
         let has_names = wants.has_names();
-        let mut new = Session { wants, region, clock, queues: Vec::new(), untold };
+        let unwound = self.stacks.counts();
+        let mut new = Session { wants, region, clock, queues: Vec::new(), unwound, untold };
         new.run_down(Phase::Start, self.horizon);
         let interval = self.sample_interval;
         new.tell_interval(SampledProfileIntervalEvent::CollectionStart, interval, interval, self.horizon);
@@ -225,12 +229,21 @@ impl Feed {
         }
     }
 
-    /// Writes what has happened up to now to a session and lets it go. Answers whether it was the last one.
-    pub(super) fn detach(&mut self, session: u64) -> bool {
+    /// Whether no session is left.
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// Writes what has happened up to now to a session and lets it go. Answers what it has in part only.
+    pub(super) fn detach(&mut self, session: u64) -> Vec<String> {
         thread::sleep(Duration::from_nanos(SETTLE_NANOS));
         self.fetch();
         self.tell_all_names(session);
+        let mut in_part = None;
         if let Some(session) = self.sessions.remove(&session) {
+            if session.wants.has_stacks() {
+                in_part = self.stacks.cut_since(session.unwound);
+            }
             let interval = self.sample_interval;
             session.tell_interval(
                 SampledProfileIntervalEvent::CollectionEnd,
@@ -243,7 +256,7 @@ impl Feed {
         }
         self.wanted.remove(&session);
         self.set_hooks();
-        self.wanted.is_empty()
+        in_part.into_iter().collect()
     }
 
     /// Tells a session the names of all files, if it is told names.

@@ -46,7 +46,7 @@ enum Request {
     Want(u64, SystemWants, Reply<Result<Vec<String>, Failure>>),
     Begin(u64, SystemRegion, Reply<()>),
     CaptureState(u64, Guid, Level, Keyword, Reply<()>),
-    Detach(u64, Reply<()>),
+    Detach(u64, Reply<Vec<String>>),
 }
 
 type Reply<T> = SyncSender<T>;
@@ -99,8 +99,8 @@ impl SystemProvider for Kernel {
         let _ = self.ask(|reply| Request::CaptureState(session, provider, level, any, reply));
     }
 
-    fn detach(&self, session: u64) {
-        let _ = self.ask(|reply| Request::Detach(session, reply));
+    fn detach(&self, session: u64) -> Vec<String> {
+        self.ask(|reply| Request::Detach(session, reply)).unwrap_or_default()
     }
 }
 
@@ -151,10 +151,11 @@ fn obey(feed: &mut Option<Feed>, request: Request) {
             let _ = reply.send(());
         }
         Request::Detach(session, reply) => {
-            if feed.as_mut().is_some_and(|feed| feed.detach(session)) {
+            let in_part = feed.as_mut().map(|feed| feed.detach(session)).unwrap_or_default();
+            if feed.as_ref().is_some_and(Feed::is_unwanted) {
                 *feed = None;
             }
-            let _ = reply.send(());
+            let _ = reply.send(in_part);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use etw_kernel::capture::{Body, Event};
 use etw_kernel::images::{ImageStep, Images};
-use etw_kernel::unwind::StackUnwinder;
+use etw_kernel::unwind::{StackUnwinder, UnwindCounts};
 use etw_kernel::{StackKinds, TracingCode};
 
 /// What images each process has, as long as somebody needs that, and stacks as addresses.
@@ -64,6 +64,21 @@ impl Stacks {
     /// What is to be told of images before something is told of their process.
     pub(super) fn tell_images(&mut self, process_id: u32) -> &[ImageStep] {
         self.images.as_mut().map_or(&[], |images| images.tell(process_id))
+    }
+
+    /// What has become of stacks so far.
+    pub(super) fn counts(&self) -> UnwindCounts {
+        self.unwinder.counts()
+    }
+
+    /// Says how many stacks of programs were cut since the counts were these; nothing if none was.
+    pub(super) fn cut_since(&self, before: UnwindCounts) -> Option<String> {
+        let now = self.counts();
+        let cut = now.cut.saturating_sub(before.cut);
+        let stacks = now.stacks.saturating_sub(before.stacks);
+        let text = "stacks of programs are cut: they were deeper than what is copied of them (32 KiB; 4 KiB where the \
+                    kernel's rings are half full)";
+        (cut > 0).then(|| format!("{cut} of {stacks} {text}"))
     }
 
     /// The addresses of the last stack: those of the kernel, then those of the program, innermost first.

@@ -63,10 +63,14 @@ impl Wants {
         Ok(Wants { flags, enabled, hooks, walks, sample_interval })
     }
 
+    /// Whether any of its events has a stack.
+    pub(super) fn has_stacks(&self) -> bool {
+        self.flags.has(EnableFlags::PROFILE) || self.walks.kinds() != StackKinds::SAMPLES
+    }
+
     /// The hooks that stacks need beside those of their events: images, which they lead through.
     pub(super) fn hooks_of_stacks(&self) -> Hooks {
-        let has_stacks = self.flags.has(EnableFlags::PROFILE) || self.walks.kinds() != StackKinds::SAMPLES;
-        if has_stacks { Hooks::of(&[Hook::Image]) } else { Hooks::NONE }
+        if self.has_stacks() { Hooks::of(&[Hook::Image]) } else { Hooks::NONE }
     }
 
     /// Whether names of files are told.

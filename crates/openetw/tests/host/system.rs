@@ -48,9 +48,10 @@ impl SystemProvider for Silent {
         assert!(self.wanted.lock().unwrap()[&session].enables.iter().any(|(guid, _)| *guid == provider));
     }
 
-    fn detach(&self, session: u64) {
+    fn detach(&self, session: u64) -> Vec<String> {
         self.wanted.lock().unwrap().remove(&session);
         self.regions.lock().unwrap().remove(&session);
+        vec!["stacks are cut".to_owned()]
     }
 }
 
@@ -85,7 +86,8 @@ fn what_is_missing_is_told_and_who_gets_nothing_has_no_file() {
     assert_eq!(controller.query("some").unwrap().system_missing, ["disk I/O: no disk"]);
     let status = controller.update("some", update(GIVEN)).unwrap();
     assert_eq!((status.system_missing, status.properties.enable_flags), (Vec::new(), GIVEN));
-    controller.stop("some").unwrap();
+    // What has been told in part is known at the end.
+    assert_eq!(controller.stop("some").unwrap().system_missing, ["stacks are cut"]);
     assert!(system.wanted.lock().unwrap().is_empty() && system.regions.lock().unwrap().is_empty());
 }
 

@@ -54,11 +54,11 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
         is_ring: args.ring.is_some(),
         schemas: &schemas,
         processes: Processes::new(),
+        missing: Vec::new(),
     };
     begin(builder, &recording.name, &enables, recording.controller)?;
-    for missing in recording.controller.query(&recording.name)?.system_missing {
-        output::warn(&format_args!("missing: {missing}"));
-    }
+    let status = recording.controller.query(&recording.name)?;
+    recording.warn_of_missing(status.system_missing);
     if let Some(expression) = &args.trigger {
         recording.watch_for(expression, &enables, &waiting)?;
     }
@@ -125,6 +125,8 @@ struct Recording<'r> {
     schemas: &'r Schemas,
     /// The processes that have written so far.
     processes: Processes,
+    /// What it does not get of the system, as far as that has been said.
+    missing: Vec<String>,
 }
 
 /// How a recording came to its end.
@@ -198,11 +200,24 @@ impl Recording<'_> {
             Ok(())
         };
         let stopped = match self.controller.stop(&self.name) {
-            Ok(status) => Some(status.last_error).filter(|error| !error.is_empty()),
+            Ok(status) => {
+                self.warn_of_missing(status.system_missing);
+                Some(status.last_error).filter(|error| !error.is_empty())
+            }
             Err(error) if error.kind() == Some(ErrorKind::NotFound) => None,
             Err(error) => Some(error.to_string()),
         };
         dumped.err().map(|error| error.to_string()).or(stopped)
+    }
+
+    /// Says what of the system is missing, each thing once.
+    fn warn_of_missing(&mut self, missing: Vec<String>) {
+        for line in missing {
+            if !self.missing.contains(&line) {
+                output::warn(&format_args!("missing: {line}"));
+                self.missing.push(line);
+            }
+        }
     }
 
     /// Adds to a file what is needed to read it elsewhere.
