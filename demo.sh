@@ -1,14 +1,13 @@
 #!/bin/sh
-# Shows OpenETW at work: installs what is missing (Debian, Ubuntu; says what), builds `etw`, decodes a trace, and on
-# Linux records a program.
+# Shows OpenETW at work: installs what is missing (Debian, Ubuntu; says what), builds `etw`, and decodes a trace.
 #
-#   ./demo.sh              makes a trace and shows it
+#   ./demo.sh              makes a trace and shows it: on Linux one that is recorded, of the system too for root
 #   ./demo.sh trace.etl    shows a trace of yours
 set -eu
 . "$(dirname "$0")/scripts/install.sh"
 
 case ${1:-} in
-    -*) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    -*) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 2 ;;
     '' | /*) trace=${1:-} ;;
     *) trace=$PWD/$1 ;;
 esac
@@ -20,24 +19,30 @@ need_rust
 
 say "Building etw"
 cargo build --release --package etw_cli
-etw=${CARGO_TARGET_DIR:-target}/release/etw
+target=${CARGO_TARGET_DIR:-target}
+etw=$target/release/etw
+show() { say "$ etw $*"; "$etw" "$@"; }
 
-if [ -z "$trace" ]; then
-    trace=${CARGO_TARGET_DIR:-target}/demo.etl
+if [ -n "$trace" ]; then
+    :
+elif [ "$(uname -s)" = Linux ]; then
+    trace=$target/demo.etl
+    say "Recording events that a shell writes"
+    export etw
+    show record --provider Example.Shop --output "$trace" -- sh -c '
+        for id in 1 2 3 4 5 6 7 8; do "$etw" write Example.Shop Order id:u32=$id item=tea price=4.5; done'
+else
+    trace=$target/demo.etl
     say "Making a trace: $trace"
     cargo xtask generate --kind mixed --events 2000 --out "$trace"
 fi
 
-show() { say "$ etw $*"; "$etw" "$@"; }
 show info "$trace"
 show dump --limit 10 "$trace"
 show dump --limit 3 --format json "$trace"
-if [ "$(uname -s)" = Linux ]; then
-    say "Recording a program that writes events"
-    cargo build --release --package etw_cli --example numbered_events
-    target=${CARGO_TARGET_DIR:-target}
-    recorded=$target/recorded.etl
-    show record --provider Example.Numbers --output "$recorded" -- "$target/release/examples/numbered_events"
-    show dump --provider Example.Numbers --limit 3 "$recorded"
+if [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ] && [ -r /sys/kernel/btf/vmlinux ]; then
+    say "Recording what the system does"
+    show record --kernel Latency+DISPATCHER --output "$target/system.etl" --for 3s
+    show report "$target/system.etl"
 fi
 say "More: $etw --help"

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use crate::SymbolError;
 
-/// Farthest that code lies behind the last symbol of the kernel or of a module.
-const MAX_LAST_LEN_BYTES: u64 = 1 << 20;
+/// No function is longer. What lies farther behind the last symbol of the kernel or of a module belongs to something
+/// that has no symbols, as a program that was compiled in the kernel and is gone.
+const MAX_LEN_BYTES: u64 = 1 << 20;
 
 /// Functions of the kernel and its modules with their addresses, as `/proc/kallsyms` or a `System.map` lists them.
 #[derive(Debug, Clone, Default)]
@@ -137,8 +138,8 @@ impl KernelSymbols {
     pub fn find(&self, address: u64) -> Option<KernelSymbol<'_>> {
         let after = self.entries.partition_point(|entry| entry.address <= address);
         let entry = self.entries.get(after.checked_sub(1)?)?;
-        let last_end = || entry.address.saturating_add(MAX_LAST_LEN_BYTES);
-        let end = self.entries.get(after).map_or_else(last_end, |next| next.address);
+        let most = entry.address.saturating_add(MAX_LEN_BYTES);
+        let end = self.entries.get(after).map_or(most, |next| next.address.min(most));
         if address >= end {
             return None;
         }
@@ -199,6 +200,8 @@ ffffffffc0000000 t probe\t[e1000]
         check(0xFFFF_FFFF_8100_0100, Some(("do_work", None)));
         check(0xFFFF_FFFF_8100_01FF, Some(("do_work", None)));
         check(0xFFFF_FFFF_8100_0200, Some(("__x64_sys_read", None)));
+        check(0xFFFF_FFFF_8110_01FF, Some(("__x64_sys_read", None)));
+        check(0xFFFF_FFFF_8110_0200, None);
         check(0xFFFF_FFFF_C000_0010, Some(("probe", Some("e1000"))));
         check(u64::MAX, None);
     }

@@ -248,10 +248,10 @@ fn machine_text(file: &EtlFile<'_>, machine: &Machine) -> String {
         (Some(computer), None) => parts.push(computer.clone()),
         _ => {}
     }
-    parts.push(format!(
-        "Windows {}.{} build {}",
-        header.major_version, header.minor_version, header.provider_version
-    ));
+    let windows = || {
+        format!("Windows {}.{} build {}", header.major_version, header.minor_version, header.provider_version)
+    };
+    parts.push(machine.system.clone().unwrap_or_else(windows));
     parts.push(format!("{} processors at {} MHz", header.number_of_processors, header.cpu_speed_in_mhz));
     parts.extend(machine.memory_mb.map(|megabytes| format!("{megabytes} MB memory")));
     parts.push(format!("{}-bit", header.pointer_size * 8));
@@ -342,6 +342,7 @@ fn to_json(input: &Input, file: &EtlFile<'_>, survey: &Survey) -> Value {
     put(
         "machine",
         json!({
+            "system": survey.machine.system,
             "computer": survey.machine.computer,
             "domain": survey.machine.domain,
             "memory_mb": survey.machine.memory_mb,

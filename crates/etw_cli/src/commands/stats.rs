@@ -162,7 +162,8 @@ impl Counter {
         let descriptor = record.descriptor();
         let provider =
             || names.provider.as_deref().map_or_else(|| names.provider_guid.to_string(), str::to_owned);
-        let or_none = |id: Option<u32>| id.map_or_else(|| "(unknown)".to_owned(), |id| id.to_string());
+        let or_none =
+            |id: Option<u32>| id.map_or_else(|| "(not in the header)".to_owned(), |id| id.to_string());
         let named = |number: u64, name: Option<&str>| match name {
             Some(name) => format!("{number} {name}"),
             None => number.to_string(),
@@ -179,7 +180,7 @@ impl Counter {
                     Some(name) => format!("{id} {name}"),
                     None => id.to_string(),
                 },
-                None => "(unknown)".to_owned(),
+                None => "(not in the header)".to_owned(),
             },
             Key::Thread => or_none(record.thread_id()),
             Key::Processor => record.processor().to_string(),

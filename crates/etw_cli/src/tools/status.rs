@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io;
 
-use openetw::TraceError;
+use openetw::relog::RelogError;
+use openetw::{InputError, TraceError};
 
 use crate::UsageError;
 
@@ -23,6 +24,8 @@ pub(crate) mod code {
     pub(crate) const FILE_EXISTS: u32 = 80;
     /// `ERROR_INVALID_PARAMETER`.
     pub(crate) const INVALID_PARAMETER: u32 = 87;
+    /// `ERROR_DISK_FULL`.
+    pub(crate) const DISK_FULL: u32 = 112;
     /// `ERROR_ALREADY_EXISTS`.
     pub(crate) const ALREADY_EXISTS: u32 = 183;
     /// `ERROR_NO_SYSTEM_RESOURCES`.
@@ -81,8 +84,13 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u32 {
     if let Some(code) = session::code_of(error) {
         return code;
     }
-    if let Some(TraceError::Session(_)) = error.downcast_ref() {
-        return code::INSTANCE_NOT_FOUND;
+    if let Some(code) = error.downcast_ref().and_then(of_trace) {
+        return code;
+    }
+    if let Some(RelogError::Trace(error)) = error.downcast_ref()
+        && let Some(code) = of_trace(error)
+    {
+        return code;
     }
     match error.is::<UsageError>() {
         true => code::INVALID_PARAMETER,
@@ -98,11 +106,20 @@ pub(crate) fn exit_status(code: u32) -> u8 {
     }
 }
 
+fn of_trace(error: &TraceError) -> Option<u32> {
+    match error {
+        TraceError::Session(_) => Some(code::INSTANCE_NOT_FOUND),
+        TraceError::Input(InputError::Io { source, .. }) => Some(of_io(source)),
+        _ => None,
+    }
+}
+
 fn of_io(error: &io::Error) -> u32 {
     match error.kind() {
         io::ErrorKind::NotFound => code::FILE_NOT_FOUND,
         io::ErrorKind::PermissionDenied => code::ACCESS_DENIED,
         io::ErrorKind::AlreadyExists => code::FILE_EXISTS,
+        io::ErrorKind::StorageFull => code::DISK_FULL,
         _ => code::GEN_FAILURE,
     }
 }
@@ -110,6 +127,7 @@ fn of_io(error: &io::Error) -> u32 {
 /// What hosts refuse.
 #[cfg(target_os = "linux")]
 mod session {
+    use openetw::kernel::FlagError;
     use openetw::session::{ControllerError, ErrorKind, RuntimeError};
 
     use super::{code, of_io};
@@ -117,6 +135,12 @@ mod session {
     pub(super) fn code_of(error: &anyhow::Error) -> Option<u32> {
         if let Some(RuntimeError::Controller(error)) = error.downcast_ref() {
             return Some(of_controller(error));
+        }
+        if let Some(error) = error.downcast_ref() {
+            return Some(match error {
+                FlagError::Refused { .. } => code::NOT_SUPPORTED,
+                _ => code::INVALID_PARAMETER,
+            });
         }
         error.downcast_ref().map(of_controller)
     }
@@ -159,7 +183,12 @@ mod tests {
         check(Failed::new(code::SET_NOT_FOUND, "").into(), 0x8030_0002, 2);
         check(UsageError(String::new()).into(), 87, 87);
         check(io::Error::from(io::ErrorKind::PermissionDenied).into(), 5, 5);
+        check(io::Error::from(io::ErrorKind::StorageFull).into(), 112, 112);
         check(anyhow!("other"), 31, 31);
+        let source = || io::Error::from(io::ErrorKind::NotFound);
+        let no_file = || TraceError::from(InputError::Io { path: "no.etl".into(), source: source() });
+        check(no_file().into(), 2, 2);
+        check(RelogError::from(no_file()).into(), 2, 2);
         #[cfg(target_os = "linux")]
         {
             use openetw::session::{ControllerError, ErrorKind, Failure};

@@ -198,6 +198,9 @@ fn groups_give_what_linux_has() {
     let events = events(&etw);
     let count = |wanted: &str| events.iter().filter(|event| kind(event) == wanted).count();
     assert!(count("Process/Start") > 0 && count("Thread/CSwitch") > 0 && count("PerfInfo/DPC") > 0);
+    // The log file header has a version of Windows, which other readers want to see.
+    let machine = etw.ok(&["info", "k.etl"]);
+    assert!(machine.contains(", Linux ") && !machine.contains("Windows 10"), "{machine}");
     let shown = etw.ok(&["provider", "show", KERNEL]);
     assert!(shown.contains("no: Linux has no registry") && shown.contains("DiagEasy"), "{shown}");
 }

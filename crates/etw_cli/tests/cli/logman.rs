@@ -222,7 +222,7 @@ fn what_makes_no_sense_is_refused() {
         (&["start", "T", "-p", "{123}", "-ets"], 104, "'{123}' is no provider's name or GUID"),
         (
             &["start", "T", "-p", "Windows Kernel Trace", "(process,registry)", "-rt", "-ets"],
-            31,
+            50,
             "Linux has no registry",
         ),
         (&["start", "T"], 2, "there is no data collector set 'T'"),

@@ -375,7 +375,7 @@ fn a_full_disk_is_told_at_once_and_counted() {
     std::fs::create_dir(etw.path("disk")).unwrap();
     let command = format!(
         "mount -t tmpfs -o size=256k none disk || exit 99
-         {} record -p {NUMBERS} -o disk/t.etl --buffer-size 16KB -- {} 30000 10000; cp disk/t.etl t.etl",
+         {} record -p {NUMBERS} -o disk/t.etl --buffer-size 16KB -- {} 30000 10000; echo status $?; cp disk/t.etl t.etl",
         env!("CARGO_BIN_EXE_etw"),
         program()
     );
@@ -387,6 +387,7 @@ fn a_full_disk_is_told_at_once_and_counted() {
     };
     let text = stderr(&output);
     assert!(text.contains("t.etl: ") && text.contains("going on"), "{text}");
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("status 1\n"), "{output:?}");
     assert!(text.contains("No space left on device") && text.contains("INCOMPLETE"), "{text}");
     let numbers = etw.numbers("t.etl");
     let lost = etw.info("t.etl")["events_lost"].as_u64().unwrap();

@@ -174,7 +174,7 @@ fn what_makes_no_sense_is_refused() {
         (&["-start", "U", "-guid", "nowhere.guid"], 2, "nowhere.guid: cannot be read"),
         (&["-start", "U", "-guid", "c:\\my.guid"], 3, "is a path of Windows"),
         (&["-start", "U", "-f", "u.etl", "-cir", "0"], 87, "maximum_file_size"),
-        (&["-start", "U", "-eflag", "1", "REGISTRY"], 31, "Linux has no registry"),
+        (&["-start", "U", "-eflag", "1", "REGISTRY"], 50, "Linux has no registry"),
         (&["-start", "U", "-cm"], 50, "Linux has no registry"),
         (&["-start", "U", "-kd"], 50, "-rt and `etw dump -s LOGGER`"),
         (&["-systemrundown", "T"], 50, "at its begin and end"),

@@ -79,6 +79,10 @@ fn tables_are_those_of_reports() {
         assert!(samples(by_image) > 0 && samples(by_image) == samples(by_function));
         assert!(by_image.as_array().unwrap().len() <= by_function.as_array().unwrap().len());
     }
+    let processes = report["tables"]["processes"]["rows"].as_array().unwrap().iter();
+    let longest =
+        processes.filter_map(|row| row["command_line"].as_str()).max_by_key(|line| line.len()).unwrap();
+    assert!(longest.len() > 100 && etw.ok(&["xperf", "-i", path, "-tle", "-a", "process"]).contains(longest));
     let used = json_lines(&action(&["profile", "-util", "0.5"]));
     assert!(used.len() > 1 && used.iter().flat_map(percents).all(|share| (0.0..=100.0).contains(&share)));
     assert!(used.iter().flat_map(percents).any(|share| share > 0.0));
@@ -105,7 +109,8 @@ fn what_is_wrong_is_said_in_one_line() {
         (&["-i", r"C:\traces\x.etl", "-a", "process"], "is a path of Windows"),
         (&["-a", "process"], "-i names"),
     ] {
-        let (_, text) = etw.fails(&[&["xperf"][..], words].concat());
+        let (status, text) = etw.fails(&[&["xperf"][..], words].concat());
+        assert!(said != "none.etl" || status == 2, "{status}");
         assert!(text.contains(said) && text.trim_end().lines().count() == 1, "{words:?}: {text}");
     }
     let help = etw.ok(&["xperf", "-i", "x.etl", "-a", "profile", "-?"]);

@@ -31,7 +31,7 @@ pub enum RelogError {
         source: WriteError,
     },
     /// There is such a file already.
-    #[error("{}: exists already; with leave to overwrite it is replaced (--force)", path.display())]
+    #[error("{}: exists already; --force replaces it", path.display())]
     Exists {
         /// The file.
         path: PathBuf,

@@ -75,6 +75,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let end = recording.run(&mut waiting, start)?;
     let took = start.elapsed();
     let error = recording.finish(end.is_over);
+    let is_whole = error.is_none();
     let contents = recording.complete(&recording.path)?;
     let asked = args.provider.iter().chain(&args.kernel).chain(&args.profile);
     let asked: Vec<&str> = asked.map(String::as_str).collect();
@@ -85,7 +86,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     }
     match end.failure {
         Some(failure) => Err(failure),
-        None => Ok(end.program.unwrap_or(0)),
+        // What could not be written is told already.
+        None => Ok(end.program.filter(|status| *status != 0).unwrap_or(u8::from(!is_whole))),
     }
 }
 

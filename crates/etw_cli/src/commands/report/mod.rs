@@ -117,15 +117,16 @@ impl Summary<'_> {
         }
         let mut said = Vec::new();
         let [events, buffers, _] = statistics.loss_records;
-        let mut say = |count: u64, what: &str| {
-            if count > 0 {
-                said.push(format!("{count} {what}"));
-            }
+        let mut say = |count: u64, one: &str, more: &str| match count {
+            0 => {}
+            1 => said.push(format!("1 {one}")),
+            _ => said.push(format!("{count} {more}")),
         };
-        say(statistics.events_lost(), "events lost");
-        say(statistics.buffers_lost(), "buffers lost");
-        say(statistics.damage_count, "damaged places");
-        say(statistics.sources.iter().filter(|source| source.unclosed).count() as u64, "files never closed");
+        say(statistics.events_lost(), "event lost", "events lost");
+        say(statistics.buffers_lost(), "buffer lost", "buffers lost");
+        say(statistics.damage_count, "damaged place", "damaged places");
+        let unclosed = statistics.sources.iter().filter(|source| source.unclosed).count() as u64;
+        say(unclosed, "file never closed", "files never closed");
         if said.is_empty() {
             let marks = |source: &openetw::SourceStatistics| {
                 source.buffers_after_lost_events

@@ -42,7 +42,7 @@ pub(super) fn put(
             continue;
         }
         is_empty = false;
-        put_table(out, table, top, losses.is_some())?;
+        put_table(out, table, top, losses.is_some(), WIDTH)?;
     }
     if is_empty && is_page {
         writeln!(
@@ -54,7 +54,14 @@ pub(super) fn put(
     Ok(())
 }
 
-pub(crate) fn put_table(out: &mut Vec<u8>, table: &Table, top: usize, is_incomplete: bool) -> Result<()> {
+/// Puts a table; its texts are cut until its lines have so many columns.
+pub(crate) fn put_table(
+    out: &mut Vec<u8>,
+    table: &Table,
+    top: usize,
+    is_incomplete: bool,
+    width: usize,
+) -> Result<()> {
     let title = table.kind.title();
     writeln!(out, "\n{title}{}", if is_incomplete { " (incomplete)" } else { "" })?;
     let rows = &table.rows[..table.rows.len().min(top)];
@@ -64,7 +71,7 @@ pub(crate) fn put_table(out: &mut Vec<u8>, table: &Table, top: usize, is_incompl
     };
     let columns = (0..table.columns.len()).filter(shown);
     let mut columns: Vec<Shown> = columns.map(|index| Shown::new(table, rows, index)).collect();
-    narrow(&mut columns);
+    narrow(&mut columns, width);
     let headings = columns.iter().map(|column| column.aligned(column.heading));
     put_line(out, headings)?;
     for row in 0..rows.len() {
@@ -123,10 +130,10 @@ impl Shown {
 }
 
 /// Makes the widest texts narrower until the line fits.
-fn narrow(columns: &mut [Shown]) {
+fn narrow(columns: &mut [Shown], width: usize) {
     loop {
         let sum: usize = columns.iter().map(|column| column.width + 2).sum();
-        let Some(over) = sum.checked_sub(WIDTH).filter(|over| *over > 0) else { return };
+        let Some(over) = sum.checked_sub(width).filter(|over| *over > 0) else { return };
         let mut widths: Vec<usize> =
             columns.iter().filter(|column| column.is_text).map(|column| column.width).collect();
         widths.sort_unstable_by_key(|width| std::cmp::Reverse(*width));
@@ -238,13 +245,13 @@ mod tests {
     fn lines_fit_the_page() {
         let column = |is_text, width| Shown { heading: "", cells: Vec::new(), is_text, width };
         let mut columns = [column(true, 300), column(true, 90), column(false, 10), column(true, 5)];
-        narrow(&mut columns);
+        narrow(&mut columns, WIDTH);
         let widths = columns.each_ref().map(|column| column.width);
         assert_eq!(widths.iter().sum::<usize>() + 8, WIDTH);
         assert_eq!((widths[0].abs_diff(widths[1]), widths[2], widths[3]), (1, 10, 5));
         // What cannot be narrowed stays.
         let mut columns = [column(false, 300)];
-        narrow(&mut columns);
+        narrow(&mut columns, WIDTH);
         assert_eq!(columns[0].width, 300);
     }
 }

@@ -31,7 +31,12 @@ pub(super) struct Dump {
 
 enum Kind {
     Text(Box<TextDump>),
-    Evtx(Box<EvtxWriter<BufWriter<File>>>),
+    Evtx(Box<LogDump>),
+}
+
+struct LogDump {
+    writer: EvtxWriter<BufWriter<File>>,
+    name: String,
 }
 
 struct TextDump {
@@ -46,7 +51,9 @@ impl Dump {
         let kind = match options.format {
             DumpFormat::Evtx => {
                 let out = BufWriter::new(create(path)?);
-                Kind::Evtx(Box::new(EvtxWriter::new(out, export)?))
+                let name = path.display().to_string();
+                let writer = EvtxWriter::new(out, export).with_context(|| cannot_write(&name))?;
+                Kind::Evtx(Box::new(LogDump { writer, name }))
             }
             _ => {
                 let writer = Writer::new(options.format, export);
@@ -63,7 +70,7 @@ impl Dump {
         match &mut self.kind {
             // An event log has no place for what a file says of itself.
             Kind::Evtx(_) if is_file_header(event.record) => {}
-            Kind::Evtx(writer) => writer.put(event)?,
+            Kind::Evtx(log) => log.writer.put(event).with_context(|| cannot_write(&log.name))?,
             Kind::Text(dump) => {
                 let TextDump { writer, text, out } = &mut **dump;
                 writer.put(text, event);
@@ -79,7 +86,7 @@ impl Dump {
     /// Completes the file; answers how many events had to be cut.
     pub(super) fn finish(self) -> Result<u64> {
         match self.kind {
-            Kind::Evtx(writer) => Ok(writer.finish()?.cut),
+            Kind::Evtx(log) => Ok(log.writer.finish().with_context(|| cannot_write(&log.name))?.cut),
             Kind::Text(dump) => {
                 let TextDump { writer, mut text, mut out } = *dump;
                 writer.put_foot(&mut text);
@@ -227,12 +234,16 @@ impl TextFile {
                 &self.wide
             }
         };
-        self.out.write_all(bytes).with_context(|| format!("{}: cannot be written", self.name))
+        self.out.write_all(bytes).with_context(|| cannot_write(&self.name))
     }
 
     fn finish(mut self) -> Result<()> {
-        self.out.flush().with_context(|| format!("{}: cannot be written", self.name))
+        self.out.flush().with_context(|| cannot_write(&self.name))
     }
+}
+
+fn cannot_write(name: &str) -> String {
+    format!("{name}: cannot be written")
 }
 
 fn create(path: &Path) -> Result<File> {

@@ -14,6 +14,7 @@ use crate::tools::host;
 use crate::tools::options::{Given, Options, millis_of, number_of, wide_number};
 use crate::tools::providers::{Known, enable, is_kernel};
 use crate::tools::session::{KERNEL_LOGGER, Plan, sample_interval};
+use crate::tools::status::{Failed, code};
 use crate::tools::words::{path, usage};
 
 /// One thing to do.
@@ -160,7 +161,16 @@ impl Reader<'_> {
                     }
                     Some(selection.flags)
                 }
-                Err(FlagError::Unknown(_)) if wide_number(part).is_none() => None,
+                Err(FlagError::Unknown(_)) if wide_number(part).is_none() => {
+                    if is_like_flag(part) {
+                        let hint = "`xperf -providers K` lists them; it is taken to be a provider";
+                        output::warn(&format_args!("{part} is no flag or group of the kernel: {hint}"));
+                    }
+                    None
+                }
+                Err(error @ FlagError::Refused { .. }) => {
+                    return Err(Failed::new(code::NOT_SUPPORTED, format!("-on {error}")).into());
+                }
                 Err(error) => return Err(usage(format_args!("-on {error}"))),
             };
             let provider = if flags.is_none() { Some(self.provider(part)?) } else { None };
@@ -343,6 +353,11 @@ fn clock(name: &str) -> Result<SessionClock> {
         "cycle" | "3" => Ok(SessionClock::CpuCycle),
         other => Err(usage(format_args!("-ClockType {other}: expected PerfCounter, SystemTime or Cycle"))),
     }
+}
+
+/// Whether a name that is none of a flag may be meant to be one, as `CSWICTH`.
+fn is_like_flag(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
 
 #[cfg(test)]

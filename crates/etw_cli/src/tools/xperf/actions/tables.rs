@@ -132,7 +132,7 @@ impl Made {
                 let (title, flags) = (table.kind.title(), table.kind.flags());
                 writeln!(text, "{title}: no events; the kernel flags that give them: {flags}")?;
             } else {
-                report_text::put_table(&mut text, table, usize::MAX, self.is_incomplete)?;
+                report_text::put_table(&mut text, table, usize::MAX, self.is_incomplete, usize::MAX)?;
             }
             out.write_all(&text)?;
         }
