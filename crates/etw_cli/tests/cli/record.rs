@@ -155,6 +155,8 @@ fn a_file_is_read_on_a_machine_that_knows_nothing() {
     assert_eq!(found, ["0 hundreds, Odd.", "1 hundreds, Even.", "2 hundreds, Odd.", "3 hundreds, Even."]);
     assert_eq!(hundreds[3]["EventData"]["hundreds"], 3);
     assert_eq!(etw.numbers("t.etl").len(), 400);
+    let info = etw.ok(&["info", "t.etl"]);
+    assert!(info.contains("  machine     Linux "), "{info}");
     // Names of processes too.
     assert_eq!(
         etw.ok(&["dump", "t.etl", "--process", "numbered_events", "--provider", NUMBERS]).lines().count(),

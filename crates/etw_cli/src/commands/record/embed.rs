@@ -23,6 +23,8 @@ use crate::schemas::Schemas;
 
 /// Hook id of Process/DCEnd: a process that there was when the recording ended, or that it saw.
 const PROCESS_DC_END: HookId = HookId(0x0304);
+/// Hook id of EventTrace/BuildInfo: the system that was recorded.
+const BUILD_INFO: HookId = HookId(0x0042);
 /// Bytes of the file that hold its header: the first buffer is no larger than a session's buffers can be.
 const MAX_HEADER_BYTES: u64 = 16 << 20;
 /// Offset in the file of the number of buffers (`BuffersWritten`), for both layouts of the log file header.
@@ -46,6 +48,8 @@ pub(crate) struct Contents {
     maps: Vec<Vec<u8>>,
     /// Addresses in the kernel.
     kernel: KernelAddresses,
+    /// Whether the kernel tells which system it is.
+    has_build: bool,
     /// Time of the last record.
     last: Ticks,
 }
@@ -62,6 +66,7 @@ pub(crate) fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
         let record = event.record;
         found.last = found.last.max(record.raw_time());
         if record.provider_id() == classes::EVENT_TRACE {
+            found.has_build |= record.hook_id() == Some(BUILD_INFO);
             return;
         }
         found.events += 1;
@@ -140,6 +145,17 @@ fn process_record(process: &ProcessStatus) -> RecordBuilder {
         .payload(&payload.concat())
 }
 
+/// The kernel's event of the system (`Header_BuildInfo_TypeGroup`), as the kernel's own recordings have it.
+fn build_record() -> Option<RecordBuilder> {
+    let mut build = std::fs::read("/proc/version").ok()?.trim_ascii_end().to_vec();
+    build.push(0);
+    Some(
+        RecordBuilder::system(PointerSize::Eight, BUILD_INFO, 2)
+            .process(std::process::id(), u32::MAX)
+            .payload(&build),
+    )
+}
+
 /// Adds to a file what its events need.
 pub(crate) fn append(path: &Path, contents: &Contents, processes: &Processes) -> Result<()> {
     let metadata = |opcode: u8, payload: &Vec<u8>| {
@@ -147,7 +163,8 @@ pub(crate) fn append(path: &Path, contents: &Contents, processes: &Processes) ->
         RecordBuilder::full(PointerSize::Eight, classes::EVENT_METADATA, &descriptor).payload(payload)
     };
     let seen = contents.process_ids.iter().filter_map(|id| processes.get(id));
-    let records = seen.map(process_record);
+    let build = if contents.has_build { None } else { build_record() };
+    let records = build.into_iter().chain(seen.map(process_record));
     let records = records.chain(contents.maps.iter().map(|map| metadata(0x21, map)));
     let records = records.chain(contents.infos.iter().map(|info| metadata(0x20, info)));
     let functions = match contents.kernel.is_empty() {

@@ -147,15 +147,17 @@ fn narrow(columns: &mut [Shown], width: usize) {
     }
 }
 
-/// A text of at most this many characters. Paths and qualified names lose their begin, other texts their end.
+/// A text of at most this many characters. Paths and qualified names lose their begin, other texts their end, command
+/// lines too.
 fn cut(text: &str, width: usize) -> String {
     let len = text.chars().count();
     if len <= width {
         return text.to_owned();
     }
     let kept = width.saturating_sub(1);
-    let is_path = text.starts_with(['/', '\\']) && !text.contains(' ');
-    match is_path || text.contains("::") {
+    let is_file = text.starts_with(['/', '\\']);
+    let is_name = if is_file { !text.contains(' ') } else { text.contains("::") };
+    match is_name {
         true => format!("…{}", text.chars().skip(len - kept).collect::<String>()),
         false => format!("{}…", text.chars().take(kept).collect::<String>()),
     }
@@ -224,6 +226,7 @@ mod tests {
     fn texts_are_cut_where_they_say_least() {
         assert_eq!(cut("/usr/lib/libc.so.6", 10), "…libc.so.6");
         assert_eq!(cut("/bin/sh -c true", 10), "/bin/sh -…");
+        assert_eq!(cut("/bin/cc -D a::b", 10), "/bin/cc -…");
         assert_eq!(cut("std::collections::HashMap<K, V>::insert", 10), "…>::insert");
         assert_eq!(cut("core::ptr::drop", 15), "core::ptr::drop");
         assert_eq!(cut("äöü", 2), "ä…");
