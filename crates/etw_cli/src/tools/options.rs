@@ -194,17 +194,28 @@ pub(crate) fn help(table: &[Opt]) -> String {
     text
 }
 
-/// The options of a table that a page of the documentation does not have.
+/// Where a table and its page of the documentation differ: options that only one of them has.
+///
+/// In the page, what begins with a dash in a code span of its own is an option of the tool.
 #[cfg(test)]
-pub(crate) fn undescribed(table: &[Opt], page: &str) -> Vec<&'static str> {
-    let page = page.to_lowercase();
-    let is_described = |name: &str| {
-        let ends = |(at, found): (usize, &str)| {
-            page[at + found.len()..].chars().next().is_none_or(|next| !next.is_alphanumeric())
-        };
-        page.match_indices(&format!("-{name}")).any(ends)
-    };
-    table.iter().map(|option| option.name).filter(|name| !is_described(name)).collect()
+pub(crate) fn differences(table: &[Opt], page: &str) -> Vec<String> {
+    let is_in_table = |name: &str| table.iter().any(|option| option.name == name);
+    let words = page.split(['`', '|', '\\']).flat_map(str::split_whitespace);
+    let is_in_page = |name: &str| words.clone().any(|word| option_of(word).as_deref() == Some(name));
+    let lacks = table.iter().filter(|option| !is_in_page(option.name));
+    let lacks = lacks.map(|option| format!("the page lacks -{}", option.name));
+    // A line has an even number of marks, but for the fences of examples, whose lines have none.
+    let spans = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let names = spans.filter_map(|span| option_of(span.split_whitespace().next()?));
+    let unknown = names.filter(|name| name != "help" && !is_in_table(name));
+    lacks.chain(unknown.map(|name| format!("the table lacks -{name}"))).collect()
+}
+
+/// The name of an option in a word of a page.
+#[cfg(test)]
+fn option_of(word: &str) -> Option<String> {
+    let name = word.trim_start_matches('[').strip_prefix('-')?.trim_start_matches('-').to_lowercase();
+    Some(name.trim_matches(|c: char| !c.is_alphanumeric()).to_owned()).filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]
@@ -261,5 +272,17 @@ mod tests {
         assert!(text.contains("\n  -o FILE                   The file.\n"), "{text}");
         assert!(text.contains("\n  -[-]v [FORMAT]            Versions.\n"), "{text}");
         assert!(text.contains("  -[-]p PROVIDER [FLAGS [LEVEL]]\n"), "{text}");
+    }
+
+    #[test]
+    fn pages_and_tables_differ_both_ways() {
+        let page =
+            "```sh\ntool -x -ets\n```\n`-o FILE`, `-P`|`--p`: see `-ets [-v]`, as `other -w` has it; `-help`";
+        assert_eq!(differences(TABLE, page), Vec::<String>::new());
+        let page = "`-o`, `-p`, `-vv`";
+        assert_eq!(
+            differences(TABLE, page),
+            ["the page lacks -ets", "the page lacks -v", "the table lacks -vv"]
+        );
     }
 }

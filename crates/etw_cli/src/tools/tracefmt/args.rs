@@ -178,6 +178,7 @@ fn symbols_of(image: &Path, directories: &[PathBuf]) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::options::differences;
 
     fn parse(line: &str) -> Result<Options> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
@@ -224,5 +225,11 @@ mod tests {
             let error = parse(line).unwrap_err();
             assert!(error.to_string().contains(expected), "{line}: {error}");
         }
+    }
+
+    #[test]
+    fn the_documentation_has_the_same_options() {
+        let page = include_str!("../../../../../docs/tools/tracefmt.md");
+        assert_eq!(differences(TABLE, page), Vec::<String>::new());
     }
 }

@@ -254,6 +254,7 @@ fn settings(text: &str) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::options::differences;
 
     fn parse(line: &str) -> Result<Options> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
@@ -323,5 +324,11 @@ mod tests {
         std::fs::write(&path, "o=a.csv\nof=CSV\n").unwrap();
         let options = parse(&format!("x.etl -config {} -of XML", path.display())).unwrap();
         assert_eq!((options.dump, options.format), (Some("a.csv".into()), DumpFormat::Xml));
+    }
+
+    #[test]
+    fn the_documentation_has_the_same_options() {
+        let page = include_str!("../../../../../docs/tools/tracerpt.md");
+        assert_eq!(differences(TABLE, page), Vec::<String>::new());
     }
 }

@@ -178,6 +178,7 @@ mod tests {
     use std::ffi::OsString;
 
     use super::*;
+    use crate::tools::options::differences;
 
     #[test]
     fn the_help_has_topics() {
@@ -200,5 +201,11 @@ mod tests {
         assert_eq!((verb(&options), options.all("start").count()), (Some("start"), 2));
         assert_eq!(verb(&read("-compress")), None);
         assert_eq!(refusal(&read("-boottrace -addboot CPU")).map(|(name, _)| name), Some("boottrace"));
+    }
+
+    #[test]
+    fn the_documentation_has_the_same_options() {
+        let page = include_str!("../../../../../docs/tools/wpr.md");
+        assert_eq!(differences(&table(), page), Vec::<String>::new());
     }
 }

@@ -154,6 +154,12 @@ fn is_option(word: &OsString, name: &str) -> bool {
     matches!(Word::read(word, |_| false), Ok(Word::Option { name: found, .. }) if found == name)
 }
 
+/// The options of all actions, and what stands in front of them.
+#[cfg(test)]
+pub(super) fn options() -> Vec<Opt> {
+    TABLE.iter().chain(ACTIONS.iter().flat_map(|action| action.options)).copied().collect()
+}
+
 /// Runs the actions of a command line.
 pub(super) fn run(words: &[OsString]) -> Result<()> {
     let mut parts = words.split(|word| is_option(word, "a"));
