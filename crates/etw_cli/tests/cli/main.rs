@@ -35,6 +35,8 @@ mod sessions;
 #[cfg(target_os = "linux")]
 mod tools;
 #[cfg(target_os = "linux")]
+mod tools_system;
+#[cfg(target_os = "linux")]
 mod tracefmt;
 #[cfg(target_os = "linux")]
 mod tracelog;

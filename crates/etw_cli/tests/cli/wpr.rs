@@ -1,8 +1,12 @@
 //! `wpr`, and `etw record --profile`.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::json_lines;
+use crate::record::example;
 use crate::tools::{User, wait_until};
 
 const PROVIDER: &str = "Wpr.Test";
@@ -114,6 +118,111 @@ fn a_recording_to_a_file_beside_another() {
         line.contains("0xc5583000") && !std::path::Path::new(&user.etw.path("none.etl")).exists(),
         "{line}"
     );
+}
+
+/// The state of `examples/state_provider.rs`: in one session beside its events, in the other one alone.
+const STATE: &str = r#"<?xml version="1.0" encoding="utf-8"?>
+<WindowsPerformanceRecorder Version="1.0">
+  <Profiles>
+    <EventCollector Id="A" Name="Events"><BufferSize Value="64"/><Buffers Value="64"/></EventCollector>
+    <EventCollector Id="B" Name="State"><BufferSize Value="64"/><Buffers Value="64"/></EventCollector>
+    <EventProvider Id="P" Name="*Example.State">
+      <CaptureStateOnStart><Keyword Value="0x10"/></CaptureStateOnStart>
+      <CaptureStateOnDemand><Keyword Value="0x20"/></CaptureStateOnDemand>
+      <CaptureStateOnSave><Keyword Value="0x40"/></CaptureStateOnSave>
+    </EventProvider>
+    <EventProvider Id="S" Name="*Example.State" CaptureStateOnly="true">
+      <CaptureStateOnDemand><Keyword Value="0x100"/></CaptureStateOnDemand>
+      <CaptureStateOnSave><Keyword Value="0x200"/></CaptureStateOnSave>
+    </EventProvider>
+    <Profile Id="State.Verbose.File" Name="State" Description="State" DetailLevel="Verbose" LoggingMode="File">
+      <Collectors>
+        <EventCollectorId Value="A"><EventProviders><EventProviderId Value="P"/></EventProviders></EventCollectorId>
+        <EventCollectorId Value="B"><EventProviders><EventProviderId Value="S"/></EventProviders></EventCollectorId>
+      </Collectors>
+    </Profile>
+    <Profile Id="State.Verbose.Memory" Base="State.Verbose.File" LoggingMode="Memory"/>
+  </Profiles>
+</WindowsPerformanceRecorder>"#;
+
+/// What a program with a provider writes from start to stop: the lines that it is told, and its state.
+fn state(user: &User, mode: &[&str]) -> (usize, Vec<u64>) {
+    let profile = user.etw.path("state.wprp");
+    std::fs::write(&profile, STATE).unwrap();
+    let mut program = std::process::Command::new(example("state_provider"))
+        .env("OPENETW_RUNTIME_DIR", user.etw.path("run"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut told, mut says) =
+        (program.stdin.take().unwrap(), BufReader::new(program.stdout.take().unwrap()).lines());
+    assert_eq!(says.next().unwrap().unwrap(), "registered");
+    let mut tell = |line: &str| {
+        writeln!(told, "{line}").unwrap();
+        assert_eq!(says.next().unwrap().unwrap(), "written");
+    };
+    // A program that there is before the sessions are.
+    tell("before");
+    user.ok(&[&["wpr", "-start", &profile][..], mode].concat());
+    tell("one");
+    user.ok(&["wpr", "-capturestateondemand"]);
+    tell("two");
+    user.ok(&["wpr", "-stop", "state.etl", "-force"]);
+    drop(told);
+    assert!(program.wait().unwrap().success());
+    let events =
+        json_lines(&user.ok(&["dump", "state.etl", "--provider", "Example.State", "--format", "json"]));
+    let lines = events.iter().filter(|event| event["EventData"]["line"].is_string()).count();
+    (lines, events.iter().filter_map(|event| event["EventData"]["keywords"].as_u64()).collect())
+}
+
+#[test]
+fn providers_tell_their_state_when_profiles_say_so() {
+    let user = User::new();
+    for mode in [&["-filemode"][..], &[]] {
+        let (lines, mut state) = state(&user, mode);
+        state.sort_unstable();
+        assert_eq!((lines, state), (2, vec![0x10, 0x20, 0x40, 0x100, 0x200]), "{mode:?}");
+    }
+    let (user, file) = shop();
+    user.ok(&["wpr", "-start", &format!("{file}!Shop")]);
+    let (status, line) = user.fails(&["wpr", "-capturestateondemand"]);
+    assert!(
+        status == 87 && line.contains("no provider of this recording has CaptureStateOnDemand"),
+        "{line}"
+    );
+    user.ok(&["wpr", "-cancel"]);
+}
+
+#[test]
+fn files_are_merged_with_descriptions_or_without() {
+    let user = User::new();
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/numbers.man");
+    let hundreds = "{7d1e9f66-3c52-4b0a-8f43-5a0c8b6f2e11}";
+    user.ok(&["xperf", "-start", "A", "-on", hundreds, "-f", "A.etl"]);
+    user.ok(&["xperf", "-start", "B", "-on", PROVIDER, "-f", "B.etl"]);
+    let program = std::process::Command::new(example("numbered_events"))
+        .arg("500")
+        .env("OPENETW_RUNTIME_DIR", user.etw.path("run"))
+        .output();
+    assert_eq!(program.unwrap().stdout, b"written 5 lost 0\n");
+    user.write(PROVIDER, 1);
+    // This leaves the files as they are.
+    user.ok(&["session", "stop", "A", "B"]);
+    user.ok(&["schema", "add", manifest]);
+    user.ok(&["wpr", "-merge", "A.etl", "B.etl", "with.etl", "-compress"]);
+    user.ok(&["wpr", "-merge", "A.etl", "B.etl", "without.etl", "-mergeonly"]);
+    std::fs::remove_dir_all(user.etw.path("schemas")).unwrap();
+    for (file, are_described) in [("with.etl", true), ("without.etl", false)] {
+        let text = user.ok(&["dump", file, "--format", "json"]);
+        let events = json_lines(&text);
+        let of = |name: &str| events.iter().filter(|event| event["EventData"][name].is_number()).count();
+        assert_eq!(of("number"), 1, "{file}: {text}");
+        assert_eq!(of("hundreds"), if are_described { 5 } else { 0 }, "{file}: {text}");
+    }
+    let (_, line) = user.fails(&["wpr", "-merge", "nowhere.etl", "A.etl", "m.etl"]);
+    assert!(line.contains("nowhere.etl"), "{line}");
 }
 
 #[test]
