@@ -15,6 +15,8 @@ const CHECKS: &[Check] = &[
     ("format", || shell::run(&mut cargo(["fmt", "--all", "--check"]))),
     ("layers", layers::check),
     ("kernel programs", bpf::check),
+    #[cfg(target_os = "linux")]
+    ("published profiles", crate::profiles::check),
     ("clippy", || shell::run(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("other systems", systems::check),
     ("documentation", || {

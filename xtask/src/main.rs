@@ -41,9 +41,9 @@ enum Chore {
     Peers,
     /// Write docs/coverage.md: how much of each real trace is decoded.
     Coverage,
-    /// Write the table of docs/tools/wprp.md: what of each published recording profile Linux records.
+    /// Write the table of docs/tools/wprp.md, what of each published recording profile Linux records, or check it.
     #[cfg(target_os = "linux")]
-    Profiles,
+    Profiles(profiles::Options),
     /// Measure speed, beside other readers.
     Bench(bench::Options),
     /// A process that a bench starts.
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         Chore::Peers => peers::compare(),
         Chore::Coverage => coverage::write(),
         #[cfg(target_os = "linux")]
-        Chore::Profiles => profiles::write(),
+        Chore::Profiles(options) => profiles::run(&options),
         Chore::Bench(options) => bench::run(&options),
         #[cfg(target_os = "linux")]
         Chore::BenchPart(part) => part.run(),

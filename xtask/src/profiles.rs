@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use etw_testkit::data;
 use openetw::kernel::{EnableFlags, KernelProvider, StackWalks};
 use openetw::profile::{ProfileFile, ProviderName, Recording};
@@ -14,25 +15,53 @@ const PAGE: &str = "docs/tools/wprp.md";
 /// The table stands behind this line.
 const MARK: &str = "<!-- `cargo xtask profiles` writes what follows. -->\n";
 
-/// Writes the table.
-pub(crate) fn write() -> Result<()> {
+/// Options of `profiles`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only say whether the table is what would be written.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Writes the table, or compares it.
+pub(crate) fn run(options: &Options) -> Result<()> {
     let Some(directory) = data::data_dir().map(|directory| directory.join("wprp")) else {
         bail!("there are no published profiles to read");
     };
     let page = data::workspace_root().join(PAGE);
     let text = fs::read_to_string(&page).context(PAGE)?;
+    let (made, count) = made(&text, &directory)?;
+    match options.check {
+        true if text != made => {
+            bail!("the table in {PAGE} is not what is recorded: run `cargo xtask profiles`")
+        }
+        true => {}
+        false => fs::write(page, made).context(PAGE)?,
+    }
+    println!("{PAGE}: {count} files");
+    Ok(())
+}
+
+/// Compares the table; left out where there are no published profiles.
+pub(crate) fn check() -> Result<()> {
+    if data::data_dir().is_none() {
+        return Ok(());
+    }
+    run(&Options { check: true })
+}
+
+/// The page with the table of the files in a directory, and how many they are.
+fn made(text: &str, directory: &Path) -> Result<(String, usize)> {
     let (head, _) = text.split_once(MARK).with_context(|| format!("{PAGE} has no line for the table"))?;
     let mut table = String::from(
         "\n| file | profiles | keywords | stacks | providers | left out |\n|---|---|---|---|---|---|\n",
     );
-    let files = files(&directory)?;
+    let files = files(directory)?;
     for file in &files {
-        let name = file.strip_prefix(&directory)?.display().to_string();
+        let name = file.strip_prefix(directory)?.display().to_string();
         row(&name, file, &mut table).with_context(|| name.clone())?;
     }
-    fs::write(page, format!("{head}{MARK}{table}")).context(PAGE)?;
-    println!("{PAGE}: {} files", files.len());
-    Ok(())
+    Ok((format!("{head}{MARK}{table}"), files.len()))
 }
 
 fn files(directory: &Path) -> Result<Vec<PathBuf>> {
