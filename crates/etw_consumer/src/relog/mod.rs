@@ -6,6 +6,7 @@
 //!
 //! A file has its name only when it is complete.
 
+mod behind;
 mod carry;
 mod embed;
 mod error;

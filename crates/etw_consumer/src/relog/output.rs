@@ -8,13 +8,14 @@ use etw_etl::{EtlWriter, WriteError, WriterOptions};
 use etw_event::{FileTime, Record};
 
 use super::RelogError;
+use super::behind::Behind;
 
 /// A file under way. Dropped before it is complete, it leaves nothing.
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) path: PathBuf,
     temporary: PathBuf,
-    writer: Option<EtlWriter<File>>,
+    writer: Option<EtlWriter<Behind>>,
 }
 
 impl Output {
@@ -22,8 +23,9 @@ impl Output {
     pub(super) fn create(path: &Path, options: WriterOptions) -> Result<Output, RelogError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-        let file = File::create(&temporary).map_err(|source| RelogError::Io { path: path.into(), source })?;
         let mut output = Output { path: path.to_owned(), temporary, writer: None };
+        let file = File::create(&output.temporary).and_then(Behind::new);
+        let file = file.map_err(|source| RelogError::Io { path: path.into(), source })?;
         output.writer = Some(EtlWriter::new(file, options).map_err(|source| output.error(source))?);
         Ok(output)
     }
@@ -31,7 +33,7 @@ impl Output {
     /// The writer, for as long as the file is under way.
     pub(super) fn with<T>(
         &mut self,
-        write: impl FnOnce(&mut EtlWriter<File>) -> Result<T, WriteError>,
+        write: impl FnOnce(&mut EtlWriter<Behind>) -> Result<T, WriteError>,
     ) -> Result<T, RelogError> {
         let Some(writer) = &mut self.writer else { return Err(RelogError::Stopped) };
         write(writer).map_err(|source| RelogError::Write { path: self.path.clone(), source })
