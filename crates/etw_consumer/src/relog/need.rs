@@ -3,7 +3,7 @@
 //! Events of the first kind, the *context*, stay whatever is asked for, since any event may refer to them, also one that
 //! comes long before. A stack stays if its event does, and the frames of a stack's key if a stack stays that has the key.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use etw_event::{ExtendedType, Fields, Guid, HookId, Record, Ticks, classes};
 use etw_schema::event_source::is_manifest_chunk;
@@ -18,8 +18,8 @@ const CLR: Guid = Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
 /// Microsoft-Windows-DotNETRuntimeRundown.
 const CLR_RUNDOWN: Guid = Guid::from_u128(0xa669021c_c450_4609_a035_5af59af4df18);
 
-/// Events whose stacks are waited for, in each of two generations.
-const GENERATION: usize = 1 << 18;
+/// Events whose stacks are waited for.
+const MAX_EVENTS: usize = 1 << 19;
 /// Keys of stacks that are waited for; with more, all definitions stay.
 const MAX_KEYS: usize = 1 << 20;
 
@@ -142,14 +142,14 @@ fn of_stack(record: &Record<'_>, event_type: u8) -> Role {
 }
 
 /// What the events that stay need of stacks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Stacks {
-    /// Times and threads of events that stay, in two generations.
-    events: [HashSet<(i64, u32)>; 2],
-    /// Events before this time are not known any more.
-    since: Ticks,
-    /// Where the newer generation begins.
-    newer: Ticks,
+    /// Times and threads of the last events that stay, in order; nearly all come so.
+    events: VecDeque<(i64, u32)>,
+    /// The others.
+    unordered: HashSet<(i64, u32)>,
+    /// Events up to this time are not known any more.
+    forgotten: Ticks,
     keys: HashSet<u64>,
     /// There were too many keys.
     all_keys: bool,
@@ -160,22 +160,45 @@ const ANY_THREAD: u32 = u32::MAX;
 
 impl Stacks {
     pub(super) fn new() -> Stacks {
-        Stacks { since: Ticks(i64::MIN), newer: Ticks(i64::MIN), ..Stacks::default() }
+        Stacks {
+            events: VecDeque::new(),
+            unordered: HashSet::new(),
+            forgotten: Ticks(i64::MIN),
+            keys: HashSet::new(),
+            all_keys: false,
+        }
     }
 
     /// An event stays.
+    #[inline]
     pub(super) fn keep(&mut self, record: &Record<'_>) {
-        let time = record.raw_time();
-        if self.events[1].len() >= GENERATION {
-            self.events.swap(0, 1);
-            self.events[1].clear();
-            self.since = std::mem::replace(&mut self.newer, time);
+        let event = (record.raw_time().0, record.thread_id().unwrap_or(ANY_THREAD));
+        match self.events.back() {
+            Some(last) if event < *last => self.keep_unordered(event),
+            last if last == Some(&event) => {}
+            _ => {
+                if self.events.len() == MAX_EVENTS
+                    && let Some((time, _)) = self.events.pop_front()
+                {
+                    self.forgotten = self.forgotten.max(Ticks(time));
+                }
+                self.events.push_back(event);
+            }
         }
-        self.events[1].insert((time.0, record.thread_id().unwrap_or(ANY_THREAD)));
         self.keep_keys(record);
     }
 
+    #[cold]
+    fn keep_unordered(&mut self, event: (i64, u32)) {
+        if self.unordered.len() == MAX_EVENTS {
+            let latest = self.unordered.drain().map(|(time, _)| Ticks(time)).max();
+            self.forgotten = self.forgotten.max(latest.unwrap_or(self.forgotten));
+        }
+        self.unordered.insert(event);
+    }
+
     /// Notes the keys that an event that stays has in place of its stack.
+    #[inline]
     pub(super) fn keep_keys(&mut self, record: &Record<'_>) {
         if record.flags() & 1 == 0 {
             return;
@@ -205,8 +228,11 @@ impl Stacks {
 
     /// Whether the event of a stack stays. One that comes too late for that to be known does.
     pub(super) fn needs_stack(&self, stack: &StackOf) -> bool {
-        let has = |thread| self.events.iter().any(|events| events.contains(&(stack.time.0, thread)));
-        stack.time < self.since || has(stack.thread) || has(ANY_THREAD)
+        let has = |thread| {
+            let event = (stack.time.0, thread);
+            self.events.binary_search(&event).is_ok() || self.unordered.contains(&event)
+        };
+        stack.time <= self.forgotten || has(stack.thread) || has(ANY_THREAD)
     }
 
     /// Whether a key's frames are needed.
