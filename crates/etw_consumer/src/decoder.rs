@@ -25,13 +25,44 @@ pub(crate) struct Decoder {
     pub(crate) unkept: u64,
 }
 
+/// A search for what a trace tells of schemas and processes, on several threads.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    bytes_found: AtomicUsize,
+    unkept: AtomicU64,
+}
+
 /// A record that tells of schemas or processes.
-struct Found {
+#[derive(Debug)]
+pub(crate) struct Found {
     time: Ticks,
     /// File, buffer, and number in the buffer.
     place: (u32, u32, u32),
     origin: Origin,
     bytes: Box<[u8]>,
+}
+
+impl Search {
+    /// Looks at a record of a file, with its place: the number of its buffer, and its number there.
+    #[inline]
+    pub(crate) fn look_at(&self, record: &Record<'_>, (buffer, number): (u32, u32), found: &mut Vec<Found>) {
+        if may_concern(record) {
+            self.look_closely(record, (record.origin().source, buffer, number), found);
+        }
+    }
+
+    fn look_closely(&self, record: &Record<'_>, place: (u32, u32, u32), found: &mut Vec<Found>) {
+        if !concerns(record) {
+            return;
+        }
+        let bytes = record.as_bytes();
+        if self.bytes_found.fetch_add(bytes.len() + 128, Ordering::Relaxed) < MAX_FOUND_BYTES {
+            let (time, origin) = (record.raw_time(), *record.origin());
+            found.push(Found { time, place, origin, bytes: bytes.into() });
+        } else {
+            self.unkept.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Decoder {
@@ -87,29 +118,25 @@ impl Decoder {
     /// Looks through the trace, once: event metadata, EventSource manifests, processes.
     #[cold]
     pub(crate) fn scan(&mut self, files: &[EtlFile<'_>]) {
-        if std::mem::replace(&mut self.scanned, true) {
+        if self.scanned {
             return;
         }
-        let bytes_found = AtomicUsize::new(0);
-        let unkept = AtomicU64::new(0);
+        let search = Search::default();
         let mut states: Vec<Vec<Found>> = (0..unordered::threads(files)).map(|_| Vec::new()).collect();
-        unordered::for_each(files, &mut states, |found, source, met| {
-            if let Met::Record(record, (buffer, number)) = met
-                && may_concern(record)
-                && concerns(record)
-            {
-                let bytes = record.as_bytes();
-                if bytes_found.fetch_add(bytes.len() + 128, Ordering::Relaxed) < MAX_FOUND_BYTES {
-                    let (time, origin) = (record.raw_time(), *record.origin());
-                    let place = (source, buffer, number);
-                    found.push(Found { time, place, origin, bytes: bytes.into() });
-                } else {
-                    unkept.fetch_add(1, Ordering::Relaxed);
-                }
+        unordered::for_each(files, &mut states, |found, _, met| {
+            if let Met::Record(record, place) = met {
+                search.look_at(record, place, found);
             }
             ControlFlow::Continue(())
         });
-        let mut found: Vec<Found> = states.into_iter().flatten().collect();
+        self.learn(search, states.into_iter().flatten().collect());
+    }
+
+    /// Takes in what a search through all of the trace has found, unless that is known.
+    pub(crate) fn learn(&mut self, search: Search, mut found: Vec<Found>) {
+        if std::mem::replace(&mut self.scanned, true) {
+            return;
+        }
         found.sort_by_key(|found| found.place);
         for found in &found {
             if let Ok(record) = Record::parse(&found.bytes, &found.origin, found.time) {
@@ -124,7 +151,7 @@ impl Decoder {
                 self.processes.add(&record, &mut self.resolver, &mut located);
             }
         }
-        self.unkept = unkept.into_inner();
+        self.unkept = search.unkept.into_inner();
     }
 }
 

@@ -18,6 +18,7 @@ use etw_event::{HeaderKind, HookId, MessageFlags, Origin, Record, Ticks};
 use super::embed::{self, Embedded, EventKey};
 use super::header::Sources;
 use super::{Part, RelogError, Relogged, Relogger, lost_places};
+use crate::decoder::{Found, Search};
 use crate::merge::one_clock;
 use crate::merge::plan::{FilePlan, StreamPlan};
 use crate::statistics::BufferCounts;
@@ -40,10 +41,15 @@ pub(super) fn write(
     path: &Path,
 ) -> Result<Relogged, RelogError> {
     let mut part = Part::begin(path, sources, relogger)?;
-    let (survey, statistics) = survey(trace, part.embedded.is_some())?;
+    let search = part.embedded.is_some().then(Search::default);
+    let (mut survey, statistics) = survey(trace, search.as_ref())?;
     trace.set_statistics(statistics);
+    if let Some(search) = search {
+        // What the trace says of schemas itself may stand anywhere in it.
+        trace.learn(search, std::mem::take(&mut survey.found));
+    }
     let mut odd = survey.odd;
-    let descriptions = describe(trace, &mut part, survey.firsts)?;
+    let descriptions = describe(trace, &mut part, survey.firsts);
     odd.extend(descriptions.keys());
     part.events = survey.events;
     let mut files = trace.files()?;
@@ -70,6 +76,8 @@ struct Survey {
     events: u64,
     firsts: HashMap<EventKey, First>,
     first_bytes: usize,
+    /// What tells of schemas and processes.
+    found: Vec<Found>,
     last_key: Option<EventKey>,
     /// Buffers of which not every record can be taken over where it is.
     odd: HashSet<BufferPlace>,
@@ -106,7 +114,7 @@ impl Survey {
     }
 
     #[inline]
-    fn record(&mut self, record: &Record<'_>, number: u32, embeds: bool) {
+    fn record(&mut self, record: &Record<'_>, place: (u32, u32), search: Option<&Search>) {
         self.records.get_mut(self.at.0 as usize).into_iter().for_each(|count| *count += 1);
         let is_header = record.hook_id() == Some(HookId::LOG_FILE_HEADER);
         self.events += u64::from(!is_header);
@@ -119,12 +127,13 @@ impl Survey {
         if let Some(loss) = loss_of(record) {
             self.add_loss(loss);
         }
-        if embeds
-            && let Some(key) = embed::key(record)
+        let Some(search) = search else { return };
+        search.look_at(record, place, &mut self.found);
+        if let Some(key) = embed::key(record)
             && self.last_key != Some(key)
         {
             self.last_key = Some(key);
-            self.first_of(key, record, number);
+            self.first_of(key, record, place.1);
         }
     }
 
@@ -153,6 +162,7 @@ impl Survey {
                 self.firsts.insert(key, first);
             }
         }
+        self.found.extend(other.found);
         self.odd.extend(other.odd);
         self.all_odd |= other.all_odd;
         self.seen.add(other.seen);
@@ -161,8 +171,8 @@ impl Survey {
     }
 }
 
-/// Looks at every record.
-fn survey(trace: &Trace, embeds: bool) -> Result<(Survey, Statistics), RelogError> {
+/// Looks at every record; with a search, also for schemas and for what is to be described.
+fn survey(trace: &Trace, search: Option<&Search>) -> Result<(Survey, Statistics), RelogError> {
     let mut files = trace.files()?;
     one_clock::share(files.iter_mut());
     let stop = trace.stop_handle();
@@ -177,7 +187,7 @@ fn survey(trace: &Trace, embeds: bool) -> Result<(Survey, Statistics), RelogErro
                     state.is_odd();
                 }
             }
-            Met::Record(record, (_, number)) => state.record(record, number, embeds),
+            Met::Record(record, place) => state.record(record, place, search),
             Met::Damage(damage) => {
                 state.seen.add_damage(source, damage);
                 state.is_odd();
@@ -204,18 +214,9 @@ fn survey(trace: &Trace, embeds: bool) -> Result<(Survey, Statistics), RelogErro
 type Descriptions = HashMap<BufferPlace, HashMap<u32, Vec<Vec<u8>>>>;
 
 /// Makes what describes the first event of each kind.
-fn describe(
-    trace: &mut Trace,
-    part: &mut Part,
-    firsts: HashMap<EventKey, First>,
-) -> Result<Descriptions, RelogError> {
+fn describe(trace: &mut Trace, part: &mut Part, firsts: HashMap<EventKey, First>) -> Descriptions {
     let mut descriptions = Descriptions::new();
-    let Some(embedded) = &mut part.embedded else { return Ok(descriptions) };
-    if firsts.is_empty() {
-        return Ok(descriptions);
-    }
-    // What the trace says of schemas itself may stand anywhere in it.
-    trace.processes()?;
+    let Some(embedded) = &mut part.embedded else { return descriptions };
     let mut firsts: Vec<First> = firsts.into_values().collect();
     firsts.sort_by_key(|first| first.place);
     trace.decoding(|pass| {
@@ -227,7 +228,7 @@ fn describe(
             }
         }
     });
-    Ok(descriptions)
+    descriptions
 }
 
 fn describe_one(

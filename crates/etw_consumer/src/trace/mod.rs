@@ -13,7 +13,7 @@ use etw_etl::{EtlFile, LogFileHeader, Loss};
 use etw_event::{FileTime, Record};
 use etw_schema::{Located, Resolver};
 
-use crate::decoder::Decoder;
+use crate::decoder::{Decoder, Found, Search};
 use crate::input::{Input, InputError};
 use crate::live::{Live, SessionError};
 use crate::{
@@ -297,6 +297,11 @@ impl Trace {
         let start = self.start_time();
         let Trace { decoder, located, .. } = self;
         work(&mut Pass { decoder, located, files: &[], predicate: None, process_names: false, start })
+    }
+
+    /// Takes in what a search through all files has found.
+    pub(crate) fn learn(&mut self, search: Search, found: Vec<Found>) {
+        self.decoder.learn(search, found);
     }
 
     /// Sets what a pass outside of this type saw.
