@@ -127,10 +127,16 @@ impl Effort {
     }
 
     /// Seconds for one call of `body`: the fastest of the calls that fit into the time of a round.
-    pub(crate) fn seconds(&self, mut body: impl FnMut()) -> f64 {
+    pub(crate) fn seconds(&self, body: impl FnMut()) -> f64 {
+        self.seconds_after(|| (), body)
+    }
+
+    /// The same, with `prepare` before each call, whose time does not count.
+    pub(crate) fn seconds_after(&self, mut prepare: impl FnMut(), mut body: impl FnMut()) -> f64 {
         let start = Instant::now();
         let mut best = f64::INFINITY;
         loop {
+            prepare();
             let call = Instant::now();
             body();
             best = best.min(call.elapsed().as_secs_f64());
