@@ -6,7 +6,7 @@ mod packing;
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use etw_event::{ClockType, FileTime, HeaderKind, MessageFlags, Origin, Record, RecordError, Ticks};
+use etw_event::{ClockType, FileTime, HeaderKind, MessageFlags, Origin, Outline, Record, RecordError, Ticks};
 
 use crate::{BufferFlags, BufferHeader, BufferState, EtlFile, LogFileHeader, LogFileMode};
 
@@ -186,6 +186,37 @@ impl<W: Write + Seek> EtlWriter<W> {
             return Err(WriteError::RecordTooLarge { size: bytes.len(), largest: room });
         }
         self.put(index, bytes, Some(record.raw_time()))
+    }
+
+    /// As [`EtlWriter::relog`], for records that lie one behind the other, each padded to 8, in the order of their times,
+    /// which they have themselves; the last of them is `last`.
+    pub fn relog_records(
+        &mut self,
+        processor: u16,
+        mut records: &[u8],
+        last: Ticks,
+    ) -> Result<(), WriteError> {
+        let index = self.stream_of(processor)?;
+        self.latest = self.latest.max(last);
+        let room = self.header.buffer_size as usize - BufferHeader::LEN_BYTES;
+        loop {
+            if let Some(buffer) = &mut self.streams[index].open {
+                let (fitting, rest) = split_records(records, room.saturating_sub(buffer.events.len()));
+                buffer.events.extend_from_slice(fitting);
+                buffer.events.resize(buffer.events.len().next_multiple_of(8), 0);
+                records = rest;
+            }
+            if records.is_empty() {
+                self.streams[index].last_time = Some(last);
+                return Ok(());
+            }
+            if split_records(records, room).0.is_empty() {
+                return Err(WriteError::RecordTooLarge { size: records.len(), largest: room });
+            }
+            self.check_limit()?;
+            self.flush_stream(index, BufferFlags::default())?;
+            self.begin_buffer(index);
+        }
     }
 
     /// Takes over the records of a buffer of another file, whose header says of which processor they are and what was
@@ -589,6 +620,21 @@ impl<W: Read + Write + Seek> EtlWriter<W> {
         writer.latest = latest;
         Ok(writer)
     }
+}
+
+/// The records that have room together, and the others.
+#[inline]
+fn split_records(records: &[u8], room: usize) -> (&[u8], &[u8]) {
+    if records.len() <= room {
+        return (records, &[]);
+    }
+    let mut end = 0;
+    while let Ok(record) = Outline::parse(&records[end..], Ticks(0))
+        && end + record.stride_bytes() <= room
+    {
+        end += record.stride_bytes();
+    }
+    records.split_at(end)
 }
 
 /// The flags of a buffer that tell of losses before it.

@@ -3,10 +3,11 @@
 //! A first pass, on all processors and in no order, finds the first event of each kind, whose description is to stand
 //! before it, and buffers that are not as they should be. The second one writes: of each processor, the buffer whose
 //! turn it is goes over as it is, compressed too, if all of it comes before whatever other files have of that processor;
-//! otherwise the records do that come before.
+//! otherwise the records do that come before, in one piece where they are as they should be.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -19,6 +20,7 @@ use super::embed::{self, Embedded, EventKey};
 use super::header::Sources;
 use super::{Part, RelogError, Relogged, Relogger, lost_places};
 use crate::decoder::{Found, Search};
+use crate::intact;
 use crate::merge::one_clock;
 use crate::merge::plan::{FilePlan, StreamPlan};
 use crate::statistics::BufferCounts;
@@ -56,11 +58,12 @@ pub(super) fn write(
     one_clock::share(files.iter_mut());
     let stop = trace.stop_handle();
     let mut carry = Carry::new(&files, sources, odd, survey.all_odd, descriptions);
-    while let Some(Reverse((_, stream))) = carry.turns.pop() {
+    while let Some(Reverse((_, processor))) = carry.turns.pop() {
         if stop.is_stopped() {
             return Err(RelogError::Stopped);
         }
-        carry.take_turn(stream, &mut part)?;
+        carry.take_turn(processor, &mut part)?;
+        carry.queue(processor);
     }
     drop(carry);
     let (complete, relogged) =
@@ -247,8 +250,8 @@ struct Carry<'f> {
     files: &'f [EtlFile<'f>],
     streams: Vec<Stream<'f>>,
     /// The streams of each processor.
-    by_processor: HashMap<u16, Vec<usize>>,
-    /// The streams that are not at their ends, by the times of their next records.
+    processors: Vec<Vec<usize>>,
+    /// The processors whose streams are not at their ends, by the times of their next records.
     turns: BinaryHeap<Reverse<(Ticks, usize)>>,
     odd: HashSet<BufferPlace>,
     all_odd: bool,
@@ -259,6 +262,9 @@ struct Carry<'f> {
     scratch: Vec<u8>,
 }
 
+/// When it is a stream's turn: the time of its next record, and its number.
+type Turn = (Ticks, usize);
+
 /// The buffers of a processor in a file.
 struct Stream<'f> {
     plan: StreamPlan,
@@ -268,18 +274,20 @@ struct Stream<'f> {
     /// Time of its next record.
     next: Ticks,
     /// Records of the buffer, if some of them have had their turn.
-    open: Option<OpenBuffer>,
+    open: Option<OpenBuffer<'f>>,
     /// Time of the last record, for those that have none.
     previous: Ticks,
 }
 
 /// A buffer that is taken over record by record.
-struct OpenBuffer {
-    bytes: Vec<u8>,
+struct OpenBuffer<'f> {
+    bytes: Cow<'f, [u8]>,
     origin: Origin,
     place: Place,
     cursor: RecordCursor,
-    /// Records that have had their turn.
+    /// Whether each record has to be looked at.
+    is_odd: bool,
+    /// Records that have had their turn in a buffer that is odd.
     number: u32,
     /// What stands before records.
     descriptions: HashMap<u32, Vec<Vec<u8>>>,
@@ -296,7 +304,7 @@ impl<'f> Carry<'f> {
         let mut carry = Carry {
             files,
             streams: Vec::new(),
-            by_processor: HashMap::new(),
+            processors: Vec::new(),
             turns: BinaryHeap::new(),
             odd,
             all_odd,
@@ -305,10 +313,11 @@ impl<'f> Carry<'f> {
             is_compressed: sources.options.header.log_file_mode.has(LogFileMode::COMPRESSED),
             scratch: Vec::new(),
         };
+        let mut processors: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
         for (file, number) in files.iter().zip(0..) {
             for plan in FilePlan::new(file).streams {
                 let index = carry.streams.len();
-                carry.by_processor.entry(plan.processor).or_default().push(index);
+                processors.entry(plan.processor).or_default().push(index);
                 let previous = file.clock().anchor;
                 carry.streams.push(Stream {
                     plan,
@@ -321,12 +330,14 @@ impl<'f> Carry<'f> {
                 carry.advance(index);
             }
         }
+        carry.processors = processors.into_values().collect();
+        (0..carry.processors.len()).for_each(|processor| carry.queue(processor));
         carry
     }
 
     /// Goes to a stream's next buffer.
     fn advance(&mut self, index: usize) {
-        let Carry { files, streams, turns, scratch, .. } = self;
+        let Carry { files, streams, scratch, .. } = self;
         let Some(stream) = streams.get_mut(index) else { return };
         let Some(file) = files.get(stream.file as usize) else { return };
         stream.open = None;
@@ -334,31 +345,43 @@ impl<'f> Carry<'f> {
         if let Some(buffer) = &stream.buffer {
             // A buffer without a time has its turn at once, and shows what it has.
             stream.next = buffer.first_time(scratch).unwrap_or(stream.next);
-            turns.push(Reverse((stream.next, index)));
         }
     }
 
-    /// Writes of a stream what comes before all that the others of its processor have.
-    fn take_turn(&mut self, index: usize, part: &mut Part) -> Result<(), RelogError> {
-        let Some(stream) = self.streams.get(index) else { return Ok(()) };
-        let Some(buffer) = stream.buffer else { return Ok(()) };
-        let others = self.by_processor.get(&stream.plan.processor).into_iter().flatten();
-        let others = others.filter_map(|other| {
-            let stream = self.streams.get(*other).filter(|_| *other != index)?;
-            stream.buffer.map(|_| (stream.next, *other))
-        });
-        let other = others.min();
-        let is_odd = self.all_odd || self.odd.contains(&(stream.file, buffer.offset));
-        if stream.open.is_none()
-            && !is_odd
-            && let Some(last) = self.last_time(index)
-            && other.is_none_or(|other| (last, index) < other)
-        {
-            self.carry_over(index, &buffer, last, part)?;
-            self.advance(index);
-            return Ok(());
+    /// Gives a processor its next turn, unless all of its streams are at their ends.
+    fn queue(&mut self, processor: usize) {
+        if let (Some((next, _)), _) = self.first_turns(processor) {
+            self.turns.push(Reverse((next, processor)));
         }
-        self.write_records(index, &buffer, other, part)
+    }
+
+    /// The first turn of a processor's streams, and the first of the others'.
+    #[inline]
+    fn first_turns(&self, processor: usize) -> (Option<Turn>, Option<Turn>) {
+        let (mut first, mut second): (Option<Turn>, Option<Turn>) = (None, None);
+        for index in self.processors.get(processor).into_iter().flatten() {
+            let Some(stream) = self.streams.get(*index).filter(|stream| stream.buffer.is_some()) else {
+                continue;
+            };
+            let turn = (stream.next, *index);
+            if first.is_none_or(|first| turn < first) {
+                (first, second) = (Some(turn), first);
+            } else if second.is_none_or(|second| turn < second) {
+                second = Some(turn);
+            }
+        }
+        (first, second)
+    }
+
+    /// Writes of a processor's streams what comes next, up to the end of a buffer.
+    fn take_turn(&mut self, processor: usize, part: &mut Part) -> Result<(), RelogError> {
+        while let (Some((_, index)), other) = self.first_turns(processor) {
+            if self.carry_over(index, other, part)? || self.write_records(index, other, part)? {
+                self.advance(index);
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// A time that no record of a stream's buffer is later than; the buffers of a stream follow each other.
@@ -375,14 +398,16 @@ impl<'f> Carry<'f> {
         Records::new(data.bytes, &origin, buffer.place()).flatten().map(|record| record.raw_time()).last()
     }
 
-    /// Takes a whole buffer over.
-    fn carry_over(
-        &mut self,
-        index: usize,
-        buffer: &BufferRef<'f>,
-        last: Ticks,
-        part: &mut Part,
-    ) -> Result<(), RelogError> {
+    /// Takes a whole buffer over, if all of it comes before `other`.
+    fn carry_over(&mut self, index: usize, other: Option<Turn>, part: &mut Part) -> Result<bool, RelogError> {
+        let Some(stream) = self.streams.get(index).filter(|stream| stream.open.is_none()) else {
+            return Ok(false);
+        };
+        let Some(buffer) = stream.buffer.filter(|buffer| !self.is_odd((stream.file, buffer.offset))) else {
+            return Ok(false);
+        };
+        let last = self.last_time(index).filter(|last| other.is_none_or(|other| (*last, index) < other));
+        let Some(last) = last else { return Ok(false) };
         if let Some(stream) = self.streams.get_mut(index) {
             stream.previous = last;
         }
@@ -390,69 +415,92 @@ impl<'f> Carry<'f> {
         if self.is_compressed
             && let Some((bytes, events)) = buffer.compressed()
         {
-            return part.output.with(|writer| writer.relog_compressed_buffer(header, bytes, events, last));
+            part.output.with(|writer| writer.relog_compressed_buffer(header, bytes, events, last))?;
+        } else {
+            let data = buffer.data(&mut self.scratch);
+            part.output.with(|writer| writer.relog_buffer(header, data.bytes, last))?;
         }
-        let data = buffer.data(&mut self.scratch);
-        part.output.with(|writer| writer.relog_buffer(header, data.bytes, last))
+        Ok(true)
     }
 
-    /// Writes the records of a buffer that come before `other`, or all.
+    fn is_odd(&self, place: BufferPlace) -> bool {
+        self.all_odd || self.odd.contains(&place)
+    }
+
+    /// Opens the buffer of a stream whose turn is next.
+    fn open(&mut self, index: usize, part: &mut Part) -> Result<(), RelogError> {
+        let Some(stream) = self.streams.get(index) else { return Ok(()) };
+        let (Some(buffer), Some(file)) = (stream.buffer, self.files.get(stream.file as usize)) else {
+            return Ok(());
+        };
+        let flags = BufferFlags(buffer.header.buffer_flag.0 & BufferFlags::LOSSES.0);
+        let processor = buffer.header.processor();
+        part.output.with(|writer| writer.mark_losses(processor, flags))?;
+        let bytes = match buffer.data_in_file() {
+            Some(data) => Cow::Borrowed(data.bytes),
+            None => {
+                let mut bytes = Vec::new();
+                buffer.data(&mut bytes);
+                Cow::Owned(bytes)
+            }
+        };
+        let place = (stream.file, buffer.offset);
+        let open = OpenBuffer {
+            bytes,
+            origin: buffer.origin(file.clock(), stream.file),
+            place: buffer.place(),
+            cursor: RecordCursor::start(stream.previous),
+            is_odd: self.is_odd(place),
+            number: 0,
+            descriptions: self.descriptions.remove(&place).unwrap_or_default(),
+        };
+        if let Some(stream) = self.streams.get_mut(index) {
+            stream.open = Some(open);
+        }
+        Ok(())
+    }
+
+    /// Writes the records of a stream's buffer that come before `other`. Whether these were all that it has left.
     fn write_records(
         &mut self,
         index: usize,
-        buffer: &BufferRef<'f>,
-        other: Option<(Ticks, usize)>,
+        other: Option<Turn>,
         part: &mut Part,
-    ) -> Result<(), RelogError> {
-        let Carry { files, streams, descriptions, first, turns, .. } = self;
-        let Some(stream) = streams.get_mut(index) else { return Ok(()) };
-        let Some(file) = files.get(stream.file as usize) else { return Ok(()) };
-        let mut open = match stream.open.take() {
-            Some(open) => open,
-            None => {
-                let flags = BufferFlags(buffer.header.buffer_flag.0 & BufferFlags::LOSSES.0);
-                let processor = buffer.header.processor();
-                part.output.with(|writer| writer.mark_losses(processor, flags))?;
-                let mut bytes = Vec::new();
-                match buffer.data_in_file() {
-                    Some(data) => bytes.extend_from_slice(data.bytes),
-                    None => {
-                        buffer.data(&mut bytes);
-                    }
-                }
-                OpenBuffer {
-                    bytes,
-                    origin: buffer.origin(file.clock(), stream.file),
-                    place: buffer.place(),
-                    cursor: RecordCursor::start(stream.previous),
-                    number: 0,
-                    descriptions: descriptions.remove(&(stream.file, buffer.offset)).unwrap_or_default(),
-                }
-            }
+    ) -> Result<bool, RelogError> {
+        if self.streams.get(index).is_some_and(|stream| stream.open.is_none()) {
+            self.open(index, part)?;
+        }
+        let Carry { streams, first, .. } = self;
+        let Some(Stream { next, open: Some(open), previous, file, .. }) = streams.get_mut(index) else {
+            return Ok(true);
         };
-        let mut records = Records::resume(&open.bytes, &open.origin, open.place, open.cursor);
+        let is_behind = |time: Ticks| other.is_some_and(|other| (time, index) > other);
         loop {
-            let before = records.cursor();
-            let Some(item) = records.next() else { break };
-            // Damage has been told of.
-            let Ok(record) = item else { continue };
-            // A stream keeps its order, also where time steps back in it.
-            let time = record.raw_time().max(stream.next);
-            if other.is_some_and(|other| (time, index) > other) {
-                stream.next = time;
-                open.cursor = before;
-                stream.open = Some(open);
-                turns.push(Reverse((time, index)));
-                return Ok(());
+            if !open.is_odd && open.write_run(next, previous, is_behind, part)?.is_break() {
+                return Ok(false);
             }
+            let mut records = Records::resume(&open.bytes, &open.origin, open.place, open.cursor);
+            let Some(item) = records.next() else { return Ok(true) };
+            let behind = records.cursor();
+            // Damage has been told of.
+            let Ok(record) = item else {
+                open.cursor = behind;
+                continue;
+            };
+            // A stream keeps its order, also where time steps back in it.
+            *next = record.raw_time().max(*next);
+            if is_behind(*next) {
+                return Ok(false);
+            }
+            open.cursor = behind;
             open.number += 1;
-            stream.next = time;
-            stream.previous = record.raw_time();
-            let of_first_file = stream.file == 0;
+            *previous = record.raw_time();
             if record.hook_id() == Some(HookId::LOG_FILE_HEADER) {
                 continue;
             }
-            if of_first_file && let Some(at) = first.iter().position(|bytes| bytes == record.as_bytes()) {
+            if *file == 0
+                && let Some(at) = first.iter().position(|bytes| bytes == record.as_bytes())
+            {
                 first.swap_remove(at);
                 part.events = part.events.saturating_sub(1);
                 continue;
@@ -464,7 +512,36 @@ impl<'f> Carry<'f> {
             }
             part.too_large += u32::from(!part.output.put(&record)?);
         }
-        self.advance(index);
-        Ok(())
+    }
+}
+
+impl OpenBuffer<'_> {
+    /// Writes records that are not behind others, in one piece, as long as they are of the usual kinds. Breaks before one
+    /// that is behind, whose time is then `next`.
+    #[inline]
+    fn write_run(
+        &mut self,
+        next: &mut Ticks,
+        previous: &mut Ticks,
+        is_behind: impl Fn(Ticks) -> bool,
+        part: &mut Part,
+    ) -> Result<ControlFlow<()>, RelogError> {
+        let before = self.cursor;
+        let mut end = before;
+        let flow = intact::for_each(&self.bytes, &mut self.cursor, |outline, at, _| {
+            *next = outline.raw_time();
+            if is_behind(*next) {
+                return ControlFlow::Break(());
+            }
+            (end.at, end.last, end.previous) = (at + outline.stride_bytes(), at, *next);
+            ControlFlow::Continue(())
+        });
+        self.cursor = end;
+        let run = self.bytes.get(before.at..end.at.min(self.bytes.len())).unwrap_or_default();
+        if !run.is_empty() {
+            *previous = end.previous;
+            part.output.with(|writer| writer.relog_records(self.origin.processor, run, end.previous))?;
+        }
+        Ok(flow)
     }
 }

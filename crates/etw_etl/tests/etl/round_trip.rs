@@ -486,6 +486,30 @@ fn records_and_buffers_of_another_file_go_in_as_they_are() {
 }
 
 #[test]
+fn records_in_one_piece_fill_buffers_as_one_by_one() {
+    let records: Vec<Vec<u8>> =
+        (0..40).map(|n| event(2_000_000 + n, &[1; 300][..200 + n as usize])).collect();
+    let (mut alone, mut together) = (writer(options(4096, 1, 0)), writer(options(4096, 1, 0)));
+    let mut piece = Vec::new();
+    for record in &records {
+        alone.write(1, record).unwrap();
+        piece.extend_from_slice(record);
+        piece.resize(piece.len().next_multiple_of(8), 0);
+    }
+    let (start, end) = piece.split_at(records[0].len().next_multiple_of(8));
+    together.relog_records(1, start, Ticks(2_000_000)).unwrap();
+    // The last one has no padding.
+    together.relog_records(1, end.get(..end.len() - 1).unwrap(), Ticks(2_000_039)).unwrap();
+    together.relog_records(1, &[], Ticks(2_000_039)).unwrap();
+    let too_large = together.relog_records(1, &event(3_000_000, &[2; 5000]), Ticks(3_000_000));
+    assert!(matches!(too_large, Err(WriteError::RecordTooLarge { .. })));
+    let [alone, together] = [alone, together].map(|writer| read(&finish(writer)));
+    check_no_damage(&together);
+    assert_eq!(together.records, alone.records);
+    assert_eq!(together.buffers.len(), alone.buffers.len());
+}
+
+#[test]
 fn a_file_of_what_nobody_closed_is_not_closed() {
     let mut out = writer(options(4096, 1, 0));
     out.write(0, &event(2_000_000, b"one")).unwrap();
