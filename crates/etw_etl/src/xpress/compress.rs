@@ -10,6 +10,8 @@ const HASH_BITS: u32 = 13;
 const MAX_TRIES: usize = 16;
 /// A match of this length is taken without a look for a longer one.
 const GOOD_MATCH: usize = 64;
+/// Bytes at each end of a long match whose places are remembered: what comes once more mostly begins there.
+const REMEMBERED: usize = 16;
 
 /// Compresses buffers, one after the other, with tables that are made once.
 ///
@@ -45,10 +47,15 @@ impl Compressor {
                 stream.copy(distance, len);
                 len
             };
-            for place in at..at + step {
+            let end = at + step;
+            let (head, tail) = match step > 2 * REMEMBERED {
+                true => (at + REMEMBERED, end - REMEMBERED),
+                false => (end, end),
+            };
+            for place in (at..head).chain(tail..end) {
                 self.insert(input, place);
             }
-            at += step;
+            at = end;
         }
         stream.end();
     }
@@ -64,11 +71,14 @@ impl Compressor {
                 break;
             }
             let from = candidate - 1;
-            let len = common_len(&input[from..], &input[at..]);
-            if len > best.1 {
-                best = (at - from, len);
-                if len >= GOOD_MATCH {
-                    break;
+            // A longer match has the byte behind the best one too.
+            if input.get(from + best.1) == input.get(at + best.1) {
+                let len = common_len(&input[from..], &input[at..]);
+                if len > best.1 {
+                    best = (at - from, len);
+                    if len >= GOOD_MATCH {
+                        break;
+                    }
                 }
             }
             let before = self.chain[from % WINDOW] as usize;
