@@ -131,6 +131,11 @@ pub fn etl_file() -> Vec<Seed> {
     Kind::ALL.iter().map(|(name, kind)| (*name, make(*kind))).collect()
 }
 
+/// Seeds of `columns`: traces, and schemas with payloads.
+pub fn columns() -> Vec<Seed> {
+    etl_file().into_iter().chain(decoder()).collect()
+}
+
 /// Seeds of `xpress`: literals, a short match, a long match.
 pub fn xpress() -> Vec<Seed> {
     let seed = |len: u16, rest: &[&[u8]]| [&len.to_le_bytes()[..], &rest.concat()].concat();

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
-use etw_consumer::{IdSet, Input, InputLimits, Predicate, ProviderSpec, TimePoint, Trace};
+use etw_consumer::{IdSet, Input, InputLimits, Predicate, ProviderSpec, TimePoint, Trace, TraceError};
 use etw_event::Guid;
 use etw_export::Event;
 
@@ -27,11 +27,23 @@ const FILTERS: [&str; 4] = [
     "process startswith n or level < 5",
 ];
 
+/// Opens a trace whose names of processes are told, of which no more is read than can be looked at.
+pub(super) fn open(bytes: &[u8]) -> Result<Trace, TraceError> {
+    Trace::builder().bytes("fuzz", bytes).limits(LIMITS).process_names(true).limit(MAX_EVENTS).open()
+}
+
+/// Hands on each event of a trace.
+pub(super) fn each_event(trace: &mut Trace, mut each: impl FnMut(&Event<'_>)) {
+    let read = trace.for_each_layout(|event| {
+        let properties = event.properties.map_err(|reason| reason as &dyn Display);
+        each(&Event { record: event.record, properties, provider: event.provider, process: event.process });
+    });
+    black_box(read).ok();
+}
+
 /// A whole trace: merged, decoded with all that it carries itself, filtered, written in every format.
 pub fn decoded_file(bytes: &[u8]) {
-    let opened =
-        Trace::builder().bytes("fuzz", bytes).limits(LIMITS).process_names(true).limit(MAX_EVENTS).open();
-    let mut trace = match opened {
+    let mut trace = match open(bytes) {
         Ok(trace) => trace,
         Err(error) => {
             check_line(&error);

@@ -23,6 +23,11 @@ const OTHER_IN_TYPES: [u16; 16] =
 /// bytes for each property (in-type, out-type as `u16`, kinds of length and count, their two values as `u16`, map),
 /// then the payload.
 pub fn decoder(bytes: &[u8]) {
+    with_event(bytes, |event| Writers::new().show(event));
+}
+
+/// Makes the event of such a payload.
+pub(super) fn with_event(bytes: &[u8], act: impl FnOnce(&Event<'_>)) {
     let [count, pointer, rest @ ..] = bytes else { return };
     let count = usize::from(*count).min(rest.len() / PROPERTY_BYTES);
     let (properties, payload) = rest.split_at(count * PROPERTY_BYTES);
@@ -35,7 +40,7 @@ pub fn decoder(bytes: &[u8]) {
     });
     schema.top_level = members.min().unwrap_or(u16::MAX).min(count as u16);
     let pointer = if pointer & 1 == 0 { PointerSize::Eight } else { PointerSize::Four };
-    show(&CompiledSchema::new(Arc::new(schema)), payload, pointer);
+    decoded(&CompiledSchema::new(Arc::new(schema)), payload, pointer, act);
 }
 
 /// A payload for a built-in schema: `u16` index of the provider, `u16` index of the event, a byte whose bit 0 chooses
@@ -124,6 +129,11 @@ fn with_message(text: &str, style: MessageStyle) -> CompiledSchema {
 
 /// Shows a payload decoded by a schema.
 pub(crate) fn show(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSize) {
+    decoded(compiled, payload, pointer, |event| Writers::new().show(event));
+}
+
+/// Decodes a payload by a schema.
+fn decoded(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSize, act: impl FnOnce(&Event<'_>)) {
     let kind = if pointer == PointerSize::Eight { 0x13 } else { 0x12 };
     let payload = &payload[..payload.len().min(usize::from(u16::MAX) - 0x50)];
     let mut bytes = vec![0; 0x50];
@@ -135,5 +145,5 @@ pub(crate) fn show(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSi
     let Ok(record) = Record::parse(&bytes, &origin, Ticks(0)) else { return };
     let mut located = Located::new();
     let properties = Ok(compiled.locate(&record, &mut located));
-    Writers::new().show(&Event { record: &record, properties, provider: None, process: Some("x.exe") });
+    act(&Event { record: &record, properties, provider: None, process: Some("x.exe") });
 }

@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets: one function for each parser of outside bytes.
+//! The bodies of the fuzz targets: one function for each parser of outside bytes, and for what is made of whole traces.
 //!
 //! A body feeds bytes to a parser and looks at everything it gives back. It must return, whatever the bytes are:
 //! no panic, no hang, memory bounded by the input. `fuzz/fuzz_targets` has a target of each name in [`TARGETS`];
@@ -6,6 +6,7 @@
 
 mod consumer;
 mod decoder;
+mod export;
 mod file;
 mod output;
 mod profile;
@@ -24,6 +25,7 @@ use crate::seeds::{self, Seed};
 
 pub use consumer::{container, decoded_file, filter, provider_string};
 pub use decoder::{built_in, decoder, message};
+pub use export::{columns, evtx, timeline};
 pub use file::{context_switches, etl_file, xpress};
 pub use profile::profile;
 pub use runtime::{logger, protocol, region};
@@ -47,6 +49,7 @@ pub struct Target {
 /// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "built_in", body: built_in, seeds: seeds::built_in },
+    Target { name: "columns", body: columns, seeds: seeds::columns },
     Target { name: "compiled_manifest", body: compiled_manifest, seeds: seeds::compiled_manifest },
     Target { name: "container", body: container, seeds: seeds::container },
     Target { name: "context_switches", body: context_switches, seeds: seeds::context_switches },
@@ -56,6 +59,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "event_map", body: event_map, seeds: seeds::event_map },
     Target { name: "event_metadata", body: event_metadata, seeds: seeds::event_metadata },
     Target { name: "event_source", body: event_source, seeds: seeds::event_source },
+    Target { name: "evtx", body: evtx, seeds: seeds::etl_file },
     Target { name: "filter", body: filter, seeds: seeds::filter },
     Target { name: "logger", body: logger, seeds: seeds::logger },
     Target { name: "manifest", body: manifest, seeds: seeds::manifest },
@@ -69,6 +73,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "region", body: region, seeds: seeds::region },
     Target { name: "ring", body: ring, seeds: seeds::ring },
     Target { name: "store", body: store, seeds: seeds::store },
+    Target { name: "timeline", body: timeline, seeds: seeds::etl_file },
     Target { name: "tmf", body: tmf, seeds: seeds::tmf },
     Target { name: "trace_logging", body: trace_logging, seeds: seeds::trace_logging },
     Target { name: "xpress", body: xpress, seeds: seeds::xpress },
