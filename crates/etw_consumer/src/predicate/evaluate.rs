@@ -175,7 +175,7 @@ impl Comparison {
                 scope.event?;
                 let Some(schema) = scope.schema() else { return Some(false) };
                 Some(match field {
-                    HeaderField::Event => self.names(event_names(schema)),
+                    HeaderField::Event => self.parted_names(event_names(schema, record)),
                     HeaderField::Channel => self.name(schema.channel_name(descriptor.channel)),
                     HeaderField::Opcode => self.name(schema.opcode_name(task, opcode)),
                     HeaderField::Task => self.name(schema.task_name(task)),
@@ -228,13 +228,18 @@ impl Comparison {
 
     /// Whether one of the names is the wanted one; for `!=` whether there are names and none is.
     fn names<'n>(&self, found: impl Iterator<Item = &'n str>) -> bool {
+        self.parted_names(found.map(|name| [name, "", ""]))
+    }
+
+    /// The same for names that are given in parts.
+    fn parted_names<'n>(&self, found: impl Iterator<Item = [&'n str; 3]>) -> bool {
         let Literal::Text(wanted) = &self.value else { return false };
         let mut found = found.peekable();
         if self.operator == Operator::NotEqual {
             return found.peek().is_some()
-                && found.all(|name| text::matches(name.chars(), Operator::NotEqual, wanted, true));
+                && found.all(|name| text::matches(chars(name), Operator::NotEqual, wanted, true));
         }
-        found.any(|name| text::matches(name.chars(), self.operator, wanted, true))
+        found.any(|name| text::matches(chars(name), self.operator, wanted, true))
     }
 
     /// A property's value; an array if one of its elements is. `shown` is its text for what is no string.
@@ -276,8 +281,20 @@ fn float(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-/// What an event may be called: its own name; task and opcode.
-fn event_names(schema: &CompiledSchema) -> impl Iterator<Item = &str> {
-    let schema = &schema.schema;
-    schema.name.as_deref().into_iter().chain(schema.task_name.as_deref())
+fn chars(name: [&str; 3]) -> impl Iterator<Item = char> + Clone {
+    name.into_iter().flat_map(str::chars)
+}
+
+/// What an event may be called: its own name; its task; task and opcode as they are shown. A classic event has its class
+/// as task, `Process/Start`, and may be called by its opcode alone.
+fn event_names<'s>(schema: &'s CompiledSchema, record: &Record<'_>) -> impl Iterator<Item = [&'s str; 3]> {
+    let descriptor = record.descriptor();
+    let (own, task) = (schema.schema.name.as_deref(), schema.schema.task_name.as_deref());
+    let is_classic = record.kind().is_classic();
+    let task = task.or_else(|| is_classic.then_some(&*schema.schema.provider.name));
+    let opcode = schema.opcode_name(descriptor.task, descriptor.opcode);
+    let opcode = opcode.filter(|_| is_classic || own.is_none());
+    let both = task.zip(opcode).map(|(task, opcode)| [task, "/", opcode]);
+    let opcode = opcode.filter(|_| is_classic);
+    [own, task, opcode].into_iter().flatten().map(|name| [name, "", ""]).chain(both)
 }

@@ -6,7 +6,10 @@ use std::path::Path;
 use openetw::etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use openetw::etl::{EtlFile, EtlWriter, WriterOptions};
 use openetw::relog::{Compression, Relogger};
-use openetw::{Clock, ClockType, EventDescriptor, ExtendedType, FileTime, Guid, PointerSize, Ticks, Trace};
+use openetw::{
+    Clock, ClockType, EventDescriptor, EventFilter, ExtendedType, FileTime, Guid, HookId, PointerSize, Ticks,
+    Trace,
+};
 
 const SECRET: &str = "correct horse battery staple";
 
@@ -123,6 +126,53 @@ fn redacted_fields_are_nowhere_in_the_file_and_all_else_stays() {
             })
             .unwrap();
         assert_eq!(number, 200);
+    }
+}
+
+#[test]
+fn classic_events_are_named_by_class_type_or_both() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, output) = (directory.path().join("a.etl"), directory.path().join("b.etl"));
+    let clock = Clock::new(ClockType::Qpc, Ticks(1000), FileTime(133_000_000_000_000_000), 10_000_000);
+    let mut writer =
+        EtlWriter::new(fs::File::create(&source).unwrap(), WriterOptions::new(clock, 8192, 1)).unwrap();
+    // Process/Start and Process/End: keys and ids, no SID, two names.
+    for hook in [0x0301, 0x0302] {
+        let payload =
+            [&[0; 40][..], b"app\0", &wide(&format!("{SECRET}\0")), &wide("\0"), &wide("\0")].concat();
+        let record = RecordBuilder::system(PointerSize::Eight, HookId(hook), 4).time(Ticks(2000));
+        writer.write(0, &record.payload(&payload).build().unwrap()).unwrap();
+    }
+    writer.finish(FileTime(0)).unwrap();
+    let redacted = |redaction: &str| {
+        let relogger = Relogger::new().overwrite(true).redact(redaction.parse().unwrap());
+        relogger.write(&mut Trace::open_file(&source).unwrap(), &output).unwrap().redacted
+    };
+    for (redaction, events) in [
+        ("Process/*.CommandLine", 2),
+        ("Process/Start.CommandLine", 1),
+        ("process/1.CommandLine", 1),
+        ("Process/Process/End.CommandLine", 1),
+        ("Process/DCEnd.CommandLine", 0),
+    ] {
+        assert_eq!(redacted(redaction), [events], "{redaction}");
+    }
+    let named = |expression: &str| {
+        let mut count = 0;
+        let filter = EventFilter::default().expression(expression).unwrap();
+        let mut trace = Trace::builder().file(&source).filter(&filter).open().unwrap();
+        trace.for_each_record(|_| count += 1).unwrap();
+        count
+    };
+    for (expression, events) in [
+        ("event == Process", 2),
+        ("event == start", 1),
+        ("event == 'Process/End'", 1),
+        ("event startswith 'Process/'", 2),
+        ("class == Process and event != Start", 1),
+        ("event == 'Thread/Start'", 0),
+    ] {
+        assert_eq!(named(expression), events, "{expression}");
     }
 }
 
