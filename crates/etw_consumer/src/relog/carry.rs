@@ -18,6 +18,7 @@ use etw_event::{HeaderKind, HookId, MessageFlags, Origin, Record, Ticks};
 
 use super::embed::{self, Embedded, EventKey};
 use super::header::Sources;
+use super::pack::Pack;
 use super::{Part, RelogError, Relogged, Relogger, lost_places};
 use crate::decoder::{Found, Search};
 use crate::intact;
@@ -65,6 +66,7 @@ pub(super) fn write(
         carry.take_turn(processor, &mut part)?;
         carry.queue(processor);
     }
+    carry.pack.write(&mut part.output)?;
     drop(carry);
     let (complete, relogged) =
         part.complete(u32::try_from(lost_places(trace)).unwrap_or(u32::MAX), sources)?;
@@ -259,6 +261,9 @@ struct Carry<'f> {
     /// Records that stand in the first buffer already.
     first: Vec<Vec<u8>>,
     is_compressed: bool,
+    /// Bytes of events that are worth a buffer of their own.
+    enough: usize,
+    pack: Pack<'f>,
     scratch: Vec<u8>,
 }
 
@@ -311,6 +316,8 @@ impl<'f> Carry<'f> {
             descriptions,
             first: sources.options.records.others.clone(),
             is_compressed: sources.options.header.log_file_mode.has(LogFileMode::COMPRESSED),
+            enough: sources.options.header.buffer_size as usize / 2,
+            pack: Pack::new(),
             scratch: Vec::new(),
         };
         let mut processors: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
@@ -413,6 +420,14 @@ impl<'f> Carry<'f> {
         }
         let header = &buffer.header;
         if self.is_compressed
+            && let Some(data) = buffer.data_in_file()
+            && data.bytes.len() >= self.enough
+        {
+            self.pack.push(*header, data.bytes, last, &mut part.output)?;
+            return Ok(true);
+        }
+        self.pack.write(&mut part.output)?;
+        if self.is_compressed
             && let Some((bytes, events)) = buffer.compressed()
         {
             part.output.with(|writer| writer.relog_compressed_buffer(header, bytes, events, last))?;
@@ -467,6 +482,7 @@ impl<'f> Carry<'f> {
         other: Option<Turn>,
         part: &mut Part,
     ) -> Result<bool, RelogError> {
+        self.pack.write(&mut part.output)?;
         if self.streams.get(index).is_some_and(|stream| stream.open.is_none()) {
             self.open(index, part)?;
         }

@@ -13,6 +13,7 @@ mod error;
 mod header;
 mod need;
 mod output;
+mod pack;
 mod parts;
 mod redact;
 mod split;
