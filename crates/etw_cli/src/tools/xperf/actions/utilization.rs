@@ -7,6 +7,7 @@ use openetw::{Event, FileTime, Trace};
 use serde_json::json;
 
 use super::{Request, finish, range};
+use crate::output;
 use crate::tools::options::{Given, Options};
 use crate::tools::words::usage;
 
@@ -19,6 +20,10 @@ pub(super) enum Source {
 
 /// Intervals that are kept; a longer trace has its intervals made longer.
 const MAX_INTERVALS: i64 = 1 << 20;
+/// Intervals of all processors together; a damaged trace may name processors and times that there never were.
+const MAX_KEPT: usize = 1 << 24;
+/// The longest sampling interval, a second.
+const MAX_SAMPLE: i64 = 10_000_000;
 /// The sampling interval where a trace does not tell it: a millisecond.
 const USUAL_INTERVAL: i64 = 10_000;
 /// Processors that are told apart.
@@ -46,13 +51,17 @@ pub(super) fn utilization(
     let (from, to) = range(options)?;
     let start = trace.start_time().0;
     let end = trace.headers().iter().map(|header| header.end_time.0).max().unwrap_or_default();
-    let window = (start + from.unwrap_or(0) * 10, to.map_or(i64::MAX, |to| start + to * 10));
-    let length = (end.min(window.1) - window.0).max(1);
-    let step = ((seconds * 1e7) as i64).max(length / MAX_INTERVALS).max(1);
-    let mut busy = Busy { window, step, by_processor: Vec::new(), last: window.0, sample: USUAL_INTERVAL };
+    let at = |micros: i64| start.saturating_add(micros * 10);
+    let window = (at(from.unwrap_or(0)), to.map_or(i64::MAX, at));
+    let length = end.min(window.1).saturating_sub(window.0).max(1);
+    let step = ((seconds * 1e7) as i64).max(length / MAX_INTERVALS + 1);
+    let mut busy = Busy::new(window, step);
     trace.for_each_layout(|event| busy.event(event, source))?;
     finish(&trace)?;
     busy.end();
+    if busy.left_out > 0 {
+        output::warn(&format_args!("{} times are left out: they are beyond what is kept", busy.left_out));
+    }
     busy.put(start, request.is_for_machines, is_rest, out)
 }
 
@@ -63,6 +72,12 @@ struct Busy {
     by_processor: Vec<Processor>,
     last: i64,
     sample: i64,
+    /// Where the last interval that is kept ends.
+    limit: i64,
+    /// Intervals of all processors.
+    kept: usize,
+    /// Busy times that have no place.
+    left_out: u64,
 }
 
 #[derive(Default, Clone)]
@@ -73,10 +88,16 @@ struct Processor {
 }
 
 impl Busy {
+    fn new(window: (i64, i64), step: i64) -> Busy {
+        let limit = window.0.saturating_add(step.saturating_mul(MAX_INTERVALS)).min(window.1);
+        let (by_processor, last) = (Vec::new(), window.0);
+        Busy { window, step, by_processor, last, sample: USUAL_INTERVAL, limit, kept: 0, left_out: 0 }
+    }
+
     fn event(&mut self, event: &Event<'_>, source: Source) {
         let record = event.record;
         let FileTime(time) = record.time();
-        if time < self.window.1 {
+        if time < self.limit {
             self.last = self.last.max(time);
         }
         let Some(hook) = record.hook_id() else { return };
@@ -95,10 +116,10 @@ impl Busy {
                 }
             }
             SAMPLE if source == Source::Samples && number("ThreadId").is_some_and(|thread| thread != 0) => {
-                self.add(processor, time - self.sample, time);
+                self.add(processor, time.saturating_sub(self.sample), time);
             }
             INTERVAL_SET | INTERVAL_AT_START => {
-                self.sample = number("NewInterval").map_or(self.sample, i64::from).max(1);
+                self.sample = number("NewInterval").map_or(self.sample, i64::from).clamp(1, MAX_SAMPLE);
             }
             _ => {}
         }
@@ -116,19 +137,28 @@ impl Busy {
 
     /// Adds a time in which a thread ran.
     fn add(&mut self, processor: usize, from: i64, to: i64) {
-        let (window, step) = (self.window, self.step);
-        let (mut from, to) = (from.max(window.0), to.min(window.1));
-        let Some(processor) = self.processor(processor) else { return };
+        let (start, step) = (self.window.0, self.step);
+        self.left_out += u64::from(to > self.limit && self.limit < self.window.1);
+        let (mut from, to) = (from.max(start), to.min(self.limit));
+        let room = MAX_KEPT - self.kept;
+        let Some(processor) = self.processor(processor).filter(|_| from < to) else { return };
+        // In front of the limit, so that there are at most so many intervals and no sum overflows.
+        let needed = ((to - 1 - start) / step) as usize + 1;
+        let more = needed.saturating_sub(processor.busy.len());
+        if more > room {
+            self.left_out += 1;
+            return;
+        }
+        if more > 0 {
+            processor.busy.resize(needed, 0);
+        }
         while from < to {
-            let index = (from - window.0) / step;
-            let end = to.min(window.0 + (index + 1) * step);
-            let index = index.min(MAX_INTERVALS) as usize;
-            if processor.busy.len() <= index {
-                processor.busy.resize(index + 1, 0);
-            }
-            processor.busy[index] += end - from;
+            let index = (from - start) / step;
+            let end = to.min(start.saturating_add((index + 1) * step));
+            processor.busy[index as usize] += end - from;
             from = end;
         }
+        self.kept += more;
     }
 
     /// Threads that run at the end.
@@ -182,8 +212,8 @@ mod tests {
 
     #[test]
     fn busy_time_falls_into_its_intervals() {
-        let window = (100, 1000);
-        let mut busy = Busy { window, step: 100, by_processor: Vec::new(), last: 400, sample: 10 };
+        let mut busy = Busy::new((100, 1000), 100);
+        busy.last = 400;
         busy.add(1, 50, 250);
         busy.add(1, 390, 400);
         busy.add(MAX_PROCESSORS, 0, 400);
@@ -201,5 +231,19 @@ mod tests {
         busy.put(0, true, true, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.lines().last().unwrap().contains("\"all_percent\":70.0"), "{text}");
+    }
+
+    #[test]
+    fn times_and_processors_that_cannot_be_take_no_more_room() {
+        let mut busy = Busy::new((0, i64::MAX), 10);
+        busy.add(0, i64::MIN, i64::MAX);
+        assert_eq!((busy.by_processor[0].busy.len() as i64, busy.left_out), (MAX_INTERVALS, 1));
+        for processor in 0..MAX_PROCESSORS {
+            busy.add(processor, busy.limit - 5, busy.limit);
+        }
+        assert_eq!((busy.kept, busy.left_out), (MAX_KEPT, MAX_PROCESSORS as u64 - 15));
+        let mut late = Busy::new((i64::MAX - 5, i64::MAX), 10);
+        late.add(0, i64::MAX - 3, i64::MAX);
+        assert_eq!((&late.by_processor[0].busy[..], late.left_out), (&[3][..], 0));
     }
 }
