@@ -27,7 +27,7 @@ struct stack {
 	u16 kernel_bytes;
 	u16 user_bytes;
 	u16 copied_bytes;
-	u16 is_cut;
+	u16 reserved;
 	/* Frames of the kernel, frames of the program by frame pointers, memory of the program's stack. */
 	u8 rest[2 * FRAMES_MOST * 8 + STACK_BYTES_MOST + CHUNK];
 };
@@ -98,9 +98,12 @@ INLINE bool fill_registers(struct stack *stack, struct task_struct *task)
 	return true;
 }
 
+/* The first thread's stack is not larger, and other memory is farther away. */
+#define FIRST_STACK_MOST (64 << 20)
+
 /* Copies the memory of a program from an address on, page by page, behind the frames of a room's stack, to where no
- * more is there. Answers how many bytes. */
-GLOBAL u64 copy_memory(u32 index, u64 behind, u64 from, u64 most)
+ * more is there; inside of a stack, what is not there was never used and is zero. Answers how many bytes. */
+GLOBAL u64 copy_memory(u32 index, u64 behind, u64 from, u64 most, u32 is_inside)
 {
 	struct room *room = map_lookup(&rooms, &index);
 	if (!room)
@@ -113,7 +116,8 @@ GLOBAL u64 copy_memory(u32 index, u64 behind, u64 from, u64 most)
 		u64 to = behind + done;
 		if (!part || part > CHUNK || to > 2 * FRAMES_MOST * 8 + STACK_BYTES_MOST)
 			break;
-		if (read_user(room->stack.rest + to, part, (void *)(from + done)))
+		/* What cannot be read is zero then. */
+		if (read_user(room->stack.rest + to, part, (void *)(from + done)) && !is_inside)
 			break;
 		done += part;
 	}
@@ -149,7 +153,7 @@ INLINE void write_stack(void *sampled, u32 kind, u64 time)
 	stack->kernel_bytes = kernel;
 	stack->instruction = 0;
 	stack->copied_bytes = 0;
-	stack->is_cut = 0;
+	stack->reserved = 0;
 	if (!is_idle) {
 		bytes = frames(sampled, stack->rest + kernel, FRAMES_MOST * 8, STACK_OF_USER);
 		if (bytes > 0 && bytes <= FRAMES_MOST * 8)
@@ -163,10 +167,10 @@ INLINE void write_stack(void *sampled, u32 kind, u64 time)
 		u64 limit = ring_query(ring, RING_UNREAD) > ring_bytes / 2 ? CHUNK : STACK_BYTES_MOST;
 		/* The first thread's stack ends where the program's arguments begin. */
 		u64 to_end = task->mm->start_stack - from;
-		u64 copied = copy_memory(index, all, from, to_end < limit ? to_end : limit);
+		u64 most = to_end < limit ? to_end : limit;
+		u64 copied = copy_memory(index, all, from, most, to_end < FIRST_STACK_MOST);
 		stack->memory = from;
 		stack->copied_bytes = copied;
-		stack->is_cut = copied == limit;
 		if (copied <= STACK_BYTES_MOST)
 			all += copied;
 	}

@@ -92,7 +92,11 @@ impl StackUnwinder {
         self.counts.stacks += 1;
         self.prepare(process_id, images);
         let Some(process) = self.processes.get_mut(&process_id) else { return };
-        let mut read = |address| stack.word(address).ok_or(());
+        let mut is_cut = false;
+        let mut read = |address| {
+            is_cut |= stack.ends_before(address);
+            stack.word(address).ok_or(())
+        };
         let native = native_registers(&registers);
         let mut found =
             process.unwinder.iter_frames(registers.instruction, native, &mut process.cache, &mut read);
@@ -107,7 +111,7 @@ impl StackUnwinder {
             self.counts.whole += 1;
             return;
         }
-        self.counts.cut += u64::from(stack.is_cut());
+        self.counts.cut += u64::from(is_cut);
         // Frame pointers may lead on from where this ended.
         let last = frames.last().copied().unwrap_or_default();
         let mut rest = stack.user();

@@ -76,7 +76,7 @@ impl Stacks {
         let now = self.counts();
         let cut = now.cut.saturating_sub(before.cut);
         let stacks = now.stacks.saturating_sub(before.stacks);
-        let text = "stacks of programs are cut: they were deeper than what is copied of them (32 KiB; 4 KiB where the \
+        let text = "stacks of programs are cut: they are deeper than what is copied of them (32 KiB; 4 KiB where the \
                     kernel's rings are half full)";
         (cut > 0).then(|| format!("{cut} of {stacks} {text}"))
     }

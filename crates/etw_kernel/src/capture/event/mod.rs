@@ -385,8 +385,8 @@ mod tests {
         check(3, 0, &[9, 0x900], Body::Exit { code: 9, process_code: None });
         let ready =
             |by_interrupt| Body::ReadyThread { process_id: 1, thread_id: 2, priority: 120, by_interrupt };
-        check(5, 120, &[1, 2, 0, 0], ready(false));
-        check(5, 120, &[1, 2, 4, 0], ready(true));
+        check(5, 120, &[1, 2, 0], ready(false));
+        check(5, 120, &[1, 2, 4], ready(true));
         check(6, 0, &[1, 2], Body::Sample { instruction: 1 | 2 << 32 });
         check(7, 39, &[], Body::SystemCallEnter { number: 39 });
         check(8, 0, &[u32::MAX - 3, u32::MAX], Body::SystemCallExit { number: 0, result: -4 });

@@ -11,7 +11,6 @@ pub struct Stack<'a> {
     pub is_of_sample: bool,
     registers: Registers,
     memory_at: u64,
-    is_cut: bool,
     kernel: &'a [u8],
     user: &'a [u8],
     memory: &'a [u8],
@@ -56,9 +55,9 @@ impl<'a> Stack<'a> {
         Some(u64::from_ne_bytes(*self.memory.get(at..)?.first_chunk()?))
     }
 
-    /// Whether the stack has more bytes than were copied.
-    pub fn is_cut(&self) -> bool {
-        self.is_cut
+    /// Whether a word lies behind what was copied.
+    pub fn ends_before(&self, address: u64) -> bool {
+        self.word(address).is_none() && address >= self.memory_at
     }
 
     /// The parts that borrow: frames of the kernel, of the program, memory.
@@ -68,8 +67,8 @@ impl<'a> Stack<'a> {
 
     /// The same stack with its parts elsewhere.
     pub fn with_parts<'b>(&self, [kernel, user, memory]: [&'b [u8]; 3]) -> Stack<'b> {
-        let Stack { event_time, is_of_sample, registers, memory_at, is_cut, .. } = *self;
-        Stack { event_time, is_of_sample, registers, memory_at, is_cut, kernel, user, memory }
+        let Stack { event_time, is_of_sample, registers, memory_at, .. } = *self;
+        Stack { event_time, is_of_sample, registers, memory_at, kernel, user, memory }
     }
 }
 
@@ -86,7 +85,6 @@ pub(super) fn body(event_time: u64, event_kind: u32, fields: Fields<'_>) -> Opti
     };
     let memory_at = fields.u64(32)?;
     let lens = [fields.u16(40)?, fields.u16(42)?, fields.u16(44)?];
-    let is_cut = fields.u16(46)? != 0;
     let mut rest = fields.0.get(48..)?;
     let mut part = |len: u16| {
         let (part, behind) = rest.split_at_checked(len.into())?;
@@ -95,7 +93,7 @@ pub(super) fn body(event_time: u64, event_kind: u32, fields: Fields<'_>) -> Opti
     };
     let (kernel, user, memory) = (part(lens[0])?, part(lens[1])?, part(lens[2])?);
     let is_of_sample = event_kind == SAMPLE;
-    Some(Body::Stack(Stack { event_time, is_of_sample, registers, memory_at, is_cut, kernel, user, memory }))
+    Some(Body::Stack(Stack { event_time, is_of_sample, registers, memory_at, kernel, user, memory }))
 }
 
 /// A stack of a program, for tests of what is made of it.
@@ -110,16 +108,7 @@ pub(crate) fn stack_for_tests(
     let bytes = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
     let (user, memory) = (bytes(user), bytes(memory));
     let (kernel, user, memory) = (&[][..], &user[..], &memory[..]);
-    each(&Stack {
-        event_time: 0,
-        is_of_sample: true,
-        registers,
-        memory_at,
-        is_cut: true,
-        kernel,
-        user,
-        memory,
-    });
+    each(&Stack { event_time: 0, is_of_sample: true, registers, memory_at, kernel, user, memory });
 }
 
 #[cfg(test)]
@@ -131,7 +120,7 @@ mod tests {
         let mut record =
             [&7_u64.to_ne_bytes()[..], &[63_u32, 10, 11, 4].map(u32::to_ne_bytes).concat()].concat();
         record.extend([0x1000_u64, 0x7008, 0x7010, 0, 0x7000].map(u64::to_ne_bytes).concat());
-        record.extend([lens[0], lens[1], lens[2], 1].map(u16::to_ne_bytes).concat());
+        record.extend([lens[0], lens[1], lens[2], 0].map(u16::to_ne_bytes).concat());
         record.extend(rest.iter().flat_map(|word| word.to_ne_bytes()));
         record
     }
@@ -140,12 +129,14 @@ mod tests {
     fn stacks_are_parted_and_lengths_are_checked() {
         let whole = record([8, 16, 16], &[1, 2, 3, 4, 5]);
         let Some(Event { body: Body::Stack(stack), .. }) = Event::parse(&whole, 0) else { panic!() };
-        assert_eq!((stack.event_time, stack.is_of_sample, stack.is_cut()), (7, false, true));
+        assert_eq!((stack.event_time, stack.is_of_sample), (7, false));
         assert_eq!(stack.kernel().collect::<Vec<_>>(), [1]);
         assert_eq!(stack.user().collect::<Vec<_>>(), [2, 3]);
         assert_eq!(stack.registers().unwrap().stack_pointer, 0x7008);
         let words = [0x6ff8, 0x7000, 0x7008, 0x7009, 0x7010, u64::MAX].map(|address| stack.word(address));
         assert_eq!(words, [None, Some(4), Some(5), None, None, None]);
+        let ends = [0x6ff8, 0x7000, 0x7008, 0x7009, 0x7010].map(|address| stack.ends_before(address));
+        assert_eq!(ends, [false, false, false, true, true]);
         assert_eq!(stack.with_parts(stack.parts()), stack);
         for len in 0..whole.len() {
             assert_eq!(Event::parse(&whole[..len], 0), None, "{len}");
