@@ -53,7 +53,7 @@ impl Machine {
 
     fn told(record: &Record<'_>, resolver: &mut Resolver, system: Option<String>) -> Machine {
         let mut located = Located::new();
-        let Ok(schema) = resolver.resolve(record) else { return Machine::default() };
+        let Ok(schema) = resolver.resolve(record) else { return Machine { system, ..Machine::default() } };
         let properties = schema.locate(record, &mut located);
         let text = |name: &str| properties.try_get::<String>(name).filter(|text| !text.is_empty());
         Machine {

@@ -190,6 +190,9 @@ impl<W: Write + Seek> EtlWriter<W> {
 
     /// As [`EtlWriter::relog`], for records that lie one behind the other, each padded to 8, in the order of their times,
     /// which they have themselves; the last of them is `last`.
+    ///
+    /// # Errors
+    /// The file cannot be written or is full; a record has no room in a buffer, and those before it are written.
     pub fn relog_records(
         &mut self,
         processor: u16,

@@ -44,7 +44,7 @@ pub struct UnwindCounts {
     pub stacks: u64,
     /// Of those, the ones that were followed to where the thread began.
     pub whole: u64,
-    /// Of the others, the ones whose memory was not copied far enough.
+    /// Of the others, the ones that needed memory behind what was copied.
     pub cut: u64,
 }
 
@@ -93,10 +93,7 @@ impl StackUnwinder {
         self.prepare(process_id, images);
         let Some(process) = self.processes.get_mut(&process_id) else { return };
         let mut is_cut = false;
-        let mut read = |address| {
-            is_cut |= stack.ends_before(address);
-            stack.word(address).ok_or(())
-        };
+        let mut read = |address| stack.word(address).ok_or_else(|| is_cut |= stack.ends_before(address));
         let native = native_registers(&registers);
         let mut found =
             process.unwinder.iter_frames(registers.instruction, native, &mut process.cache, &mut read);
