@@ -16,7 +16,7 @@ use etw_etl::{
 };
 use etw_event::{HeaderKind, HookId, MessageFlags, Origin, Record, Ticks};
 
-use super::embed::{self, Embedded, EventKey};
+use super::embed::{self, EventKey};
 use super::header::Sources;
 use super::pack::Pack;
 use super::{Part, RelogError, Relogged, Relogger, lost_places};
@@ -227,24 +227,15 @@ fn describe(trace: &mut Trace, part: &mut Part, firsts: HashMap<EventKey, First>
     trace.decoding(|pass| {
         for First { place: (time, file, buffer, number), origin, bytes } in &firsts {
             let Some(record) = embed::record_of(bytes, origin, *time) else { continue };
-            let records = describe_one(embedded, &record, pass);
+            let described = embedded.describe(&record, pass.decoder.resolve(&record, pass.files));
+            // What is too large for a record is left out.
+            let records: Vec<_> = described.iter().filter_map(|record| record.build().ok()).collect();
             if !records.is_empty() {
                 descriptions.entry((*file, *buffer)).or_default().insert(*number, records);
             }
         }
     });
     descriptions
-}
-
-fn describe_one(
-    embedded: &mut Embedded,
-    record: &Record<'_>,
-    pass: &mut crate::trace::Pass<'_>,
-) -> Vec<Vec<u8>> {
-    match embedded.is_new(record) {
-        true => embedded.describe(record, pass.decoder.resolve(record, pass.files)),
-        false => Vec::new(),
-    }
 }
 
 /// The second pass.

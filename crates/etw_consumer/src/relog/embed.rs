@@ -33,9 +33,12 @@ pub(super) fn key(record: &Record<'_>) -> Option<EventKey> {
     (!describes_itself()).then(|| (record.provider_id(), descriptor.id, descriptor.version))
 }
 
-/// The schemas that a file has already.
+/// Schemas that a file is to take along: those of its events that stand nowhere in it.
+///
+/// The schema of an event is embedded in the form of Windows' merge step: events of the class EventMetadata, EventInfo
+/// for the event and EventMapInfo for the maps of its values.
 #[derive(Debug, Default)]
-pub(super) struct Embedded {
+pub struct EmbeddedSchemas {
     last: Option<EventKey>,
     events: HashSet<EventKey>,
     maps: HashSet<(Guid, String)>,
@@ -43,7 +46,25 @@ pub(super) struct Embedded {
     pub(super) count: u64,
 }
 
-impl Embedded {
+impl EmbeddedSchemas {
+    /// Describes nothing yet.
+    pub fn new() -> EmbeddedSchemas {
+        EmbeddedSchemas::default()
+    }
+
+    /// The records that describe an event, with its time, process and thread; none if it is not the first of its kind,
+    /// or its schema is in the trace. A file has them anywhere; in Windows' files they stand before the event.
+    pub fn describe(
+        &mut self,
+        record: &Record<'_>,
+        schema: Result<&CompiledSchema, &Undecoded>,
+    ) -> Vec<RecordBuilder> {
+        match self.is_new(record) {
+            true => self.describe_first(record, schema),
+            false => Vec::new(),
+        }
+    }
+
     /// Whether an event is the first of its kind.
     #[inline]
     pub(super) fn is_new(&mut self, record: &Record<'_>) -> bool {
@@ -59,11 +80,11 @@ impl Embedded {
     }
 
     /// What describes an event that is the first of its kind, if that is not in the trace.
-    pub(super) fn describe(
+    pub(super) fn describe_first(
         &mut self,
         record: &Record<'_>,
         schema: Result<&CompiledSchema, &Undecoded>,
-    ) -> Vec<Vec<u8>> {
+    ) -> Vec<RecordBuilder> {
         let Ok(schema) = schema else { return Vec::new() };
         let schema = &schema.schema;
         if is_in_trace(schema.decoding) {
@@ -74,16 +95,15 @@ impl Embedded {
         self.count += 1;
         let maps = self.maps_of(&schema).into_iter().map(|map| (EVENT_MAP_INFO, map));
         let payloads = [(EVENT_INFO, info)].into_iter().chain(maps);
-        let ids = record.as_bytes().get(8..16).unwrap_or_default();
+        let [process, thread] = [record.process_id(), record.thread_id()].map(|id| id.unwrap_or(u32::MAX));
         let build = |(opcode, payload): (u8, Vec<u8>)| {
             let descriptor = EventDescriptor { opcode: Opcode(opcode), ..EventDescriptor::default() };
-            let builder = RecordBuilder::full(record.pointer_size(), classes::EVENT_METADATA, &descriptor);
-            // What is too large for a record is left out; the event then has no schema in the file.
-            let mut bytes = builder.time(record.raw_time()).payload(&payload).build().ok()?;
-            bytes.get_mut(8..16)?.copy_from_slice(ids);
-            Some(bytes)
+            RecordBuilder::full(record.pointer_size(), classes::EVENT_METADATA, &descriptor)
+                .process(process, thread)
+                .time(record.raw_time())
+                .payload(&payload)
         };
-        payloads.filter_map(build).collect()
+        payloads.map(build).collect()
     }
 
     /// The maps of an event that the file does not have yet.

@@ -4,7 +4,7 @@
 //! They are appended as further buffers: schemas and processes in the form in which the merge step of Windows and the
 //! kernel's rundown have them, functions as TraceLogging events, so that any reader understands them.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -13,11 +13,10 @@ use anyhow::Result;
 use openetw::analysis::KernelAddresses;
 use openetw::etl::encode::RecordBuilder;
 use openetw::etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile};
-use openetw::schema::event_metadata::{encode_event, encode_map};
-use openetw::schema::{Decoding, EventSchema, PropertyType};
+use openetw::relog::EmbeddedSchemas;
 use openetw::session::ProcessStatus;
 use openetw::symbols::KernelSymbols;
-use openetw::{EventDescriptor, ExtendedType, Guid, HookId, Opcode, PointerSize, Ticks, Trace, classes};
+use openetw::{HookId, PointerSize, Ticks, Trace, classes};
 
 use crate::schemas::Schemas;
 
@@ -43,9 +42,8 @@ pub(crate) struct Contents {
     pub(crate) buffers_lost: u64,
     /// Process ids of the events.
     process_ids: BTreeSet<u32>,
-    /// Payloads of EventInfo and EventMapInfo events.
-    infos: Vec<Vec<u8>>,
-    maps: Vec<Vec<u8>>,
+    /// What describes its events.
+    descriptions: Vec<RecordBuilder>,
     /// Addresses in the kernel.
     kernel: KernelAddresses,
     /// Whether the kernel tells which system it is.
@@ -59,9 +57,8 @@ pub(crate) fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
     let mut trace = Trace::builder().file(path).schemas(&schemas.sources()).open()?;
     let anchor = trace.headers().first().map_or(Ticks(0), |header| header.anchor);
     let mut found = Contents { last: anchor, ..Contents::default() };
-    let mut known: HashSet<(Guid, u16, u8)> = HashSet::new();
-    let mut maps: HashSet<(Guid, String)> = HashSet::new();
-    let (mut last_process, mut last_event) = (u32::MAX, (Guid::ZERO, 0, 0));
+    let mut embedded = EmbeddedSchemas::new();
+    let mut last_process = u32::MAX;
     trace.for_each_schema(|event| {
         let record = event.record;
         found.last = found.last.max(record.raw_time());
@@ -78,44 +75,11 @@ pub(crate) fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
             last_process = process;
             found.process_ids.insert(process);
         }
-        if !record.kind().is_event_header() || record.extended(ExtendedType::EVENT_SCHEMA_TL).is_some() {
-            return;
-        }
-        let descriptor = record.descriptor();
-        let key = (record.provider_id(), descriptor.id, descriptor.version);
-        if key == last_event {
-            return;
-        }
-        last_event = key;
-        if known.insert(key)
-            && let Ok(schema) = event.schema
-            && is_from_elsewhere(schema.schema.decoding)
-            && let Some(bytes) = encode_event(&schema.schema)
-        {
-            found.infos.push(bytes);
-            add_maps(&schema.schema, &mut maps, &mut found.maps);
-        }
+        found.descriptions.extend(embedded.describe(record, event.schema));
     })?;
     let statistics = trace.statistics();
     (found.events_lost, found.buffers_lost) = (statistics.events_lost(), statistics.buffers_lost());
     Ok(found)
-}
-
-/// Whether a schema comes from outside of the trace.
-fn is_from_elsewhere(decoding: Decoding) -> bool {
-    !matches!(decoding, Decoding::TraceLogging | Decoding::EventMetadata | Decoding::EventSource)
-}
-
-/// Adds the maps of an event that have not been added yet.
-fn add_maps(schema: &EventSchema, known: &mut HashSet<(Guid, String)>, maps: &mut Vec<Vec<u8>>) {
-    let guid = schema.provider.guid;
-    for property in &schema.properties {
-        if let PropertyType::Value { map: Some(map), .. } = &property.kind
-            && known.insert((guid, map.name.to_string()))
-        {
-            maps.extend(encode_map(&guid, map));
-        }
-    }
 }
 
 /// The kernel's event of a process (`Process_V4_TypeGroup1`).
@@ -158,15 +122,10 @@ fn build_record() -> Option<RecordBuilder> {
 
 /// Adds to a file what its events need.
 pub(crate) fn append(path: &Path, contents: &Contents, processes: &Processes) -> Result<()> {
-    let metadata = |opcode: u8, payload: &Vec<u8>| {
-        let descriptor = EventDescriptor { opcode: Opcode(opcode), ..EventDescriptor::default() };
-        RecordBuilder::full(PointerSize::Eight, classes::EVENT_METADATA, &descriptor).payload(payload)
-    };
     let seen = contents.process_ids.iter().filter_map(|id| processes.get(id));
     let build = if contents.has_build { None } else { build_record() };
     let records = build.into_iter().chain(seen.map(process_record));
-    let records = records.chain(contents.maps.iter().map(|map| metadata(0x21, map)));
-    let records = records.chain(contents.infos.iter().map(|info| metadata(0x20, info)));
+    let records = records.chain(contents.descriptions.iter().cloned());
     let functions = match contents.kernel.is_empty() {
         true => Vec::new(),
         // Without the right to see addresses the trace has no names.
@@ -240,7 +199,7 @@ fn append_records(path: &Path, records: &[Vec<u8>], time: Ticks) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use openetw::etl::{EtlWriter, WriterOptions};
-    use openetw::{Clock, ClockType, FileTime};
+    use openetw::{Clock, ClockType, EventDescriptor, FileTime, Guid};
 
     use super::*;
     use crate::args::{SchemaArgs, StoreArgs};
