@@ -17,6 +17,7 @@ mod tools;
 use std::process::ExitCode;
 
 use clap::Parser;
+use openetw::relog::RelogError;
 
 use crate::args::{Cli, Command};
 
@@ -73,8 +74,17 @@ fn main() -> ExitCode {
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::report(&error);
-            ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+            ExitCode::from(status_of(&error))
         }
+    }
+}
+
+/// The exit status for an error; docs/cli.md lists them.
+fn status_of(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref() {
+        _ if error.is::<UsageError>() => 2,
+        Some(RelogError::NothingToRedact { .. }) => 3,
+        _ => 1,
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct SplitArgs {
     #[command(flatten)]
     pub(crate) form: FormArgs,
     #[command(flatten)]
-    pub(crate) redact: RedactArgs,
+    pub(crate) redaction: RedactArgs,
     #[command(flatten)]
     pub(crate) schemas: SchemaArgs,
     #[command(flatten)]
@@ -114,15 +114,19 @@ pub(crate) struct RelogArgs {
     #[arg(long)]
     pub(crate) bare: bool,
     #[command(flatten)]
-    pub(crate) redact: RedactArgs,
+    pub(crate) redaction: RedactArgs,
 }
 
 /// Fields whose values are replaced.
 #[derive(Debug, Args)]
 pub(crate) struct RedactArgs {
     /// Replace the values of a field: texts by stars, numbers by zeros. The event is a name, an id, or * for all.
+    /// If no event has the field, nothing is written.
     #[arg(long, value_name = "PROVIDER/EVENT.FIELD")]
     pub(crate) redact: Vec<String>,
+    /// Write the file also if no event has a field to redact, with a warning.
+    #[arg(long, requires = "redact")]
+    pub(crate) allow_absent: bool,
 }
 
 /// The form of what is written.

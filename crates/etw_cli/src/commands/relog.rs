@@ -26,9 +26,9 @@ pub(crate) fn relog(args: &RelogArgs) -> Result<()> {
     let filter = EventFilter { limit: args.limit, ..input::compile(&args.filter, &schemas)? };
     let mut trace = open(&args.files, &filter, &schemas)?;
     let relogger = relogger(&args.form).context(!args.bare);
-    let relogger = with_redactions(relogger, &args.redact)?;
+    let relogger = with_redactions(relogger, &args.redaction)?;
     let relogged = write(&relogger, &mut trace, &args.output)?;
-    warn_of_redactions(&args.redact, &[relogged]);
+    warn_of_redactions(&args.redaction, &[relogged]);
     Ok(())
 }
 
@@ -42,12 +42,12 @@ pub(crate) fn split(args: &SplitArgs) -> Result<()> {
     };
     let schemas = Schemas::load(&args.schemas)?;
     let mut trace = open(&args.files, &input::compile(&args.filter, &schemas)?, &schemas)?;
-    let relogger = with_redactions(relogger(&args.form), &args.redact)?;
+    let relogger = with_redactions(relogger(&args.form), &args.redaction)?;
     let output = args.output.clone().unwrap_or_else(|| name_of(&args.files));
     let parts = relogger.split(&mut trace, by, output)?;
     input::report_damage(&trace);
     parts.iter().for_each(report);
-    warn_of_redactions(&args.redact, &parts);
+    warn_of_redactions(&args.redaction, &parts);
     Ok(())
 }
 
@@ -59,13 +59,14 @@ fn name_of(files: &[PathBuf]) -> PathBuf {
 }
 
 fn with_redactions(relogger: Relogger, args: &RedactArgs) -> Result<Relogger> {
+    let relogger = relogger.allow_absent(args.allow_absent);
     args.redact.iter().try_fold(relogger, |relogger, text| {
         let redaction: Redaction = text.parse().map_err(|error| UsageError(format!("{error}")))?;
         Ok(relogger.redact(redaction))
     })
 }
 
-/// Says which redactions found nothing: a name that is misspelt would leave what it was to take away.
+/// Says which redactions found nothing, where that is allowed, and what they took more than asked for.
 fn warn_of_redactions(args: &RedactArgs, files: &[Relogged]) {
     for (index, redaction) in args.redact.iter().enumerate() {
         if files.iter().all(|file| file.redacted.get(index).is_none_or(|count| *count == 0)) {

@@ -163,8 +163,43 @@ fn fields_are_redacted() {
     let events = json_lines(&text);
     let names: Vec<&str> = events.iter().filter_map(|event| event["EventData"]["Name"].as_str()).collect();
     assert!(names.len() == 100 && names.iter().all(|name| name.chars().all(|c| c == '*')), "{names:?}");
-    let said = redact("Contoso/Tick.Nmae", "b.etl");
-    assert!(said.contains("no event had the field Contoso/Tick.Nmae; is it spelt right?"), "{said}");
+}
+
+#[test]
+fn a_field_to_redact_that_no_event_has_leaves_no_file() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 100, 0);
+    fs::write(etw.path("b.etl"), "as it was").unwrap();
+    let files = || fs::read_dir(etw.path(".")).unwrap().count();
+    let before = files();
+    let refused = |args: &[&str], fields: &str| {
+        let (code, said) = etw.fails(args);
+        let expected =
+            format!("etw: nothing is written, since no event has the field {fields}; is it spelt right?");
+        assert!(said.starts_with(&expected) && said.lines().count() == 1, "{args:?}: {said}");
+        assert_eq!(code, 3, "{args:?}");
+    };
+    let (name, misspelt, other) = ("Contoso/Tick.Name", "Contoso/Tick.Nmae", "Kontoso/*.Name");
+    let relog = ["relog", "a.etl", "-o", "b.etl", "--force", "--redact"];
+    refused(&[&relog[..], &[misspelt]].concat(), misspelt);
+    let several = [&relog[..], &[misspelt, "--redact", name, "--redact", other]].concat();
+    refused(&several, &format!("{misspelt} or {other}"));
+    // An event that is not written does not count.
+    refused(&[&relog[..], &[name, "--where", "Number > 1000"]].concat(), name);
+    refused(&["split", "a.etl", "--by", "process", "-o", "c.etl", "--redact", misspelt], misspelt);
+    assert_eq!((files(), fs::read(etw.path("b.etl")).unwrap()), (before, b"as it was".to_vec()));
+
+    let said = says(&etw, &[&relog[..], &[misspelt, "--allow-absent"]].concat());
+    assert!(said.contains("warning: no event had the field Contoso/Tick.Nmae"), "{said}");
+    assert_eq!(numbers(&etw, "b.etl").len(), 100);
+    let (code, _) = etw.fails(&["relog", "a.etl", "-o", "c.etl", "--allow-absent"]);
+    assert_eq!(code, 2);
+}
+
+#[test]
+fn a_redaction_is_provider_event_and_field() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 1, 0);
     let (code, said) = etw.fails(&["relog", "a.etl", "-o", "c.etl", "--redact", "Tick.Name"]);
     assert_eq!(code, 2);
     assert!(said.contains("expected Provider/Event.Field"), "{said}");

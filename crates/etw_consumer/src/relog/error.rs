@@ -63,6 +63,16 @@ pub enum RelogError {
         /// What the field describes.
         other: String,
     },
+    /// No event that would be written has a field that is to be redacted: a name that is misspelt would leave in the
+    /// file what was to be taken away ([`Relogger::allow_absent`](super::Relogger::allow_absent)).
+    #[error(
+        "nothing is written, since no event has the field {}; is it spelt right? --allow-absent writes all the same",
+        redactions.join(" or ")
+    )]
+    NothingToRedact {
+        /// The redactions.
+        redactions: Vec<String>,
+    },
     /// Parts are smaller than what each of them has.
     #[error(
         "parts of {size} bytes are too small: what any part's events may need takes {needed} bytes with buffers"

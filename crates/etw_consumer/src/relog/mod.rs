@@ -26,13 +26,13 @@ use etw_event::{Guid, Record, Ticks};
 
 use crate::Trace;
 use crate::trace::{Pass, Verdict};
-use embed::Embedded;
 use header::Sources;
 use need::{Role, Stacks};
 use output::{Complete, Output};
 use parts::Parts;
 use redact::Redactions;
 
+pub use embed::EmbeddedSchemas;
 pub use error::RelogError;
 pub use need::SYMBOL_PROVIDER;
 pub use redact::{Redaction, RedactionError};
@@ -77,6 +77,7 @@ pub struct Relogger {
     without_context: bool,
     without_schemas: bool,
     redactions: Vec<Redaction>,
+    allows_absent: bool,
 }
 
 /// A file that was written.
@@ -137,17 +138,23 @@ impl Relogger {
         self
     }
 
-    /// Has the values of a field replaced.
+    /// Has the values of a field replaced. There must be an event with the field.
     pub fn redact(mut self, redaction: Redaction) -> Relogger {
         self.redactions.push(redaction);
+        self
+    }
+
+    /// Sets whether a field to redact may be in no event; otherwise nothing is written then.
+    pub fn allow_absent(mut self, wanted: bool) -> Relogger {
+        self.allows_absent = wanted;
         self
     }
 
     /// Writes what the trace delivers into one file.
     ///
     /// # Errors
-    /// The file exists, is one of those that are read, or cannot be written; the files count different clocks; reading
-    /// was stopped ([`Trace::stop_handle`]).
+    /// The file exists, is one of those that are read, or cannot be written; the files count different clocks; no event
+    /// has a field to redact; reading was stopped ([`Trace::stop_handle`]).
     pub fn write(&self, trace: &mut Trace, path: impl AsRef<Path>) -> Result<Relogged, RelogError> {
         let path = path.as_ref();
         let sources = self.sources(trace)?;
@@ -179,6 +186,7 @@ impl Relogger {
             return Err(RelogError::Stopped);
         }
         let (complete, relogged) = part.finish(trace, &sources)?;
+        self.check_redactions(std::slice::from_ref(&relogged))?;
         complete.publish()?;
         Ok(relogged)
     }
@@ -194,7 +202,23 @@ impl Relogger {
             return Err(RelogError::Live);
         }
         let names = trace.source_names().map(str::to_owned).collect();
-        Sources::new(&mut trace.files()?, names, self.compression)
+        let mut sources = Sources::new(&mut trace.files()?, names, self.compression)?;
+        if !self.redactions.is_empty() {
+            // They are written in their turn, redacted as all others.
+            sources.options.records.others.clear();
+        }
+        Ok(sources)
+    }
+
+    /// Whether each redaction found its field in one of the files.
+    fn check_redactions(&self, files: &[Relogged]) -> Result<(), RelogError> {
+        let is_absent = |index: usize| files.iter().all(|file| file.redacted.get(index) == Some(&0));
+        let absent = self.redactions.iter().enumerate().filter(|(index, _)| is_absent(*index));
+        let redactions: Vec<String> = absent.map(|(_, redaction)| redaction.to_string()).collect();
+        match self.allows_absent || redactions.is_empty() {
+            true => Ok(()),
+            false => Err(RelogError::NothingToRedact { redactions }),
+        }
     }
 }
 
@@ -339,7 +363,7 @@ impl Selection {
 struct Part {
     output: Output,
     /// What describes the events in it; `None` if nothing is embedded.
-    embedded: Option<Embedded>,
+    embedded: Option<EmbeddedSchemas>,
     redactions: Redactions,
     events: u64,
     context: u64,
@@ -350,7 +374,7 @@ struct Part {
 impl Part {
     fn begin(path: &Path, sources: &Sources, relogger: &Relogger) -> Result<Part, RelogError> {
         let output = Output::create(path, sources.options.clone())?;
-        let embedded = (!relogger.without_schemas).then(Embedded::default);
+        let embedded = (!relogger.without_schemas).then(EmbeddedSchemas::new);
         let redactions = Redactions::new(&relogger.redactions);
         Ok(Part { output, embedded, redactions, events: 0, context: 0, too_large: 0 })
     }
@@ -382,9 +406,10 @@ impl Part {
     fn describe(&mut self, pass: &mut Pass<'_>, record: &Record<'_>) -> Result<(), RelogError> {
         let Some(embedded) = &mut self.embedded else { return Ok(()) };
         let schema = pass.decoder.resolve(record, pass.files);
-        for bytes in embedded.describe(record, schema) {
+        for description in embedded.describe_first(record, schema) {
+            // A description that is too large for a record or has no room is left out.
+            let Ok(bytes) = description.build() else { continue };
             if let Some(record) = embed::record_of(&bytes, record.origin(), record.raw_time()) {
-                // A description without room is as good as none.
                 self.output.put(&record)?;
             }
         }

@@ -69,12 +69,10 @@ impl Relogger {
         if parts.is_empty() {
             return Err(RelogError::NoParts);
         }
-        let mut all = Vec::with_capacity(parts.len());
-        for (complete, relogged) in parts {
-            complete.publish()?;
-            all.push(relogged);
-        }
-        Ok(all)
+        let (complete, relogged): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        self.check_redactions(&relogged)?;
+        complete.into_iter().try_for_each(Complete::publish)?;
+        Ok(relogged)
     }
 
     fn split_selected(

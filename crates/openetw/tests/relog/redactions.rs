@@ -5,7 +5,7 @@ use std::path::Path;
 
 use openetw::etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use openetw::etl::{EtlFile, EtlWriter, WriterOptions};
-use openetw::relog::{Compression, Relogger};
+use openetw::relog::{Compression, RelogError, Relogger};
 use openetw::{
     Clock, ClockType, EventDescriptor, EventFilter, ExtendedType, FileTime, Guid, HookId, PointerSize, Ticks,
     Trace,
@@ -145,7 +145,7 @@ fn classic_events_are_named_by_class_type_or_both() {
     }
     writer.finish(FileTime(0)).unwrap();
     let redacted = |redaction: &str| {
-        let relogger = Relogger::new().overwrite(true).redact(redaction.parse().unwrap());
+        let relogger = Relogger::new().overwrite(true).allow_absent(true).redact(redaction.parse().unwrap());
         relogger.write(&mut Trace::open_file(&source).unwrap(), &output).unwrap().redacted
     };
     for (redaction, events) in [
@@ -177,6 +177,25 @@ fn classic_events_are_named_by_class_type_or_both() {
 }
 
 #[test]
+fn records_of_the_first_buffer_are_redacted_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, output) = (directory.path().join("a.etl"), directory.path().join("b.etl"));
+    let clock = Clock::new(ClockType::Qpc, Ticks(1000), FileTime(133_000_000_000_000_000), 10_000_000);
+    // EventTrace/BuildInfo.
+    let build = RecordBuilder::system(PointerSize::Eight, HookId(0x0042), 2).time(Ticks(1000));
+    let build = build.payload(format!("{SECRET}\0").as_bytes()).build().unwrap();
+    let mut options = WriterOptions::new(clock, 8192, 1);
+    options.records.others = vec![build];
+    EtlWriter::new(fs::File::create(&source).unwrap(), options).unwrap().finish(FileTime(0)).unwrap();
+    assert!(has(&bytes_of(&source), SECRET.as_bytes()));
+    let relogger = Relogger::new().redact("EventTrace/BuildInfo.BuildString".parse().unwrap());
+    let relogged = relogger.write(&mut Trace::open_file(&source).unwrap(), &output).unwrap();
+    assert_eq!(relogged.redacted, [1]);
+    let bytes = bytes_of(&output);
+    assert!(!has(&bytes, SECRET.as_bytes()) && has(&bytes, "*".repeat(SECRET.len()).as_bytes()));
+}
+
+#[test]
 fn what_cannot_be_decoded_is_blanked() {
     let directory = tempfile::tempdir().unwrap();
     let (source, output) = (directory.path().join("a.etl"), directory.path().join("b.etl"));
@@ -192,7 +211,12 @@ fn what_cannot_be_decoded_is_blanked() {
     writer.finish(FileTime(0)).unwrap();
     let mut trace = Trace::open_file(&source).unwrap();
     let redaction = format!("{provider}/1.Anything").parse().unwrap();
-    let relogged = Relogger::new().redact(redaction).write(&mut trace, &output).unwrap();
+    // That no event is known to have the field is no success.
+    let relogger = Relogger::new().redact(redaction);
+    let refused = relogger.write(&mut trace, &output).unwrap_err();
+    assert!(matches!(refused, RelogError::NothingToRedact { .. }), "{refused}");
+    assert!(!output.exists());
+    let relogged = relogger.allow_absent(true).write(&mut trace, &output).unwrap();
     assert_eq!((relogged.redacted, relogged.blanked), (vec![0], 1));
     let mut payloads = Vec::new();
     let mut trace = Trace::open_file(&output).unwrap();
