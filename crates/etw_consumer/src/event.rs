@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use etw_event::{EventDescriptor, FileTime, Guid, Record, Ticks};
+use etw_schema::text::Text;
 use etw_schema::{
-    CompiledSchema, EventSchema, FromValue, Properties, PropertyError, PropertyValue, ProviderInfo,
-    Undecoded, Value,
+    Array, CompiledSchema, EventSchema, Format, FromValue, Members, Properties, PropertyError, PropertyValue,
+    ProviderInfo, Undecoded, Value,
 };
 
 /// Level 2: a record with its schema.
@@ -115,8 +116,11 @@ impl<'a> Event<'a> {
             name: self.schema().and_then(|schema| schema.name.clone()),
             undecoded: self.properties.as_ref().err().map(|reason| (*reason).clone()),
             properties: match &self.properties {
-                Ok(properties) => properties.iter().map(owned_property).collect(),
-                Err(_) => Vec::new(),
+                Ok(properties) => OwnedProperties {
+                    schema: Some(properties.compiled().schema.clone()),
+                    values: owned_values(properties.iter()),
+                },
+                Err(_) => OwnedProperties::default(),
             },
             payload: record.payload().to_vec(),
         }
@@ -166,7 +170,7 @@ pub struct OwnedEvent {
     /// Why the event could not be decoded.
     pub undecoded: Option<Undecoded>,
     /// The top-level properties, in their order.
-    pub properties: Vec<(Arc<str>, OwnedValue)>,
+    pub properties: OwnedProperties,
     /// The payload.
     pub payload: Vec<u8>,
 }
@@ -174,7 +178,55 @@ pub struct OwnedEvent {
 impl OwnedEvent {
     /// A top-level property.
     pub fn get(&self, name: &str) -> Option<&OwnedValue> {
-        self.properties.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
+        self.properties.get(name)
+    }
+}
+
+/// The top-level properties of an event, which own their values. Names stand in the schema, which all its events share.
+#[derive(Clone, Default)]
+pub struct OwnedProperties {
+    /// `None` of an event that could not be decoded.
+    schema: Option<Arc<EventSchema>>,
+    values: Vec<OwnedValue>,
+}
+
+impl OwnedProperties {
+    /// The schema; `None` of an event that could not be decoded.
+    pub fn schema(&self) -> Option<&Arc<EventSchema>> {
+        self.schema.as_ref()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Names and values, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &OwnedValue)> {
+        let schema = self.schema.iter().flat_map(|schema| &schema.properties);
+        schema.map(|property| &*property.name).zip(&self.values)
+    }
+
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> Option<&OwnedValue> {
+        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+}
+
+impl PartialEq for OwnedProperties {
+    fn eq(&self, other: &OwnedProperties) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl fmt::Debug for OwnedProperties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 
@@ -204,36 +256,48 @@ pub enum OwnedValue {
     Struct(Vec<(Arc<str>, OwnedValue)>),
 }
 
-fn owned_property(property: PropertyValue<'_>) -> (Arc<str>, OwnedValue) {
-    let value = match property.value() {
-        // What is neither number nor text itself is kept as people read it: addresses, SIDs.
-        Value::Sid(_) | Value::Ipv4(_) | Value::Ipv6(_) | Value::SocketAddress(_) => {
-            OwnedValue::Text(property.text().to_string())
-        }
-        value => owned_value(value),
-    };
-    (property.property().name.clone(), value)
+fn owned_values(members: Members<'_>) -> Vec<OwnedValue> {
+    let mut owned = Vec::with_capacity(members.size_hint().0);
+    for member in members {
+        push_owned(&mut owned, &member.value(), member.format());
+    }
+    owned
 }
 
-fn owned_value(value: Value<'_>) -> OwnedValue {
-    match value {
-        Value::Null => OwnedValue::Null,
+fn owned_elements(array: &Array<'_>) -> Vec<OwnedValue> {
+    let mut owned = Vec::with_capacity(array.len());
+    for element in array.iter() {
+        push_owned(&mut owned, &element, array.format());
+    }
+    owned
+}
+
+fn owned_members(members: Members<'_>) -> Vec<(Arc<str>, OwnedValue)> {
+    let names = members.clone().map(|member| member.property().name.clone());
+    names.zip(owned_values(members)).collect()
+}
+
+/// Appends a value that owns its text and bytes. It is taken by reference and appended here: each copy of a value that was
+/// written a moment ago waits for that, which costs more than all else.
+#[inline(always)]
+fn push_owned(owned: &mut Vec<OwnedValue>, value: &Value<'_>, format: Format) {
+    owned.push(match *value {
         Value::F32(value) => OwnedValue::Float(value.into()),
         Value::F64(value) => OwnedValue::Float(value),
         Value::Bool(value) => OwnedValue::Boolean(value),
         Value::Guid(value) => OwnedValue::Guid(value),
         Value::FileTime(time) | Value::RawTime(_, time) => OwnedValue::Time(time),
         Value::SystemTime(time) => time.to_filetime().map_or(OwnedValue::Null, OwnedValue::Time),
-        Value::Sid(sid) => OwnedValue::Text(sid.to_string()),
-        Value::Ipv4(address) => OwnedValue::Text(address.to_string()),
-        Value::Ipv6(address) => OwnedValue::Text(address.to_string()),
-        Value::Binary(bytes) | Value::SocketAddress(bytes) => OwnedValue::Binary(bytes.to_vec()),
-        Value::Array(array) => OwnedValue::Array(array.iter().map(owned_value).collect()),
-        Value::Struct(members) => OwnedValue::Struct(members.iter().map(owned_property).collect()),
-        other => match (other.as_text(), other.as_integer()) {
-            (Some(text), _) => OwnedValue::Text(text.into_owned()),
-            (None, Some(integer)) => OwnedValue::Integer(integer),
-            (None, None) => OwnedValue::Null,
-        },
-    }
+        Value::Binary(bytes) => OwnedValue::Binary(bytes.to_vec()),
+        Value::Array(array) => OwnedValue::Array(owned_elements(&array)),
+        Value::Struct(members) => OwnedValue::Struct(owned_members(members.iter())),
+        // What is neither number nor text itself is kept as people read it: addresses, SIDs.
+        Value::Sid(_) | Value::Ipv4(_) | Value::Ipv6(_) | Value::SocketAddress(_) => {
+            OwnedValue::Text(Text::new(*value, format, None).to_string())
+        }
+        Value::Utf16(_) | Value::Ansi(_) | Value::Char16(_) | Value::Char8(_) => {
+            OwnedValue::Text(value.as_text().unwrap_or_default().into_owned())
+        }
+        _ => value.as_integer().map_or(OwnedValue::Null, OwnedValue::Integer),
+    });
 }

@@ -23,7 +23,7 @@ mod unordered;
 
 pub use callbacks::{Callbacks, Subscription};
 pub use etw_schema::{IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError};
-pub use event::{Event, EventError, OwnedEvent, OwnedValue, SchemaEvent};
+pub use event::{Event, EventError, OwnedEvent, OwnedProperties, OwnedValue, SchemaEvent};
 pub use filter::{EventFilter, EventFilterError, FilterError};
 pub use input::{Input, InputError, InputLimits, file_sequence};
 pub use live::SessionError;

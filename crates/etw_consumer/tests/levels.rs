@@ -106,6 +106,21 @@ fn owned_events_and_stopping() {
             event.properties.iter().any(|(_, value)| matches!(value, OwnedValue::Integer(_)))
         })
     );
+    let mut index = 0;
+    trace
+        .for_each_layout(|event| {
+            let (owned, located) = (&moved[index].properties, event.properties.unwrap());
+            index += 1;
+            assert!(located.iter().map(|property| property.name()).eq(owned.iter().map(|(name, _)| name)));
+            for property in located.iter() {
+                let value = owned.get(property.name()).unwrap();
+                match property.value().as_text() {
+                    Some(text) => assert_eq!(*value, OwnedValue::Text(text.into_owned())),
+                    None => assert!(!matches!(value, OwnedValue::Text(_) | OwnedValue::Null)),
+                }
+            }
+        })
+        .unwrap();
     let stop = trace.stop_handle();
     let mut seen = 0;
     trace

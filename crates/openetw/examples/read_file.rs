@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             event.descriptor.id,
             event.process_id.unwrap_or(0),
         );
-        for (name, value) in &event.properties {
+        for (name, value) in event.properties.iter() {
             println!("    {name} = {value:?}");
         }
     })?;
