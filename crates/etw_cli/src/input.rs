@@ -46,13 +46,12 @@ impl Opened {
         let progress = Progress::of_search("looking for schemas and names of processes", bytes.sum());
         let processes = Arc::new(trace.processes()?.clone());
         progress.finish();
-        let resolver = trace.resolver().clone();
-        let computers = machine::computers(trace.inputs(), &resolver);
-        let sources = trace
-            .headers()
-            .iter()
-            .zip(computers)
-            .map(|(header, computer)| Source { computer, timer_resolution: header.timer_resolution });
+        let mut resolver = trace.resolver().clone();
+        let machines = machine::machines(trace.inputs(), &mut resolver);
+        let sources = trace.headers().iter().zip(machines).map(|(header, machine)| Source {
+            computer: machine.computer,
+            timer_resolution: header.timer_resolution,
+        });
         let sources = sources.collect();
         Ok(Opened { trace, sources, resolver, processes, is_filtered })
     }

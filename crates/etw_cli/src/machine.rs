@@ -1,6 +1,6 @@
 //! What a trace says of the machine in events of its own.
 
-use openetw::etl::{BufferRef, EtlFile, Records};
+use openetw::etl::{BufferRef, EtlFile, LogFileHeader, Records};
 use openetw::schema::{Located, Resolver};
 use openetw::{Input, Record, classes};
 
@@ -51,6 +51,13 @@ impl Machine {
         Machine { system, ..Machine::default() }
     }
 
+    /// The system: as it says itself, else the version of Windows in the header.
+    pub(crate) fn system_text(&self, header: &LogFileHeader) -> String {
+        let LogFileHeader { major_version, minor_version, provider_version, .. } = header;
+        let windows = || format!("Windows {major_version}.{minor_version} build {provider_version}");
+        self.system.clone().unwrap_or_else(windows)
+    }
+
     fn told(record: &Record<'_>, resolver: &mut Resolver, system: Option<String>) -> Machine {
         let mut located = Located::new();
         let Ok(schema) = resolver.resolve(record) else { return Machine { system, ..Machine::default() } };
@@ -74,9 +81,8 @@ fn linux_of(record: &Record<'_>, resolver: &mut Resolver) -> Option<String> {
     Some(format!("Linux {release}"))
 }
 
-/// The computers of the traces, in their order.
-pub(crate) fn computers(inputs: &[Input], resolver: &Resolver) -> Vec<Option<String>> {
-    let mut resolver = resolver.clone();
-    let mut computer = |input: &Input| Some(Machine::of(&EtlFile::open(input.bytes()).ok()?, &mut resolver));
-    inputs.iter().map(|input| computer(input).unwrap_or_default().computer).collect()
+/// The machines of the traces, in their order.
+pub(crate) fn machines(inputs: &[Input], resolver: &mut Resolver) -> Vec<Machine> {
+    let mut machine = |input: &Input| Some(Machine::of(&EtlFile::open(input.bytes()).ok()?, resolver));
+    inputs.iter().map(|input| machine(input).unwrap_or_default()).collect()
 }

@@ -248,10 +248,7 @@ fn machine_text(file: &EtlFile<'_>, machine: &Machine) -> String {
         (Some(computer), None) => parts.push(computer.clone()),
         _ => {}
     }
-    let windows = || {
-        format!("Windows {}.{} build {}", header.major_version, header.minor_version, header.provider_version)
-    };
-    parts.push(machine.system.clone().unwrap_or_else(windows));
+    parts.push(machine.system_text(header));
     parts.push(format!("{} processors at {} MHz", header.number_of_processors, header.cpu_speed_in_mhz));
     parts.extend(machine.memory_mb.map(|megabytes| format!("{megabytes} MB memory")));
     parts.push(format!("{}-bit", header.pointer_size * 8));

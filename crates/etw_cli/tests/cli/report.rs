@@ -13,12 +13,10 @@ fn rows<'r>(report: &'r Value, table: &str) -> &'r [Value] {
     report["tables"][table]["rows"].as_array().unwrap()
 }
 
-/// That a page fits.
+/// That no text is cut, since a page for a pipe has no width.
 fn check_page(page: &str) {
-    for line in page.lines().skip(1) {
-        // A path without spaces in a note cannot be wrapped.
-        let longest = line.split(' ').map(str::len).max().unwrap();
-        assert!(line.chars().count() <= 100 || longest > 60, "{line}");
+    for line in page.lines() {
+        assert!(!line.contains('…') || line.starts_with("  … "), "{line}");
     }
 }
 

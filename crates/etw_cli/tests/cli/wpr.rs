@@ -120,6 +120,33 @@ fn a_recording_to_a_file_beside_another() {
     );
 }
 
+#[test]
+fn a_recording_that_was_not_saved_is_not_in_progress() {
+    let (user, file) = shop();
+    let folder = user.etw.path("parts");
+    std::fs::create_dir(&folder).unwrap();
+    user.ok(&["wpr", "-start", &format!("{file}!Shop.Verbose"), "-filemode", "-recordtempto", &folder]);
+    user.write(PROVIDER, 7);
+    // In place of what its sessions write there is something that cannot be merged.
+    let part = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let sessions: Vec<_> = std::fs::read_dir(&part).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(!sessions.is_empty());
+    for session in &sessions {
+        std::fs::rename(session, session.with_extension("moved")).unwrap();
+        std::fs::write(session, "no trace").unwrap();
+    }
+    let (_, line) = user.fails(&["wpr", "-stop", "file.etl"]);
+    assert!(line.contains("the recording is not lost: its files are in"), "{line}");
+    let shown = user.ok(&["wpr", "-status"]);
+    assert!(shown.starts_with("WPR recording has ended and is not saved yet:"), "{shown}");
+    assert!(!shown.contains("Time since start") && shown.contains(part.to_str().unwrap()), "{shown}");
+    for session in &sessions {
+        std::fs::rename(session.with_extension("moved"), session).unwrap();
+    }
+    user.ok(&["wpr", "-stop", "file.etl"]);
+    assert_eq!(user.numbers("file.etl", PROVIDER), [7]);
+}
+
 /// The state of `examples/state_provider.rs`: in one session beside its events, in the other one alone.
 const STATE: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 <WindowsPerformanceRecorder Version="1.0">

@@ -105,6 +105,11 @@ fn what_is_stopped_is_merged() {
         (numbers("a.etl"), numbers("b.etl"), numbers("merged.etl")),
         (vec![1, 3], vec![2, 4], vec![1, 2, 3, 4])
     );
+    let stats = user.ok(&["xperf", "-i", "merged.etl", "-a", "tracestats"]);
+    assert!(
+        stats.contains("OS version            : Linux ") && stats.contains("OS build              : -"),
+        "{stats}"
+    );
     user.ok(&["xperf", "-merge", "b.etl", "a.etl", "again.etl", "-compress"]);
     assert_eq!(numbers("again.etl"), [1, 2, 3, 4]);
     let (_, text) = user.fails(&["xperf", "-merge", "nowhere.etl", "a.etl", "m.etl"]);

@@ -94,7 +94,10 @@ fn put_tables(
         ReportFormat::Text => {
             let top = if args.table.is_empty() { TOP_OF_ALL } else { TOP_OF_ONE };
             let is_page = args.table.is_empty();
-            text::put(out, &summary, report, options, args.top.unwrap_or(top), is_page)
+            // Who reads a file, or searches it, wants the whole of each text.
+            let is_terminal = output::is_terminal(args.output.as_deref());
+            let width = if is_terminal { text::WIDTH } else { usize::MAX };
+            text::put(out, &summary, report, options, args.top.unwrap_or(top), is_page, width)
         }
         ReportFormat::Json => json::put(out, &summary, report, options, args.top),
         _ => put_folded(out, report),

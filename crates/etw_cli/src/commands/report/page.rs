@@ -32,16 +32,13 @@ pub(super) struct Origin {
 impl Page {
     /// A page of a trace that has been read.
     pub(crate) fn new(trace: &mut Trace, report: Report, tally: &Tally, processors: u32) -> Page {
-        let resolver = trace.resolver().clone();
-        let computers = machine::computers(trace.inputs(), &resolver);
-        let mut computers = computers.into_iter();
-        let sources = trace.headers().iter().map(|header| {
-            let version = (header.major_version, header.minor_version, header.provider_version);
-            let (major, minor, build) = version;
-            let version = format!("Windows {major}.{minor} build {build}");
-            let system = match computers.next().flatten() {
-                Some(computer) => format!("{computer}, {version}"),
-                None => version,
+        let mut resolver = trace.resolver().clone();
+        let machines = machine::machines(trace.inputs(), &mut resolver);
+        let sources = trace.headers().iter().zip(machines).map(|(header, machine)| {
+            let system = machine.system_text(header);
+            let system = match machine.computer {
+                Some(computer) => format!("{computer}, {system}"),
+                None => system,
             };
             Origin { session: header.logger_name.clone(), written_to: header.log_file_name.clone(), system }
         });

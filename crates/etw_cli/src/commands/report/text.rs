@@ -1,4 +1,4 @@
-//! A report for people, 100 columns wide.
+//! A report for people, 100 columns wide on a terminal.
 
 use std::io::Write;
 
@@ -8,8 +8,8 @@ use openetw::analysis::{Cell, Duration, Report, ReportOptions, Table};
 
 use super::Summary;
 
-/// Columns of a page.
-const WIDTH: usize = 100;
+/// Columns of a terminal, and of notes everywhere.
+pub(super) const WIDTH: usize = 100;
 /// Texts are not made narrower than this.
 const MIN_TEXT_WIDTH: usize = 8;
 
@@ -21,6 +21,7 @@ pub(super) fn put(
     options: &ReportOptions,
     top: usize,
     is_page: bool,
+    width: usize,
 ) -> Result<()> {
     let losses = summary.losses();
     let (seconds, processors) = (report.duration.seconds(), options.processors);
@@ -42,7 +43,7 @@ pub(super) fn put(
             continue;
         }
         is_empty = false;
-        put_table(out, table, top, losses.is_some(), WIDTH)?;
+        put_table(out, table, top, losses.is_some(), width)?;
     }
     if is_empty && is_page {
         writeln!(

@@ -25,8 +25,16 @@ pub(super) fn status(recorder: &Recorder, shown: Shown, out: &mut Vec<u8>) -> Re
         return Ok(writeln!(out, "WPR is not recording")?);
     };
     let start = running.sessions.iter().map(|status| status.start_time.unix_nanos()).min();
+    let Some(start) = start else {
+        writeln!(
+            out,
+            "WPR recording has ended and is not saved yet: `wpr -stop FILE` saves it, `wpr -cancel` gives it up\n"
+        )?;
+        row(out, "Logging mode", running.state.mode.name())?;
+        return row(out, "Temp Folder", running.state.folder.display());
+    };
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
-    let seconds = start.map_or(0, |start| (now - start).max(0) / 1_000_000_000);
+    let seconds = (now - start).max(0) / 1_000_000_000;
     let dropped: u64 = running.sessions.iter().map(lost).sum();
     writeln!(out, "WPR recording is in progress...\n")?;
     let clock = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);

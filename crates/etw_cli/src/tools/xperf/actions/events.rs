@@ -9,6 +9,7 @@ use openetw::{Event, FileTime, Record, Trace, classes};
 use serde_json::json;
 
 use super::{Request, finish, tables};
+use crate::machine;
 use crate::tools::options::Options;
 
 /// Names of events that are kept apart; beyond that, new ones count as one.
@@ -63,12 +64,18 @@ pub(super) fn tracestats(request: &Request, options: &Options, out: &mut dyn Wri
         }
     })?;
     let start = trace.start_time();
-    for (file, header) in trace.source_names().zip(trace.headers()) {
+    let mut resolver = trace.resolver().clone();
+    let machines = machine::machines(trace.inputs(), &mut resolver);
+    for ((file, header), machine) in trace.source_names().zip(trace.headers()).zip(machines) {
+        // The header's numbers are those of Windows; another system says itself what it is.
+        let windows = || format!("{}.{}", header.major_version, header.minor_version);
+        let is_windows = machine.system.is_none();
+        let build = if is_windows { header.provider_version.to_string() } else { "-".to_owned() };
         let lines = [
             ("Trace", file.to_owned()),
             ("Logger", header.logger_name.clone()),
-            ("OS version", format!("{}.{}", header.major_version, header.minor_version)),
-            ("OS build", header.provider_version.to_string()),
+            ("OS version", machine.system.unwrap_or_else(windows)),
+            ("OS build", build),
             ("Processors", header.number_of_processors.to_string()),
             ("Processor speed (MHz)", header.cpu_speed_in_mhz.to_string()),
             ("Pointer size", header.pointer_size.to_string()),
