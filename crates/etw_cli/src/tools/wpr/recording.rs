@@ -284,13 +284,12 @@ impl Running {
 /// Has providers write their state, and gives them time for it.
 fn capture_state(captures: &[Capture], controller: &mut Controller) -> Result<()> {
     for capture in captures {
-        if capture.is_only {
-            controller
-                .enable(&capture.session, &enabled(capture.provider, capture.level, capture.keywords.0, 0))?;
-        }
-        let asked =
-            controller.capture_state(&capture.session, capture.provider, capture.level, capture.keywords);
-        match asked {
+        let Capture { session, provider, level, keywords, is_only } = capture;
+        let enabled = match is_only {
+            true => controller.enable(session, &enabled(*provider, *level, keywords.0, 0)),
+            false => Ok(()),
+        };
+        match enabled.and_then(|()| controller.capture_state(session, *provider, *level, *keywords)) {
             // A session that has ended wants no more.
             Err(error) if error.kind() == Some(ErrorKind::NotFound) => {}
             asked => asked?,
