@@ -446,6 +446,27 @@ types! {
     }
 }
 
+impl InType {
+    /// Whether values are integers, which may serve as a length or count.
+    pub const fn is_integer(self) -> bool {
+        matches!(
+            self,
+            InType::INT8
+                | InType::UINT8
+                | InType::INT16
+                | InType::UINT16
+                | InType::INT32
+                | InType::UINT32
+                | InType::INT64
+                | InType::UINT64
+                | InType::HEX_INT32
+                | InType::HEX_INT64
+                | InType::POINTER
+                | InType::SIZE_T
+        )
+    }
+}
+
 types! {
     /// How a value is shown (`TDH_OUT_TYPE`, `tdh.h`). Values of 0x8000 and above are this library's own.
     OutType {

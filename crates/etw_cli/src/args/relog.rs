@@ -92,19 +92,11 @@ pub(crate) struct MergeArgs {
     pub(crate) schemas: SchemaArgs,
 }
 
-/// `etw relog`.
+/// `etw relog`: what `etw merge` does, with a part of the events.
 #[derive(Debug, Args)]
 pub(crate) struct RelogArgs {
-    /// Traces: .etl files, also inside .zst, .gz and .zip.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// File to write.
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: PathBuf,
     #[command(flatten)]
-    pub(crate) form: FormArgs,
-    #[command(flatten)]
-    pub(crate) schemas: SchemaArgs,
+    pub(crate) merge: MergeArgs,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
     /// Keep only the first of the events that meet the filters.

@@ -22,12 +22,12 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<()> {
 
 /// Runs `etw relog`.
 pub(crate) fn relog(args: &RelogArgs) -> Result<()> {
-    let schemas = Schemas::load(&args.schemas)?;
+    let schemas = Schemas::load(&args.merge.schemas)?;
     let filter = EventFilter { limit: args.limit, ..input::compile(&args.filter, &schemas)? };
-    let mut trace = open(&args.files, &filter, &schemas)?;
-    let relogger = relogger(&args.form).context(!args.bare);
+    let mut trace = open(&args.merge.files, &filter, &schemas)?;
+    let relogger = relogger(&args.merge.form).context(!args.bare);
     let relogger = with_redactions(relogger, &args.redaction)?;
-    let relogged = write(&relogger, &mut trace, &args.output)?;
+    let relogged = write(&relogger, &mut trace, &args.merge.output)?;
     warn_of_redactions(&args.redaction, &[relogged]);
     Ok(())
 }

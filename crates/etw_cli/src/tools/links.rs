@@ -15,7 +15,7 @@ pub(crate) fn install(directory: &Path, replaces: bool) -> Result<()> {
     let taken: Vec<_> = Tool::ALL
         .iter()
         .filter(|_| !replaces)
-        .map(|tool| directory.join(tool.name()))
+        .map(|tool| directory.join(tool.name))
         .filter(|path| path.symlink_metadata().is_ok() && !is_link_to(path, &program))
         .collect();
     // Nothing is done by halves.
@@ -23,7 +23,7 @@ pub(crate) fn install(directory: &Path, replaces: bool) -> Result<()> {
         bail!("{}: there is another file of this name; --force replaces it", path.display());
     }
     for tool in Tool::ALL {
-        let path = directory.join(tool.name());
+        let path = directory.join(tool.name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(anyhow!(error).context(format!("{}: cannot be replaced", path.display())));

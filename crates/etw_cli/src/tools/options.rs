@@ -115,6 +115,11 @@ impl Options {
         Ok(())
     }
 
+    /// Whether nothing was said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.given.is_empty()
+    }
+
     /// Whether an option was given; the last one counts, and one that says the opposite is `Some(false)`.
     pub(crate) fn is_set(&self, name: &str) -> Option<bool> {
         self.last(name).map(|given| !given.is_negated)

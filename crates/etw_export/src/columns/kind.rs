@@ -92,7 +92,7 @@ fn of_value(in_type: InType, out_type: OutType) -> Kind {
     const ADDRESSES: [OutType; 4] =
         [OutType::IPV4, OutType::IPV6, OutType::SOCKET_ADDRESS, OutType::MAC_ADDRESS];
     let is_binary = matches!(in_type, InType::BINARY | InType::COUNTED_BINARY | InType::BINARY_TO_END);
-    let is_number = is_number(in_type);
+    let is_number = in_type.is_integer();
     match out_type {
         OutType::BOOLEAN if is_number => return Kind::Bool,
         OutType::STRING
@@ -127,24 +127,6 @@ fn of_value(in_type: InType, out_type: OutType) -> Kind {
         | InType::WPP_HEX_DUMP => Kind::Binary,
         _ => Kind::Text,
     }
-}
-
-const fn is_number(in_type: InType) -> bool {
-    matches!(
-        in_type,
-        InType::INT8
-            | InType::UINT8
-            | InType::INT16
-            | InType::UINT16
-            | InType::INT32
-            | InType::UINT32
-            | InType::INT64
-            | InType::UINT64
-            | InType::HEX_INT32
-            | InType::HEX_INT64
-            | InType::POINTER
-            | InType::SIZE_T
-    )
 }
 
 impl Kind {

@@ -4,7 +4,7 @@ use etw_event::PointerSize;
 
 use super::{
     Elements, FRAME_START, Format, Frame, LayoutDefect, MAX_DEPTH, MAX_EMPTY_VALUES, Op, Part, Place, Plan,
-    Read, Shape, Step, fixed_size, is_integer, read_and_format,
+    Read, Shape, Step, fixed_size, read_and_format,
 };
 use crate::{Count, EventSchema, InType, Length, OutType, Property, PropertyType};
 
@@ -313,7 +313,7 @@ impl Compiler<'_> {
     fn load(&mut self, building: &mut Building, property: &Property, index: u16, size: u32) {
         let at = usize::from(index);
         let PropertyType::Value { in_type, .. } = property.kind else { return };
-        if property.count != Count::One || !is_integer(in_type) {
+        if property.count != Count::One || !in_type.is_integer() {
             return;
         }
         if let (Some(Some(register)), Some(loaded)) = (self.registers.get(at), self.loaded.get_mut(at)) {

@@ -106,25 +106,6 @@ pub(crate) const fn fixed_size(in_type: InType, pointer: PointerSize) -> Option<
     })
 }
 
-/// Whether the in-type is an integer, which may serve as a length or count.
-pub(crate) const fn is_integer(in_type: InType) -> bool {
-    matches!(
-        in_type,
-        InType::INT8
-            | InType::UINT8
-            | InType::INT16
-            | InType::UINT16
-            | InType::INT32
-            | InType::UINT32
-            | InType::INT64
-            | InType::UINT64
-            | InType::HEX_INT32
-            | InType::HEX_INT64
-            | InType::POINTER
-            | InType::SIZE_T
-    )
-}
-
 /// Reader and format of an in-type and out-type; `None` for an in-type that this version does not know.
 pub(crate) fn read_and_format(in_type: InType, out_type: OutType) -> Option<(Read, Format)> {
     let integer = |read: Read| integer_format(read, in_type, out_type);

@@ -16,7 +16,7 @@ use etw_event::PointerSize;
 use crate::EventSchema;
 
 pub use format::Format;
-pub(crate) use format::{Read, fixed_size, is_integer, read_and_format};
+pub(crate) use format::{Read, fixed_size, read_and_format};
 pub(crate) use locate::Located as LocatedSlots;
 pub use locate::{LocateError, LocateErrorKind, Located};
 

@@ -21,7 +21,7 @@ use super::options::Options;
 use super::providers::Known;
 use super::status::{Failed, code};
 use super::words::{path, usage};
-use super::{host, session};
+use super::{host, refuse, session};
 use crate::output;
 
 /// What lists the sessions that run.
@@ -36,9 +36,7 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     if options.asks_for_help || verb.is_none() {
         out.extend_from_slice(table::help(verb.as_deref()).as_bytes());
     } else {
-        if let Some((name, refusal)) = table::refusal(&options) {
-            return Err(Failed::new(code::NOT_SUPPORTED, format!("-{name}: {refusal}")).into());
-        }
+        refuse(table::refusal(&options))?;
         let result = act(&verb.unwrap_or_default(), &options, &mut out);
         // What was found before a failure is shown all the same.
         if result.is_ok() {

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use openetw::Trace;
 
+use super::check_inputs;
 use super::status::{Failed, code};
 use crate::args::{SchemaArgs, StoreArgs};
 use crate::schemas::Schemas;
@@ -34,7 +35,8 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
         out.write_all(args::help().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
-    check_files(&options)?;
+    check_inputs(&options.files)?;
+    check_outputs(&options)?;
     for file in &options.files {
         tell(&options, &format!("Setting log file to: {}", file.display()));
     }
@@ -72,16 +74,9 @@ fn tell(options: &Options, text: &str) {
     }
 }
 
-/// Fails if a trace is not there, or would be written over, before anything is written.
-fn check_files(options: &Options) -> Result<()> {
+/// Fails if a trace would be written over.
+fn check_outputs(options: &Options) -> Result<()> {
     for file in &options.files {
-        if let Err(error) = std::fs::metadata(file) {
-            let code = match error.kind() {
-                std::io::ErrorKind::PermissionDenied => code::ACCESS_DENIED,
-                _ => code::FILE_NOT_FOUND,
-            };
-            return Err(Failed::new(code, format!("{}: {error}", file.display())).into());
-        }
         let is_it =
             |path: &&Path| matches!((path.canonicalize(), file.canonicalize()), (Ok(a), Ok(b)) if a == b);
         let outputs = [options.output.as_deref(), options.summary.as_deref()];

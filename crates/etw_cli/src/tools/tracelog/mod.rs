@@ -16,29 +16,17 @@ use openetw::{Keyword, Level, classes};
 use super::options::{Given, Options};
 use super::providers::Known;
 use super::session::KERNEL_LOGGER;
-use super::status::{Failed, code};
 use super::words::usage;
-use super::{host, session};
-use crate::output;
+use super::{host, refuse, run_options, session};
 
 /// Runs the tool.
 pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     let options = Options::read(words, &[table::ACTIONS, table::OPTIONS].concat())?;
-    let mut out = Vec::new();
-    let result = if options.asks_for_help || words.is_empty() {
-        out.extend_from_slice(table::help().as_bytes());
-        Ok(())
-    } else {
-        act(&options, &mut out)
-    };
-    output::open(None)?.write_all(&out)?;
-    result.map(|()| ExitCode::SUCCESS)
+    run_options(&options, table::help, |out| act(&options, out))
 }
 
 fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
-    if let Some((name, refusal)) = table::refusal(options) {
-        return Err(Failed::new(code::NOT_SUPPORTED, format!("-{name}: {refusal}")).into());
-    }
+    refuse(table::refusal(options))?;
     if let Some(word) = options.words.first() {
         return Err(usage(format_args!("'{word}' belongs to no option")));
     }

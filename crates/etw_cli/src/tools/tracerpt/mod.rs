@@ -17,6 +17,7 @@ use openetw::export::{self, Event, Source};
 use openetw::schema::manifest;
 use openetw::{FileTime, Statistics, Trace};
 
+use super::check_inputs;
 use super::status::{Failed, code};
 use crate::args::{FilterArgs, InputArgs, SchemaArgs, StoreArgs};
 use crate::commands::provider;
@@ -34,7 +35,7 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
         output::open(None)?.write_all(args::help().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
-    check_inputs(&options)?;
+    check_inputs(&options.files)?;
     check_outputs(&options)?;
     let schemas = Schemas::load(&options.schema_args())?;
     let mut out = output::open(None)?;
@@ -77,20 +78,6 @@ fn put_list(out: &mut dyn Write, title: &str, rows: impl Iterator<Item = String>
         writeln!(out, "     {row}")?;
     }
     Ok(writeln!(out)?)
-}
-
-/// Fails if a trace is not there, before anything is written.
-fn check_inputs(options: &Options) -> Result<()> {
-    for file in &options.files {
-        if let Err(error) = std::fs::metadata(file) {
-            let code = match error.kind() {
-                std::io::ErrorKind::PermissionDenied => code::ACCESS_DENIED,
-                _ => code::FILE_NOT_FOUND,
-            };
-            return Err(Failed::new(code, format!("{}: {error}", file.display())).into());
-        }
-    }
-    Ok(())
 }
 
 /// Fails if a file would be overwritten that nobody allowed to, or that is read or written otherwise.

@@ -18,10 +18,9 @@ use self::recording::Recorder;
 use super::options::Options;
 use super::profiles;
 use super::providers::Known;
-use super::session;
 use super::status::{Failed, code};
 use super::words::{path, usage};
-use crate::output;
+use super::{refuse, run_options, session};
 
 /// Most profiles in one command, as on Windows.
 const MAX_PROFILES: usize = 64;
@@ -29,22 +28,13 @@ const MAX_PROFILES: usize = 64;
 /// Runs the tool.
 pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     let options = Options::read(words, &table::table())?;
-    let mut out = Vec::new();
-    let result = if options.asks_for_help || words.is_empty() {
-        let topic = words.iter().skip_while(|word| !word.to_string_lossy().ends_with("help")).nth(1);
-        out.extend_from_slice(table::help(topic.and_then(|topic| topic.to_str())).as_bytes());
-        Ok(())
-    } else {
-        act(&options, &mut out)
-    };
-    output::open(None)?.write_all(&out)?;
-    result.map(|()| ExitCode::SUCCESS)
+    let topic = words.iter().skip_while(|word| !word.to_string_lossy().ends_with("help")).nth(1);
+    let help = || table::help(topic.and_then(|topic| topic.to_str()));
+    run_options(&options, help, |out| act(&options, out))
 }
 
 fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
-    if let Some((name, refusal)) = table::refusal(options) {
-        return Err(Failed::new(code::NOT_SUPPORTED, format!("-{name}: {refusal}")).into());
-    }
+    refuse(table::refusal(options))?;
     let verb =
         table::verb(options).ok_or_else(|| usage("no verb: -start, -stop, -status, … (`wpr -help`)"))?;
     if let Some(word) = options.words.first() {

@@ -19,10 +19,8 @@ use self::command::{Act, Segment};
 use super::options::Options;
 use super::providers::Known;
 use super::session::KERNEL_LOGGER;
-use super::status::{Failed, code};
 use super::words::usage;
-use super::{host, marks, session};
-use crate::output;
+use super::{host, marks, refuse, run_options, session};
 
 /// Runs the tool.
 pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
@@ -30,21 +28,11 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
         return actions::run(words).map(|()| ExitCode::SUCCESS);
     }
     let options = Options::read(words, table::TABLE)?;
-    let mut out = Vec::new();
-    let result = if options.asks_for_help || words.is_empty() {
-        out.extend_from_slice(table::help().as_bytes());
-        Ok(())
-    } else {
-        act(&options, &mut out)
-    };
-    output::open(None)?.write_all(&out)?;
-    result.map(|()| ExitCode::SUCCESS)
+    run_options(&options, table::help, |out| act(&options, out))
 }
 
 fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
-    if let Some((name, refusal)) = table::refusal(options) {
-        return Err(Failed::new(code::NOT_SUPPORTED, format!("-{name}: {refusal}")).into());
-    }
+    refuse(table::refusal(options))?;
     let known = Known::load()?;
     // What is wrong with the words is told before anything is done.
     let mut acts = command::acts(options, &known)?;
