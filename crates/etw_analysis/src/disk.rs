@@ -7,7 +7,7 @@ use etw_event::Record;
 
 use crate::context::Context;
 use crate::file_names::{FileIndex, FileNames};
-use crate::latency::Latencies;
+use crate::latency::Transfers;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
@@ -32,16 +32,10 @@ struct Key {
     file: Option<FileIndex>,
 }
 
-#[derive(Debug, Clone, Default)]
-struct Sum {
-    bytes: u64,
-    latencies: Latencies,
-}
-
 /// Counts disk I/O.
 #[derive(Debug, Default)]
 pub(crate) struct DiskIo {
-    sums: HashMap<Key, Sum>,
+    sums: HashMap<Key, Transfers>,
     /// Threads that sent requests, by their keys; for versions whose events at the end do not tell.
     begun: HashMap<u64, u32>,
     /// What disks are called, by their numbers.
@@ -129,13 +123,13 @@ impl DiskIo {
         }
         let took = record.origin().clock.to_100ns(i64::try_from(took).unwrap_or(i64::MAX));
         let sum = self.sums.entry(key).or_default();
-        sum.bytes += u64::from(bytes);
-        sum.latencies.add(Duration(took.max(0).unsigned_abs()));
+        sum.add(bytes, Duration(took.max(0).unsigned_abs()));
     }
 
     /// The table: by disk, operation, process and file.
     pub(crate) fn table(&self, files: &FileNames, context: &Context<'_>) -> Table {
-        let mut rows: HashMap<(u32, Operation, Option<ProcessIndex>, Option<String>), Sum> = HashMap::new();
+        let mut rows: HashMap<(u32, Operation, Option<ProcessIndex>, Option<String>), Transfers> =
+            HashMap::new();
         for (key, sum) in &self.sums {
             let process = key.thread.and_then(|thread| context.processes.thread(thread).process);
             if !context.wants(process) {
@@ -143,31 +137,24 @@ impl DiskIo {
             }
             let file = key.file.map(|file| files.label(file));
             let row = rows.entry((key.disk, key.operation, process, file)).or_default();
-            row.bytes += sum.bytes;
-            row.latencies.merge(&sum.latencies);
+            row.merge(sum);
         }
         let mut rows: Vec<_> = rows.into_iter().collect();
-        let rank = |sum: &Sum| (sum.bytes, sum.latencies.sum);
+        let rank = |sum: &Transfers| (sum.bytes, sum.latencies.sum);
         rows.sort_by(|(one, of_one), (other, of_other)| {
             rank(of_other).cmp(&rank(of_one)).then_with(|| one.cmp(other))
         });
         let rows = rows.into_iter().map(|((disk, operation, process, file), sum)| {
             let [process, process_id] = context.process(process);
-            let Sum { bytes, latencies } = sum;
-            vec![
+            let request = [
                 Cell::Id(disk.into()),
                 Cell::Text(self.names.get(&disk).cloned().unwrap_or_else(|| disk.to_string())),
                 Cell::Text(operation.name().to_owned()),
                 process,
                 process_id,
                 Cell::text(file.as_deref()),
-                Cell::Count(latencies.count),
-                Cell::Bytes(bytes),
-                Cell::Duration(latencies.sum),
-                Cell::duration(latencies.quantile(0.5)),
-                Cell::duration(latencies.quantile(0.95)),
-                Cell::Duration(latencies.max),
-            ]
+            ];
+            request.into_iter().chain(sum.cells()).collect()
         });
         Table { kind: TableKind::Disk, columns: COLUMNS, rows: rows.collect(), notes: Vec::new() }
     }

@@ -7,21 +7,15 @@ use etw_event::{Record, Ticks};
 use crate::Window;
 use crate::context::Context;
 use crate::file_names::{FileIndex, FileNames};
-use crate::latency::Latencies;
+use crate::latency::Transfers;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::table::{Cell, Column, Table, TableKind, shown};
 
-#[derive(Debug, Clone, Default)]
-struct Sum {
-    bytes: u64,
-    latencies: Latencies,
-}
-
 /// Counts hard faults.
 #[derive(Debug, Default)]
 pub(crate) struct HardFaults {
-    sums: HashMap<(ThreadIndex, Option<FileIndex>), Sum>,
+    sums: HashMap<(ThreadIndex, Option<FileIndex>), Transfers>,
 }
 
 impl HardFaults {
@@ -42,40 +36,28 @@ impl HardFaults {
         let file = (file != 0).then(|| files.of_key(file));
         let begun = record.origin().clock.to_filetime(Ticks(begun as i64));
         let sum = self.sums.entry((processes.thread_at(thread_id), file)).or_default();
-        sum.bytes += u64::from(bytes);
-        sum.latencies.add(Window::ALL.part(begun, record.time()));
+        sum.add(bytes, Window::ALL.part(begun, record.time()));
         Some(())
     }
 
     /// The table: by process and file.
     pub(crate) fn table(&self, files: &FileNames, context: &Context<'_>) -> Table {
-        let mut rows: HashMap<(Option<ProcessIndex>, Option<String>), Sum> = HashMap::new();
+        let mut rows: HashMap<(Option<ProcessIndex>, Option<String>), Transfers> = HashMap::new();
         for ((thread, file), sum) in &self.sums {
             let process = context.processes.thread(*thread).process;
             if context.wants(process) {
                 let row = rows.entry((process, file.map(|file| files.label(file)))).or_default();
-                row.bytes += sum.bytes;
-                row.latencies.merge(&sum.latencies);
+                row.merge(sum);
             }
         }
         let mut rows: Vec<_> = rows.into_iter().collect();
         rows.sort_by(|(one, of_one), (other, of_other)| {
-            let rank = |sum: &Sum| (sum.latencies.sum, sum.bytes);
+            let rank = |sum: &Transfers| (sum.latencies.sum, sum.bytes);
             rank(of_other).cmp(&rank(of_one)).then_with(|| one.cmp(other))
         });
-        let rows = rows.into_iter().map(|((process, file), Sum { bytes, latencies })| {
+        let rows = rows.into_iter().map(|((process, file), sum)| {
             let [process, process_id] = context.process(process);
-            vec![
-                process,
-                process_id,
-                Cell::text(file.as_deref()),
-                Cell::Count(latencies.count),
-                Cell::Bytes(bytes),
-                Cell::Duration(latencies.sum),
-                Cell::duration(latencies.quantile(0.5)),
-                Cell::duration(latencies.quantile(0.95)),
-                Cell::Duration(latencies.max),
-            ]
+            [process, process_id, Cell::text(file.as_deref())].into_iter().chain(sum.cells()).collect()
         });
         Table { kind: TableKind::Faults, columns: COLUMNS, rows: rows.collect(), notes: Vec::new() }
     }

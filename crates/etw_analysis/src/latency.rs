@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::Duration;
+use crate::table::Cell;
 
 /// Steps into which each power of two is divided: what a quantile says is wrong by less than 1/32, about 3 %.
 const STEPS: u32 = 32;
@@ -48,6 +49,38 @@ impl Latencies {
             }
         }
         None
+    }
+}
+
+/// What was transferred, and how long that took.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Transfers {
+    pub(crate) bytes: u64,
+    pub(crate) latencies: Latencies,
+}
+
+impl Transfers {
+    pub(crate) fn add(&mut self, bytes: u32, latency: Duration) {
+        self.bytes += u64::from(bytes);
+        self.latencies.add(latency);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Transfers) {
+        self.bytes += other.bytes;
+        self.latencies.merge(&other.latencies);
+    }
+
+    /// Count, bytes, time, median, 95th percentile, longest.
+    pub(crate) fn cells(&self) -> [Cell; 6] {
+        let Transfers { bytes, latencies } = self;
+        [
+            Cell::Count(latencies.count),
+            Cell::Bytes(*bytes),
+            Cell::Duration(latencies.sum),
+            Cell::duration(latencies.quantile(0.5)),
+            Cell::duration(latencies.quantile(0.95)),
+            Cell::Duration(latencies.max),
+        ]
     }
 }
 
