@@ -94,6 +94,15 @@ impl HeaderKind {
         HeaderKind::Instance64,
     ];
 
+    /// Offset in the record of its time; that of WPP messages follows from their flags.
+    pub(crate) const fn time_offset(self) -> Option<usize> {
+        match self {
+            HeaderKind::Message => None,
+            HeaderKind::PerfInfo32 | HeaderKind::PerfInfo64 | HeaderKind::Timed => Some(0x08),
+            _ => Some(0x10),
+        }
+    }
+
     /// The kind whose code is `code`, as byte 2 of a record has it.
     #[inline]
     pub const fn from_code(code: u8) -> Option<HeaderKind> {

@@ -38,9 +38,9 @@ static SHAPES: [Option<Shape>; 0x20] = {
             Some(kind) => Some(Shape {
                 kind,
                 header: kind.len_bytes() as u8,
-                time_at: match kind {
-                    HeaderKind::PerfInfo32 | HeaderKind::PerfInfo64 | HeaderKind::Timed => 0x08,
-                    _ => 0x10,
+                time_at: match kind.time_offset() {
+                    Some(offset) => offset as u8,
+                    None => 0,
                 },
                 counters: if kind.has_hook_id() { 0x87 } else { 0 },
                 items: if kind.is_event_header() { 1 } else { 0 },

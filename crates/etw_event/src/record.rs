@@ -195,6 +195,11 @@ impl<'a> Record<'a> {
         self.outline.raw_time()
     }
 
+    /// Offset in the record of that time; `None` for a WPP message that has none of its own.
+    pub fn time_offset(&self) -> Option<usize> {
+        self.kind().time_offset().or_else(|| self.message_flags().offset_of(MessageFlags::TIMESTAMP))
+    }
+
     /// Time in UTC.
     #[inline]
     pub fn time(&self) -> FileTime {

@@ -15,7 +15,8 @@ pub(crate) const MERGE_EXAMPLES: &str = "Examples:
   etw merge merged.etl -o plain.etl --plain --force
 
 All events, in the order of time, in one file that decodes anywhere: descriptions of events that are not in the files
-are embedded. The files must count one clock, as those of one boot of a machine do. docs/relog.md tells more.";
+are embedded. The files must count one clock, as those of one boot of a machine do, or the system time.
+docs/relog.md tells more.";
 
 /// What `etw relog --help` shows.
 pub(crate) const RELOG_EXAMPLES: &str = "Examples:

@@ -112,6 +112,11 @@ fn report(file: &Relogged) {
     if file.events == 0 {
         output::warn(&"no event meets the filters; `etw stats` shows what there is");
     }
+    for name in &file.brought {
+        eprintln!(
+            "etw: {name}: its clock is the system time; its events have the other files' clock now, at their times"
+        );
+    }
     let needed = match file.context {
         0 => String::new(),
         count => format!(" and {} that they need", grouped(count)),

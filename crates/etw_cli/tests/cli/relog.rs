@@ -111,7 +111,8 @@ fn files_of_different_clocks_are_refused() {
     fs::write(etw.path("b.etl"), clocks).unwrap();
     let (code, said) = etw.fails(&["merge", "a.etl", "b.etl", "-o", "c.etl"]);
     assert_eq!(code, 1);
-    assert!(said.contains("b.etl was recorded by another clock than a.etl"), "{said}");
+    // Events of the kernel have readings of the clock in them.
+    assert!(said.contains("b.etl has another clock than a.etl"), "{said}");
     assert!(said.contains("etw dump a.etl b.etl"), "{said}");
     assert!(fs::metadata(etw.path("c.etl")).is_err());
 }

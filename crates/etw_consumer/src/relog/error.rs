@@ -44,8 +44,8 @@ pub enum RelogError {
     },
     /// The files count different clocks, and a file has one.
     #[error(
-        "{other} was recorded by another clock than {first} (another boot, machine or kind of clock), and a file has \
-         one clock; they can be read together instead: etw dump {first} {other}"
+        "{other} has another clock than {first} (of another boot or machine, or another kind) that cannot be brought \
+         to it, and a file has one clock; they can be read together instead: etw dump {first} {other}"
     )]
     Clocks {
         /// The first file.

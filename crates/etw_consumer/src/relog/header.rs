@@ -1,9 +1,9 @@
 //! The header of the file that is written: what the headers of all files say together.
 
 use etw_etl::{BufferFlags, BufferHeader, EtlFile, LogFileHeader, LogFileMode, Records, WriterOptions};
-use etw_event::{Clock, ClockType, FileTime, HookId};
+use etw_event::{Clock, FileTime, HookId};
 
-use super::{Compression, RelogError};
+use super::{Compression, RelogError, clock};
 use crate::merge::one_clock;
 
 /// What a file has for names that was made from several.
@@ -19,6 +19,10 @@ pub(super) struct Sources {
     /// What a file that is made from them begins with.
     pub(super) options: WriterOptions,
     pub(super) clock: Clock,
+    /// The number of the file whose header and clock it has.
+    pub(super) first: usize,
+    /// Which files' events are brought to that clock.
+    pub(super) brought: Vec<bool>,
     /// When it ends; `None` if one of them was never closed.
     pub(super) end: Option<FileTime>,
     /// What their buffers say of losses.
@@ -40,8 +44,12 @@ impl Sources {
         names: Vec<String>,
         compression: Compression,
     ) -> Result<Sources, RelogError> {
-        let clock = common_clock(files, &names)?;
-        let Some(first) = files.first() else { return Err(RelogError::Live) };
+        let clocks = one_clock::clocks(files);
+        let (number, brought) =
+            clock::common(&clocks).map_err(|[first, other]| other_clock(&names, first, other))?;
+        let (Some(first), Some(clock)) = (files.get(number), clocks.get(number).copied()) else {
+            return Err(RelogError::Live);
+        };
         let mut options = WriterOptions::relog(first.header());
         let header = &mut options.header;
         let mut losses = BufferFlags::default();
@@ -82,24 +90,40 @@ impl Sources {
         }
         let ends = || files.iter().map(|file| file.header().end_time);
         let end = if ends().all(|end| end.0 != 0) { ends().max() } else { None };
-        Ok(Sources { options, clock, end, losses, events_lost, buffers_lost, is_shared, names, sessions })
+        let first = number;
+        Ok(Sources {
+            options,
+            clock,
+            first,
+            brought,
+            end,
+            losses,
+            events_lost,
+            buffers_lost,
+            is_shared,
+            names,
+            sessions,
+        })
     }
 }
 
-/// The clock that all files count.
-fn common_clock(files: &mut [EtlFile<'_>], names: &[String]) -> Result<Clock, RelogError> {
-    let clocks = one_clock::clocks(files);
-    let Some(first) = clocks.first() else { return Err(RelogError::Live) };
-    // Readings of the system time mean the same wherever they come from.
-    let is_system_time = |clock: &Clock| clock.clock_type == ClockType::SystemTime;
-    let is_same = |clock: &Clock| clock == first || is_system_time(clock) && is_system_time(first);
-    match clocks.iter().position(|clock| !is_same(clock)) {
-        None => Ok(*first),
-        Some(other) => {
-            let name = |number: usize| names.get(number).cloned().unwrap_or_default();
-            Err(RelogError::Clocks { first: name(0), other: name(other) })
-        }
+impl Sources {
+    /// The names of the files whose events are brought to the clock.
+    pub(super) fn brought_names(&self) -> Vec<String> {
+        let names = self.names.iter().zip(&self.brought);
+        names.filter(|(_, is_brought)| **is_brought).map(|(name, _)| name.clone()).collect()
     }
+
+    /// That a file has another clock, and cannot be brought to the one that counts.
+    pub(super) fn other_clock(&self, other: usize) -> RelogError {
+        other_clock(&self.names, self.first, other)
+    }
+}
+
+/// That a file has another clock than the one whose clock counts.
+fn other_clock(names: &[String], first: usize, other: usize) -> RelogError {
+    let name = |number: usize| names.get(number).cloned().unwrap_or_default();
+    RelogError::Clocks { first: name(first), other: name(other) }
 }
 
 /// Gives parts of one session's file one number: what a session was split into has its header.

@@ -8,6 +8,7 @@
 
 mod behind;
 mod carry;
+mod clock;
 mod embed;
 mod error;
 mod header;
@@ -26,6 +27,7 @@ use etw_event::{Guid, Record, Ticks};
 
 use crate::Trace;
 use crate::trace::{Pass, Verdict};
+use clock::OnClock;
 use header::Sources;
 use need::{Role, Stacks};
 use output::{Complete, Output};
@@ -103,6 +105,8 @@ pub struct Relogged {
     pub blanked: u64,
     /// Bytes of the file.
     pub len_bytes: u64,
+    /// Files whose events read the system time, and have been brought to the file's clock: their times are the same.
+    pub brought: Vec<String>,
     /// Whether a file that was read was never closed, so that nobody knows what was lost; the one that was written says
     /// so too.
     pub is_unclosed: bool,
@@ -166,11 +170,16 @@ impl Relogger {
         let mut part = Part::begin(path, &sources, self)?;
         part.output.with(|writer| writer.mark_losses(0, sources.losses))?;
         let mut error = None;
+        let mut on_clock = OnClock::new(&sources);
         let passed = trace.pass(|pass, record| {
-            let choice = selection.choose(pass, record);
-            match choice.map_or(Ok(()), |choice| part.put(pass, record, choice)) {
-                Ok(()) if choice == Some(Choice::Event) => Verdict::Delivered,
-                Ok(()) => Verdict::Passed,
+            let written = on_clock.record(pass, record).and_then(|record| {
+                let choice = selection.choose(pass, &record);
+                choice.map_or(Ok(()), |choice| part.put(pass, &record, choice))?;
+                Ok(choice)
+            });
+            match written {
+                Ok(Some(Choice::Event)) => Verdict::Delivered,
+                Ok(_) => Verdict::Passed,
                 Err(failure) => {
                     error = Some(failure);
                     Verdict::End
@@ -194,7 +203,8 @@ impl Relogger {
     /// Whether every record stays as it is, so that buffers can be taken over whole.
     fn takes_all(&self, trace: &Trace, sources: &Sources) -> bool {
         let is_all = !trace.is_filtered() && !trace.is_bounded() && self.redactions.is_empty();
-        is_all && !sources.is_shared && Parts::new(&sources.sessions).is_none()
+        let is_as_it_is = !sources.is_shared && !sources.brought.contains(&true);
+        is_all && is_as_it_is && Parts::new(&sources.sessions).is_none()
     }
 
     fn sources(&self, trace: &Trace) -> Result<Sources, RelogError> {
@@ -242,8 +252,8 @@ struct Selection {
     /// Stacks of the events that stay, where not all do.
     stacks: Option<Stacks>,
     symbols: Guid,
-    /// Records that stand in the first buffer already.
-    first: Vec<Vec<u8>>,
+    /// Records that stand in the first buffer already, and the file they are of.
+    first: (usize, Vec<Vec<u8>>),
     /// Where parts of one session's file are read.
     parts: Option<Parts>,
 }
@@ -264,7 +274,7 @@ impl Selection {
             context: !relogger.without_context,
             stacks: (!is_all).then(Stacks::new),
             symbols: Guid::from_provider_name(SYMBOL_PROVIDER),
-            first: sources.options.records.others.clone(),
+            first: (sources.first, sources.options.records.others.clone()),
             parts: Parts::new(&sources.sessions),
         }
     }
@@ -278,7 +288,7 @@ impl Selection {
             context: self.context,
             stacks: self.stacks.is_some().then(Stacks::new),
             symbols: self.symbols,
-            first: sources.options.records.others.clone(),
+            first: (sources.first, sources.options.records.others.clone()),
             parts: Parts::new(&sources.sessions),
         }
     }
@@ -351,11 +361,12 @@ impl Selection {
 
     /// Whether a record stands in the file's first buffer already.
     fn is_in_first_buffer(&mut self, record: &Record<'_>) -> bool {
-        if self.first.is_empty() || record.origin().source != 0 {
+        let (source, first) = &mut self.first;
+        if first.is_empty() || record.origin().source as usize != *source {
             return false;
         }
-        let found = self.first.iter().position(|bytes| bytes == record.as_bytes());
-        found.map(|index| self.first.swap_remove(index)).is_some()
+        let found = first.iter().position(|bytes| bytes == record.as_bytes());
+        found.map(|index| first.swap_remove(index)).is_some()
     }
 }
 
@@ -442,6 +453,7 @@ impl Part {
             redacted: redactions.counts,
             blanked: redactions.blanked,
             len_bytes: complete.len_bytes,
+            brought: sources.brought_names(),
             is_unclosed: sources.end.is_none(),
         };
         Ok((complete, relogged))

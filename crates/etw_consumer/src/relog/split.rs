@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use etw_event::{FileTime, Guid, Record, Ticks};
 
+use super::clock::OnClock;
 use super::header::Sources;
 use super::need::{self, Role, StackOf, Stacks};
 use super::output::{self, Complete};
@@ -148,22 +149,30 @@ fn gather(
     let mut names = BTreeMap::new();
     let mut first_pass = selection.again(sources);
     let mut error = None;
+    let mut on_clock = OnClock::new(sources);
     trace.pass(|pass, record| {
-        let Some(role) = first_pass.role(record) else { return Verdict::Passed };
+        let record = match on_clock.record(pass, record) {
+            Ok(record) => record,
+            Err(failure) => {
+                error = Some(failure);
+                return Verdict::End;
+            }
+        };
+        let Some(role) = first_pass.role(&record) else { return Verdict::Passed };
         let is_for_all = match role {
-            Role::Stack(stack) => is_late(&stack, record, late),
+            Role::Stack(stack) => is_late(&stack, &record, late),
             Role::Event => {
-                if let Some(key) = key_of(by, record)
+                if let Some(key) = key_of(by, &record)
                     && !names.contains_key(&key)
-                    && first_pass.is_wanted(pass, record, record.raw_time())
+                    && first_pass.is_wanted(pass, &record, record.raw_time())
                 {
-                    names.insert(key, name_of(key, pass, record));
+                    names.insert(key, name_of(key, pass, &record));
                 }
                 false
             }
             _ => first_pass.context,
         };
-        if is_for_all && let Err(source) = spool.push(record) {
+        if is_for_all && let Err(source) = spool.push(&record) {
             error = Some(io(source));
         } else if names.len() > MAX_PARTS {
             error = Some(RelogError::Parts { most: MAX_PARTS });
@@ -308,7 +317,8 @@ impl Splitting<'_> {
         mut visit: impl FnMut(&mut Pass<'_>, &Record<'_>) -> Result<bool, RelogError>,
     ) -> Result<(), RelogError> {
         let mut error = None;
-        trace.pass(|pass, record| match visit(pass, record) {
+        let mut on_clock = OnClock::new(self.sources);
+        trace.pass(|pass, record| match on_clock.record(pass, record).and_then(|it| visit(pass, &it)) {
             Ok(true) => Verdict::Delivered,
             Ok(false) => Verdict::Passed,
             Err(failure) => {

@@ -3,13 +3,18 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use etw_testkit::data;
 use etw_testkit::mutate::Numbers;
 use etw_testkit::traces::{self, Kind, Recipe};
-use openetw::etl::{BufferFlags, EtlFile, Records};
-use openetw::relog::{Compression, Relogger};
-use openetw::{EventFilter, Guid, HookId, Schemas, Trace};
+use openetw::etl::encode::{EventMetadata, RecordBuilder, provider_traits};
+use openetw::etl::{BufferFlags, EtlFile, EtlWriter, Records, WriterOptions};
+use openetw::relog::{Compression, Relogger, SplitBy};
+use openetw::{
+    Clock, ClockType, EventDescriptor, EventFilter, ExtendedType, FileTime, Guid, HookId, PointerSize,
+    Record, Schemas, Ticks, Trace,
+};
 
 use super::{assert_within, builder, counted, lines};
 
@@ -101,6 +106,94 @@ fn events_of_all_files_are_in_one_in_the_order_of_time() {
             assert_eq!(statistics.is_complete(), trace_is_complete(&files), "{what}");
         }
     }
+}
+
+/// A trace of TraceLogging events, classic events without a schema, and messages with a time and without.
+fn write_by(path: &Path, clock: Clock, seed: u64) {
+    let file = fs::File::create(path).unwrap();
+    let mut writer = EtlWriter::new(file, WriterOptions::new(clock, 4096, 2)).unwrap();
+    let (metadata, traits) =
+        (EventMetadata::new("Tick").field("Number", 10).build(), provider_traits("Contoso"));
+    let mut numbers = Numbers::new(seed);
+    let mut time = clock.start;
+    for number in 0..1200_u64 {
+        time.0 += numbers.below(40) as i64;
+        let descriptor = EventDescriptor::default();
+        let record = match number % 4 {
+            0 | 1 => {
+                RecordBuilder::event(PointerSize::Eight, Guid::from_provider_name("Contoso"), &descriptor)
+                    .item(ExtendedType::EVENT_SCHEMA_TL, &metadata)
+                    .item(ExtendedType::PROVIDER_TRAITS, &traits)
+            }
+            2 => RecordBuilder::full(PointerSize::Eight, Guid::from_u128(seed.into()), &descriptor),
+            _ => RecordBuilder::message(10, PointerSize::Eight).message_guid(Guid::from_u128(1)),
+        };
+        // Every other message has the time of the record before it.
+        let record = if number % 8 == 7 { record } else { record.time(clock.to_ticks(time)) };
+        let record = record.payload(&number.to_le_bytes()).build().unwrap();
+        writer.write((number / 8 % 2) as u16, &record).unwrap();
+    }
+    writer.finish(time).unwrap();
+}
+
+#[test]
+fn events_by_the_system_time_keep_their_times_by_a_counter() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (counted_by, by_system_time) = (path("counter.etl"), path("system-time.etl"));
+    let start = traces::START;
+    write_by(&counted_by, Clock::new(ClockType::Qpc, Ticks(7_000_000_123), start, 2_399_999_983), 5);
+    let by_start = |start: i64| Clock::new(ClockType::SystemTime, Ticks(start), FileTime(start), 0);
+    // The earlier of the starts becomes the header's; its reading of the counter is exact to a tick.
+    for (own, most_apart) in [(start.0 + 50, 0), (start.0 - 50, 1)] {
+        write_by(&by_system_time, by_start(own), 6);
+        for files in [[&*counted_by, &*by_system_time], [&*by_system_time, &*counted_by]] {
+            // Of one time, any may be first.
+            let of = |files: &[&Path]| -> Vec<(i64, Guid, Vec<u8>)> {
+                let mut all = Vec::new();
+                let mut trace = builder(files).open().unwrap();
+                let keep =
+                    |record: &Record<'_>| (record.time().0, record.provider_id(), record.payload().to_vec());
+                trace
+                    .for_each_record(|record| {
+                        let is_header = record.hook_id() == Some(HookId::LOG_FILE_HEADER);
+                        all.extend((!is_header).then(|| keep(record)));
+                    })
+                    .unwrap();
+                assert_eq!(trace.statistics().inversions, 0);
+                all.sort_by(|one, other| (one.1, &one.2, one.0).cmp(&(other.1, &other.2, other.0)));
+                all
+            };
+            let expected = of(&files);
+            for compression in [Compression::Plain, Compression::Compressed] {
+                let output = path("merged.etl");
+                let relogger = Relogger::new().compression(compression).overwrite(true);
+                let relogged = relogger.write(&mut builder(&files).open().unwrap(), &output).unwrap();
+                assert_eq!(relogged.brought, [by_system_time.to_str().unwrap()]);
+                assert_layout(&output);
+                let found = of(&[&output]);
+                assert_eq!(found.len(), expected.len());
+                for (found, expected) in found.iter().zip(&expected) {
+                    assert_eq!((found.1, &found.2), (expected.1, &expected.2));
+                    assert!(found.0.abs_diff(expected.0) <= most_apart, "{found:?} {expected:?}");
+                }
+                let merged = Trace::open_file(&output).unwrap();
+                assert_eq!(merged.headers()[0].clock_type(), ClockType::Qpc);
+                assert_eq!(merged.start_time().0, start.0.min(own));
+            }
+        }
+    }
+    write_by(&by_system_time, by_start(start.0 + 50), 6);
+    // Parts of it too.
+    let filter = EventFilter::default().expression("Number >= 600").unwrap();
+    let mut trace = builder(&[&counted_by, &by_system_time]).filter(&filter).open().unwrap();
+    let every = SplitBy::Time(Duration::from_micros(20_000));
+    let parts = Relogger::new().split(&mut trace, every, path("part.etl")).unwrap();
+    let paths: Vec<&Path> = parts.iter().map(|part| &*part.path).collect();
+    let expected =
+        counted(lines(&[&counted_by, &by_system_time], &filter, |_| ()).into_iter().map(|it| it.0));
+    let found = counted(lines(&paths, &filter, |_| ()).into_iter().map(|it| it.0));
+    assert_eq!(found, expected);
 }
 
 /// Records but for log file headers.

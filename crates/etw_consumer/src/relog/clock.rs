@@ -1,0 +1,144 @@
+//! Events brought to the clock of the file that is written, where theirs read the system time.
+//!
+//! A file has one clock. A reading of the system time is a number of 100 ns; a clock that counts them or finer parts has
+//! a reading for each, with the same time in UTC. So an event keeps its time, events of one file keep their order, and
+//! those of several have the one in which they are read together. (Where the header takes over an earlier start of
+//! another file, its reading is exact to a tick, and a time in UTC to 100 ns.)
+
+use etw_event::{Clock, ClockType, FileTime, HeaderKind, MessageFlags, Origin, Record};
+use etw_schema::{InType, PropertyType};
+
+use super::RelogError;
+use super::header::Sources;
+use crate::trace::Pass;
+
+/// The clock of a file that is made from files with these, with the number of the file that has it, and which of the
+/// others are brought to it. An error has the numbers of that file and of one that cannot be.
+pub(super) fn common(clocks: &[Clock]) -> Result<(usize, Vec<bool>), [usize; 2]> {
+    let is_system_time = |clock: &Clock| clock.clock_type == ClockType::SystemTime;
+    let first = clocks.iter().position(|clock| !is_system_time(clock)).unwrap_or(0);
+    let Some(common) = clocks.get(first) else { return Ok((0, Vec::new())) };
+    let has_all_times = common.frequency() >= FileTime::PER_SECOND;
+    let is_brought = |(number, clock): (usize, &Clock)| match is_system_time(clock) {
+        // Readings of the system time mean the same wherever they come from.
+        true if is_system_time(common) => Ok(false),
+        true if has_all_times => Ok(true),
+        false if clock == common => Ok(false),
+        _ => Err([first, number]),
+    };
+    Ok((first, clocks.iter().enumerate().map(is_brought).collect::<Result<_, _>>()?))
+}
+
+/// Brings events to the clock of the file that is written.
+#[derive(Debug)]
+pub(super) struct OnClock<'s> {
+    sources: &'s Sources,
+    bytes: Vec<u8>,
+    origin: Origin,
+}
+
+impl<'s> OnClock<'s> {
+    pub(super) fn new(sources: &'s Sources) -> OnClock<'s> {
+        OnClock { sources, bytes: Vec::new(), origin: Origin::default() }
+    }
+
+    /// The record as it is to be written.
+    ///
+    /// # Errors
+    /// The record's payload may have readings of its clock.
+    #[inline]
+    pub(super) fn record<'r>(
+        &'r mut self,
+        pass: &mut Pass<'_>,
+        record: &'r Record<'r>,
+    ) -> Result<Record<'r>, RelogError> {
+        match self.sources.brought.get(record.origin().source as usize) {
+            Some(true) => self.bring(pass, record),
+            _ => Ok(*record),
+        }
+    }
+
+    fn bring<'r>(
+        &'r mut self,
+        pass: &mut Pass<'_>,
+        record: &'r Record<'r>,
+    ) -> Result<Record<'r>, RelogError> {
+        if has_readings(pass, record) {
+            return Err(self.sources.other_clock(record.origin().source as usize));
+        }
+        let time = self.sources.clock.to_ticks(record.time());
+        self.origin = Origin { clock: self.sources.clock, ..*record.origin() };
+        self.bytes.clear();
+        self.bytes.extend_from_slice(record.as_bytes());
+        if let Some(offset) = record.time_offset()
+            && let Some(bytes) = self.bytes.get_mut(offset..offset + 8)
+        {
+            bytes.copy_from_slice(&time.0.to_le_bytes());
+        }
+        // A message says itself what its time is.
+        if record.kind() == HeaderKind::Message
+            && self.sources.clock.clock_type == ClockType::Qpc
+            && let Some(flags) = self.bytes.get_mut(6..8)
+        {
+            let told = record.message_flags().0 | MessageFlags::PERFORMANCE_TIMESTAMP;
+            flags.copy_from_slice(&told.to_le_bytes());
+        }
+        Ok(Record::parse(&self.bytes, &self.origin, time).unwrap_or(*record))
+    }
+}
+
+/// Whether a payload may have readings of the session's clock: those of the kernel, and of classes that say so.
+fn has_readings(pass: &mut Pass<'_>, record: &Record<'_>) -> bool {
+    if let Some(hook) = record.hook_id() {
+        // What tells of the file and the machine has none.
+        return hook.group() != 0;
+    }
+    if !record.kind().is_classic() {
+        return false;
+    }
+    let is_reading =
+        |kind: &PropertyType| matches!(kind, PropertyType::Value { in_type: InType::WMI_TIME, .. });
+    let schema = pass.decoder.resolve(record, pass.files);
+    schema.is_ok_and(|schema| schema.schema.properties.iter().any(|property| is_reading(&property.kind)))
+}
+
+#[cfg(test)]
+mod tests {
+    use etw_event::Ticks;
+
+    use super::*;
+
+    const START: FileTime = FileTime(134_000_000_000_000_000);
+
+    fn counter(frequency: i64) -> Clock {
+        Clock::new(ClockType::Qpc, Ticks(77), START, frequency)
+    }
+
+    #[test]
+    fn which_clocks_go_together() {
+        let system_time = |start: i64| Clock::new(ClockType::SystemTime, Ticks(start), FileTime(start), 0);
+        let check = |clocks: &[Clock], expected: Result<(usize, &[bool]), [usize; 2]>| {
+            let expected = expected.map(|(first, brought)| (first, brought.to_vec()));
+            assert_eq!(common(clocks), expected, "{clocks:?}");
+        };
+        let fast = counter(10_000_000);
+        check(&[fast, fast], Ok((0, &[false, false])));
+        check(&[system_time(5), system_time(9)], Ok((0, &[false, false])));
+        check(&[fast, system_time(5)], Ok((0, &[false, true])));
+        check(&[system_time(5), fast, fast], Ok((1, &[true, false, false])));
+        check(&[system_time(5), fast, counter(20_000_000)], Err([1, 2]));
+        // Such a clock has one reading for several times.
+        check(&[counter(3_579_545), system_time(5)], Err([0, 1]));
+    }
+
+    #[test]
+    fn every_time_has_a_reading() {
+        for frequency in [10_000_000, 10_000_001, 24_000_000, 1_000_000_000, 2_399_999_983] {
+            let clock = counter(frequency);
+            for time in (-5000..5000).chain(36_000_000_000..36_000_001_000) {
+                let time = FileTime(START.0 + time);
+                assert_eq!(clock.to_filetime(clock.to_ticks(time)), time, "{frequency}");
+            }
+        }
+    }
+}
