@@ -8,7 +8,7 @@
 //! CPU times are those that public parsers of `tracerpt -of CSV` are made and tested for.
 
 use etw_event::Guid;
-use etw_schema::{Members, PropertyValue, Value, text::Text};
+use etw_schema::{Members, PropertyValue, Value, text};
 
 use crate::cache::Cache;
 use crate::csv::{COLUMNS, milliseconds};
@@ -202,7 +202,7 @@ fn members(out: &mut Vec<u8>, members: Members<'_>, depth: u16, end: usize) {
 }
 
 fn property(out: &mut Vec<u8>, member: &PropertyValue<'_>, depth: u16, end: usize) {
-    let one = |out: &mut Vec<u8>, value: Value<'_>| match value {
+    let one = |out: &mut Vec<u8>, value: &Value<'_>| match value {
         Value::Struct(inner) => {
             if depth < MAX_DEPTH {
                 members(out, inner.iter(), depth + 1, end);
@@ -210,13 +210,13 @@ fn property(out: &mut Vec<u8>, member: &PropertyValue<'_>, depth: u16, end: usiz
         }
         value => scalar(out, value, member),
     };
-    match member.value() {
+    match &member.value() {
         Value::Array(array) => {
             for element in array.iter() {
                 if out.len() > end {
                     return;
                 }
-                one(out, element);
+                one(out, &element);
             }
         }
         value => one(out, value),
@@ -225,14 +225,14 @@ fn property(out: &mut Vec<u8>, member: &PropertyValue<'_>, depth: u16, end: usiz
 
 /// One column. Texts stand in quotes, and whatever else would not be one column without.
 #[inline]
-fn scalar(out: &mut Vec<u8>, value: Value<'_>, member: &PropertyValue<'_>) {
+fn scalar(out: &mut Vec<u8>, value: &Value<'_>, member: &PropertyValue<'_>) {
     out.extend_from_slice(b", ");
     let start = out.len();
     let is_text = matches!(value, Value::Utf16(_) | Value::Ansi(_) | Value::Char16(_) | Value::Char8(_));
     if is_text {
         out.push(b'"');
     }
-    Text::new(value, member.format(), member.map()).write_to(&mut Escaping::<Csv>::new(out));
+    text::write_value(&mut Escaping::<Csv>::new(out), value, member.format(), member.map());
     if is_text {
         out.push(b'"');
     } else if out[start..].iter().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n')) {

@@ -9,7 +9,7 @@
 //! alone, all as tracerpt has them.
 
 use etw_event::{ExtendedType, Guid, Record};
-use etw_schema::{Members, PropertyValue, Struct, Value, text::Text};
+use etw_schema::{Members, PropertyValue, Struct, Value, text};
 
 use crate::cache::Cache;
 use crate::escape::{self, Escaping, Xml};
@@ -398,22 +398,22 @@ impl Within {
 
 /// A value as `Data`, a struct as `ComplexData`; an array as one element for each of its own.
 fn property(out: &mut Vec<u8>, name: &str, member: &PropertyValue<'_>, within: Within) {
-    let one = |out: &mut Vec<u8>, value: Value<'_>| match value {
-        Value::Struct(inner) => complex(out, name, &inner, within),
+    let one = |out: &mut Vec<u8>, value: &Value<'_>| match value {
+        Value::Struct(inner) => complex(out, name, inner, within),
         value => {
             within.line(out);
             within.style.element(out, "Data", name, |out| {
-                Text::new(value, member.format(), member.map()).write_to(&mut Escaping::<Xml>::new(out));
+                text::write_value(&mut Escaping::<Xml>::new(out), value, member.format(), member.map());
             });
         }
     };
-    match member.value() {
+    match &member.value() {
         Value::Array(array) => {
             for element in array.iter() {
                 if out.len() > within.end {
                     return;
                 }
-                one(out, element);
+                one(out, &element);
             }
         }
         value => one(out, value),

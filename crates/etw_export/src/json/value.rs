@@ -2,7 +2,7 @@
 
 use etw_schema::{
     Array, Format, MapKind, Members, Properties, PropertyType, PropertyValue, Struct, Value, ValueMap,
-    text::Text,
+    text,
 };
 
 use crate::escape::{self, Escaping, Json};
@@ -63,9 +63,9 @@ impl ValueWriter<'_> {
 
     #[inline]
     fn property(&mut self, property: &PropertyValue<'_>, depth: u16) {
-        match property.value() {
-            Value::Array(array) => self.array(property, &array, depth),
-            Value::Struct(members) => self.members_of(property, &members, depth),
+        match &property.value() {
+            Value::Array(array) => self.array(property, array, depth),
+            Value::Struct(members) => self.members_of(property, members, depth),
             value => self.scalar(value, property.format(), property.map()),
         }
     }
@@ -80,8 +80,8 @@ impl ValueWriter<'_> {
                 self.out.extend_from_slice("\"…\"".as_bytes());
                 break;
             }
-            match element {
-                Value::Struct(members) => self.members_of(property, &members, depth),
+            match &element {
+                Value::Struct(members) => self.members_of(property, members, depth),
                 value => self.scalar(value, property.format(), property.map()),
             }
         }
@@ -99,14 +99,14 @@ impl ValueWriter<'_> {
     }
 
     #[inline]
-    fn scalar(&mut self, value: Value<'_>, format: Format, map: Option<&ValueMap>) {
+    fn scalar(&mut self, value: &Value<'_>, format: Format, map: Option<&ValueMap>) {
         if let Some(map) = map
             && self.mapped(value, map)
         {
             return;
         }
         let out = &mut *self.out;
-        match value {
+        match *value {
             Value::Null => out.extend_from_slice(b"null"),
             Value::I8(number) => self.integer(number.into(), value, format),
             Value::U8(number) => self.integer(number.into(), value, format),
@@ -135,7 +135,7 @@ impl ValueWriter<'_> {
                 out.push(b'"');
                 match std::str::from_utf8(bytes) {
                     Ok(text) => escape::text::<Json>(out, text),
-                    Err(_) => shown(out, Text::new(value, format, None)),
+                    Err(_) => shown(out, value, format, None),
                 }
                 out.push(b'"');
             }
@@ -154,23 +154,23 @@ impl ValueWriter<'_> {
                 put::hex_bytes(out, bytes);
                 out.push(b'"');
             }
-            other => {
+            _ => {
                 out.push(b'"');
-                shown(out, Text::new(other, format, None));
+                shown(out, value, format, None);
                 out.push(b'"');
             }
         }
     }
 
     #[inline]
-    fn integer(&mut self, number: i64, value: Value<'_>, format: Format) {
+    fn integer(&mut self, number: i64, value: &Value<'_>, format: Format) {
         match format {
             Format::Hex | Format::NtStatus | Format::HResult => {
                 quoted_hex(self.out, value.as_bits().unwrap_or_default());
             }
             Format::FourCharacters => {
                 self.out.push(b'"');
-                shown(self.out, Text::new(value, format, None));
+                shown(self.out, value, format, None);
                 self.out.push(b'"');
             }
             _ => put::signed(self.out, number),
@@ -178,7 +178,7 @@ impl ValueWriter<'_> {
     }
 
     /// The name of a value as a string; `false` if the map has none.
-    fn mapped(&mut self, value: Value<'_>, map: &ValueMap) -> bool {
+    fn mapped(&mut self, value: &Value<'_>, map: &ValueMap) -> bool {
         let Some(bits) = value.as_bits() else { return false };
         match map.kind {
             MapKind::Value => {
@@ -197,7 +197,7 @@ impl ValueWriter<'_> {
                     return false;
                 }
                 self.out.push(b'"');
-                shown(self.out, Text::new(value, Format::Hex, Some(map)));
+                shown(self.out, value, Format::Hex, Some(map));
                 self.out.push(b'"');
                 true
             }
@@ -205,8 +205,8 @@ impl ValueWriter<'_> {
     }
 }
 
-fn shown(out: &mut Vec<u8>, text: Text<'_>) {
-    text.write_to(&mut Escaping::<Json>::new(out));
+fn shown(out: &mut Vec<u8>, value: &Value<'_>, format: Format, map: Option<&ValueMap>) {
+    text::write_value(&mut Escaping::<Json>::new(out), value, format, map);
 }
 
 #[inline]
