@@ -7,7 +7,6 @@
 //! object, or one column for each field that was asked for.
 
 use etw_event::FileTime;
-use etw_schema::text::Text;
 
 use crate::cache::Cache;
 use crate::escape::{self, Csv, Escaping};
@@ -193,9 +192,8 @@ fn selected(out: &mut Vec<u8>, fields: &FieldSelection, event: &Event<'_>) {
         if let Ok(properties) = &event.properties
             && let Some(property) = field.find(properties)
         {
-            let text: Text<'_> = property.text();
             out.push(b'"');
-            text.write_to(&mut Escaping::<Csv>::new(out));
+            property.write_text(&mut Escaping::<Csv>::new(out));
             out.push(b'"');
         }
     }

@@ -211,6 +211,11 @@ impl<E: Escape> TextOut for Escaping<'_, E> {
     fn put(&mut self, part: &str) {
         text::<E>(self.0, part);
     }
+
+    #[inline]
+    fn put_plain(&mut self, ascii: &[u8]) {
+        self.0.extend_from_slice(ascii);
+    }
 }
 
 impl<E: Escape> std::fmt::Write for Escaping<'_, E> {

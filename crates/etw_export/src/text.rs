@@ -168,7 +168,7 @@ fn put_field(out: &mut Vec<u8>, scratch: &mut Vec<u8>, name: &str, property: &Pr
     escape::text::<Line>(out, name);
     out.push(b'=');
     scratch.clear();
-    property.text().write_to(&mut Escaping::<Line>::new(scratch));
+    property.write_text(&mut Escaping::<Line>::new(scratch));
     let is_list = matches!(scratch.first(), Some(b'[' | b'{'));
     let is_plain = is_list || !scratch.iter().any(|byte| matches!(byte, b' ' | b'"'));
     if is_plain && !scratch.is_empty() {

@@ -7,8 +7,8 @@
 //! Source: the columns and their order, the forms of keywords, ids and times, and the header's zeroes where an event has no
 //! CPU times are those that public parsers of `tracerpt -of CSV` are made and tested for.
 
-use etw_event::Guid;
-use etw_schema::{Members, PropertyValue, Value, text};
+use etw_event::{Guid, Record};
+use etw_schema::{Format, Members, PropertyValue, Value, text};
 
 use crate::cache::Cache;
 use crate::csv::{COLUMNS, milliseconds};
@@ -21,8 +21,10 @@ use crate::put;
 
 /// Columns of each field of the header, its comma apart.
 const WIDTHS: [usize; 19] = [18, 11, 11, 11, 11, 11, 11, 11, 19, 11, 11, 17, 13, 20, 39, 39, 21, 11, 11];
-/// Where an event has no process or thread, the header's field has all bits set.
-const NO_ID: u32 = u32::MAX;
+/// The columns from `PID` to `Clock-Time`, with their commas, of an event whose header says nothing: without process and
+/// thread all bits are set.
+const NOTHING: &[u8; 179] = b" 0xFFFFFFFF, 0xFFFFFFFF,                0,             ,                    , \
+{00000000-0000-0000-0000-000000000000},                                       ,                    0,";
 /// Structs are nested no deeper in any layout.
 const MAX_DEPTH: u16 = etw_schema::MAX_DEPTH;
 
@@ -36,7 +38,7 @@ pub struct TracerptCsvWriter {
 
 /// What all events with one schema share.
 struct Parts {
-    /// From `Event Name` to `Keyword`, with the comma.
+    /// From `Event Name` to `Keyword`, with the comma, and [`NOTHING`].
     head: Vec<u8>,
     is_wpp: bool,
 }
@@ -67,38 +69,19 @@ impl TracerptCsvWriter {
         let record = event.record;
         let Some(parts) = self.cache.get(record, event.schema(), || Parts::new(event)) else { return };
         out.extend_from_slice(&parts.head);
-        hex32(out, record.process_id().unwrap_or(NO_ID));
-        hex32(out, record.thread_id().unwrap_or(NO_ID));
-        number(out, record.processor().into(), WIDTHS[11]);
-        match record.instance() {
-            Some(instance) => {
-                number(out, instance.id.into(), WIDTHS[12]);
-                number(out, instance.parent_id.into(), WIDTHS[13]);
-            }
-            None => {
-                field(out, b"", WIDTHS[12]);
-                field(out, b"", WIDTHS[13]);
-            }
+        if let Some(columns) = out.last_chunk_mut() {
+            put_columns(columns, record, self.raw_time);
         }
-        out.push(b' ');
-        put::guid(out, record.activity_id().unwrap_or(Guid::ZERO));
-        out.push(b',');
-        match record.related_activity_id() {
-            Some(related) => {
-                out.push(b' ');
-                put::guid(out, related);
-                out.push(b',');
+        match record.cpu_times() {
+            Some((kernel, user)) => {
+                let resolution = self.resolutions.get(record.origin().source as usize).copied().unwrap_or(0);
+                number(out, milliseconds(kernel, resolution), WIDTHS[17]);
+                number(out, milliseconds(user, resolution), WIDTHS[18]);
+                // The comma comes again before each field.
+                out.pop();
             }
-            None => field(out, b"", WIDTHS[15]),
+            None => out.extend_from_slice(b"          0,          0"),
         }
-        let time = if self.raw_time { record.raw_time().0 } else { record.time().0 };
-        field(out, itoa::Buffer::new().format(time).as_bytes(), WIDTHS[16]);
-        let resolution = self.resolutions.get(record.origin().source as usize).copied().unwrap_or(0);
-        let (kernel, user) = record.cpu_times().unwrap_or_default();
-        number(out, milliseconds(kernel, resolution), WIDTHS[17]);
-        number(out, milliseconds(user, resolution), WIDTHS[18]);
-        // The comma comes again before each field.
-        out.pop();
         match &event.properties {
             Ok(properties) if !(self.strict && properties.error().is_some()) => {
                 if parts.is_wpp {
@@ -140,6 +123,7 @@ impl Parts {
             number(&mut head, value.into(), *width);
         }
         head.extend_from_slice(format!(" {:#018X},", descriptor.keyword.0).replace('X', "x").as_bytes());
+        head.extend_from_slice(NOTHING);
         Parts { head, is_wpp: schema.is_some_and(is_wpp) }
     }
 }
@@ -162,15 +146,52 @@ fn number(out: &mut Vec<u8>, value: u64, width: usize) {
     field(out, itoa::Buffer::new().format(value).as_bytes(), width);
 }
 
-/// ` 0x0000ABCD,`
+/// Puts what a header says into the columns of [`NOTHING`].
 #[inline]
-fn hex32(out: &mut Vec<u8>, value: u32) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut text = *b" 0x00000000,";
-    for (place, shift) in text[3..11].iter_mut().zip((0..8).rev()) {
-        *place = DIGITS[(value >> (4 * shift) & 15) as usize];
+fn put_columns(columns: &mut [u8; NOTHING.len()], record: &Record<'_>, raw_time: bool) {
+    if let Some(process) = record.process_id() {
+        put_hex32(&mut columns[3..11], process);
     }
-    out.extend_from_slice(&text);
+    if let Some(thread) = record.thread_id() {
+        put_hex32(&mut columns[15..23], thread);
+    }
+    put_right(&mut columns[24..41], itoa::Buffer::new().format(record.processor()));
+    if let Some(instance) = record.instance() {
+        put_right(&mut columns[42..55], itoa::Buffer::new().format(instance.id));
+        put_right(&mut columns[56..76], itoa::Buffer::new().format(instance.parent_id));
+    }
+    if let Some(activity) = record.activity_id() {
+        put_guid(&mut columns[78..116], activity);
+    }
+    if let Some(related) = record.related_activity_id() {
+        put_guid(&mut columns[118..156], related);
+    }
+    let time = if raw_time { record.raw_time().0 } else { record.time().0 };
+    put_right(&mut columns[157..178], itoa::Buffer::new().format(time));
+}
+
+/// Puts a text that is no longer than its column at the column's right.
+#[inline]
+fn put_right(column: &mut [u8], text: &str) {
+    let at = column.len() - text.len();
+    column[at..].copy_from_slice(text.as_bytes());
+}
+
+/// Puts a GUID with its braces.
+#[inline]
+fn put_guid(column: &mut [u8], guid: Guid) {
+    if let [open, digits @ .., close] = column {
+        (*open, *close) = (b'{', b'}');
+        digits.copy_from_slice(&guid.to_text());
+    }
+}
+
+/// Puts eight digits.
+#[inline]
+fn put_hex32(digits: &mut [u8], value: u32) {
+    for (digit, shift) in digits.iter_mut().zip((0..8).rev()) {
+        *digit = b"0123456789ABCDEF"[(value >> (4 * shift) & 15) as usize];
+    }
 }
 
 /// A name; in quotes if it would not be one column without.
@@ -226,16 +247,16 @@ fn property(out: &mut Vec<u8>, member: &PropertyValue<'_>, depth: u16, end: usiz
 /// One column. Texts stand in quotes, and whatever else would not be one column without.
 #[inline]
 fn scalar(out: &mut Vec<u8>, value: &Value<'_>, member: &PropertyValue<'_>) {
-    out.extend_from_slice(b", ");
-    let start = out.len();
+    let (format, map) = (member.format(), member.map());
     let is_text = matches!(value, Value::Utf16(_) | Value::Ansi(_) | Value::Char16(_) | Value::Char8(_));
+    out.extend_from_slice(if is_text { b", \"" } else { b", " });
+    let start = out.len();
+    text::write_value(&mut Escaping::<Csv>::new(out), value, format, map);
     if is_text {
         out.push(b'"');
-    }
-    text::write_value(&mut Escaping::<Csv>::new(out), value, member.format(), member.map());
-    if is_text {
-        out.push(b'"');
-    } else if out[start..].iter().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n')) {
+    } else if (map.is_some() || format == Format::FourCharacters)
+        && out[start..].iter().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n'))
+    {
         out.insert(start, b'"');
         out.push(b'"');
     }

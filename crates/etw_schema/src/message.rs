@@ -119,7 +119,7 @@ impl Message {
             match piece {
                 Piece::Text(text) => out.put(text),
                 Piece::Insert { index, written, printf } => match (event.at(PropertyIndex(*index)), printf) {
-                    (Some(property), None) => property.text().write_to(out),
+                    (Some(property), None) => property.write_text(out),
                     (Some(property), Some(printf)) => printf.write(out, &property),
                     (None, _) => out.put(written),
                 },
@@ -203,7 +203,7 @@ impl Printf {
             }
             _ => self.padded(out, |out| match self.precision {
                 Some(most) => property.text().write_to(&mut Cut { out, left: most.into() }),
-                None => property.text().write_to(out),
+                None => property.write_text(out),
             }),
         }
     }

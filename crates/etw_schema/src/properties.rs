@@ -371,6 +371,12 @@ impl<'a> PropertyValue<'a> {
         matches!(self.property.kind, PropertyType::Value { out_type: crate::OutType::NO_PRINT, .. })
     }
 
+    /// Appends the value's text, by in-type, out-type and map.
+    #[inline]
+    pub fn write_text(&self, out: &mut (impl text::TextOut + ?Sized)) {
+        text::write_value(out, &self.value(), self.format(), self.map());
+    }
+
     /// The value's text, by in-type, out-type and map. Displays without allocating.
     pub fn text(&self) -> text::Text<'a> {
         text::Text { value: self.value(), format: self.format(), map: self.map() }
@@ -572,36 +578,20 @@ impl<'a> Array<'a> {
     /// The element of an index.
     #[inline]
     pub fn get(&self, index: usize) -> Option<Value<'a>> {
-        let index = u32::try_from(index).ok().filter(|index| *index < self.count)?;
-        let place = self.place;
-        let payload = self.properties.payload;
-        let fixed = || self.start.saturating_add(index.saturating_mul(place.size));
-        let nested = |start, slots| {
-            let instance = Instance { properties: self.properties, start, slots };
-            Value::Struct(Struct { instance, frame: place.frame })
-        };
-        let read = |start: u32, end: u32| {
-            let bytes = payload.get(start as usize..end as usize)?;
-            Some(Value::read(place.read, bytes, &self.properties.located.clock))
-        };
-        match place.shape {
-            Shape::FixedArray | Shape::SlotArray => read(fixed(), fixed().saturating_add(place.size)),
-            Shape::SlotElements => {
-                let slot = self.properties.located.slot(self.child.saturating_add(index));
-                read(slot.start, slot.end)
+        if index >= self.len() {
+            return None;
+        }
+        match self.bytes_of(index) {
+            Some(bytes) => {
+                let bytes = self.properties.payload.get(bytes)?;
+                Some(Value::read(self.place.read, bytes, &self.properties.located.clock))
             }
-            Shape::StructArray | Shape::SlotStructArray => Some(nested(fixed(), 0)),
-            Shape::SlotStructs => {
-                let plan = self.properties.compiled.layout.plan(self.properties.located.pointer);
-                let stride = u32::from(plan.frame(place.frame).slots) + 1;
-                let own = self.child.saturating_add(index.saturating_mul(stride));
-                Some(nested(self.properties.located.slot(own).start, own.saturating_add(1)))
-            }
-            _ => None,
+            None => self.struct_of(index).map(Value::Struct),
         }
     }
 
     /// Where in the payload an element lies that is no struct.
+    #[inline]
     fn bytes_of(&self, index: usize) -> Option<Range<usize>> {
         let index = u32::try_from(index).ok()?;
         let (start, end) = match self.place.shape {
@@ -616,6 +606,26 @@ impl<'a> Array<'a> {
             _ => return None,
         };
         Some(start as usize..end as usize)
+    }
+
+    /// The struct of an index.
+    #[inline(never)]
+    fn struct_of(&self, index: usize) -> Option<Struct<'a>> {
+        let index = u32::try_from(index).ok()?;
+        let Properties { compiled, located, .. } = self.properties;
+        let frame = self.place.frame;
+        let (start, slots) = match self.place.shape {
+            Shape::StructArray | Shape::SlotStructArray => {
+                (self.start.saturating_add(index.saturating_mul(self.place.size)), 0)
+            }
+            Shape::SlotStructs => {
+                let stride = u32::from(compiled.layout.plan(located.pointer).frame(frame).slots) + 1;
+                let own = self.child.saturating_add(index.saturating_mul(stride));
+                (located.slot(own).start, own.saturating_add(1))
+            }
+            _ => return None,
+        };
+        Some(Struct { instance: Instance { properties: self.properties, start, slots }, frame })
     }
 
     /// The elements.

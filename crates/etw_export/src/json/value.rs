@@ -1,8 +1,7 @@
 //! Property values as JSON.
 
 use etw_schema::{
-    Array, Format, MapKind, Members, Properties, PropertyType, PropertyValue, Struct, Value, ValueMap,
-    text,
+    Array, Format, MapKind, Members, Properties, PropertyType, PropertyValue, Struct, Value, ValueMap, text,
 };
 
 use crate::escape::{self, Escaping, Json};

@@ -26,6 +26,13 @@ pub use string::{write_ansi, write_character, write_utf16};
 pub trait TextOut {
     /// Appends text.
     fn put(&mut self, text: &str);
+
+    /// Appends ASCII of numbers, GUIDs and times: digits, letters and the marks between them, which no form of output
+    /// escapes.
+    #[inline]
+    fn put_plain(&mut self, ascii: &[u8]) {
+        self.put(std::str::from_utf8(ascii).unwrap_or_default());
+    }
 }
 
 impl TextOut for String {
@@ -39,6 +46,11 @@ impl TextOut for Vec<u8> {
     #[inline]
     fn put(&mut self, text: &str) {
         self.extend_from_slice(text.as_bytes());
+    }
+
+    #[inline]
+    fn put_plain(&mut self, ascii: &[u8]) {
+        self.extend_from_slice(ascii);
     }
 }
 
@@ -120,20 +132,37 @@ impl<'o, O: TextOut + ?Sized> Limited<'o, O> {
     pub(crate) fn new(out: &'o mut O) -> Limited<'o, O> {
         Limited { out, left: MAX_TEXT_BYTES }
     }
-}
 
-impl<O: TextOut + ?Sized> TextOut for Limited<'_, O> {
-    fn put(&mut self, text: &str) {
-        match self.left.checked_sub(text.len()) {
+    /// Takes room for a part; the first one that has none is shown as `…`.
+    #[inline]
+    fn has_room(&mut self, len: usize) -> bool {
+        match self.left.checked_sub(len) {
             Some(left) => {
                 self.left = left;
-                self.out.put(text);
+                return true;
             }
             None if self.left > 0 => {
                 self.left = 0;
                 self.out.put("…");
             }
             None => {}
+        }
+        false
+    }
+}
+
+impl<O: TextOut + ?Sized> TextOut for Limited<'_, O> {
+    #[inline]
+    fn put(&mut self, text: &str) {
+        if self.has_room(text.len()) {
+            self.out.put(text);
+        }
+    }
+
+    #[inline]
+    fn put_plain(&mut self, ascii: &[u8]) {
+        if self.has_room(ascii.len()) {
+            self.out.put_plain(ascii);
         }
     }
 }
@@ -299,13 +328,13 @@ pub fn is_mapped(map: &ValueMap, bits: u64) -> bool {
 /// Appends a GUID, lower-case in braces.
 pub fn write_guid(out: &mut (impl TextOut + ?Sized), guid: etw_event::Guid) {
     out.put("{");
-    number::put_ascii(out, &guid.to_text());
+    out.put_plain(&guid.to_text());
     out.put("}");
 }
 
 /// Appends a time, RFC 3339 in UTC with seven digits.
 pub fn write_time(out: &mut (impl TextOut + ?Sized), time: FileTime) {
-    out.put(time.to_text().as_str());
+    out.put_plain(time.to_text().as_bytes());
 }
 
 /// Appends a SID: `S-1-5-18`.

@@ -4,12 +4,6 @@ use std::fmt::{self, Write};
 
 use super::TextOut;
 
-/// Appends ASCII bytes.
-#[inline]
-pub(super) fn put_ascii(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
-    out.put(std::str::from_utf8(bytes).unwrap_or_default());
-}
-
 /// Appends a number in decimal.
 #[inline]
 pub fn write_decimal(out: &mut (impl TextOut + ?Sized), number: u64) {
@@ -47,14 +41,24 @@ pub(super) fn write_decimal_padded(out: &mut (impl TextOut + ?Sized), mut number
         at -= 1;
         digits[at] = b'0' + number as u8;
     }
-    put_ascii(out, &digits[at.min(20 - width.clamp(1, 20))..]);
+    out.put_plain(&digits[at.min(20 - width.clamp(1, 20))..]);
 }
 
 /// Appends `0x` and upper-case hexadecimal digits without padding.
 #[inline]
-pub fn write_hex(out: &mut (impl TextOut + ?Sized), number: u64) {
-    out.put("0x");
-    put_hex_digits(out, number, 1, true);
+pub fn write_hex(out: &mut (impl TextOut + ?Sized), mut number: u64) {
+    let mut text = [b'0'; 18];
+    let mut at = text.len();
+    loop {
+        at -= 1;
+        text[at] = b"0123456789ABCDEF"[(number & 15) as usize];
+        number >>= 4;
+        if number == 0 {
+            break;
+        }
+    }
+    text[at - 1] = b'x';
+    out.put_plain(&text[at - 2..]);
 }
 
 /// Appends hexadecimal digits, at least `width` (at most 16).
@@ -67,7 +71,7 @@ pub(crate) fn put_hex_digits(out: &mut (impl TextOut + ?Sized), mut number: u64,
         digits[at] = table[(number & 15) as usize];
         number >>= 4;
     }
-    put_ascii(out, &digits[at.min(16 - width.clamp(1, 16))..]);
+    out.put_plain(&digits[at.min(16 - width.clamp(1, 16))..]);
 }
 
 /// Appends a number in octal.
@@ -97,7 +101,7 @@ pub(super) fn write_bytes(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
             const TABLE: &[u8; 16] = b"0123456789ABCDEF";
             *pair = [TABLE[usize::from(byte >> 4)], TABLE[usize::from(byte & 15)]];
         }
-        put_ascii(out, &digits[..2 * chunk.len()]);
+        out.put_plain(&digits[..2 * chunk.len()]);
     }
 }
 
