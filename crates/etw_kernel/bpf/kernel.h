@@ -5,6 +5,7 @@
 
 typedef unsigned char u8;
 typedef unsigned short u16;
+typedef short s16;
 typedef unsigned int u32;
 typedef int s32;
 typedef unsigned long long u64;
@@ -415,6 +416,7 @@ struct task_struct {
 	int prio;
 	int exit_code;
 	u64 start_time;
+	u64 self_exec_id;
 	struct mm_struct *mm;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;

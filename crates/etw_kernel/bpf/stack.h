@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Stacks of events: a record behind the event's, with its time. Included before the programs. */
 
+#include "rules.h"
+
 #define FRAMES_MOST 127
+/* The most frames of a program that are followed. */
+#define FOLLOWED_MOST 192
+#define FRAMES_MOST_ALL (2 * FRAMES_MOST + FOLLOWED_MOST)
 /* Of a processor with nothing to do. */
 #define FRAMES_IDLE 16
 #define STACK_BYTES_MOST 32768
@@ -15,6 +20,26 @@ const volatile bool has_registers = true;
 /* Of each processor's ring. */
 const volatile u32 ring_bytes = 4096;
 
+/* Why following ended. */
+#define FOLLOWED_NOT 0
+#define FOLLOWED_WHOLE 1
+#define FOLLOWED_TO_LIMIT 2
+#define SPACE_UNKNOWN 3
+#define IMAGE_UNKNOWN 4
+#define RULE_UNKNOWN 5
+#define MEMORY_UNREADABLE 6
+
+/* Where following stands. */
+struct walk {
+	u64 instruction;
+	u64 stack_pointer;
+	u64 frame_pointer;
+	struct image image; /* Of the frame before. */
+	struct space space;
+	u64 behind; /* Where frames go. */
+	u64 frames;
+};
+
 struct stack {
 	struct header header; /* Its number: the kind of the event, whose time it has. */
 	/* Of the program; all zero where it has none, or one of 32 bits. */
@@ -24,17 +49,22 @@ struct stack {
 	u64 link;
 	/* Where the copied memory begins. */
 	u64 memory;
+	struct space space;
 	u16 kernel_bytes;
+	u16 followed_bytes;
 	u16 user_bytes;
 	u16 copied_bytes;
-	u16 reserved;
-	/* Frames of the kernel, frames of the program by frame pointers, memory of the program's stack. */
-	u8 rest[2 * FRAMES_MOST * 8 + STACK_BYTES_MOST + CHUNK];
+	u32 followed; /* Why following ended. */
+	u32 reserved;
+	/* Frames of the kernel, frames of the program that were followed; if they are not whole, the registers are those of
+	 * the next frame, and there are also the program's frames by frame pointers and memory of its stack. */
+	u8 rest[FRAMES_MOST_ALL * 8 + STACK_BYTES_MOST + CHUNK];
 };
 
 /* Places where stacks are put together, some for each processor: programs may be interrupted by others. */
 struct room {
 	u64 users;
+	struct walk walk;
 	struct stack stack;
 };
 
@@ -76,6 +106,8 @@ GLOBAL u32 take_room(void)
 	return NO_ROOM;
 }
 
+#include "follow.h"
+
 /* The program's registers, of x86 or ARM with 64 bits. */
 INLINE bool fill_registers(struct stack *stack, struct task_struct *task)
 {
@@ -114,7 +146,7 @@ GLOBAL u64 copy_memory(u32 index, u64 behind, u64 from, u64 most, u32 is_inside)
 		if (part > most - done)
 			part = most - done;
 		u64 to = behind + done;
-		if (!part || part > CHUNK || to > 2 * FRAMES_MOST * 8 + STACK_BYTES_MOST)
+		if (!part || part > CHUNK || to > FRAMES_MOST_ALL * 8 + STACK_BYTES_MOST)
 			break;
 		/* What cannot be read is zero then. */
 		if (read_user(room->stack.rest + to, part, (void *)(from + done)) && !is_inside)
@@ -129,6 +161,23 @@ GLOBAL u64 copy_memory(u32 index, u64 behind, u64 from, u64 most, u32 is_inside)
 INLINE s64 frames(void *sampled, void *to, u32 size, u64 flags)
 {
 	return sampled ? get_stack(sampled, to, size, flags) : get_task_stack(current_task_typed(), to, size, flags);
+}
+
+/* Copies the stack of the program behind the frames, from its pointer on; answers how many bytes. */
+INLINE u64 copy_stack(u32 index, struct stack *stack, void *ring, struct task_struct *task, u64 behind)
+{
+	u64 from = (stack->stack_pointer - (IS_X86 ? BELOW : 0)) & ~7ULL;
+	/* Where the reader does not keep up, events go before whole stacks. */
+	u64 limit = ring_query(ring, RING_UNREAD) > ring_bytes / 2 ? CHUNK : STACK_BYTES_MOST;
+	/* The first thread's stack ends where the program's arguments begin. */
+	u64 to_end = task->mm->start_stack - from;
+	u64 most = to_end < limit ? to_end : limit;
+	u64 copied = copy_memory(index, behind, from, most, to_end < FIRST_STACK_MOST);
+	if (copied > STACK_BYTES_MOST)
+		copied = 0;
+	stack->memory = from;
+	stack->copied_bytes = copied;
+	return copied;
 }
 
 /* Writes the stack of the event that was written last; `sampled` is what the kernel tells of a sample. */
@@ -152,27 +201,27 @@ INLINE void write_stack(void *sampled, u32 kind, u64 time)
 	u64 all = kernel;
 	stack->kernel_bytes = kernel;
 	stack->instruction = 0;
+	stack->followed_bytes = 0;
+	stack->user_bytes = 0;
 	stack->copied_bytes = 0;
+	stack->followed = FOLLOWED_NOT;
+	stack->space = (struct space){ 0 };
 	stack->reserved = 0;
-	if (!is_idle) {
-		bytes = frames(sampled, stack->rest + kernel, FRAMES_MOST * 8, STACK_OF_USER);
-		if (bytes > 0 && bytes <= FRAMES_MOST * 8)
-			all += bytes;
-	}
-	stack->user_bytes = all - kernel;
 	struct task_struct *task = has_registers ? current_task_typed() : 0;
-	if (task && !is_idle && task->mm && fill_registers(stack, task)) {
-		u64 from = (stack->stack_pointer - (IS_X86 ? BELOW : 0)) & ~7ULL;
-		/* Where the reader does not keep up, events go before whole stacks. */
-		u64 limit = ring_query(ring, RING_UNREAD) > ring_bytes / 2 ? CHUNK : STACK_BYTES_MOST;
-		/* The first thread's stack ends where the program's arguments begin. */
-		u64 to_end = task->mm->start_stack - from;
-		u64 most = to_end < limit ? to_end : limit;
-		u64 copied = copy_memory(index, all, from, most, to_end < FIRST_STACK_MOST);
-		stack->memory = from;
-		stack->copied_bytes = copied;
-		if (copied <= STACK_BYTES_MOST)
-			all += copied;
+	bool is_known = task && !is_idle && task->mm && fill_registers(stack, task);
+	if (is_known && follows_stacks) {
+		begin_walk(room, task, kernel);
+		stack->followed = follow(index);
+		all += end_walk(room);
+	}
+	if (!is_idle && stack->followed != FOLLOWED_WHOLE && stack->followed != FOLLOWED_TO_LIMIT) {
+		bytes = frames(sampled, stack->rest + all, FRAMES_MOST * 8, STACK_OF_USER);
+		if (bytes > 0 && bytes <= FRAMES_MOST * 8) {
+			stack->user_bytes = bytes;
+			all += bytes;
+		}
+		if (is_known)
+			all += copy_stack(index, stack, ring, task, all);
 	}
 	u64 head = sizeof(*stack) - sizeof(stack->rest);
 	if (ring_output(ring, stack, head + all, RING_NO_WAKEUP))

@@ -14,7 +14,7 @@ mod ring;
 use std::fs;
 use std::time::Duration;
 
-use aya::maps::{Array, ArrayOfMaps, MapData, MapError, PerCpuArray, PerCpuValues, RingBuf};
+use aya::maps::{Array, ArrayOfMaps, HashMap, MapData, MapError, PerCpuArray, PerCpuValues, RingBuf};
 use aya::util::{KernelVersion, nr_cpus, online_cpus};
 use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
 use aya_obj::Map as MapDefinition;
@@ -22,18 +22,19 @@ use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_RINGBUF;
 use etw_sys::MappingRing;
 
 pub use error::CaptureError;
-#[cfg(test)]
-pub(crate) use event::stack_for_tests;
 pub use event::{
     Body, ConnectionOptions, ContextSwitch, Disk, Event, Exec, File, FileAct, FileBegin, FileEnd,
-    FileIdentity, FileName, FilePaths, Fork, ImageChange, Mapping, Memory, MemoryAct, Network, NetworkAct,
-    PageFault, Protocol, Registers, Stack,
+    FileIdentity, FileName, FilePaths, Following, Fork, ImageChange, Mapping, Memory, MemoryAct, Network,
+    NetworkAct, PageFault, Protocol, Registers, Space, Stack,
 };
+#[cfg(test)]
+pub(crate) use event::{StackParts, stack_for_tests};
 pub use open_files::OpenFiles;
 use programs::{Attached, with_causes};
 use ring::Ring;
 
 use crate::stack_walk::StackKinds;
+use crate::unwind::{IMAGES_MOST, IS_KNOWN_CODE, Set};
 use crate::{Hook, Hooks};
 
 /// The programs, as `bpf/build.sh` makes them.
@@ -69,6 +70,9 @@ impl Default for CaptureOptions {
     }
 }
 
+/// How many images there are, and begin, end and file of each, as `bpf/rules.h` has them.
+type Images = [u64; 1 + 3 * IMAGES_MOST];
+
 /// A running capture. When it is dropped, everything is detached.
 pub struct Capture {
     object: Ebpf,
@@ -79,6 +83,8 @@ pub struct Capture {
     lost_outside: Vec<u64>,
     lost: PerCpuArray<MapData, u64>,
     stacks: Array<MapData, [u64; 2]>,
+    rules: Array<MapData, [u64; 8]>,
+    spaces: HashMap<MapData, [u64; 2], Images>,
     online: Vec<u32>,
     sample_interval: Duration,
     attached: Vec<(Hook, Attached)>,
@@ -106,6 +112,7 @@ impl Capture {
             .map_max_entries("rooms", processors.saturating_mul(ROOMS))
             .override_global("ring_bytes", &ring_bytes, true)
             .override_global("has_registers", &u8::from(tells_registers()), true)
+            .override_global("follows_stacks", &u8::from(IS_KNOWN_CODE && tells_registers()), true)
             .override_global("left_out_pid", &options.left_out_process.unwrap_or(0), true)
             .load(PROGRAMS)
             .map_err(|error| refused(&with_causes(&error)))?;
@@ -116,9 +123,16 @@ impl Capture {
         let stacks =
             object.take_map("stack_kinds").ok_or_else(|| refused("the kinds of stacks are missing"))?;
         let stacks = Array::try_from(stacks).map_err(|error| refused(&with_causes(&error)))?;
+        let mut take = |name: &str| {
+            object.take_map(name).ok_or_else(|| refused(&format!("the map `{name}` is missing")))
+        };
+        let rules = Array::try_from(take("rules")?).map_err(|error| refused(&with_causes(&error)))?;
+        let spaces = HashMap::try_from(take("spaces")?).map_err(|error| refused(&with_causes(&error)))?;
         let mut capture = Capture {
             object,
             stacks,
+            rules,
+            spaces,
             types,
             lost_outside: vec![0; rings.len()],
             rings,
@@ -198,6 +212,21 @@ impl Capture {
     pub fn set_stacks(&mut self, kinds: StackKinds) {
         // The map has this one entry.
         let _ = self.stacks.set(0, [kinds.0 as u64, (kinds.0 >> 64) as u64], 0);
+    }
+
+    /// Teaches the programs the images of a process: begin, end and file of each. What is not learnt is asked for again.
+    pub(crate) fn teach_images(&mut self, space: &Space, images: &[[u64; 3]]) {
+        let mut words: Images = [0; 1 + 3 * IMAGES_MOST];
+        words[0] = images.len() as u64;
+        words[1..].as_chunks_mut().0.iter_mut().zip(images).for_each(|(to, image)| *to = *image);
+        let ids = u64::from(space.process_id) | u64::from(space.programs) << 32;
+        let _ = self.spaces.insert([space.began, ids], words, 0);
+    }
+
+    /// Teaches the programs a set of rules.
+    pub(crate) fn teach_rules(&mut self, number: u32, set: &Set) {
+        let [a, b, c, d] = *set;
+        let _ = self.rules.set(number, [a[0], a[1], b[0], b[1], c[0], c[1], d[0], d[1]], 0);
     }
 
     /// Changes the time between two samples of a processor.

@@ -123,6 +123,11 @@ impl LoadedImage {
         files::open(directory, self.code.clone(), &self.path, self.identity).map(|(file, _)| file)
     }
 
+    /// Whether an address is one of its.
+    pub(crate) fn holds(&self, address: u64) -> bool {
+        address.checked_sub(self.base).is_some_and(|behind| behind < self.len_bytes)
+    }
+
     fn overlaps(&self, other: &LoadedImage) -> bool {
         self.base < other.base.saturating_add(other.len_bytes)
             && other.base < self.base.saturating_add(self.len_bytes)

@@ -359,6 +359,7 @@ impl Feed {
             self.count_lost(processor);
         }
         self.deliver();
+        self.stacks.teach(&mut self.capture);
         self.tell_overdue(complete);
         self.tell_memory(complete);
         for session in self.sessions.values_mut() {

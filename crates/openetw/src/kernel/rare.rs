@@ -10,28 +10,28 @@ pub(super) struct Rare {
     process_id: u32,
     thread_id: u32,
     body: Body<'static>,
-    /// Name or path, and arguments; the parts of a stack.
-    parts: [Box<[u8]>; 3],
+    /// Name or path, and arguments; the frames and memory of a stack.
+    parts: [Box<[u8]>; 2],
 }
 
 impl Rare {
     /// The event, if it is one of those.
     pub(super) fn of(event: &Event<'_>) -> Option<Rare> {
         let (body, parts) = match event.body {
-            Body::Fork(fork) => (Body::Fork(Fork { name: b"", ..fork }), [fork.name, b"", b""]),
+            Body::Fork(fork) => (Body::Fork(Fork { name: b"", ..fork }), [fork.name, b""]),
             Body::Exec(exec) => {
-                (Body::Exec(Exec { path: b"", arguments: b"", ..exec }), [exec.path, exec.arguments, b""])
+                (Body::Exec(Exec { path: b"", arguments: b"", ..exec }), [exec.path, exec.arguments])
             }
-            Body::Exit { code, process_code } => (Body::Exit { code, process_code }, [&b""[..]; 3]),
+            Body::Exit { code, process_code } => (Body::Exit { code, process_code }, [&b""[..]; 2]),
             Body::Image(ImageChange::Mapped(mapping)) => {
                 let body = Body::Image(ImageChange::Mapped(Mapping { path: b"", ..mapping }));
-                (body, [mapping.path, b"", b""])
+                (body, [mapping.path, b""])
             }
-            Body::Image(ImageChange::Replaced) => (Body::Image(ImageChange::Replaced), [&b""[..]; 3]),
+            Body::Image(ImageChange::Replaced) => (Body::Image(ImageChange::Replaced), [&b""[..]; 2]),
             Body::Image(ImageChange::Unmapped { address, bytes }) => {
-                (Body::Image(ImageChange::Unmapped { address, bytes }), [&b""[..]; 3])
+                (Body::Image(ImageChange::Unmapped { address, bytes }), [&b""[..]; 2])
             }
-            Body::Stack(stack) => (Body::Stack(stack.with_parts([b""; 3])), stack.parts()),
+            Body::Stack(stack) => (Body::Stack(stack.with_rest(b"")), [stack.rest(), b""]),
             _ => return None,
         };
         let Event { time, processor, process_id, thread_id, .. } = *event;
@@ -40,14 +40,14 @@ impl Rare {
 
     /// The event again.
     pub(super) fn event(&self) -> Event<'_> {
-        let [first, second, third] = &self.parts;
+        let [first, second] = &self.parts;
         let body = match self.body {
             Body::Fork(fork) => Body::Fork(Fork { name: first, ..fork }),
             Body::Exec(exec) => Body::Exec(Exec { path: first, arguments: second, ..exec }),
             Body::Image(ImageChange::Mapped(mapping)) => {
                 Body::Image(ImageChange::Mapped(Mapping { path: first, ..mapping }))
             }
-            Body::Stack(stack) => Body::Stack(stack.with_parts([first, second, third])),
+            Body::Stack(stack) => Body::Stack(stack.with_rest(first)),
             other => other,
         };
         let Rare { time, processor, process_id, thread_id, .. } = *self;

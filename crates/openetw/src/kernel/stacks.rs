@@ -1,6 +1,6 @@
 //! Images, and the stacks that lead through them, for all sessions together.
 
-use etw_kernel::capture::{Body, Event};
+use etw_kernel::capture::{Body, Capture, Event};
 use etw_kernel::images::{ImageStep, Images};
 use etw_kernel::unwind::{StackUnwinder, UnwindCounts};
 use etw_kernel::{StackKinds, TracingCode};
@@ -61,6 +61,11 @@ impl Stacks {
         self.images.as_mut().map_or(&[], |images| images.follow(event))
     }
 
+    /// Teaches the kernel's programs what it took to follow stacks.
+    pub(super) fn teach(&mut self, capture: &mut Capture) {
+        self.unwinder.teach(capture);
+    }
+
     /// What is to be told of images before something is told of their process.
     pub(super) fn tell_images(&mut self, process_id: u32) -> &[ImageStep] {
         self.images.as_mut().map_or(&[], |images| images.tell(process_id))
@@ -76,8 +81,8 @@ impl Stacks {
         let now = self.counts();
         let cut = now.cut.saturating_sub(before.cut);
         let stacks = now.stacks.saturating_sub(before.stacks);
-        let text = "stacks of programs are cut: they are deeper than what is copied of them (32 KiB; 4 KiB where the \
-                    kernel's rings are half full)";
+        let text = "stacks of programs are cut: they lead through code that was not known yet, and are deeper than what \
+                    is copied then (32 KiB; 4 KiB where the kernel's rings are half full)";
         (cut > 0).then(|| format!("{cut} of {stacks} {text}"))
     }
 

@@ -13,9 +13,9 @@ pub use image::{FileIdentity, ImageChange, Mapping};
 pub(super) use image::{lost_of_mapping_ring, of_mapping_ring};
 pub use memory::{Memory, MemoryAct, PageFault};
 pub use network::{ConnectionOptions, Network, NetworkAct, Protocol};
+pub use stack::{Following, Registers, Space, Stack};
 #[cfg(test)]
-pub(crate) use stack::stack_for_tests;
-pub use stack::{Registers, Stack};
+pub(crate) use stack::{StackParts, stack_for_tests};
 
 /// Something that happened in the kernel.
 ///

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* What the reader teaches of programs: where their images are, and how their code keeps the way to its callers. */
+
+/* Whether the reader teaches rules: on x86-64, where they are understood. */
+const volatile bool follows_stacks = false;
+
+/* The memory of a process as long as it runs one program. */
+struct space {
+	u64 began; /* The process. */
+	u32 pid;
+	u32 programs; /* How many it ran before. */
+};
+
+/* Code of one file, which the rules know as a number; behind it stand units of 256 bytes from the beginning. */
+struct image {
+	u64 start;
+	u64 end;
+	u64 units;
+};
+
+#define IMAGES_MOST 128
+#define UNIT_BITS 8
+
+struct images {
+	u64 count;
+	struct image images[IMAGES_MOST]; /* By address. */
+};
+
+struct {
+	NUMBER(type, MAP_LRU_HASH);
+	NUMBER(max_entries, 512);
+	TYPE(key, struct space);
+	TYPE(value, struct images);
+} spaces MAP;
+
+/* Where a frame's caller is: its stack pointer so many bytes, which are words, behind one of the registers, and its
+ * instruction 8 bytes below. The lowest bits say which register. */
+struct rule {
+	s32 offset;
+	s16 frame_pointer; /* Words from there to where the frame pointer is kept; 0 if it is still in its register. */
+	u8 first; /* Bytes of the unit that it holds for. */
+	u8 last;
+};
+
+#define BASES 7
+#define BASE_NONE 0 /* Nothing is there. */
+#define BASE_STACK 1
+#define BASE_FRAME 2
+#define BASE_END 3 /* There is no caller. */
+
+/* A unit has its rules in some of the four ways of its set. */
+struct way {
+	u64 unit;
+	struct rule rule;
+};
+
+#define WAYS 4
+#define SET_BITS 16
+
+struct set {
+	struct way ways[WAYS];
+};
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, 1 << SET_BITS);
+	TYPE(key, u32);
+	TYPE(value, struct set);
+} rules MAP;
+
+/* The rule of an address inside of an image's unit; nothing is there if it is all zero. */
+INLINE u64 find_rule(u64 unit, u32 byte)
+{
+	u32 index = unit * 0x9E3779B97F4A7C15ULL >> (64 - SET_BITS);
+	struct set *set = map_lookup(&rules, &index);
+	if (!set)
+		return 0;
+#pragma unroll
+	for (u32 i = 0; i < WAYS; i++) {
+		struct way *way = &set->ways[i];
+		if (*(volatile u64 *)&way->unit != unit)
+			continue;
+		u64 bits = *(volatile u64 *)&way->rule;
+		/* A way is emptied before it is given to another unit. */
+		if (*(volatile u64 *)&way->unit != unit)
+			continue;
+		struct rule *rule = (void *)&bits;
+		if (byte >= rule->first && byte <= rule->last)
+			return bits;
+	}
+	return 0;
+}

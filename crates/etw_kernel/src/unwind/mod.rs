@@ -1,0 +1,256 @@
+//! Stacks of programs, from their registers and a copy of their memory, by what their files say of unwinding.
+
+mod rules;
+mod sections;
+mod taught;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use framehop::UnwinderNative;
+use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder as _};
+
+use crate::capture::{Capture, FileIdentity, Following, Registers, Stack};
+use crate::classes::MAX_FRAMES;
+use crate::images::{LoadedImage, own_vdso};
+use sections::{Bytes, Sections};
+pub(crate) use taught::{IMAGES_MOST, IS_KNOWN_CODE, Set};
+use taught::{Place, Teacher};
+
+type Unwinder = UnwinderNative<Bytes, MayAllocateDuringUnwind>;
+
+/// Finds the frames of programs.
+///
+/// The kernel's programs are taught what it took ([`StackUnwinder::teach`]): they follow the next stack themselves as far
+/// as they can.
+///
+/// The files' sections are read once each, when a stack goes through them first, and kept within bounds.
+#[derive(Default)]
+pub struct StackUnwinder {
+    processes: HashMap<u32, Process>,
+    sections: HashMap<FileIdentity, Option<Arc<Sections>>>,
+    vdso: Option<Option<Arc<Sections>>>,
+    kept_bytes: usize,
+    teacher: Teacher,
+    counts: UnwindCounts,
+}
+
+/// What became of stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UnwindCounts {
+    /// Stacks of programs.
+    pub stacks: u64,
+    /// Of those, the ones that were followed to where the thread began.
+    pub whole: u64,
+    /// Of the others, the ones that needed memory behind what was copied.
+    pub cut: u64,
+}
+
+/// A process, with the images that its unwinder has.
+struct Process {
+    images: Vec<Arc<LoadedImage>>,
+    /// Of the images of which the files say something.
+    places: Vec<Place>,
+    unwinder: Unwinder,
+    cache: Box<CacheNative<MayAllocateDuringUnwind>>,
+}
+
+/// Most bytes of sections that are kept.
+const KEPT_BYTES: usize = 256 << 20;
+/// Most processes whose unwinders are kept.
+const PROCESSES: usize = 1024;
+
+impl StackUnwinder {
+    /// Puts the frames of a program, the innermost first: the instruction where it was, then return addresses.
+    ///
+    /// `images` are those of the process at the time of the stack. Code of which no file tells how to unwind is followed
+    /// by frame pointers, and so is what lies behind the copied memory.
+    pub fn unwind(
+        &mut self,
+        process_id: u32,
+        images: &[Arc<LoadedImage>],
+        stack: &Stack<'_>,
+        frames: &mut Vec<u64>,
+    ) {
+        let first = frames.len();
+        let registers = stack.registers();
+        if registers.is_none() && stack.following != Following::Ended {
+            frames.extend(stack.user());
+            return;
+        }
+        self.counts.stacks += 1;
+        self.prepare(process_id, images);
+        let Some(process) = self.processes.get_mut(&process_id) else { return };
+        let trusted = self.teacher.trusted(process_id, images, stack);
+        self.teacher.teach_images(process_id, images, &process.places, stack);
+        // Where it was is so in any case.
+        frames.extend(stack.followed().take(trusted.max(1)));
+        if trusted < stack.followed().len() {
+            // The kernel's programs took other images for these.
+            self.counts.cut += 1;
+            return;
+        }
+        let Some(registers) = registers.filter(|_| stack.following != Following::Ended) else {
+            self.counts.whole += u64::from(registers.is_none());
+            return;
+        };
+        let mut is_cut = false;
+        let mut read = |address| stack.word(address).ok_or_else(|| is_cut |= stack.ends_before(address));
+        let mut native = native_registers(&registers);
+        let instruction = FrameAddress::from_instruction_pointer(registers.instruction);
+        let returned = FrameAddress::from_return_address(registers.instruction);
+        let mut address = returned.filter(|_| trusted > 0).unwrap_or(instruction);
+        let is_whole = loop {
+            if frames.len() - first >= MAX_FRAMES {
+                break false;
+            }
+            frames.push(address.address());
+            self.teacher.teach_rule(&process.places, address.address_for_lookup());
+            let caller = process.unwinder.unwind_frame(address, &mut native, &mut process.cache, &mut read);
+            match caller.map(|caller| caller.map(FrameAddress::from_return_address)) {
+                Ok(Some(Some(caller))) => address = caller,
+                Ok(None) => break true,
+                _ => break false,
+            }
+        };
+        if is_whole {
+            self.counts.whole += 1;
+            return;
+        }
+        self.counts.cut += u64::from(is_cut);
+        // Frame pointers may lead on from where this ended.
+        let last = frames.last().copied().unwrap_or_default();
+        let mut rest = stack.user();
+        if rest.any(|address| address == last) {
+            frames.extend(rest);
+        }
+    }
+
+    /// What became of all stacks so far.
+    pub fn counts(&self) -> UnwindCounts {
+        self.counts
+    }
+
+    /// Teaches the kernel's programs what it took to follow the stacks since this was done last.
+    pub fn teach(&mut self, capture: &mut Capture) {
+        self.teacher.teach(capture);
+    }
+
+    /// Forgets a process that has ended.
+    pub fn forget(&mut self, process_id: u32) {
+        self.processes.remove(&process_id);
+        self.teacher.forget(process_id);
+    }
+
+    /// Has the unwinder of a process know just these images.
+    fn prepare(&mut self, process_id: u32, images: &[Arc<LoadedImage>]) {
+        if self.processes.get(&process_id).is_some_and(|process| same_images(&process.images, images)) {
+            return;
+        }
+        if self.processes.len() >= PROCESSES || self.kept_bytes > KEPT_BYTES {
+            self.processes.clear();
+            self.sections.clear();
+            self.kept_bytes = 0;
+        }
+        let mut unwinder = Unwinder::new();
+        let mut places = Vec::new();
+        for image in images {
+            let Some(sections) = self.sections_of(process_id, image) else { continue };
+            let Some(linked_base) = image.file.as_ref().map(|file| file.linked_base()) else { continue };
+            if let Some(module) = sections.module(image, linked_base) {
+                unwinder.add_module(module);
+                places.push(Place { image: image.clone(), linked_base, sections });
+            }
+        }
+        // Rules of other images must not be taken for those of these.
+        let process = Process { images: images.to_vec(), places, unwinder, cache: Box::default() };
+        self.processes.insert(process_id, process);
+    }
+
+    fn sections_of(&mut self, process_id: u32, image: &LoadedImage) -> Option<Arc<Sections>> {
+        if image.is_vdso() {
+            let read = || own_vdso().ok().and_then(|bytes| Sections::of(&bytes[..])).map(Arc::new);
+            return self.vdso.get_or_insert_with(read).clone();
+        }
+        if let Some(known) = self.sections.get(&image.identity) {
+            return known.clone();
+        }
+        if self.kept_bytes > KEPT_BYTES {
+            // There is room again when the next process is prepared.
+            return None;
+        }
+        let directory = Path::new("/proc").join(process_id.to_string());
+        let sections = image.open(&directory).and_then(Sections::of_file).map(Arc::new);
+        self.kept_bytes += sections.as_ref().map_or(0, |sections| sections.bytes());
+        self.sections.insert(image.identity, sections.clone());
+        sections
+    }
+}
+
+/// Whether these are the same images.
+fn same_images(one: &[Arc<LoadedImage>], other: &[Arc<LoadedImage>]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn native_registers(registers: &Registers) -> UnwindRegsNative {
+    UnwindRegsNative::new(registers.instruction, registers.stack_pointer, registers.frame_pointer)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn native_registers(registers: &Registers) -> UnwindRegsNative {
+    UnwindRegsNative::new(registers.link, registers.stack_pointer, registers.frame_pointer)
+}
+
+impl std::fmt::Debug for StackUnwinder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StackUnwinder").field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Space, StackParts, stack_for_tests};
+
+    /// Frames of code with frame pointers: where each frame's pointer is, and the words there.
+    fn memory() -> Vec<u64> {
+        let mut words = vec![0; 64];
+        for (at, next, return_address) in [(2, 10, 0x2222), (10, 20, 0x3333), (20, 60, 0x4444)] {
+            words[at] = 0x7000 + 8 * next;
+            words[at + 1] = return_address;
+        }
+        words
+    }
+
+    fn unwind(words: &[u64], user: &[u64]) -> (Vec<u64>, UnwindCounts) {
+        let registers =
+            Registers { instruction: 0x1111, stack_pointer: 0x7000, frame_pointer: 0x7010, link: 0 };
+        let mut unwinder = StackUnwinder::default();
+        let mut frames = vec![7];
+        let parts = StackParts {
+            registers,
+            space: Space::default(),
+            following: Following::Stopped,
+            followed: &[],
+            user,
+            memory_at: 0x7000,
+            memory: words,
+        };
+        stack_for_tests(parts, |stack| unwinder.unwind(1, &[], stack, &mut frames));
+        (frames, unwinder.counts())
+    }
+
+    #[test]
+    fn frame_pointers_are_followed_where_no_file_says_more() {
+        let memory = memory();
+        let (frames, counts) = unwind(&memory, &[]);
+        assert_eq!(frames[..5], [7, 0x1111, 0x2222, 0x3333, 0x4444]);
+        assert_eq!(counts.stacks, 1);
+        // The kernel found more of them than was copied.
+        let (frames, counts) = unwind(&memory[..16], &[0x1111, 0x2222, 0x3333, 0x4444, 0x5555]);
+        assert_eq!(frames, [7, 0x1111, 0x2222, 0x3333, 0x4444, 0x5555]);
+        assert_eq!(counts, UnwindCounts { stacks: 1, whole: 0, cut: 1 });
+    }
+}
