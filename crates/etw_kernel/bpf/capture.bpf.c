@@ -424,9 +424,11 @@ SECTION("perf_event") int sample(void *context)
 	else
 		record->instruction = FROM_SAMPLE(context, 256);
 	u64 time = record->header.time;
+	/* The upper half of all addresses is the kernel's. */
+	bool in_kernel = (s64)record->instruction < 0;
 	ring_submit(record, RING_NO_WAKEUP);
 	if (has_stack(SAMPLE))
-		write_stack(context, SAMPLE, time);
+		write_stack(context, in_kernel, SAMPLE, time);
 	return 0;
 }
 

@@ -8,7 +8,15 @@ GLOBAL u32 find_image(u32 index, u64 address)
 	struct room *room = map_lookup(&rooms, &index);
 	if (!room)
 		return SPACE_UNKNOWN;
-	struct images *images = map_lookup(&spaces, &room->walk.space);
+	struct walk *walk = &room->walk;
+#pragma unroll
+	for (u32 i = 0; i < RECENT; i++) {
+		if (address >= walk->recent[i].start && address < walk->recent[i].end) {
+			walk->image = walk->recent[i];
+			return 0;
+		}
+	}
+	struct images *images = map_lookup(&spaces, &walk->space);
 	if (!images)
 		return SPACE_UNKNOWN;
 	u32 low = 0, high = images->count;
@@ -24,8 +32,11 @@ GLOBAL u32 find_image(u32 index, u64 address)
 	u32 at = low - 1;
 	if (at >= IMAGES_MOST)
 		return IMAGE_UNKNOWN;
-	room->walk.image = images->images[at];
-	return address >= room->walk.image.start && address < room->walk.image.end ? 0 : IMAGE_UNKNOWN;
+	struct image *image = &images->images[at];
+	if (address < image->start || address >= image->end)
+		return IMAGE_UNKNOWN;
+	walk->image = walk->recent[walk->next++ % RECENT] = *image;
+	return 0;
 }
 
 /* Notes a frame and goes on to its caller; answers why that ends it, or 0. */
@@ -97,6 +108,10 @@ INLINE void begin_walk(struct room *room, struct task_struct *task, u64 behind)
 	stack->space.programs = task->self_exec_id;
 	walk->space = stack->space;
 	walk->image.start = walk->image.end = 0;
+#pragma unroll
+	for (u32 i = 0; i < RECENT; i++)
+		walk->recent[i].start = walk->recent[i].end = 0;
+	walk->next = 0;
 	walk->instruction = stack->instruction;
 	walk->stack_pointer = stack->stack_pointer;
 	walk->frame_pointer = stack->frame_pointer;

@@ -29,12 +29,17 @@ const volatile u32 ring_bytes = 4096;
 #define RULE_UNKNOWN 5
 #define MEMORY_UNREADABLE 6
 
+/* Images of a walk that are found again at once: stacks go from one to another and back. */
+#define RECENT 4
+
 /* Where following stands. */
 struct walk {
 	u64 instruction;
 	u64 stack_pointer;
 	u64 frame_pointer;
 	struct image image; /* Of the frame before. */
+	struct image recent[RECENT]; /* Those before it. */
+	u64 next; /* Which of those goes next. */
 	struct space space;
 	u64 behind; /* Where frames go. */
 	u64 frames;
@@ -180,8 +185,9 @@ INLINE u64 copy_stack(u32 index, struct stack *stack, void *ring, struct task_st
 	return copied;
 }
 
-/* Writes the stack of the event that was written last; `sampled` is what the kernel tells of a sample. */
-INLINE void write_stack(void *sampled, u32 kind, u64 time)
+/* Writes the stack of the event that was written last; `sampled` is what the kernel tells of a sample, and whether it was
+ * taken in the kernel. */
+INLINE void write_stack(void *sampled, bool in_kernel, u32 kind, u64 time)
 {
 	void *ring = own_ring();
 	u32 index = ring ? take_room() : NO_ROOM;
@@ -194,7 +200,9 @@ INLINE void write_stack(void *sampled, u32 kind, u64 time)
 	fill(&stack->header, STACK, kind);
 	stack->header.time = time;
 	bool is_idle = stack->header.tid == 0;
-	s64 bytes = frames(sampled, stack->rest, is_idle ? FRAMES_IDLE * 8 : FRAMES_MOST * 8, 0);
+	s64 bytes = 0;
+	if (in_kernel)
+		bytes = frames(sampled, stack->rest, is_idle ? FRAMES_IDLE * 8 : FRAMES_MOST * 8, 0);
 	u64 kernel = bytes > 0 ? bytes : 0;
 	if (kernel > FRAMES_MOST * 8)
 		kernel = 0;
@@ -232,7 +240,7 @@ INLINE void write_stack(void *sampled, u32 kind, u64 time)
 /* The stack of what runs here; a function of its own, so that the kernel's verifier looks at it once. */
 GLOBAL int put_stack(u32 kind, u64 time)
 {
-	write_stack(0, kind, time);
+	write_stack(0, true, kind, time);
 	return 0;
 }
 
