@@ -17,6 +17,7 @@
 
 mod activity;
 mod analysis;
+mod attribution;
 mod class;
 mod context;
 mod cpu;
@@ -45,6 +46,7 @@ mod window;
 
 pub use activity::Activity;
 pub use analysis::Analysis;
+pub use attribution::Attribution;
 pub use file_names::FileIndex;
 pub use kernel_functions::KernelAddresses;
 pub use processes::{ProcessIndex, ThreadIndex};

@@ -1,12 +1,14 @@
 //! Traces made ready for reading: opened, their schemas learned, the filters compiled.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Error, Result, anyhow};
+use openetw::analysis::Attribution;
 use openetw::export::Source;
 use openetw::schema::Resolver;
-use openetw::{EventFilter, ProcessTable, ProviderKey, ProviderSpec, TimePoint, Trace};
+use openetw::{EventFilter, ProcessTable, ProviderKey, ProviderSpec, TimePoint, Trace, TraceBuilder};
 
 use crate::args::{FilterArgs, InputArgs};
 use crate::progress::Progress;
@@ -36,10 +38,9 @@ impl Opened {
         schemas: &Schemas,
     ) -> Result<Opened> {
         let is_filtered = *filter != FilterArgs::default();
-        let mut filter = compile(filter, schemas)?;
+        let mut filter = of_fields(compile(filter, schemas)?, &args.files)?;
         filter.limit = limit;
-        let files = args.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
-        let builder = files.filter(&filter).schemas(&schemas.sources()).skip_unreadable(true);
+        let builder = files(&args.files).filter(&filter).schemas(&schemas.sources()).skip_unreadable(true);
         let mut trace = builder.open()?;
         report_unreadable(&trace);
         let bytes = args.files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len());
@@ -165,6 +166,21 @@ pub(crate) fn compile(args: &FilterArgs, schemas: &Schemas) -> Result<EventFilte
         filter = filter.expression(text).map_err(usage)?;
     }
     Ok(filter)
+}
+
+/// Has processes and threads mean those that an event is about, where its header names none; for that the traces are
+/// read once more.
+pub(crate) fn of_fields(filter: EventFilter, paths: &[PathBuf]) -> Result<EventFilter> {
+    let EventFilter { process_ids, thread_ids, processes, .. } = &filter;
+    match process_ids.is_empty() && thread_ids.is_empty() && processes.is_empty() {
+        true => Ok(filter),
+        false => Ok(Attribution::of(files(paths).skip_unreadable(true))?.filter(filter)),
+    }
+}
+
+/// Traces that are to be opened.
+pub(crate) fn files(paths: &[PathBuf]) -> TraceBuilder {
+    paths.iter().fold(Trace::builder(), |builder, path| builder.file(path))
 }
 
 /// What a provider string says, with the bits of its keywords' names.

@@ -23,7 +23,8 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<()> {
 /// Runs `etw relog`.
 pub(crate) fn relog(args: &RelogArgs) -> Result<()> {
     let schemas = Schemas::load(&args.merge.schemas)?;
-    let filter = EventFilter { limit: args.limit, ..input::compile(&args.filter, &schemas)? };
+    let filter = input::of_fields(input::compile(&args.filter, &schemas)?, &args.merge.files)?;
+    let filter = EventFilter { limit: args.limit, ..filter };
     let mut trace = open(&args.merge.files, &filter, &schemas)?;
     let relogger = relogger(&args.merge.form).context(!args.bare);
     let relogger = with_redactions(relogger, &args.redaction)?;
@@ -41,7 +42,8 @@ pub(crate) fn split(args: &SplitArgs) -> Result<()> {
         _ => SplitBy::Provider,
     };
     let schemas = Schemas::load(&args.schemas)?;
-    let mut trace = open(&args.files, &input::compile(&args.filter, &schemas)?, &schemas)?;
+    let filter = input::of_fields(input::compile(&args.filter, &schemas)?, &args.files)?;
+    let mut trace = open(&args.files, &filter, &schemas)?;
     let relogger = with_redactions(relogger(&args.form), &args.redaction)?;
     let output = args.output.clone().unwrap_or_else(|| name_of(&args.files));
     let parts = relogger.split(&mut trace, by, output)?;
@@ -84,8 +86,7 @@ fn warn_of_redactions(args: &RedactArgs, files: &[Relogged]) {
 
 /// Opens traces to be written anew; Ctrl-C ends reading.
 pub(crate) fn open(files: &[PathBuf], filter: &EventFilter, schemas: &Schemas) -> Result<Trace> {
-    let builder = files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
-    let trace = builder.filter(filter).schemas(&schemas.sources()).open()?;
+    let trace = input::files(files).filter(filter).schemas(&schemas.sources()).open()?;
     let stop = trace.stop_handle();
     interrupt::on_interrupt(move || stop.stop()).context("cannot wait for Ctrl-C")?;
     Ok(trace)

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use openetw::Trace;
+use openetw::etl::encode::RecordBuilder;
+use openetw::etl::{EtlWriter, WriterOptions};
+use openetw::{Clock, ClockType, FileTime, HookId, PointerSize, Ticks, Trace};
 
 use super::generated::write_trace;
 use super::{Etw, json_lines};
@@ -97,6 +99,75 @@ fn files_are_not_written_over_by_accident() {
         "{:?}",
         names().collect::<Vec<_>>()
     );
+}
+
+/// Writes a trace of the kernel: two processes, `app` with the threads 40 and 41, `other` with 50; switches and samples,
+/// whose headers name nobody.
+fn write_kernel(path: &str) {
+    let clock = Clock::new(ClockType::Qpc, Ticks(1000), FileTime(133_000_000_000_000_000), 10_000_000);
+    let mut writer =
+        EtlWriter::new(fs::File::create(path).unwrap(), WriterOptions::new(clock, 8192, 1)).unwrap();
+    let mut time = 1000;
+    let mut put = |hook: u16, version: u8, words: &[u32], rest: &[u8]| {
+        time += 100;
+        let payload: Vec<u8> =
+            words.iter().flat_map(|word| word.to_le_bytes()).chain(rest.iter().copied()).collect();
+        let record = RecordBuilder::perf_info(PointerSize::Eight, HookId(hook), version).time(Ticks(time));
+        writer.write(0, &record.payload(&payload).build().unwrap()).unwrap();
+    };
+    // CSwitch, new and old thread; SampleProf, with an address before the thread.
+    let switch =
+        |put: &mut dyn FnMut(u16, u8, &[u32], &[u8]), new, old| put(0x0524, 4, &[new, old, 0, 0, 0, 0], &[]);
+    let sample =
+        |put: &mut dyn FnMut(u16, u8, &[u32], &[u8]), thread| put(0x0F2E, 2, &[1, 0, thread, 1], &[]);
+    switch(&mut put, 40, 0);
+    sample(&mut put, 40);
+    switch(&mut put, 50, 40);
+    sample(&mut put, 50);
+    // The thread ends, and its id is used again by the other process.
+    put(0x0502, 3, &[4, 40], &[0; 64]);
+    put(0x0501, 3, &[5, 40], &[0; 64]);
+    sample(&mut put, 40);
+    sample(&mut put, 41);
+    for (process, thread) in [(4, 41), (5, 50)] {
+        put(0x0504, 3, &[process, thread], &[0; 64]);
+    }
+    for (process, name) in [(4_u32, "app"), (5, "other")] {
+        let names = [name.as_bytes(), b"\0", &[0; 6]].concat();
+        put(0x0304, 4, &[0, 0, process, 1, 0, 259, 0, 0, 0, 0], &names);
+    }
+    writer.finish(clock.to_filetime(Ticks(time))).unwrap();
+}
+
+#[test]
+fn events_are_of_the_process_that_their_fields_name() {
+    let etw = Etw::new();
+    write_kernel(&etw.path("a.etl"));
+    let kept = |file: &str, options: &[&str]| -> Vec<String> {
+        let text = etw.ok(&[&["dump", file, "--format", "json"][..], options].concat());
+        let events = json_lines(&text);
+        let kind = |event: &serde_json::Value| event["System"]["EventType"].as_str().unwrap().to_owned();
+        events
+            .iter()
+            .map(kind)
+            .filter(|kind| kind.contains("CSwitch") || kind.contains("SampleProfile"))
+            .collect()
+    };
+    let (switch, sample) = ("Thread/CSwitch", "PerfInfo/SampleProfile");
+    for (options, expected) in [
+        (&["--pid", "5"][..], &[switch, sample, sample][..]),
+        (&["--process", "OTHER"], &[switch, sample, sample]),
+        (&["--pid", "4"], &[switch, sample, switch, sample]),
+        (&["--tid", "40"], &[switch, sample, switch, sample]),
+        (&["--pid", "5", "--tid", "50"], &[switch, sample]),
+        (&["--pid", "5", "--where", "event == SampleProfile"], &[sample, sample]),
+        (&["--pid", "6"], &[]),
+        (&["--where", "pid == 5"], &[]),
+    ] {
+        assert_eq!(kept("a.etl", options), expected, "{options:?}");
+        says(&etw, &[&["relog", "a.etl", "-o", "b.etl", "--force"][..], options].concat());
+        assert_eq!(kept("b.etl", &[]), expected, "{options:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,133 @@
+//! Whom the kernel's events are about, where their headers name no process and no thread.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use etw_consumer::{
+    Event, EventFilter, Predicate, ProcessTable, ProviderKey, ProviderSpec, TraceBuilder, TraceError,
+};
+use etw_event::{FileTime, classes};
+use etw_schema::Properties;
+
+use crate::ProcessFilter;
+
+/// Threads that are kept in mind; events of more are nobody's.
+const MAX_THREADS: usize = 1 << 20;
+
+/// The fields that name the threads and the processes that events are about: of switches, ready threads, samples, disk
+/// requests, hard faults, files, memory, network and stacks.
+const THREADS: &[&str] =
+    &["NewThreadId", "OldThreadId", "TThreadId", "ThreadId", "IssuingThreadId", "TTID", "StackThread"];
+const PROCESSES: &[&str] = &["ProcessId", "PID", "StackProcess"];
+
+/// Types of Thread: start, end, and what there is when a session begins and ends.
+const THREAD_START: u8 = 1;
+const THREAD_TYPES: [u8; 4] = [THREAD_START, 2, 3, 4];
+
+/// Whose thread each was, and when, so that an event that names a thread in its fields alone is its process's.
+///
+/// System calls are about what runs on their processor, which no field tells; they stay nobody's.
+#[derive(Debug, Default)]
+pub struct Attribution {
+    /// By thread id: the processes with the times from which it was a thread of theirs, in order; that of a thread that
+    /// was there before is its process's from ever.
+    threads: HashMap<u32, Vec<(FileTime, u32)>>,
+    processes: ProcessTable,
+}
+
+impl Attribution {
+    /// Reads from traces which threads and processes there are.
+    ///
+    /// # Errors
+    /// The traces cannot be opened or read.
+    pub fn of(traces: TraceBuilder) -> Result<Attribution, TraceError> {
+        let threads = ProviderSpec::new(ProviderKey::Guid(classes::THREAD));
+        let filter = EventFilter { providers: vec![threads], ..EventFilter::default() };
+        let mut trace = traces.filter(&filter).open()?;
+        let mut attribution = Attribution { processes: trace.processes()?.clone(), ..Attribution::default() };
+        trace.for_each_layout(|event| attribution.add(event))?;
+        Ok(attribution)
+    }
+
+    /// Takes in an event of class Thread; they come in the order of time.
+    fn add(&mut self, event: &Event<'_>) {
+        let opcode = event.record.descriptor().opcode.0;
+        let Ok(properties) = &event.properties else { return };
+        let (Some(process), Some(thread)) =
+            (properties.try_get::<u32>("ProcessId"), properties.try_get::<u32>("TThreadId"))
+        else {
+            return;
+        };
+        let is_known = self.threads.contains_key(&thread);
+        if !THREAD_TYPES.contains(&opcode) || !is_known && self.threads.len() >= MAX_THREADS {
+            return;
+        }
+        let of_thread = self.threads.entry(thread).or_default();
+        match of_thread.last() {
+            Some((_, last)) if *last == process => {}
+            None if opcode != THREAD_START => of_thread.push((FileTime(i64::MIN), process)),
+            _ => of_thread.push((event.record.time(), process)),
+        }
+    }
+
+    /// The process that had a thread at a time.
+    fn process_of(&self, thread: u32, time: FileTime) -> Option<u32> {
+        let processes = self.threads.get(&thread)?;
+        let after = processes.partition_point(|(from, _)| *from <= time);
+        processes.get(after.checked_sub(1)?).map(|(_, process)| *process)
+    }
+
+    /// The processes that an event is about: of a switch, that of either thread.
+    fn processes<'e>(&'e self, event: &'e Event<'e>) -> impl Iterator<Item = u32> + 'e {
+        let of_threads = ids(event, THREADS);
+        let of_threads = of_threads.filter_map(|thread| self.process_of(thread, event.record.time()));
+        ids(event, PROCESSES).chain(of_threads)
+    }
+
+    /// The filter with its processes and threads meant so: those of the header, and where it names none, those that the
+    /// kernel's events have in their fields.
+    pub fn filter(self, mut filter: EventFilter) -> EventFilter {
+        let all = Arc::new(self);
+        let process_ids = std::mem::take(&mut filter.process_ids);
+        let thread_ids = std::mem::take(&mut filter.thread_ids);
+        let names = std::mem::take(&mut filter.processes);
+        let of = |header: EventFilter| header.predicate();
+        if let Some(header) = of(EventFilter { process_ids: process_ids.clone(), ..EventFilter::default() }) {
+            let all = Arc::clone(&all);
+            let is_about = move |event: &Event<'_>| all.processes(event).any(|id| process_ids.contains(&id));
+            filter.expressions.push(or_about(header, "not pid >= 0", is_about));
+        }
+        if let Some(header) = of(EventFilter { thread_ids: thread_ids.clone(), ..EventFilter::default() }) {
+            let is_about = move |event: &Event<'_>| ids(event, THREADS).any(|id| thread_ids.contains(&id));
+            filter.expressions.push(or_about(header, "not tid >= 0", is_about));
+        }
+        if let Some(header) = of(EventFilter { processes: names.clone(), ..EventFilter::default() }) {
+            let wanted = ProcessFilter { ids: Vec::new(), names };
+            let is_about = move |event: &Event<'_>| {
+                let name = |id| all.processes.name(id, event.record.time());
+                all.processes(event).filter_map(name).any(|name| wanted.has_name(name))
+            };
+            filter.expressions.push(or_about(header, "not pid >= 0", is_about));
+        }
+        filter
+    }
+}
+
+/// What the header says, or the fields where `nobody` holds of it.
+fn or_about(
+    header: Predicate,
+    nobody: &str,
+    is_about: impl Fn(&Event<'_>) -> bool + Send + Sync + 'static,
+) -> Predicate {
+    // Only what the header does not decide is decoded.
+    let nobody = nobody.parse::<Predicate>().ok();
+    header.or(Predicate::all_of(nobody.into_iter().chain([Predicate::custom(is_about)])))
+}
+
+/// The numbers of an event of the kernel in fields with these names; -1 is nobody.
+fn ids<'e>(event: &'e Event<'e>, names: &'static [&'static str]) -> impl Iterator<Item = u32> + 'e {
+    let properties = event.properties.as_ref().ok().filter(|_| event.record.hook_id().is_some());
+    let id = |properties: &Properties<'_>, name: &str| properties.try_get::<u64>(name).map(|id| id as u32);
+    let ids = properties.into_iter().flat_map(move |of| names.iter().filter_map(move |name| id(of, name)));
+    ids.filter(|id| *id != u32::MAX)
+}
