@@ -233,10 +233,11 @@ fn property(out: &mut Vec<u8>, member: &PropertyValue<'_>, depth: u16, end: usiz
     };
     match &member.value() {
         Value::Array(array) => {
-            for element in array.iter() {
+            for index in 0..array.len() {
                 if out.len() > end {
                     return;
                 }
+                let Some(element) = array.get(index) else { return };
                 one(out, &element);
             }
         }
@@ -249,8 +250,11 @@ fn property(out: &mut Vec<u8>, member: &PropertyValue<'_>, depth: u16, end: usiz
 fn scalar(out: &mut Vec<u8>, value: &Value<'_>, member: &PropertyValue<'_>) {
     let (format, map) = (member.format(), member.map());
     let is_text = matches!(value, Value::Utf16(_) | Value::Ansi(_) | Value::Char16(_) | Value::Char8(_));
-    out.extend_from_slice(if is_text { b", \"" } else { b", " });
+    out.extend_from_slice(b", ");
     let start = out.len();
+    if is_text {
+        out.push(b'"');
+    }
     text::write_value(&mut Escaping::<Csv>::new(out), value, format, map);
     if is_text {
         out.push(b'"');

@@ -71,7 +71,8 @@ impl ValueWriter<'_> {
 
     fn array(&mut self, property: &PropertyValue<'_>, array: &Array<'_>, depth: u16) {
         self.out.push(b'[');
-        for (index, element) in array.iter().enumerate() {
+        for index in 0..array.len() {
+            let Some(element) = array.get(index) else { break };
             if index > 0 {
                 self.out.push(b',');
             }

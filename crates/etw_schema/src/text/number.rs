@@ -168,6 +168,14 @@ pub fn write_float(out: &mut (impl TextOut + ?Sized), number: f64) {
     if number.is_infinite() {
         return out.put(if number < 0.0 { "-inf" } else { "inf" });
     }
+    // Most numbers are short: the shortest text that stands for them is what rounding would give.
+    if (1e-4..1e6).contains(&number.abs()) {
+        let shortest = Small::of(format_args!("{number}"));
+        let digits = shortest.as_str().trim_start_matches(['-', '0', '.']);
+        if digits.bytes().filter(u8::is_ascii_digit).count() <= 6 {
+            return out.put(shortest.as_str());
+        }
+    }
     let scientific = Small::of(format_args!("{number:.5e}"));
     let (mantissa, exponent) = scientific.as_str().split_once('e').unwrap_or(("0", "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -225,6 +233,12 @@ mod tests {
         check(0.00001, "1e-05");
         check(std::f64::consts::PI, "3.14159");
         check(-2.5e-300, "-2.5e-300");
+        check(-12.25, "-12.25");
+        check(0.00012345, "0.00012345");
+        check(0.1 + 0.2, "0.3");
+        check(123456.0, "123456");
+        check(1.0 / 3.0, "0.333333");
+        check(1.0 - 1e-9, "1");
         check(f64::NAN, "nan");
         check(f64::NEG_INFINITY, "-inf");
     }
