@@ -59,7 +59,9 @@ GLOBAL u32 follow_frame(u32 index)
 	u32 base = rule->offset & BASES;
 	if (base == BASE_NONE)
 		return RULE_UNKNOWN;
-	u64 caller = (base == BASE_FRAME ? walk->frame_pointer : walk->stack_pointer) + (rule->offset & ~BASES);
+	u64 caller = (base == BASE_STACK ? walk->stack_pointer : walk->frame_pointer) + (rule->offset & ~BASES);
+	if (base == BASE_KEPT && read_user(&caller, sizeof(caller), (void *)caller))
+		return MEMORY_UNREADABLE;
 	struct {
 		u64 frame_pointer;
 		u64 instruction;
@@ -70,8 +72,8 @@ GLOBAL u32 follow_frame(u32 index)
 			return MEMORY_UNREADABLE;
 		if (rule->frame_pointer == -2)
 			walk->frame_pointer = kept.frame_pointer;
-		else if (rule->frame_pointer) {
-			u64 from = caller + 8 * (s64)rule->frame_pointer;
+		else if (rule->frame_pointer || base == BASE_KEPT) {
+			u64 from = base == BASE_KEPT ? walk->frame_pointer : caller + 8 * (s64)rule->frame_pointer;
 			if (read_user(&kept.frame_pointer, sizeof(u64), (void *)from))
 				return MEMORY_UNREADABLE;
 			walk->frame_pointer = kept.frame_pointer;

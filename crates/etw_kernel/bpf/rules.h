@@ -47,6 +47,9 @@ struct rule {
 #define BASE_STACK 1
 #define BASE_FRAME 2
 #define BASE_END 3 /* There is no caller. */
+/* Where memory of any size follows an alignment: the caller's stack pointer is kept so many bytes behind the frame pointer,
+ * and the caller's frame pointer where that points to. */
+#define BASE_KEPT 4
 
 /* A unit has its rules in some of the four ways of its set. */
 struct way {

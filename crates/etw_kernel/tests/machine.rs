@@ -118,7 +118,7 @@ fn drain(capture: &mut Capture, last: &mut BTreeMap<usize, u64>, to: &mut Vec<(u
 }
 
 fn lost(capture: &Capture) -> u64 {
-    (0..capture.processors()).map(|processor| capture.lost(processor)).sum()
+    capture.lost().sum()
 }
 
 /// Captures while `act` runs, and answers its result and the events by time.

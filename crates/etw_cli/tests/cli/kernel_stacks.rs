@@ -162,6 +162,7 @@ fn stacks_of_rust_are_whole() {
 
 /// Five frames of 20 KB each, and what works inside of them.
 const DEEP: &str = r#"
+    #include <alloca.h>
     #include <time.h>
     volatile long sink;
     #if defined UNKNOWN && defined __x86_64__
@@ -170,6 +171,12 @@ const DEEP: &str = r#"
     __asm__(".text\n.globl work\nwork: mov $1000000000, %rax\n1: dec %rax\njnz 1b\nret\n");
     #else
     __attribute__((noinline)) void work(void) {
+        #ifdef ALIGNED
+        /* Memory of any size behind an alignment: the frame is found by an expression. */
+        _Alignas(64) volatile char aligned[64];
+        volatile char *more = alloca(sink + 100);
+        sink += aligned[0] = more[0] = 1;
+        #endif
         struct timespec time;
         do {
             for (long i = 0; i < 100000; i++) sink += i;
@@ -204,13 +211,15 @@ fn has_main(stack: &[String]) -> bool {
 
 #[test]
 fn stacks_are_whole_however_deep_they_are() {
-    let Some((stacks, _)) = record_deep(&["-O1", "-fomit-frame-pointer"]) else { return };
-    // The first ones are what the others are learnt from.
-    let whole = stacks.iter().filter(|stack| has_main(stack)).count();
-    println!("{whole} of {} stacks are whole", stacks.len());
-    assert!(stacks.len() > 50, "{stacks:?}");
-    if cfg!(target_arch = "x86_64") {
-        assert!(whole * 100 >= stacks.len() * 90, "{whole} of {}: {stacks:?}", stacks.len());
+    for option in ["-DPLAIN", "-DALIGNED"] {
+        let Some((stacks, _)) = record_deep(&["-O1", "-fomit-frame-pointer", option]) else { return };
+        // The first ones are what the others are learnt from.
+        let whole = stacks.iter().filter(|stack| has_main(stack)).count();
+        println!("{option}: {whole} of {} stacks are whole", stacks.len());
+        assert!(stacks.len() > 50, "{option}: {stacks:?}");
+        if cfg!(target_arch = "x86_64") {
+            assert!(whole * 100 >= stacks.len() * 90, "{option}: {whole} of {}: {stacks:?}", stacks.len());
+        }
     }
 }
 

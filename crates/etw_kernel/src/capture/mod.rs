@@ -274,10 +274,15 @@ impl Capture {
         delivered.events
     }
 
-    /// How many events of one processor were lost since the start, since its ring was full.
-    pub fn lost(&self, processor: usize) -> u64 {
-        let in_kernel = self.lost.get(&0, 0).ok().and_then(|counts| counts.get(processor).copied());
-        in_kernel.unwrap_or(0) + self.lost_outside.get(processor).copied().unwrap_or(0)
+    /// How many events of each processor were lost since the start, since its ring was full.
+    pub fn lost(&self) -> impl Iterator<Item = u64> + '_ {
+        // All processors' counts come with one call.
+        let in_kernel = self.lost.get(&0, 0).ok();
+        let outside = self.lost_outside.iter().enumerate();
+        outside.map(move |(processor, outside)| {
+            let counted = in_kernel.as_ref().and_then(|counts| counts.get(processor).copied());
+            counted.unwrap_or(0) + outside
+        })
     }
 }
 

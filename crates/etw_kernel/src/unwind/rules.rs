@@ -2,7 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use gimli::{CfaRule, RegisterRule, UnwindTableRow, X86_64};
+use gimli::{CfaRule, EhFrame, Encoding, Expression, Operation, RegisterRule, UnwindTableRow, X86_64};
+
+use super::sections::Reader;
 
 /// How code of x86-64 keeps the way to its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,6 +12,9 @@ pub(super) enum Rule {
     /// The caller's stack pointer is `offset` bytes, which are words, behind a register, its instruction stands in the word before, and its
     /// frame pointer that many words from there, or still in its register where that is 0.
     Caller { base: Base, offset: i32, frame_pointer: i16 },
+    /// The caller's stack pointer is kept `offset` bytes behind the frame pointer, and the caller's frame pointer where
+    /// that points to: frames with memory of any size behind an alignment.
+    Kept { offset: i32 },
     /// There is no caller: the thread began here.
     End,
 }
@@ -22,26 +27,52 @@ pub(super) enum Base {
 }
 
 impl Rule {
-    pub(super) fn of(row: &UnwindTableRow<usize>) -> Option<Rule> {
-        let &CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
-        let base = match register {
-            X86_64::RSP => Base::StackPointer,
-            X86_64::RBP => Base::FramePointer,
-            _ => return None,
-        };
+    /// The rule of a row of this section, whose expressions have this encoding.
+    pub(super) fn of<'d>(
+        row: &UnwindTableRow<usize>,
+        section: &EhFrame<Reader<'d>>,
+        encoding: Encoding,
+    ) -> Option<Rule> {
         match row.register(X86_64::RA) {
             Some(RegisterRule::Offset(-8)) => {}
             Some(RegisterRule::Undefined) => return Some(Rule::End),
             _ => return None,
         }
+        let words = |offset: i64| i32::try_from(offset).ok().filter(|offset| offset % 8 == 0);
+        let (register, offset) = match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => (*register, words(*offset)?),
+            CfaRule::Expression(kept) => {
+                let Some(RegisterRule::Expression(pointer)) = row.register(X86_64::RBP) else { return None };
+                let kept = from_frame_pointer(kept.get(section).ok()?, encoding, true)?;
+                let pointer = from_frame_pointer(pointer.get(section).ok()?, encoding, false)?;
+                return words(kept).filter(|_| pointer == 0).map(|offset| Rule::Kept { offset });
+            }
+        };
+        let base = match register {
+            X86_64::RSP => Base::StackPointer,
+            X86_64::RBP => Base::FramePointer,
+            _ => return None,
+        };
         let frame_pointer = match row.register(X86_64::RBP) {
             None | Some(RegisterRule::Undefined | RegisterRule::SameValue) => 0,
             Some(RegisterRule::Offset(bytes)) if bytes % 8 == 0 => i16::try_from(bytes / 8).ok()?,
             _ => return None,
         };
-        let offset = i32::try_from(offset).ok().filter(|offset| offset % 8 == 0)?;
         Some(Rule::Caller { base, offset, frame_pointer })
     }
+}
+
+/// The offset, if an expression is the frame pointer and an offset, or what is kept there.
+fn from_frame_pointer(expression: Expression<Reader<'_>>, encoding: Encoding, is_kept: bool) -> Option<i64> {
+    let mut operations = expression.operations(encoding);
+    let Some(Operation::RegisterOffset { register: X86_64::RBP, offset, .. }) = operations.next().ok()?
+    else {
+        return None;
+    };
+    if is_kept && !matches!(operations.next().ok()?, Some(Operation::Deref { size: 8, space: false, .. })) {
+        return None;
+    }
+    operations.next().ok()?.is_none().then_some(offset)
 }
 
 /// A rule as the programs have it, for these bytes of its unit; they ask back where there is none.
@@ -51,6 +82,7 @@ pub(super) fn bits(rule: Option<Rule>, bytes: RangeInclusive<u8>) -> u64 {
         Some(Rule::Caller { base: Base::StackPointer, offset, frame_pointer }) => (1, offset, frame_pointer),
         Some(Rule::Caller { base: Base::FramePointer, offset, frame_pointer }) => (2, offset, frame_pointer),
         Some(Rule::End) => (3, 0, 0),
+        Some(Rule::Kept { offset }) => (4, offset, 0),
     };
     let (first, last) = bytes.into_inner();
     u64::from(offset.cast_unsigned() | base)

@@ -20,7 +20,7 @@ use super::rules::Rule;
 use crate::images::LoadedImage;
 
 pub(super) type Bytes = Arc<[u8]>;
-type Reader<'d> = EndianSlice<'d, LittleEndian>;
+pub(super) type Reader<'d> = EndianSlice<'d, LittleEndian>;
 /// Where the machine of a function's rules is put together.
 pub(super) type Context = UnwindContext<usize>;
 
@@ -135,9 +135,10 @@ impl Sections {
         let Some(offset) = self.entry_of(address, &bases) else { return };
         let entry = section.fde_from_offset(&bases, offset.into(), EhFrame::cie_from_offset).ok();
         let Some(entry) = entry.filter(|entry| entry.contains(address)) else { return };
+        let encoding = entry.cie().encoding();
         let Ok(mut table) = entry.rows(&section, &bases, context) else { return };
         while let Ok(Some(row)) = table.next_row() {
-            each(row.start_address()..row.end_address(), Rule::of(row));
+            each(row.start_address()..row.end_address(), Rule::of(row, &section, encoding));
         }
     }
 

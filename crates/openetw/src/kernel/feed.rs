@@ -356,8 +356,8 @@ impl Feed {
                     break;
                 }
             }
-            self.count_lost(processor);
         }
+        self.count_lost();
         self.deliver();
         self.stacks.teach(&mut self.capture);
         self.tell_overdue(complete);
@@ -428,13 +428,13 @@ impl Feed {
         }
     }
 
-    fn count_lost(&mut self, processor: usize) {
-        let lost = self.capture.lost(processor);
-        let Some(told) = self.lost.get_mut(processor) else { return };
-        let new = u32::try_from(lost.saturating_sub(*told)).unwrap_or(u32::MAX);
-        *told = lost;
-        if new > 0 {
-            self.sessions.values().for_each(|session| session.region.lose(processor as u32, new));
+    fn count_lost(&mut self) {
+        for ((processor, lost), told) in (0..).zip(self.capture.lost()).zip(&mut self.lost) {
+            let new = u32::try_from(lost.saturating_sub(*told)).unwrap_or(u32::MAX);
+            *told = lost;
+            if new > 0 {
+                self.sessions.values().for_each(|session| session.region.lose(processor, new));
+            }
         }
     }
 
