@@ -32,7 +32,7 @@ pub use reader::{ReadRecord, TraceReader};
 /// | 1 | [`Trace::for_each_record`] | header, extended data, raw payload | 10 ns |
 /// | 2 | [`Trace::for_each_schema`] | its schema: names, types | 15 ns |
 /// | 3 | [`Trace::for_each_layout`] | every property located, values on demand | 30 ns |
-/// | 4 | [`Trace::for_each_event`] | an event that owns its values | 0.25 µs |
+/// | 4 | [`Trace::for_each_event`] | an event that owns its values | 0.2 µs |
 ///
 /// Levels 1 to 3 borrow from the trace's buffers and allocate nothing for an event. A filter set by the builder applies
 /// to every level: conditions on the header decide before anything is decoded.
