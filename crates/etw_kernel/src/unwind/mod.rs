@@ -1,4 +1,5 @@
-//! Stacks of programs, from their registers and a copy of their memory, by what their files say of unwinding.
+//! Stacks of programs, by what their files say of unwinding: from their registers and a copy of their memory, and as far as
+//! the kernel's programs followed them.
 
 mod rules;
 mod sections;
@@ -8,8 +9,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use framehop::UnwinderNative;
-use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder as _};
+use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, Unwinder as _};
+use framehop::{UnwindRegsNative, UnwinderNative};
 
 use crate::capture::{Capture, FileIdentity, Following, Registers, Stack};
 use crate::classes::MAX_FRAMES;
