@@ -44,7 +44,8 @@ pub struct UnwindCounts {
     pub stacks: u64,
     /// Of those, the ones that were followed to where the thread began.
     pub whole: u64,
-    /// Of the others, the ones that needed memory behind what was copied.
+    /// Of the others, the ones that needed memory behind what was copied, or were followed in the kernel by images that
+    /// the process had not any more.
     pub cut: u64,
 }
 

@@ -26,11 +26,11 @@ pub struct Stack<'a> {
 /// The memory of a process as long as it runs one program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Space {
-    /// When the process began, in nanoseconds.
+    /// When the process began, in nanoseconds of `CLOCK_MONOTONIC` (`start_time` of its first thread in the kernel).
     pub began: u64,
     /// Its id.
     pub process_id: u32,
-    /// How many programs it ran before.
+    /// How many programs it and its ancestors ran before (`self_exec_id` in the kernel).
     pub programs: u32,
 }
 
@@ -47,7 +47,7 @@ pub enum Following {
 
 /// The kind of samples.
 const SAMPLE: u32 = 6;
-/// Why following ended, as `bpf/follow.h` numbers it.
+/// Why following ended, as `bpf/stack.h` numbers it.
 const WHOLE: u32 = 1;
 const TO_LIMIT: u32 = 2;
 const SPACE_UNKNOWN: u32 = 3;
