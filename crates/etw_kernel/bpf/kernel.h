@@ -28,6 +28,9 @@ typedef _Bool bool;
 #define VALUES(name, value) typeof(value) *name[]
 #define MAP SECTION(".maps")
 
+/* Of a map whose memory the reader shares. */
+#define MAP_MMAPABLE 1024
+
 enum map_type {
 	MAP_HASH = 1,
 	MAP_ARRAY = 2,

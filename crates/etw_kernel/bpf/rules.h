@@ -51,13 +51,13 @@ struct rule {
  * and the caller's frame pointer where that points to. */
 #define BASE_KEPT 4
 
-/* A unit has its rules in some of the four ways of its set. */
+/* A unit has its rules in some of the ways of its set. */
 struct way {
 	u64 unit;
 	struct rule rule;
 };
 
-#define WAYS 4
+#define WAYS 8
 #define SET_BITS 16
 
 struct set {
@@ -67,6 +67,7 @@ struct set {
 struct {
 	NUMBER(type, MAP_ARRAY);
 	NUMBER(max_entries, 1 << SET_BITS);
+	NUMBER(map_flags, MAP_MMAPABLE);
 	TYPE(key, u32);
 	TYPE(value, struct set);
 } rules MAP;

@@ -14,12 +14,12 @@ mod ring;
 use std::fs;
 use std::time::Duration;
 
-use aya::maps::{Array, ArrayOfMaps, HashMap, MapData, MapError, PerCpuArray, PerCpuValues, RingBuf};
+use aya::maps::{Array, ArrayOfMaps, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuValues, RingBuf};
 use aya::util::{KernelVersion, nr_cpus, online_cpus};
 use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
 use aya_obj::Map as MapDefinition;
 use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_RINGBUF;
-use etw_sys::MappingRing;
+use etw_sys::{MappingRing, SharedWords};
 
 pub use error::CaptureError;
 pub use event::{
@@ -34,7 +34,7 @@ use programs::{Attached, with_causes};
 use ring::Ring;
 
 use crate::stack_walk::StackKinds;
-use crate::unwind::{IMAGES_MOST, IS_KNOWN_CODE, Set};
+use crate::unwind::{IMAGES_MOST, IS_KNOWN_CODE, RuleTable};
 use crate::{Hook, Hooks};
 
 /// The programs, as `bpf/build.sh` makes them.
@@ -83,7 +83,7 @@ pub struct Capture {
     lost_outside: Vec<u64>,
     lost: PerCpuArray<MapData, u64>,
     stacks: Array<MapData, [u64; 2]>,
-    rules: Array<MapData, [u64; 8]>,
+    rules: MapData,
     spaces: HashMap<MapData, [u64; 2], Images>,
     online: Vec<u32>,
     sample_interval: Duration,
@@ -112,7 +112,7 @@ impl Capture {
             .map_max_entries("rooms", processors.saturating_mul(ROOMS))
             .override_global("ring_bytes", &ring_bytes, true)
             .override_global("has_registers", &u8::from(tells_registers()), true)
-            .override_global("follows_stacks", &u8::from(IS_KNOWN_CODE && tells_registers()), true)
+            .override_global("follows_stacks", &u8::from(follows_stacks()), true)
             .override_global("left_out_pid", &options.left_out_process.unwrap_or(0), true)
             .load(PROGRAMS)
             .map_err(|error| refused(&with_causes(&error)))?;
@@ -126,7 +126,7 @@ impl Capture {
         let mut take = |name: &str| {
             object.take_map(name).ok_or_else(|| refused(&format!("the map `{name}` is missing")))
         };
-        let rules = Array::try_from(take("rules")?).map_err(|error| refused(&with_causes(&error)))?;
+        let Map::Array(rules) = take("rules")? else { return Err(refused("`rules` is no array")) };
         let spaces = HashMap::try_from(take("spaces")?).map_err(|error| refused(&with_causes(&error)))?;
         let mut capture = Capture {
             object,
@@ -223,10 +223,10 @@ impl Capture {
         let _ = self.spaces.insert([space.began, ids], words, 0);
     }
 
-    /// Teaches the programs a set of rules.
-    pub(crate) fn teach_rules(&mut self, number: u32, set: &Set) {
-        let [a, b, c, d] = *set;
-        let _ = self.rules.set(number, [a[0], a[1], b[0], b[1], c[0], c[1], d[0], d[1]], 0);
+    /// Where the programs look for the rules of code; `None` if they follow no stacks.
+    pub fn rules(&self) -> Option<RuleTable> {
+        let memory = || SharedWords::map_of_kernel(self.rules.fd(), RuleTable::LEN_WORDS).ok();
+        if follows_stacks() { memory().map(RuleTable::new) } else { None }
     }
 
     /// Changes the time between two samples of a processor.
@@ -305,7 +305,7 @@ fn make_rings(object: &mut Ebpf, processors: u32, ring_bytes: u32) -> Result<Vec
     let mut rings = Vec::new();
     for processor in 0..processors {
         let definition = MapDefinition::new_from_params(BPF_MAP_TYPE_RINGBUF as u32, 0, 0, ring_bytes, 0);
-        let ring = RingBuf::try_from(aya::maps::Map::RingBuf(MapData::create(definition, "ring", None)?))?;
+        let ring = RingBuf::try_from(Map::RingBuf(MapData::create(definition, "ring", None)?))?;
         table.set(processor, &ring, 0)?;
         rings.push(Ring::new(ring));
     }
@@ -329,6 +329,11 @@ const ROOMS: u32 = 4;
 /// Whether the kernel has the helper that tells of a program's registers.
 fn tells_registers() -> bool {
     KernelVersion::current().is_ok_and(|version| version >= KernelVersion::new(5, 15, 0))
+}
+
+/// Whether the programs follow stacks: that takes registers to begin at.
+fn follows_stacks() -> bool {
+    IS_KNOWN_CODE && tells_registers()
 }
 
 fn refused(reason: &str) -> CaptureError {

@@ -3,6 +3,7 @@
 
 mod rules;
 mod sections;
+mod table;
 mod taught;
 
 use std::collections::HashMap;
@@ -16,7 +17,8 @@ use crate::capture::{Capture, FileIdentity, Following, Registers, Stack};
 use crate::classes::MAX_FRAMES;
 use crate::images::{LoadedImage, own_vdso};
 use sections::{Bytes, Sections};
-pub(crate) use taught::{IMAGES_MOST, IS_KNOWN_CODE, Set};
+pub use table::RuleTable;
+pub(crate) use taught::{IMAGES_MOST, IS_KNOWN_CODE};
 use taught::{Place, Teacher};
 
 type Unwinder = UnwinderNative<Bytes, MayAllocateDuringUnwind>;
@@ -49,13 +51,26 @@ pub struct UnwindCounts {
     pub cut: u64,
 }
 
-/// A process, with the images that its unwinder has.
+/// A process with its images.
 struct Process {
     images: Vec<Arc<LoadedImage>>,
     /// Of the images of which the files say something.
     places: Vec<Place>,
+    /// From when a stack is to be followed here. Rules of other images must not be taken for those of these.
+    unwinding: Option<Box<Unwinding>>,
+}
+
+struct Unwinding {
     unwinder: Unwinder,
-    cache: Box<CacheNative<MayAllocateDuringUnwind>>,
+    cache: CacheNative<MayAllocateDuringUnwind>,
+}
+
+impl Unwinding {
+    fn of(places: &[Place]) -> Box<Unwinding> {
+        let mut unwinder = Unwinder::new();
+        places.iter().for_each(|place| unwinder.add_module(place.module()));
+        Box::new(Unwinding { unwinder, cache: CacheNative::new() })
+    }
 }
 
 /// Most bytes of sections that are kept.
@@ -64,6 +79,11 @@ const KEPT_BYTES: usize = 256 << 20;
 const PROCESSES: usize = 1024;
 
 impl StackUnwinder {
+    /// One that teaches rules to those who read this table ([`Capture::rules`]).
+    pub fn of(table: RuleTable) -> StackUnwinder {
+        StackUnwinder { teacher: Teacher::of(table), ..StackUnwinder::default() }
+    }
+
     /// Puts the frames of a program, the innermost first: the instruction where it was, then return addresses.
     ///
     /// `images` are those of the process at the time of the stack. Code of which no file tells how to unwind is followed
@@ -97,6 +117,8 @@ impl StackUnwinder {
             self.counts.whole += u64::from(registers.is_none());
             return;
         };
+        let unwinding = process.unwinding.get_or_insert_with(|| Unwinding::of(&process.places));
+        let Unwinding { unwinder, cache } = &mut **unwinding;
         let mut is_cut = false;
         let mut read = |address| stack.word(address).ok_or_else(|| is_cut |= stack.ends_before(address));
         let mut native = native_registers(&registers);
@@ -109,7 +131,7 @@ impl StackUnwinder {
             }
             frames.push(address.address());
             self.teacher.teach_rule(&process.places, address.address_for_lookup());
-            let caller = process.unwinder.unwind_frame(address, &mut native, &mut process.cache, &mut read);
+            let caller = unwinder.unwind_frame(address, &mut native, cache, &mut read);
             match caller.map(|caller| caller.map(FrameAddress::from_return_address)) {
                 Ok(Some(Some(caller))) => address = caller,
                 Ok(None) => break true,
@@ -134,7 +156,7 @@ impl StackUnwinder {
         self.counts
     }
 
-    /// Teaches the kernel's programs what it took to follow the stacks since this was done last.
+    /// Teaches the kernel's programs the images that they lacked since this was done last.
     pub fn teach(&mut self, capture: &mut Capture) {
         self.teacher.teach(capture);
     }
@@ -145,7 +167,7 @@ impl StackUnwinder {
         self.teacher.forget(process_id);
     }
 
-    /// Has the unwinder of a process know just these images.
+    /// Sees to it that a process has just these images.
     fn prepare(&mut self, process_id: u32, images: &[Arc<LoadedImage>]) {
         if self.processes.get(&process_id).is_some_and(|process| same_images(&process.images, images)) {
             return;
@@ -155,18 +177,10 @@ impl StackUnwinder {
             self.sections.clear();
             self.kept_bytes = 0;
         }
-        let mut unwinder = Unwinder::new();
-        let mut places = Vec::new();
-        for image in images {
-            let Some(sections) = self.sections_of(process_id, image) else { continue };
-            let Some(linked_base) = image.file.as_ref().map(|file| file.linked_base()) else { continue };
-            if let Some(module) = sections.module(image, linked_base) {
-                unwinder.add_module(module);
-                places.push(Place { image: image.clone(), linked_base, sections });
-            }
-        }
-        // Rules of other images must not be taken for those of these.
-        let process = Process { images: images.to_vec(), places, unwinder, cache: Box::default() };
+        let place =
+            |image: &Arc<LoadedImage>| Place::new(image.clone(), self.sections_of(process_id, image)?);
+        let places = images.iter().filter_map(place).collect();
+        let process = Process { images: images.to_vec(), places, unwinding: None };
         self.processes.insert(process_id, process);
     }
 

@@ -41,7 +41,12 @@ static NEXT_NUMBER: AtomicU32 = AtomicU32::new(1);
 /// Most bytes of one section.
 const SECTION_BYTES: u64 = 64 << 20;
 /// No program is linked for addresses from here on.
-const HIGHEST: u64 = 1 << 56;
+pub(super) const HIGHEST: u64 = 1 << 56;
+/// Of what a file says of functions, so much is read for those beside the one that is asked for. That is some hundred
+/// functions; but there are files that are made to keep their readers busy.
+const NEIGHBOURS_BYTES: usize = 64 << 10;
+/// Functions begin at multiples of this, as compilers do it.
+const ALIGNMENT: u64 = 16;
 
 impl Sections {
     /// What a program's file says.
@@ -101,11 +106,8 @@ impl Sections {
         self.number
     }
 
-    /// What the unwinder gets of an image with this file.
-    pub(super) fn module(&self, image: &LoadedImage, linked_base: u64) -> Option<Module<Bytes>> {
-        if linked_base >= HIGHEST {
-            return None;
-        }
+    /// What the unwinder gets of an image with this file, which is linked for `linked_base`.
+    pub(super) fn module(&self, image: &LoadedImage, linked_base: u64) -> Module<Bytes> {
         let range = |section: &(u64, Bytes)| section.0..section.0 + section.1.len() as u64;
         let info = ExplicitModuleSectionInfo {
             base_svma: linked_base,
@@ -118,27 +120,47 @@ impl Sections {
             debug_frame: self.debug_frame.clone(),
             ..ExplicitModuleSectionInfo::default()
         };
-        let addresses = image.base..image.base.checked_add(image.len_bytes)?;
-        Some(Module::new(String::new(), addresses, image.base, info))
+        Module::new(String::new(), image.base..image.base + image.len_bytes, image.base, info)
     }
 
-    /// Hands out what holds for the function of an address, as the file is linked; nothing if the file does not say, and
-    /// no rule where it takes more than one to find the caller.
+    /// Hands out what holds for the function of an address, as the file is linked, and for those beside it that reach
+    /// into `around`; nothing if the file does not say, and no rule where it takes more than one to find the caller.
     pub(super) fn for_each_rule(
         &self,
         address: u64,
+        around: Range<u64>,
         context: &mut Context,
         mut each: impl FnMut(Range<u64>, Option<Rule>),
     ) {
         let (bases, Some((_, bytes))) = (self.bases(), &self.eh_frame) else { return };
         let section = EhFrame::new(bytes, LittleEndian);
-        let Some(offset) = self.entry_of(address, &bases) else { return };
-        let entry = section.fde_from_offset(&bases, offset.into(), EhFrame::cie_from_offset).ok();
-        let Some(entry) = entry.filter(|entry| entry.contains(address)) else { return };
-        let encoding = entry.cie().encoding();
-        let Ok(mut table) = entry.rows(&section, &bases, context) else { return };
-        while let Ok(Some(row)) = table.next_row() {
-            each(row.start_address()..row.end_address(), Rule::of(row, &section, encoding));
+        let mut bytes_read = 0;
+        let mut tell = |address: u64| {
+            let offset = self.entry_of(address, &bases)?;
+            let entry = section.fde_from_offset(&bases, offset.into(), EhFrame::cie_from_offset).ok()?;
+            if bytes_read > NEIGHBOURS_BYTES {
+                return None;
+            }
+            bytes_read += entry.entry_len() + entry.cie().entry_len();
+            let encoding = entry.cie().encoding();
+            let mut table = entry.rows(&section, &bases, context).ok()?;
+            while let Ok(Some(row)) = table.next_row() {
+                each(row.start_address()..row.end_address(), Rule::of(row, &section, encoding));
+            }
+            Some(entry.initial_address()..entry.end_address())
+        };
+        let Some(own) = tell(address).filter(|own| own.contains(&address)) else { return };
+        let mut begin = own.start;
+        while begin > around.start
+            && let Some(before) = tell(begin - 1).filter(|before| before.start < begin)
+        {
+            begin = before.start;
+        }
+        let mut end = own.end;
+        while end < around.end
+            && let Some(behind) = tell(end.next_multiple_of(ALIGNMENT)).filter(|behind| behind.end > end)
+        {
+            end = behind.end;
         }
     }
 
@@ -241,11 +263,14 @@ mod tests {
         let (theirs, ours) = (read(), read().checked().unwrap());
         assert!(theirs.eh_frame_header.is_some() && ours.eh_frame_header.is_none());
         let (mut context, mut found) = (Context::default(), 0);
-        let mut rules_of = |sections: &Sections, address| {
+        let mut rules_near = |sections: &Sections, address, around| {
             let mut rules = Vec::new();
-            sections.for_each_rule(address, &mut context, |addresses, rule| rules.push((addresses, rule)));
+            let each = |addresses, rule| rules.push((addresses, rule));
+            sections.for_each_rule(address, around, &mut context, each);
             rules
         };
+        let mut rules_of =
+            |sections: &Sections, address: u64| rules_near(sections, address, address..address + 1);
         assert!(ours.index.len() > 1000);
         for (address, _) in ours.index.iter().step_by(ours.index.len() / 1000) {
             let rules = rules_of(&ours, *address);
@@ -257,6 +282,12 @@ mod tests {
             assert!(found > 900, "{found}");
         }
         assert!(rules_of(&ours, 1).is_empty());
+        let (first, last) = (ours.index[500].0, ours.index[520].0);
+        let near = rules_near(&ours, ours.index[510].0, first..last);
+        assert_eq!(near, rules_near(&theirs, ours.index[510].0, first..last));
+        let has = |address: u64| near.iter().any(|(addresses, _)| addresses.start == address);
+        // Some functions may lie in a part of the file of their own.
+        assert!(ours.index[500..520].iter().filter(|(address, _)| has(*address)).count() >= 10, "{near:x?}");
     }
 
     #[test]

@@ -1,25 +1,21 @@
 //! What the kernel's programs know of images and their code, and what they are to be taught.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use etw_sys::clock;
+use framehop::Module;
 
-use super::sections::{Context, Sections};
-use super::{rules, same_images};
+use super::sections::{Bytes, Context, HIGHEST, Sections};
+use super::{RuleTable, rules, same_images};
 use crate::capture::{Capture, Following, Space, Stack};
 use crate::images::LoadedImage;
 
-/// Four ways: a unit, and its rule.
-pub(crate) type Set = [[u64; 2]; WAYS];
-
-const WAYS: usize = 4;
-const SET_BITS: u32 = 16;
 /// Code comes in units of 256 bytes.
 const UNIT: u64 = 256;
-/// Around an address, so much of its function is taught with it.
-const AROUND: u64 = 4 * UNIT;
+/// So much around an address is taught with it.
+const AROUND: u64 = 8 << 10;
 /// A rule that holds for fewer bytes of a unit is taught when it is needed.
 const BYTES_LEAST: u64 = 16;
 /// Most images of a process that are taught.
@@ -30,23 +26,22 @@ pub(crate) const IS_KNOWN_CODE: bool = cfg!(target_arch = "x86_64");
 
 /// Code of a process, with what its file says of it.
 pub(super) struct Place {
-    pub(super) image: Arc<LoadedImage>,
+    image: Arc<LoadedImage>,
     /// The file's lowest address, as it is linked.
-    pub(super) linked_base: u64,
-    pub(super) sections: Arc<Sections>,
+    linked_base: u64,
+    sections: Arc<Sections>,
 }
 
 /// What was taught, and what comes next.
 #[derive(Default)]
 pub(super) struct Teacher {
     taught: HashMap<u32, Taught>,
-    sets: Vec<Set>,
-    /// Which way of a full set goes next.
-    next: usize,
+    /// Where rules go, if there is anybody who reads them.
+    table: Option<RuleTable>,
+    /// How many rules have given way to others.
+    replaced: usize,
     /// Images that are to be taught: begin, end, and the number of the file in the upper half of a word.
     images: Vec<(Space, Vec<[u64; 3]>)>,
-    /// Sets that are to be taught, and whether units in them gave way to others.
-    changed: BTreeMap<u32, bool>,
     context: Box<Context>,
 }
 
@@ -61,6 +56,11 @@ struct Taught {
 }
 
 impl Teacher {
+    /// One whose rules go to this table.
+    pub(super) fn of(table: RuleTable) -> Teacher {
+        Teacher { table: Some(table), ..Teacher::default() }
+    }
+
     /// How many of the frames that were followed are those of these images, which the process had then.
     pub(super) fn trusted(&self, process_id: u32, images: &[Arc<LoadedImage>], stack: &Stack<'_>) -> usize {
         let Some(taught) = self.taught.get(&process_id).filter(|taught| taught.space == stack.space) else {
@@ -88,7 +88,7 @@ impl Teacher {
         places: &[Place],
         stack: &Stack<'_>,
     ) {
-        if !IS_KNOWN_CODE || stack.space == Space::default() {
+        if stack.space == Space::default() {
             return;
         }
         let before = match self.taught.get_mut(&process_id) {
@@ -110,42 +110,26 @@ impl Teacher {
         self.taught.insert(process_id, taught);
     }
 
-    /// Will teach how the caller of an address is found, and what else its function has near it, unless that was taught.
+    /// Teaches how the caller of an address is found, and those of what lies near it, unless that was taught.
     pub(super) fn teach_rule(&mut self, places: &[Place], address: u64) {
-        let holds = |place: &&Place| place.image.holds(address);
-        let Some(place) = places.iter().find(holds).filter(|_| IS_KNOWN_CODE) else { return };
+        let Some(table) = &self.table else { return };
+        let Some(place) = places.iter().find(|place| place.image.holds(address)) else { return };
         let behind = address - place.image.base;
-        if self.sets.is_empty() {
-            self.sets.resize(1 << SET_BITS, Set::default());
-        }
         let first_unit = u64::from(place.sections.number()) << 32;
         let (unit, byte) = (first_unit + behind / UNIT, (behind % UNIT) as u8);
-        let is_taught = |way: &[u64; 2]| way[0] == unit && rules::bytes_of(way[1]).contains(&byte);
-        if self.sets[set_of(unit) as usize].iter().any(is_taught) {
+        if table.has(unit, byte) {
             return;
         }
-        let (sets, changed, next) = (&mut self.sets, &mut self.changed, &mut self.next);
+        let replaced = &mut self.replaced;
         let mut put = |behind: Range<u64>, rule| {
             for number in behind.start / UNIT..behind.end.div_ceil(UNIT) {
                 let begin = number * UNIT;
                 let (first, end) = (behind.start.max(begin) - begin, behind.end.min(begin + UNIT) - begin);
                 let is_needed = first_unit + number == unit && (first..end).contains(&byte.into());
-                if end - first < BYTES_LEAST && !is_needed {
-                    continue;
+                if end - first >= BYTES_LEAST || is_needed {
+                    let bits = rules::bits(rule, first as u8..=(end - 1) as u8);
+                    *replaced += usize::from(table.put(first_unit + number, bits, *replaced));
                 }
-                let way = [first_unit + number, rules::bits(rule, first as u8..=(end - 1) as u8)];
-                let set_number = set_of(way[0]);
-                let set = &mut sets[set_number as usize];
-                if set.contains(&way) {
-                    continue;
-                }
-                let free = set.iter().position(|way| way[0] == 0);
-                let at = free.unwrap_or_else(|| {
-                    *next = (*next + 1) % WAYS;
-                    *next
-                });
-                set[at] = way;
-                *changed.entry(set_number).or_default() |= free.is_none();
             }
         };
         let around = behind.saturating_sub(AROUND)..behind.saturating_add(AROUND);
@@ -153,6 +137,7 @@ impl Teacher {
         let mut is_said = false;
         place.sections.for_each_rule(
             linked_base.wrapping_add(behind),
+            linked_base.wrapping_add(around.start)..linked_base.wrapping_add(around.end),
             &mut self.context,
             |addresses, rule| {
                 let begin = addresses.start.wrapping_sub(linked_base).max(around.start);
@@ -168,15 +153,8 @@ impl Teacher {
         }
     }
 
-    /// Teaches everything.
+    /// Teaches the images that are to be taught.
     pub(super) fn teach(&mut self, capture: &mut Capture) {
-        for (set, has_replaced) in std::mem::take(&mut self.changed) {
-            if has_replaced {
-                // A unit must not be seen with the rule of another one.
-                capture.teach_rules(set, &Set::default());
-            }
-            capture.teach_rules(set, &self.sets[set as usize]);
-        }
         if self.images.is_empty() {
             return;
         }
@@ -196,16 +174,23 @@ impl Teacher {
 }
 
 impl Place {
+    /// An image of a program, if its file and its addresses go together.
+    pub(super) fn new(image: Arc<LoadedImage>, sections: Arc<Sections>) -> Option<Place> {
+        let linked_base = image.file.as_ref()?.linked_base();
+        image.base.checked_add(image.len_bytes).filter(|_| linked_base < HIGHEST)?;
+        Some(Place { image, linked_base, sections })
+    }
+
+    /// What the unwinder gets of it.
+    pub(super) fn module(&self) -> Module<Bytes> {
+        self.sections.module(&self.image, self.linked_base)
+    }
+
     /// The image as the programs have it.
     fn line(&self) -> [u64; 3] {
         let base = self.image.base;
         [base, base.saturating_add(self.image.len_bytes), u64::from(self.sections.number()) << 32]
     }
-}
-
-/// The set that a unit belongs to.
-fn set_of(unit: u64) -> u32 {
-    (unit.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SET_BITS)) as u32
 }
 
 fn image_of(images: &[Arc<LoadedImage>], address: u64) -> Option<&Arc<LoadedImage>> {

@@ -33,8 +33,8 @@ pub(super) struct NewRegion {
     pub(super) doorbell: Option<EventFd>,
     /// The process's threads, if it is in another PID namespace.
     pub(super) threads: Option<Threads>,
-    /// Whether this program itself writes to it, later than at the events' times.
-    pub(super) is_late: bool,
+    /// If this program itself writes to it, later than at the events' times: what wakes the writer.
+    pub(super) late: Option<EventFd>,
 }
 
 pub(super) struct NewConsumer {

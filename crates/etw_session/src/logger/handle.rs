@@ -16,6 +16,7 @@ use etw_sys::{EventFd, SharedWords};
 use super::budget::Budget;
 use super::command::{Command, NewConsumer, NewRegion, Reply};
 use super::statistics::Counters;
+use super::system::SystemBells;
 use super::threads::Threads;
 use super::worker::Worker;
 use super::{LoggerError, SessionConfig, SessionUpdate, Statistics, SystemRegion};
@@ -147,7 +148,7 @@ impl Logger {
     /// There is no memory, or the session has ended.
     pub fn add_region(&self, owner: RegionOwner) -> Result<RegionFile, LoggerError> {
         let threads = Threads::of(owner.process_id);
-        self.make_region(owner, threads, false)
+        self.make_region(owner, threads, None)
     }
 
     /// Makes a region for this program itself to write what it learns of the system to.
@@ -155,16 +156,20 @@ impl Logger {
     /// # Errors
     /// There is no memory, or the session has ended.
     pub fn add_system_region(&self) -> Result<SystemRegion, LoggerError> {
-        let region = self.make_region(RegionOwner { process_id: 0, doorbell: None }, None, true)?;
+        let bell = || EventFd::new().map_err(LoggerError::system("an event counter"));
+        let bells = SystemBells { logger: bell()?, writer: bell()? };
+        let other = |bell: &EventFd| bell.try_clone().map_err(LoggerError::system("an event counter"));
+        let owner = RegionOwner { process_id: 0, doorbell: Some(other(&bells.logger)?) };
+        let region = self.make_region(owner, None, Some(other(&bells.writer)?))?;
         let words = SharedWords::map(&region.file).map_err(LoggerError::system("a map of shared memory"))?;
-        Ok(SystemRegion::new(region.id, Region::attach(words)?, self.shared.clock, region.epoch))
+        Ok(SystemRegion::new(region.id, Region::attach(words)?, self.shared.clock, region.epoch, bells))
     }
 
     fn make_region(
         &self,
         owner: RegionOwner,
         threads: Option<Threads>,
-        is_late: bool,
+        late: Option<EventFd>,
     ) -> Result<RegionFile, LoggerError> {
         let shared = &self.shared;
         let (words, file) = SharedWords::create("openetw-region", shared.geometry.len_words())
@@ -183,7 +188,7 @@ impl Logger {
         let share = shared.budget.take_first_share(usize::from(shared.geometry.buffers));
         shared.budget.give_back(share - reader.grant(share));
         let id = RegionId(self.next_id.fetch_add(1, Relaxed));
-        let region = NewRegion { reader, doorbell: owner.doorbell, threads, is_late };
+        let region = NewRegion { reader, doorbell: owner.doorbell, threads, late };
         self.send(Command::AddRegion(id, region))?;
         Ok(RegionFile { id, file, epoch: EPOCH })
     }

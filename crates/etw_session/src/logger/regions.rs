@@ -30,21 +30,35 @@ pub(super) struct RegionEntry {
     pub(super) closed_since: Option<Instant>,
     /// The process's threads, if it is in another PID namespace.
     pub(super) threads: Option<Threads>,
-    /// Whether this program itself writes to it, later than at the events' times.
-    is_late: bool,
+    /// If this program itself writes to it, later than at the events' times: what wakes the writer.
+    late: Option<EventFd>,
 }
 
 impl RegionEntry {
     pub(super) fn new(id: RegionId, region: NewRegion) -> RegionEntry {
-        let NewRegion { reader, doorbell, threads, is_late } = region;
+        let NewRegion { reader, doorbell, threads, late } = region;
         let pending_since = vec![None; usize::from(reader.geometry().processors)];
-        RegionEntry { id, reader, doorbell, pending_since, closed_since: None, threads, is_late }
+        RegionEntry { id, reader, doorbell, pending_since, closed_since: None, threads, late }
     }
 
     /// The time up to which all events are in the region, if they come late. Processes are not asked: they could make
     /// everybody wait.
     pub(super) fn complete_until(&self) -> Option<u64> {
-        if self.is_late && self.closed_since.is_none() { self.reader.complete_until() } else { None }
+        if self.late.is_some() && self.closed_since.is_none() { self.reader.complete_until() } else { None }
+    }
+
+    /// Wakes the writer of events that come late, if all that is there is from before `time`.
+    pub(super) fn hurry(&self, time: u64) {
+        if self.complete_until().is_some_and(|complete| complete < time)
+            && let Some(bell) = &self.late
+        {
+            bell.signal();
+        }
+    }
+
+    /// Whether much of it waits to be read.
+    pub(super) fn is_filling(&self) -> bool {
+        self.free() * 4 < self.reader.granted() * 3
     }
 
     /// Refuses all further records.

@@ -1,8 +1,11 @@
 //! What this program writes to a session itself: the events of the system, as it comes to know of them.
 
-use etw_buffer::{Region, Reserve};
-use etw_sys::SharedWords;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use etw_buffer::{Region, Reserve, Wanted};
 use etw_sys::clock::ClockSource;
+use etw_sys::{EventFd, SharedWords};
 
 use super::RegionId;
 
@@ -14,6 +17,24 @@ pub struct SystemRegion {
     region: Region<SharedWords>,
     clock: ClockSource,
     epoch: u8,
+    bells: SystemBells,
+    /// What the logger may want to know of what was written since it was told last.
+    written: Written,
+}
+
+/// How the logger and the writer of a system's region wake each other.
+#[derive(Debug)]
+pub(super) struct SystemBells {
+    /// Wakes the logger.
+    pub(super) logger: EventFd,
+    /// Wakes the writer, when events of others wait for those of the system.
+    pub(super) writer: EventFd,
+}
+
+#[derive(Debug, Default)]
+struct Written {
+    any: AtomicBool,
+    full_buffer: AtomicBool,
 }
 
 impl SystemRegion {
@@ -22,8 +43,15 @@ impl SystemRegion {
         region: Region<SharedWords>,
         clock: ClockSource,
         epoch: u8,
+        bells: SystemBells,
     ) -> SystemRegion {
-        SystemRegion { id, region, clock, epoch }
+        SystemRegion { id, region, clock, epoch, bells, written: Written::default() }
+    }
+
+    /// Rings when the session waits for events of the system: then they are to be written soon, and
+    /// [`SystemRegion::set_complete`] to be called.
+    pub fn bell(&self) -> &EventFd {
+        &self.bells.writer
     }
 
     /// Its number, by which the session knows it.
@@ -45,7 +73,11 @@ impl SystemRegion {
         match self.region.reserve(self.epoch, processor, len_bytes, || time) {
             Reserve::Slot(slot) => {
                 rest.iter().zip(1..).for_each(|(word, index)| slot.put(index, *word));
+                if slot.opens_buffer {
+                    self.written.full_buffer.store(true, Relaxed);
+                }
                 slot.commit(*first);
+                self.written.any.store(true, Relaxed);
                 true
             }
             Reserve::Lost | Reserve::TooLarge => true,
@@ -58,8 +90,15 @@ impl SystemRegion {
         self.region.lose(processor, events);
     }
 
-    /// Says that everything up to `time` has been written.
+    /// Says that everything up to `time` has been written, and wakes the logger if it waits for that.
     pub fn set_complete(&self, time: u64) {
         self.region.set_complete(time);
+        let any = self.written.any.swap(false, Relaxed);
+        let full_buffer = self.written.full_buffer.swap(false, Relaxed);
+        match self.region.wanted() {
+            Wanted::Event if any => self.bells.logger.signal(),
+            Wanted::FullBuffer if full_buffer => self.bells.logger.signal(),
+            _ => {}
+        }
     }
 }

@@ -234,6 +234,58 @@ fn events_of_the_system_come_late_and_keep_their_times_and_processes() {
 }
 
 #[test]
+fn the_system_is_asked_for_its_events_when_those_of_programs_wait_for_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = SessionConfig { maximum_buffers: 64, ..config(&directory.path().join("waiting.etl")) };
+    let logger = Logger::start(config).unwrap();
+    let system = logger.add_system_region().unwrap();
+    let writer = Writer::new(&logger, 7);
+    system.set_complete(system.clock().now());
+    assert!(writer.write(0, 0));
+    thread::sleep(Duration::from_millis(30));
+    assert_eq!(system.bell().drain(), 0, "a few events wait");
+    let (mut number, begun) = (1, Instant::now());
+    while system.bell().drain() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nobody asked");
+        // Bursts, with room for all of them.
+        number += write(&writer, 0, 500);
+        thread::sleep(Duration::from_millis(2));
+    }
+    logger.close_region(system.id());
+    let statistics = logger.stop().unwrap();
+    assert_eq!((statistics.events_written, statistics.events_lost), (number, 0));
+}
+
+#[test]
+fn few_events_wake_the_logger_rarely() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("few.etl");
+    let logger = Logger::start(config(&path)).unwrap();
+    let (system, writer) = (logger.add_system_region().unwrap(), Writer::new(&logger, 7));
+    let status = format!("/proc/self/task/{}/status", logger.statistics().logger_thread_id);
+    let wakes = || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.unwrap().trim().parse::<u64>().unwrap()
+    };
+    for number in 0..400 {
+        assert!(writer.write(number, 0));
+        let now = system.clock().now();
+        let record = [EVENT | 96, 0, now, 0, 0, 0, 0, 0, 0, 0, now, LATE];
+        assert!(system.write(0, now, &record));
+        system.set_complete(now);
+        thread::sleep(Duration::from_millis(1));
+    }
+    let wakes = wakes();
+    assert!(wakes < 100, "{wakes} wakes for 800 events");
+    logger.close_region(system.id());
+    assert_eq!(logger.stop().unwrap().events_lost, 0);
+    let mut found = read(&path);
+    found.assert_complete(0, 400);
+    assert_eq!(found.numbers[&LATE].len(), 400);
+}
+
+#[test]
 fn what_is_lost_is_counted_everywhere() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("lost.etl");

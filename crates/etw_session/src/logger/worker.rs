@@ -41,6 +41,12 @@ const HOLD: Duration = Duration::from_millis(20);
 const SHORT_HOLD: Duration = Duration::from_millis(5);
 /// Buffers that a cycle must have read so that the next one follows at once.
 const MANY_BUFFERS: u64 = 64;
+/// If a buffer is not filled in this time, the logger is woken when one is, rather than looking all the time.
+const SLOWLY: Duration = Duration::from_millis(4);
+/// Words of typical events, 96 bytes.
+const EVENT_WORDS: u64 = 12;
+/// Events that are written late are waited for so long, where somebody listens or regions fill; then the writer is woken.
+const PATIENCE: Duration = Duration::from_millis(2);
 
 /// How long events wait for those of a writer who writes late.
 const LONGEST_DELAY: Duration = Duration::from_millis(200);
@@ -61,12 +67,14 @@ pub(super) struct Worker {
     /// When what is there is to be written though it is not full; `None` if there is nothing.
     flush_at: Option<Instant>,
     last_records: Instant,
+    last_cycle: Instant,
     last_complete: Instant,
     wanted: Wanted,
     has_mute_region: bool,
     is_stopped: bool,
-    /// [`LONGEST_DELAY`] in ticks of the session's clock.
+    /// [`LONGEST_DELAY`] and [`PATIENCE`] in ticks of the session's clock.
     longest_delay: u64,
+    patience: u64,
 }
 
 impl Worker {
@@ -89,6 +97,7 @@ impl Worker {
         let mode = config.log_file_mode;
         let sinks = Sinks::new(shared.clone(), mode, options, file, config.flush_threshold);
         let now = Instant::now();
+        let ticks = |time: Duration| (shared.clock.frequency() as f64 * time.as_secs_f64()) as u64;
         Ok(Worker {
             commands,
             poller,
@@ -100,10 +109,12 @@ impl Worker {
             flush_timer: config.flush_timer,
             flush_at: None,
             last_records: now,
+            last_cycle: now,
             last_complete: now,
             wanted: Wanted::Nothing,
             has_mute_region: false,
-            longest_delay: (shared.clock.frequency() as f64 * LONGEST_DELAY.as_secs_f64()) as u64,
+            longest_delay: ticks(LONGEST_DELAY),
+            patience: ticks(PATIENCE),
             is_stopped: false,
             shared,
         })
@@ -134,12 +145,12 @@ impl Worker {
                 self.flush_at = None;
             }
             if records > 0 {
-                // A flush finds something now and then; that is no reason to look all the time.
-                if !is_flush || listens {
+                if listens || self.is_fast(records, instant) {
                     self.last_records = instant;
                 }
                 self.arm(instant);
             }
+            self.last_cycle = instant;
             self.sleep(records, instant);
         }
         self.finish();
@@ -311,15 +322,30 @@ impl Worker {
         self.flush_at = None;
     }
 
+    /// Whether so many records since the last cycle fill buffers fast.
+    fn is_fast(&self, records: u64, instant: Instant) -> bool {
+        let elapsed = instant.saturating_duration_since(self.last_cycle);
+        let buffers = records as f64 / self.records_of_buffer() as f64;
+        buffers * SLOWLY.as_secs_f64() >= elapsed.as_secs_f64()
+    }
+
+    fn records_of_buffer(&self) -> u64 {
+        (u64::from(self.shared.geometry.buffer_bytes) / 8 / EVENT_WORDS).max(1)
+    }
+
     /// Sleeps until there may be something to do.
     fn sleep(&mut self, records: u64, instant: Instant) {
-        // Records of typical events, 96 bytes.
-        let many = MANY_BUFFERS * u64::from(self.shared.geometry.buffer_bytes) / 96;
+        let many = MANY_BUFFERS * self.records_of_buffer();
         if records >= many || records > 0 && self.regions.iter().any(RegionEntry::is_short) {
             return;
         }
         let listens = !self.sinks.consumers.is_empty();
-        let is_busy = instant.saturating_duration_since(self.last_records) < BUSY;
+        let is_filling = self.regions.iter().any(RegionEntry::is_filling);
+        let is_busy = is_filling || instant.saturating_duration_since(self.last_records) < BUSY;
+        if listens || is_filling {
+            let time = self.shared.clock.now().saturating_sub(self.patience);
+            self.regions.iter().for_each(|region| region.hurry(time));
+        }
         let to_flush = self.flush_at.map(|at| at.saturating_duration_since(instant));
         let shortest = |one: Duration, other: Option<Duration>| other.map_or(one, |other| one.min(other));
         if is_busy || self.regions.iter().any(|region| region.closed_since.is_some()) {

@@ -61,6 +61,16 @@ impl SharedWords {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "shared memory whose size is not sealed"));
         }
         let len_words = usize::try_from(fstat(&file)?.st_size).unwrap_or(0) / size_of::<u64>();
+        SharedWords::map_words(file, len_words, protection)
+    }
+
+    /// Memory that the kernel shares, as that of a map of BPF's, for reading and writing; its file has no size of its
+    /// own.
+    pub fn map_of_kernel(file: impl AsFd, len_words: usize) -> io::Result<SharedWords> {
+        SharedWords::map_words(file, len_words, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    fn map_words(file: impl AsFd, len_words: usize, protection: ProtFlags) -> io::Result<SharedWords> {
         let bytes = len_bytes(len_words)?;
         // SAFETY: a new map at an address that the kernel chooses touches no memory that anyone else has.
         let start = unsafe { mmap(ptr::null_mut(), bytes, protection, MapFlags::SHARED, &file, 0)? };

@@ -1,6 +1,7 @@
 //! From the kernel's rings to the sessions' regions.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,8 @@ use etw_kernel::unwind::UnwindCounts;
 use etw_kernel::{AddressesHidden, EnableFlags, Hook, Hooks, StackKinds};
 use etw_session::host::SystemWants;
 use etw_session::logger::SystemRegion;
-use etw_sys::clock;
+use etw_sys::poll::{Interest, Poller};
+use etw_sys::{EventFd, clock};
 
 use super::clock::SessionClock;
 use super::not_supported;
@@ -34,12 +36,18 @@ const SETTLE_NANOS: u64 = 100_000;
 const RING_BYTES: u32 = 8 << 20;
 /// Readings of one ring in a row, each of about a mebibyte: so that nobody keeps the others waiting.
 const READINGS: usize = 16;
+/// How often events are fetched if nobody asks for them earlier, and if they fill the rings.
+const PERIOD: Duration = Duration::from_millis(10);
+const SHORT_PERIOD: Duration = Duration::from_millis(2);
 /// How often memory is told of, as Windows does.
 const MEMORY_PERIOD: Duration = Duration::from_millis(500);
 
 /// How many names of files are told at once, and how long the session's thread has for them then.
 const BURST_BYTES: usize = 128 << 10;
 const BURST_PAUSE: Duration = Duration::from_millis(1);
+
+/// The poller's token of requests; sessions have their numbers.
+const REQUESTS: u64 = u64::MAX;
 
 /// The capture, and the sessions that share it.
 #[derive(Debug)]
@@ -65,6 +73,10 @@ pub(super) struct Feed {
     horizon: u64,
     /// When memory is looked at next.
     memory_due: Instant,
+    /// Waits for requests, and for sessions that cannot wait for events.
+    poller: Poller,
+    /// Whether a ring had more than one reading hands out.
+    is_filling: bool,
 }
 
 /// Where an event stands in a session.
@@ -104,12 +116,19 @@ type Awaited = Option<(u64, Ticks)>;
 
 impl Feed {
     /// Begins with a first session; answers what is missing, too.
-    pub(super) fn start(session: u64, wants: SystemWants) -> Result<(Feed, Vec<String>), Failure> {
+    pub(super) fn start(
+        session: u64,
+        wants: SystemWants,
+        requests: &EventFd,
+    ) -> Result<(Feed, Vec<String>), Failure> {
         let left_out_process = Some(std::process::id());
         let options =
             CaptureOptions { ring_bytes: RING_BYTES, left_out_process, ..CaptureOptions::default() };
         // What processes do is followed in any case: their names belong to their ends.
         let capture = Capture::start(needed(), &options).map_err(failure)?;
+        let no_poller = |error: io::Error| not_supported(format!("a poller: {error}"));
+        let poller = Poller::new().map_err(no_poller)?;
+        poller.add(requests, REQUESTS, Interest::Arrival).map_err(no_poller)?;
         let lost = vec![0; capture.processors()];
         let translator = Translator::of_this_machine();
         let (wanted, sessions) = (BTreeMap::new(), BTreeMap::new());
@@ -127,6 +146,8 @@ impl Feed {
             rare,
             horizon,
             memory_due,
+            poller,
+            is_filling: false,
         };
         let missing = feed.want(session, wants)?;
         Ok((feed, missing))
@@ -177,6 +198,14 @@ impl Feed {
         Ok(missing)
     }
 
+    /// Waits until events are to be fetched again, or there is a request.
+    pub(super) fn wait(&mut self) {
+        let period = if self.is_filling { SHORT_PERIOD } else { PERIOD };
+        if self.poller.wait(Some(period)).is_err() {
+            thread::sleep(SHORT_PERIOD);
+        }
+    }
+
     /// Begins to write to a session that has said what it wants. What is there already is told to it first.
     pub(super) fn begin(&mut self, session: u64, region: SystemRegion) {
         let Some(wants) = self.wanted.get(&session).cloned() else { return };
@@ -187,6 +216,8 @@ impl Feed {
         let untold = (NameEvent::Name, Vec::new().into_iter());
         let has_names = wants.has_names();
         let unwound = self.stacks.counts();
+        // A session that cannot wake anybody waits somewhat longer.
+        let _ = self.poller.add(region.bell(), session, Interest::Arrival);
         let mut new = Session { wants, region, clock, queues: Vec::new(), unwound, untold };
         new.run_down(Phase::Start, self.horizon);
         let interval = self.sample_interval;
@@ -241,6 +272,7 @@ impl Feed {
         self.tell_all_names(session);
         let mut in_part = None;
         if let Some(session) = self.sessions.remove(&session) {
+            let _ = self.poller.remove(session.region.bell());
             if session.wants.has_stacks() {
                 in_part = self.stacks.cut_since(session.unwound);
             }
@@ -281,12 +313,12 @@ impl Feed {
         if hooks.has(Hook::Image) && !self.stacks.follows_images() {
             // To find out which images are there takes time, in which rings would be filled.
             self.capture.set_hooks(self.hooks | Hooks::of(&[Hook::Image]));
-            self.stacks.follow_images(true);
+            self.stacks.follow_images(true, &self.capture);
         }
         let hidden = hooks.iter().filter(|hook| self.is_hidden(*hook));
         self.hooks = hidden.fold(hooks, Hooks::without);
         self.capture.set_hooks(self.hooks);
-        self.stacks.follow_images(hooks.has(Hook::Image));
+        self.stacks.follow_images(hooks.has(Hook::Image), &self.capture);
         self.stacks.expect(kinds);
         self.capture.set_stacks(kinds);
     }
@@ -331,9 +363,10 @@ impl Feed {
             session.clock.look();
             session.queues.resize_with(processors, Queue::default);
         }
+        self.is_filling = false;
         for processor in 0..processors {
             let (sessions, translator, rare) = (&mut self.sessions, &mut self.translator, &mut self.rare);
-            for _ in 0..READINGS {
+            for reading in 0..READINGS {
                 let events = self.capture.read(processor, complete, |event| {
                     if let Some(owned) = Rare::of(&event) {
                         let places = sessions.values_mut().map(|session| session.place(processor, &event));
@@ -355,6 +388,7 @@ impl Feed {
                 if events == 0 {
                     break;
                 }
+                self.is_filling |= reading > 0;
             }
         }
         self.count_lost();

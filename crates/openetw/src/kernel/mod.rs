@@ -8,10 +8,10 @@ mod stacks;
 mod translate;
 mod wants;
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use etw_controller::{ErrorKind, Failure};
 use etw_event::{Guid, Keyword, Level};
@@ -22,11 +22,9 @@ pub use etw_kernel::{
 };
 use etw_session::host::{SystemProvider, SystemWants};
 use etw_session::logger::SystemRegion;
+use etw_sys::EventFd;
 
 use feed::Feed;
-
-/// How often the kernel's events are fetched.
-const PERIOD: Duration = Duration::from_millis(2);
 
 /// What writes the kernel's events to the sessions of a host ([`HostOptions::system`](crate::session::HostOptions)).
 ///
@@ -37,8 +35,16 @@ pub fn provider() -> Arc<dyn SystemProvider> {
 
 #[derive(Debug, Default)]
 struct Kernel {
-    /// To the thread that fetches events, as long as there is a session.
-    requests: Mutex<Option<Sender<Request>>>,
+    /// To the thread that fetches events, from the first session on.
+    thread: Mutex<Option<FetchThread>>,
+}
+
+/// How the thread that fetches events is asked for something.
+#[derive(Debug)]
+struct FetchThread {
+    requests: Sender<Request>,
+    /// Rings for each request.
+    bell: EventFd,
 }
 
 /// What a session asks the thread for.
@@ -56,23 +62,27 @@ const GONE: &str = "the thread that fetches the kernel's events has ended";
 impl Kernel {
     /// Asks the thread, and waits for its answer.
     fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, String> {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let sender = match &*requests {
-            Some(sender) => sender.clone(),
-            None => {
-                let (sender, receiver) = channel();
-                let run = move || fetch(&receiver);
-                let name = "etw-kernel".to_owned();
-                thread::Builder::new()
-                    .name(name)
-                    .spawn(run)
-                    .map_err(|error| format!("no thread: {error}"))?;
-                requests.insert(sender).clone()
-            }
-        };
         let (reply, answer) = sync_channel(1);
-        sender.send(request(reply)).map_err(|_| GONE)?;
+        {
+            let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            let thread = match &mut *thread {
+                Some(thread) => thread,
+                None => thread.insert(FetchThread::spawn().map_err(|error| format!("no thread: {error}"))?),
+            };
+            thread.requests.send(request(reply)).map_err(|_| GONE)?;
+            thread.bell.signal();
+        }
         answer.recv().map_err(|_| GONE.to_owned())
+    }
+}
+
+impl FetchThread {
+    fn spawn() -> io::Result<FetchThread> {
+        let (requests, receiver) = channel();
+        let bell = EventFd::new()?;
+        let theirs = bell.try_clone()?;
+        thread::Builder::new().name("etw-kernel".to_owned()).spawn(move || fetch(&receiver, &theirs))?;
+        Ok(FetchThread { requests, bell })
     }
 }
 
@@ -105,33 +115,33 @@ impl SystemProvider for Kernel {
 }
 
 /// Fetches events as long as there is somebody who may ask for them.
-fn fetch(requests: &Receiver<Request>) {
+fn fetch(requests: &Receiver<Request>, bell: &EventFd) {
     // The kernel writes on, however busy the machine is.
     etw_sys::prefer_this_thread();
     let mut feed = None;
-    loop {
-        let request = match &feed {
-            Some(_) => requests.recv_timeout(PERIOD),
-            None => requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match request {
-            Ok(request) => obey(&mut feed, request),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
-        }
-        if let Some(feed) = &mut feed {
-            feed.fetch();
+    while let Ok(request) = requests.recv() {
+        obey(&mut feed, request, bell);
+        while let Some(feeding) = &mut feed {
+            feeding.fetch();
+            feeding.wait();
+            loop {
+                match requests.try_recv() {
+                    Ok(request) => obey(&mut feed, request, bell),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return,
+                }
+            }
         }
     }
 }
 
 /// Does what a session asks for. The hooks are taken down with the last session. Whoever asked waits for the answer.
-fn obey(feed: &mut Option<Feed>, request: Request) {
+fn obey(feed: &mut Option<Feed>, request: Request, bell: &EventFd) {
     match request {
         Request::Want(session, wants, reply) => {
             let answer = match feed {
                 Some(feed) => feed.want(session, wants),
-                None => Feed::start(session, wants).map(|(new, missing)| {
+                None => Feed::start(session, wants, bell).map(|(new, missing)| {
                     *feed = Some(new);
                     missing
                 }),

@@ -28,11 +28,12 @@ impl Stacks {
     }
 
     /// Begins or ends to follow images.
-    pub(super) fn follow_images(&mut self, is_needed: bool) {
+    pub(super) fn follow_images(&mut self, is_needed: bool, capture: &Capture) {
         if !is_needed {
             *self = Stacks::default();
         } else if self.images.is_none() {
             self.images = Some(Images::of_this_machine());
+            self.unwinder = capture.rules().map(StackUnwinder::of).unwrap_or_default();
         }
     }
 

@@ -1,0 +1,74 @@
+//! The rules that the kernel's programs look up, in memory that they read (`bpf/rules.h`).
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use etw_sys::SharedWords;
+
+use super::rules;
+
+/// Rules of the code that stacks have led through, for all processes together.
+#[derive(Debug, Clone)]
+pub struct RuleTable(Arc<SharedWords>);
+
+/// A unit of code has its rules in some of the ways of its set: each two words, the unit and the rule.
+const WAYS: usize = 8;
+const SET_BITS: u32 = 16;
+
+impl RuleTable {
+    /// Words of the table.
+    pub(crate) const LEN_WORDS: usize = (2 * WAYS) << SET_BITS;
+
+    /// The table in this memory, of [`RuleTable::LEN_WORDS`].
+    pub(crate) fn new(memory: SharedWords) -> RuleTable {
+        RuleTable(Arc::new(memory))
+    }
+
+    fn ways(&self, unit: u64) -> &[[AtomicU64; 2]] {
+        let set = (unit.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SET_BITS)) as usize;
+        &self.0.as_chunks().0[set * WAYS..][..WAYS]
+    }
+
+    /// Whether there is a rule for a byte of a unit.
+    pub(super) fn has(&self, unit: u64, byte: u8) -> bool {
+        let is_it = |[tag, bits]: &[AtomicU64; 2]| {
+            tag.load(Relaxed) == unit && rules::bytes_of(bits.load(Relaxed)).contains(&byte)
+        };
+        self.ways(unit).iter().any(is_it)
+    }
+
+    /// Puts a rule of a unit, in place of another one if its set is full: that is the way of the number `replaced`.
+    /// Answers whether one was replaced.
+    pub(super) fn put(&self, unit: u64, bits: u64, replaced: usize) -> bool {
+        let ways = self.ways(unit);
+        let is_there = |[tag, kept]: &[AtomicU64; 2]| tag.load(Relaxed) == unit && kept.load(Relaxed) == bits;
+        if ways.iter().any(is_there) {
+            return false;
+        }
+        let free = ways.iter().find(|[tag, _]| tag.load(Relaxed) == 0);
+        let [tag, kept] = free.unwrap_or(&ways[replaced % WAYS]);
+        // A unit must not be seen with the rule of another one.
+        tag.store(0, Release);
+        kept.store(bits, Release);
+        tag.store(unit, Release);
+        free.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_set_gives_the_way_that_is_next() {
+        let (memory, _) = SharedWords::create("rules", RuleTable::LEN_WORDS).unwrap();
+        let table = RuleTable::new(memory);
+        let bits = |first: u8| rules::bits(Some(rules::Rule::End), first..=first);
+        assert!((0..4).all(|byte| !table.put(7, bits(byte), 0)));
+        assert!(!table.put(7, bits(3), 0));
+        assert!((0..4).all(|byte| table.has(7, byte)) && !table.has(7, 4) && !table.has(8, 0));
+        assert!(table.put(7, bits(4), 6));
+        assert!(table.has(7, 4) && !table.has(7, 2) && table.has(7, 3));
+    }
+}
