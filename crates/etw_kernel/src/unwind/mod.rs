@@ -156,9 +156,9 @@ impl StackUnwinder {
         self.counts
     }
 
-    /// Teaches the kernel's programs the images that they lacked since this was done last.
-    pub fn teach(&mut self, capture: &mut Capture) {
-        self.teacher.teach(capture);
+    /// Teaches the kernel's programs the images that they lacked since this was done last; answers whether there were any.
+    pub fn teach(&mut self, capture: &mut Capture) -> bool {
+        self.teacher.teach(capture)
     }
 
     /// Forgets a process that has ended.

@@ -65,10 +65,11 @@ mod tests {
         let (memory, _) = SharedWords::create("rules", RuleTable::LEN_WORDS).unwrap();
         let table = RuleTable::new(memory);
         let bits = |first: u8| rules::bits(Some(rules::Rule::End), first..=first);
-        assert!((0..4).all(|byte| !table.put(7, bits(byte), 0)));
+        let ways = WAYS as u8;
+        assert!((0..ways).all(|byte| !table.put(7, bits(byte), 0)));
         assert!(!table.put(7, bits(3), 0));
-        assert!((0..4).all(|byte| table.has(7, byte)) && !table.has(7, 4) && !table.has(8, 0));
-        assert!(table.put(7, bits(4), 6));
-        assert!(table.has(7, 4) && !table.has(7, 2) && table.has(7, 3));
+        assert!((0..ways).all(|byte| table.has(7, byte)) && !table.has(7, ways) && !table.has(8, 0));
+        assert!(table.put(7, bits(ways), WAYS + 2));
+        assert!(table.has(7, ways) && !table.has(7, 2) && table.has(7, 3));
     }
 }

@@ -153,10 +153,10 @@ impl Teacher {
         }
     }
 
-    /// Teaches the images that are to be taught.
-    pub(super) fn teach(&mut self, capture: &mut Capture) {
+    /// Teaches the images that are to be taught; answers whether there were any.
+    pub(super) fn teach(&mut self, capture: &mut Capture) -> bool {
         if self.images.is_empty() {
-            return;
+            return false;
         }
         self.images.iter().for_each(|(space, images)| capture.teach_images(space, images));
         let now = clock::monotonic_nanos();
@@ -165,6 +165,7 @@ impl Teacher {
                 taught.at = now;
             }
         }
+        true
     }
 
     /// Forgets a process that has ended.

@@ -36,7 +36,8 @@ const SETTLE_NANOS: u64 = 100_000;
 const RING_BYTES: u32 = 8 << 20;
 /// Readings of one ring in a row, each of about a mebibyte: so that nobody keeps the others waiting.
 const READINGS: usize = 16;
-/// How often events are fetched if nobody asks for them earlier, and if they fill the rings.
+/// How often events are fetched if nobody asks for them earlier; if they fill the rings, or stacks of new programs are
+/// being learnt.
 const PERIOD: Duration = Duration::from_millis(10);
 const SHORT_PERIOD: Duration = Duration::from_millis(2);
 /// How often memory is told of, as Windows does.
@@ -75,8 +76,8 @@ pub(super) struct Feed {
     memory_due: Instant,
     /// Waits for requests, and for sessions that cannot wait for events.
     poller: Poller,
-    /// Whether a ring had more than one reading hands out.
-    is_filling: bool,
+    /// Whether events are to be fetched again soon.
+    is_urgent: bool,
 }
 
 /// Where an event stands in a session.
@@ -147,7 +148,7 @@ impl Feed {
             horizon,
             memory_due,
             poller,
-            is_filling: false,
+            is_urgent: false,
         };
         let missing = feed.want(session, wants)?;
         Ok((feed, missing))
@@ -200,7 +201,7 @@ impl Feed {
 
     /// Waits until events are to be fetched again, or there is a request.
     pub(super) fn wait(&mut self) {
-        let period = if self.is_filling { SHORT_PERIOD } else { PERIOD };
+        let period = if self.is_urgent { SHORT_PERIOD } else { PERIOD };
         if self.poller.wait(Some(period)).is_err() {
             thread::sleep(SHORT_PERIOD);
         }
@@ -363,7 +364,7 @@ impl Feed {
             session.clock.look();
             session.queues.resize_with(processors, Queue::default);
         }
-        self.is_filling = false;
+        self.is_urgent = false;
         for processor in 0..processors {
             let (sessions, translator, rare) = (&mut self.sessions, &mut self.translator, &mut self.rare);
             for reading in 0..READINGS {
@@ -388,12 +389,13 @@ impl Feed {
                 if events == 0 {
                     break;
                 }
-                self.is_filling |= reading > 0;
+                // The ring had more than one reading hands out.
+                self.is_urgent |= reading > 0;
             }
         }
         self.count_lost();
         self.deliver();
-        self.stacks.teach(&mut self.capture);
+        self.is_urgent |= self.stacks.teach(&mut self.capture);
         self.tell_overdue(complete);
         self.tell_memory(complete);
         for session in self.sessions.values_mut() {

@@ -62,9 +62,9 @@ impl Stacks {
         self.images.as_mut().map_or(&[], |images| images.follow(event))
     }
 
-    /// Teaches the kernel's programs what it took to follow stacks.
-    pub(super) fn teach(&mut self, capture: &mut Capture) {
-        self.unwinder.teach(capture);
+    /// Teaches the kernel's programs what it took to follow stacks; answers whether there were programs new to them.
+    pub(super) fn teach(&mut self, capture: &mut Capture) -> bool {
+        self.unwinder.teach(capture)
     }
 
     /// What is to be told of images before something is told of their process.
