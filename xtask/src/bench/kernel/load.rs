@@ -36,6 +36,8 @@ pub(super) enum Load {
     Files,
     /// Sends some bytes over loopback and gets them back.
     Network,
+    /// Computes, eight calls deep.
+    Computing,
     /// Builds a crate of this workspace, on all processors.
     Build,
     /// All of it but the build, and new processes, on all processors.
@@ -60,6 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Load::SystemCalls => system_calls(count),
         Load::Files => files(count, &options.directory)?,
         Load::Network => network(count)?,
+        Load::Computing => computing(count),
         Load::Build => build(&options.directory)?,
         Load::Busy => busy(Duration::from_millis(count), &options.directory)?,
     };
@@ -138,6 +141,19 @@ fn network(count: u64) -> Result<Duration> {
         one.read_exact(&mut bytes)?;
     }
     Ok(start.elapsed())
+}
+
+fn computing(count: u64) -> Duration {
+    #[inline(never)]
+    fn call(depth: u32, count: u64) -> u64 {
+        if depth > 0 {
+            return std::hint::black_box(call(depth - 1, count)) + 1;
+        }
+        (0..count).fold(1, |number: u64, _| std::hint::black_box(number.wrapping_mul(0x5851_F42D_4C95_7F2D)))
+    }
+    let start = Instant::now();
+    std::hint::black_box(call(6, count));
+    start.elapsed()
 }
 
 fn build(directory: &Path) -> Result<Duration> {

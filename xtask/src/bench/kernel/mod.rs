@@ -5,7 +5,7 @@ mod tracer;
 
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use openetw::kernel::{EnableFlags, Flag, Support};
@@ -45,6 +45,7 @@ const CASES: &[Case] = &[
             flags: "CSWITCH",
             perf: &[("perf record", &["-e", "sched:sched_switch"])],
             ftrace: SWITCH_EVENTS,
+            ..What::NOTHING
         },
     },
     Case {
@@ -57,6 +58,7 @@ const CASES: &[Case] = &[
             flags: "CSWITCH+DISPATCHER",
             perf: &[("perf record", &["-e", "sched:sched_switch", "-e", "sched:sched_waking"])],
             ftrace: READY_EVENTS,
+            ..What::NOTHING
         },
     },
     Case {
@@ -65,7 +67,7 @@ const CASES: &[Case] = &[
         load: Load::SystemCalls,
         count: 1_000_000,
         times: 1,
-        what: What { flags: "SYSCALL", perf: PERF_SYSTEM_CALLS, ftrace: SYSTEM_CALL_EVENTS },
+        what: What { flags: "SYSCALL", perf: PERF_SYSTEM_CALLS, ftrace: SYSTEM_CALL_EVENTS, ..What::NOTHING },
     },
     Case {
         name: "added to open, read and close (peers: bare system calls)",
@@ -73,7 +75,7 @@ const CASES: &[Case] = &[
         load: Load::Files,
         count: 100_000,
         times: 1,
-        what: What { flags: "FILE_IO", perf: PERF_SYSTEM_CALLS, ftrace: SYSTEM_CALL_EVENTS },
+        what: What { flags: "FILE_IO", perf: PERF_SYSTEM_CALLS, ftrace: SYSTEM_CALL_EVENTS, ..What::NOTHING },
     },
     Case {
         name: "added to a send and its receive (peers: socket lengths)",
@@ -85,9 +87,35 @@ const CASES: &[Case] = &[
             flags: "NETWORKTRACE",
             perf: &[("perf record", &["-e", "sock:sock_send_length", "-e", "sock:sock_recv_length"])],
             ftrace: &["sock/sock_send_length", "sock/sock_recv_length"],
+            ..What::NOTHING
         },
     },
 ];
+
+/// How often is sampled while a program computes: more often than by default, for the sake of what is seen.
+const SAMPLES_INTERVAL: Duration = Duration::from_micros(200);
+
+const SAMPLES: Case = Case {
+    name: "added to a sample with its stack",
+    unit: "ns/sample",
+    load: Load::Computing,
+    count: 2_000_000_000,
+    times: 1,
+    what: What {
+        flags: "PROFILE",
+        perf: &[
+            ("perf record -g", &["-e", "cpu-clock/call-graph=fp/", "-F", "5000"]),
+            (
+                "perf record --call-graph dwarf",
+                &["-e", "cpu-clock/call-graph=dwarf,stack-size=32768/", "-F", "5000"],
+            ),
+            // The program is never in the kernel.
+            ("the interrupt alone", &["-e", "cpu-clock:k", "-F", "5000"]),
+        ],
+        sample_interval: (SAMPLES_INTERVAL.as_nanos() / 100) as u32,
+        ..What::NOTHING
+    },
+};
 
 /// What a person records of a build, and the like of perf.
 const BUILD: Case = Case {
@@ -114,6 +142,7 @@ const BUILD: Case = Case {
             ),
         ],
         ftrace: SWITCH_EVENTS,
+        ..What::NOTHING
     },
 };
 
@@ -137,6 +166,11 @@ pub(super) fn rows(effort: &Effort, seconds: f64) -> Result<Vec<Row>> {
         rows.push(Row::new(name, nanos.base / divisor, case.unit));
         rows.extend(nanos.rows(case, |base, value| (value - base) / divisor));
     }
+    let count = if effort.is_smoke() { SAMPLES.count / 100 } else { SAMPLES.count };
+    let nanos = compare(effort, &host, &SAMPLES, count)?;
+    let interval = SAMPLES_INTERVAL.as_nanos() as f64;
+    rows.push(Row::new("computing, not traced", nanos.base / 1e9, "s"));
+    rows.extend(nanos.rows(&SAMPLES, |base, value| (value - base) / (value / interval)));
     if !effort.is_smoke() {
         let nanos = compare(effort, &host, &BUILD, 1)?;
         rows.push(Row::new("build, not traced", nanos.base / 1e9, "s"));
@@ -170,7 +204,8 @@ impl Nanos {
 fn compare(effort: &Effort, host: &Hosted, case: &Case, count: u64) -> Result<Nanos> {
     let mut tracers = vec![("", Tracer::Nobody), ("", Tracer::Ours)];
     let perf = case.what.perf.iter().map(|(name, arguments)| (*name, Tracer::Perf(arguments)));
-    for (name, tracer) in perf.chain([("ftrace, unread", Tracer::Ftrace)]) {
+    let ftrace = Some(("ftrace, unread", Tracer::Ftrace)).filter(|_| !case.what.ftrace.is_empty());
+    for (name, tracer) in perf.chain(ftrace) {
         match check(tracer) {
             Ok(()) => tracers.push((name, tracer)),
             Err(error) => eprintln!("without {name}: {error:#}"),

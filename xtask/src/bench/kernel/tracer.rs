@@ -37,6 +37,12 @@ pub(super) struct What {
     pub(super) perf: PerfRuns,
     /// Directories of ftrace's events.
     pub(super) ftrace: &'static [&'static str],
+    /// The time between two samples of ours, in units of 100 ns; 0 is the default.
+    pub(super) sample_interval: u32,
+}
+
+impl What {
+    pub(super) const NOTHING: What = What { flags: "", perf: &[], ftrace: &[], sample_interval: 0 };
 }
 
 impl Tracer {
@@ -44,18 +50,19 @@ impl Tracer {
     pub(super) fn run(self, what: &What, host: &Hosted, program: &mut Command) -> Result<(String, u64)> {
         match self {
             Tracer::Nobody => Ok((output(program)?, 0)),
-            Tracer::Ours => with_session(what.flags, host, program),
+            Tracer::Ours => with_session(what, host, program),
             Tracer::Perf(arguments) => Ok((with_perf(arguments, host, program)?, 0)),
             Tracer::Ftrace => Ok((with_ftrace(what.ftrace, program)?, 0)),
         }
     }
 }
 
-fn with_session(flags: &str, host: &Hosted, program: &mut Command) -> Result<(String, u64)> {
+fn with_session(what: &What, host: &Hosted, program: &mut Command) -> Result<(String, u64)> {
     let mut controller = host.controller()?;
     let file = host.path("bench.etl");
-    let flags = EnableFlags::parse(flags)?.flags.0;
-    SessionBuilder::new(SESSION).file(&file).enable_flags(flags).start(&mut controller)?;
+    let flags = EnableFlags::parse(what.flags)?.flags.0;
+    let session = SessionBuilder::new(SESSION).file(&file).enable_flags(flags);
+    session.sample_interval(what.sample_interval).start(&mut controller)?;
     let printed = output(program);
     let status = controller.stop(SESSION)?;
     fs::remove_file(&file)?;
