@@ -88,7 +88,10 @@ impl Analysis {
             (Group::Thread, 50) => switches.ready(record, processes),
             (Group::Thread, 72) => processes.thread_name(event),
             (Group::Thread, kind) => processes.thread_event(kind, event),
-            (Group::PerfInfo, 46) => samples.sample(record, processes, window),
+            (Group::PerfInfo, 46) => {
+                switches.sampled(record, processes, window);
+                samples.sample(record, processes, window);
+            }
             (Group::PerfInfo, 51) => drop(self.calls.enter(record, processes, switches, window)),
             (Group::PerfInfo, 52) => drop(self.calls.exit(record, processes, switches, window)),
             (Group::PerfInfo, 50 | 66..=69 | 95) => drop(self.interrupts.event(kind, record, window)),

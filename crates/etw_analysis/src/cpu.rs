@@ -110,6 +110,10 @@ fn notes(samples: &Samples, switches: &Switches) -> Vec<String> {
             "{gaps} switches left a thread that was not known to run: that time is not counted."
         ));
     }
+    if switches.found > 0 {
+        let found = switches.found;
+        notes.push(format!("{found} switches are missing: who ran then was found by samples."));
+    }
     if samples.tree.cut > 0 {
         notes.push(format!("{} samples were counted with a part of their stacks.", samples.tree.cut));
     }

@@ -19,6 +19,8 @@ const WAITING: u8 = 5;
 #[derive(Debug, Clone, Copy, Default)]
 struct Processor {
     running: Option<(ThreadIndex, FileTime)>,
+    /// Another thread that a sample found, and when.
+    found: Option<(ThreadIndex, FileTime)>,
 }
 
 /// What a thread does that does not run.
@@ -75,6 +77,8 @@ pub(crate) struct Switches {
     pub(crate) waits: HashMap<(ThreadIndex, u8, ReadiedBy), Waits>,
     /// Switches away from a thread that was not known to run.
     pub(crate) gaps: u64,
+    /// Switches that were not told, after which samples found who runs.
+    pub(crate) found: u64,
     pub(crate) has_ready_events: bool,
 }
 
@@ -111,13 +115,36 @@ impl Switches {
             None => Some(first),
             Some(_) => None,
         };
-        processor.running = Some((new, time));
+        *processor = Processor { running: Some((new, time)), found: None };
         match since {
             Some(since) => self.ran(old, since, time, window),
             None => self.gaps += 1,
         }
         self.switch_out(old, time, state, reason);
         self.switch_in(new, time, window);
+    }
+
+    /// Takes in a sample. Where a switch was not told, as virtual machines may hide some, samples say who runs: two, since
+    /// one alone may be of a thread that a switch is just about to leave.
+    pub(crate) fn sampled(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) {
+        let Some(processor) = self.processors.get_mut(usize::from(record.processor())) else { return };
+        let Some((running, since)) = processor.running else { return };
+        let mut payload = Payload::of(record);
+        let (Some(_instruction), Some(thread)) = (payload.pointer(), payload.u32()) else { return };
+        let thread = processes.thread_at(thread);
+        if thread == running {
+            processor.found = None;
+            return;
+        }
+        match processor.found {
+            Some((found, first)) if found == thread => {
+                *processor = Processor { running: Some((thread, first)), found: None };
+                self.found += 1;
+                self.off.remove(&thread);
+                self.ran(running, since, first, window);
+            }
+            _ => processor.found = Some((thread, record.time())),
+        }
     }
 
     fn switch_out(&mut self, thread: ThreadIndex, time: FileTime, state: u8, reason: u8) {

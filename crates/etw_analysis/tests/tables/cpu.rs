@@ -5,6 +5,7 @@ use etw_kernel::classes::linux::{state, wait};
 use etw_kernel::classes::{CSwitch, ProcessEvent, ReadyThread, ThreadEvent};
 
 use crate::machine::{Machine, at, check, micros, row, rows, table, text};
+use crate::samples::sample;
 
 /// A switch from a thread that waits, or could go on.
 pub(crate) fn switch(old: u32, new: u32, state: i8, reason: i8) -> CSwitch {
@@ -120,6 +121,23 @@ fn a_missing_switch_is_nobodys_time() {
     check(&row(&report, TableKind::Threads, "thread_id", &Cell::Id(20)), &[("cpu_ns", micros(4500))]);
     assert!(rows(&report, TableKind::Threads).iter().all(|row| row["thread_id"] != Cell::Id(77)));
     assert!(table(&report, TableKind::Cpu).notes[0].starts_with("1 switches"));
+}
+
+#[test]
+fn samples_tell_who_runs_after_a_missing_switch() {
+    let mut machine = two_processes();
+    // The switch from 10 at 4.5 ms is missing; a single sample of another thread tells nothing.
+    sample(&mut machine, 3600, 20, 1);
+    sample(&mut machine, 3700, 10, 1);
+    sample(&mut machine, 4500, 30, 1);
+    sample(&mut machine, 4600, 30, 1);
+    machine.put(4800, 0, &switch(30, 0, state::WAITING, 0));
+    let report = machine.report(5000);
+    check(&row(&report, TableKind::Threads, "thread_id", &Cell::Id(10)), &[("cpu_ns", micros(2000))]);
+    check(&row(&report, TableKind::Threads, "thread_id", &Cell::Id(30)), &[("cpu_ns", micros(300))]);
+    assert!(
+        table(&report, TableKind::Cpu).notes.iter().any(|note| note.starts_with("1 switches are missing"))
+    );
 }
 
 #[test]
