@@ -226,7 +226,8 @@ fn role() {
                     _ => assert_eq!((control.code, control.is_enabled), (ControlCode::Disable, false)),
                 }
             });
-            assert_eq!(CALLS.load(Ordering::SeqCst), 1, "the first call is made before registering ends");
+            // The others may come at once.
+            assert!(CALLS.load(Ordering::SeqCst) >= 1, "the first call is made before registering ends");
             until(false);
             let start = Instant::now();
             while CALLS.load(Ordering::SeqCst) < 5 {
