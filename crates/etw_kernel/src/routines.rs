@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use syscalls::Sysno;
 
@@ -53,13 +54,18 @@ const OTHER_NAMES: [(&str, &str); 6] = [
 ];
 
 impl Routines {
-    /// Reads the running kernel's symbols; that takes some tens of milliseconds.
+    /// Those of the running kernel. Its symbols are read once, which takes some tens of milliseconds.
     ///
     /// # Errors
     ///
     /// The addresses are hidden.
-    pub fn read() -> Result<Routines, AddressesHidden> {
-        Routines::of_symbols(Path::new("/proc/kallsyms"))
+    pub fn of_this_boot() -> Result<&'static Routines, AddressesHidden> {
+        static KNOWN: OnceLock<Routines> = OnceLock::new();
+        if let Some(known) = KNOWN.get() {
+            return Ok(known);
+        }
+        let routines = Routines::of_symbols(Path::new("/proc/kallsyms"))?;
+        Ok(KNOWN.get_or_init(|| routines))
     }
 
     fn of_symbols(path: &Path) -> Result<Routines, AddressesHidden> {

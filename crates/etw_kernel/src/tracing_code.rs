@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Where the kernel's code lies that calls programs at tracepoints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,10 +24,11 @@ const NAMES: [&str; 6] = [
 const FIRST_FRAMES: usize = 12;
 
 impl TracingCode {
-    /// Reads the running kernel's symbols, which takes some tens of milliseconds. Where they are hidden, stacks begin with
-    /// that code.
-    pub fn read() -> TracingCode {
-        TracingCode::of_symbols(Path::new("/proc/kallsyms")).unwrap_or_default()
+    /// That of the running kernel. Its symbols are read once, which takes some tens of milliseconds. Where they are hidden,
+    /// stacks begin with that code.
+    pub fn of_this_boot() -> &'static TracingCode {
+        static KNOWN: OnceLock<TracingCode> = OnceLock::new();
+        KNOWN.get_or_init(|| TracingCode::of_symbols(Path::new("/proc/kallsyms")).unwrap_or_default())
     }
 
     fn of_symbols(path: &Path) -> io::Result<TracingCode> {

@@ -1,11 +1,12 @@
 //! `etw record -k`: what this machine does, as the NT kernel logger tells it.
 
 use std::collections::HashMap;
-use std::process::Output;
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::record::program;
+use crate::kernel_images::compile;
+use crate::record::{program, wait_until};
 use crate::{Etw, json_lines};
 
 const KERNEL: &str = "Windows Kernel Trace";
@@ -138,7 +139,7 @@ fn without_rights_the_providers_are_recorded_all_the_same() {
     let etw = Etw::new();
     let without_rights = |args: &[&str]| {
         let command = etw.session_command(args);
-        let mut all = std::process::Command::new("setpriv");
+        let mut all = Command::new("setpriv");
         all.arg("--bounding-set=-all").arg(command.get_program()).args(command.get_args());
         let envs = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
         all.current_dir(command.get_current_dir().unwrap()).envs(envs).output()
@@ -205,6 +206,59 @@ fn groups_give_what_linux_has() {
     assert!(shown.contains("no: Linux has no registry") && shown.contains("DiagEasy"), "{shown}");
 }
 
+/// Processes that do nothing, as machines have many of.
+struct Idle(Vec<Child>);
+
+impl Idle {
+    fn start(count: usize) -> Idle {
+        Idle((0..count).map(|_| Command::new("sleep").arg("300").spawn().unwrap()).collect())
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        for process in &mut self.0 {
+            let _ = process.kill().and_then(|()| process.wait());
+        }
+    }
+}
+
+#[test]
+fn sessions_that_begin_and_end_keep_no_other_waiting() {
+    let etw = Etw::new();
+    // A ring is full when nobody reads it for a third of a second.
+    let calls = r#"
+        #include <sys/syscall.h>
+        #include <time.h>
+        #include <unistd.h>
+        int main(void) {
+            struct timespec pause = {0, 1000000};
+            for (int i = 0; i < 1500; i++) {
+                for (int j = 0; j < 2500; j++) syscall(SYS_getppid);
+                nanosleep(&pause, 0);
+            }
+            return 0;
+        }"#;
+    let Some(program) = compile(&etw, "calls", calls, &["-O2"]) else { return };
+    let Some(_) = record(&etw, "SYSCALL", &["true"]) else { return };
+    let _idle = Idle::start(800);
+    let options = ["record", "-k", "SYSCALL", "--circular", "--max-size", "16MB", "-o", "calls.etl", "--"];
+    let mut busy = etw.session_command(&[&options[..], &[&program]].concat());
+    let busy = busy.stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a busy session", || std::fs::exists(etw.path("calls.etl")).unwrap());
+    // The second time nothing is new.
+    for flags in [
+        "PROC_THREAD+LOADER+PROFILE",
+        "PROC_THREAD+LOADER+FILE_IO+FILENAME",
+        "PROC_THREAD+LOADER+FILE_IO+FILENAME",
+    ] {
+        std::fs::remove_file(etw.path("k.etl")).unwrap();
+        record(&etw, flags, &["sleep", "0.1"]).unwrap();
+    }
+    let text = String::from_utf8(busy.wait_with_output().unwrap().stderr).unwrap();
+    assert!(text.contains(": complete"), "{text}");
+}
+
 #[test]
 fn sessions_of_the_system_are_started_and_changed() {
     let etw = Etw::new();
@@ -220,7 +274,7 @@ fn sessions_of_the_system_are_started_and_changed() {
     assert!(run(&["session", "start", "Other", "-k", "CSWITCH", "--ring", "4"]).status.success());
     let shown = String::from_utf8(run(&["session", "query", "Other"]).stdout).unwrap();
     assert!(shown.contains("system flags") && shown.contains("CSWITCH"), "{shown}");
-    std::process::Command::new("true").status().unwrap();
+    Command::new("true").status().unwrap();
     let refused = run(&["session", "update", "Kernel", "-k", "REGISTRY"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("Linux has no registry"));
     assert!(run(&["session", "update", "Kernel", "-k", "CSWITCH"]).status.success());

@@ -205,6 +205,10 @@ fn record_deep(options: &[&str]) -> Option<(Vec<Vec<String>>, String)> {
     Some((stacks, warning.unwrap_or_default().to_owned()))
 }
 
+/// A processor of a virtual machine may stand still for a tenth of a second, with the thread that was to learn meanwhile
+/// how stacks are followed; hardly three times in a row.
+const ATTEMPTS: usize = 3;
+
 fn has_main(stack: &[String]) -> bool {
     stack.iter().any(|name| name == "main")
 }
@@ -212,27 +216,40 @@ fn has_main(stack: &[String]) -> bool {
 #[test]
 fn stacks_are_whole_however_deep_they_are() {
     for option in ["-DPLAIN", "-DALIGNED"] {
-        let Some((stacks, _)) = record_deep(&["-O1", "-fomit-frame-pointer", option]) else { return };
-        // The first ones are what the others are learnt from.
-        let whole = stacks.iter().filter(|stack| has_main(stack)).count();
-        println!("{option}: {whole} of {} stacks are whole", stacks.len());
-        assert!(stacks.len() > 50, "{option}: {stacks:?}");
-        if cfg!(target_arch = "x86_64") {
-            assert!(whole * 100 >= stacks.len() * 90, "{option}: {whole} of {}: {stacks:?}", stacks.len());
-        }
+        let mut found = Vec::new();
+        let is_good = (0..ATTEMPTS).any(|_| {
+            let Some((stacks, _)) = record_deep(&["-O1", "-fomit-frame-pointer", option]) else {
+                return true;
+            };
+            assert!(stacks.len() > 50, "{option}: {stacks:?}");
+            // The first ones are what the others are learnt from.
+            let whole = stacks.iter().filter(|stack| has_main(stack)).count();
+            found.push((whole, stacks.len()));
+            whole * 100 >= stacks.len() * 90 || !cfg!(target_arch = "x86_64")
+        });
+        println!("{option}: whole of all stacks: {found:?}");
+        assert!(is_good, "{option}: {found:?}");
     }
 }
 
 #[test]
 fn stacks_that_are_cut_are_counted() {
-    let Some((stacks, line)) = record_deep(&["-O1", "-fomit-frame-pointer", "-DUNKNOWN"]) else { return };
-    let cut: u64 = line.split_whitespace().find_map(|word| word.parse().ok()).expect(&line);
-    let of_program = stacks.iter().filter(|stack| !has_main(stack)).count() as u64;
-    assert!(of_program > 20 && cut >= of_program, "{line}: {stacks:?}");
-    // Pages of a stack that were never used are no end of it. Where the machine is so busy that a ring is half full, less
-    // is copied than a frame has.
-    let is_followed = |stack: &&Vec<String>| stack.iter().filter(|name| *name == "deep").count() >= 2;
-    assert!(stacks.iter().filter(is_followed).count() as u64 * 10 > of_program, "{stacks:?}");
+    let mut found = Vec::new();
+    let is_good = (0..ATTEMPTS).any(|_| {
+        let Some((stacks, line)) = record_deep(&["-O1", "-fomit-frame-pointer", "-DUNKNOWN"]) else {
+            return true;
+        };
+        let cut: u64 = line.split_whitespace().find_map(|word| word.parse().ok()).expect(&line);
+        let of_program = stacks.iter().filter(|stack| !has_main(stack)).count() as u64;
+        assert!(of_program > 20 && cut >= of_program, "{line}: {stacks:?}");
+        // Pages of a stack that were never used are no end of it. Where a ring is half full, less is copied than a frame
+        // has.
+        let is_followed = |stack: &&Vec<String>| stack.iter().filter(|name| *name == "deep").count() >= 2;
+        let followed = stacks.iter().filter(is_followed).count() as u64;
+        found.push((followed, of_program));
+        followed * 100 >= of_program * 90
+    });
+    assert!(is_good, "{found:?}");
 }
 
 #[test]

@@ -30,7 +30,8 @@ pub use event::{
 #[cfg(test)]
 pub(crate) use event::{StackParts, stack_for_tests};
 pub use open_files::OpenFiles;
-use programs::{Attached, with_causes};
+pub use programs::KernelPrograms;
+use programs::{Attached, Object, with_causes};
 use ring::Ring;
 
 use crate::stack_walk::StackKinds;
@@ -75,8 +76,7 @@ type Images = [u64; 1 + 3 * IMAGES_MOST];
 
 /// A running capture. When it is dropped, everything is detached.
 pub struct Capture {
-    object: Ebpf,
-    types: Btf,
+    programs: KernelPrograms,
     rings: Vec<Ring>,
     /// Records that were no events, and mappings that found no room, by processor. The kernel has the count of the other
     /// events that found no room.
@@ -129,11 +129,10 @@ impl Capture {
         let Map::Array(rules) = take("rules")? else { return Err(refused("`rules` is no array")) };
         let spaces = HashMap::try_from(take("spaces")?).map_err(|error| refused(&with_causes(&error)))?;
         let mut capture = Capture {
-            object,
+            programs: KernelPrograms::new(object, types),
             stacks,
             rules,
             spaces,
-            types,
             lost_outside: vec![0; rings.len()],
             rings,
             lost,
@@ -147,6 +146,11 @@ impl Capture {
         Ok(capture)
     }
 
+    /// The programs, for a thread that loads those of further hooks.
+    pub fn programs(&self) -> KernelPrograms {
+        self.programs.clone()
+    }
+
     /// Attaches what `hooks` need and is not attached, and detaches what they do not need. What was captured before is
     /// still read.
     pub fn set_hooks(&mut self, hooks: Hooks) {
@@ -154,7 +158,7 @@ impl Capture {
             std::mem::take(&mut self.attached).into_iter().partition(|(hook, _)| hooks.has(*hook));
         self.attached = stay;
         for (hook, attached) in go {
-            programs::detach(&mut self.object, attached);
+            programs::detach(&mut self.programs.lock().object, attached);
             if hook == Hook::Image {
                 self.rings.iter_mut().for_each(|ring| ring.set_mappings(None));
             }
@@ -179,8 +183,7 @@ impl Capture {
             Hook::Dpc => self.clear("dpc_begun"),
             _ => {}
         }
-        let (object, online) = (&mut self.object, &self.online);
-        let attached = programs::attach(object, &self.types, hook, self.sample_interval, online)?;
+        let attached = programs::attach(&mut self.programs.lock(), hook, self.sample_interval, &self.online)?;
         for (processor, mappings) in mappings {
             if let Some(ring) = self.rings.get_mut(processor as usize) {
                 ring.set_mappings(Some(mappings));
@@ -191,7 +194,8 @@ impl Capture {
 
     /// Sets the only number of a map to zero, for all processors.
     fn clear(&mut self, map: &str) {
-        let numbers = self.object.map_mut(map).and_then(|map| PerCpuArray::<_, u64>::try_from(map).ok());
+        let programs = &mut self.programs.lock().object;
+        let numbers = programs.map_mut(map).and_then(|map| PerCpuArray::<_, u64>::try_from(map).ok());
         let zeros = nr_cpus().ok().and_then(|count| PerCpuValues::try_from(vec![0; count]).ok());
         if let (Some(mut numbers), Some(zeros)) = (numbers, zeros) {
             // The map has this one entry.
@@ -204,8 +208,9 @@ impl Capture {
     /// # Errors
     ///
     /// The kernel has no such list. It has it since Linux 5.8.
-    pub fn open_files(&mut self) -> Result<OpenFiles, CaptureError> {
-        OpenFiles::start(&mut self.object, &self.types).map_err(CaptureError::Refused)
+    pub fn open_files(&self) -> Result<OpenFiles, CaptureError> {
+        let Object { object, types } = &mut *self.programs.lock();
+        OpenFiles::start(object, types).map_err(CaptureError::Refused)
     }
 
     /// Changes which kinds of events have stacks.
@@ -237,7 +242,7 @@ impl Capture {
         let is_sampled = |(hook, _): &(Hook, Attached)| *hook == Hook::Sample;
         if let Some(at) = self.attached.iter().position(is_sampled) {
             let (_, attached) = self.attached.swap_remove(at);
-            programs::detach(&mut self.object, attached);
+            programs::detach(&mut self.programs.lock().object, attached);
             match self.attach(Hook::Sample) {
                 Ok(attached) => self.attached.push((Hook::Sample, attached)),
                 Err(reason) => self.missing.push((Hook::Sample, reason)),

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Read;
 
-use aya::programs::iter::IterLink;
 use aya::programs::{Iter, ProgramError};
 use aya::{Btf, Ebpf};
 
@@ -20,7 +19,8 @@ pub struct OpenFiles(fs::File);
 
 impl OpenFiles {
     pub(super) fn start(object: &mut Ebpf, types: &Btf) -> Result<OpenFiles, String> {
-        let link = attach(object, types).map_err(|error| with_causes(&error))?;
+        let attach = |program: &mut Iter| program.attach().and_then(|link| program.take_link(link));
+        let link = load(object, types).and_then(attach).map_err(|error| with_causes(&error))?;
         link.into_file().map(OpenFiles).map_err(|error| with_causes(&error))
     }
 
@@ -32,12 +32,12 @@ impl OpenFiles {
     }
 }
 
-fn attach(object: &mut Ebpf, types: &Btf) -> Result<IterLink, ProgramError> {
+/// The program, which is loaded now if it was not.
+pub(super) fn load<'a>(object: &'a mut Ebpf, types: &Btf) -> Result<&'a mut Iter, ProgramError> {
     let program: &mut Iter =
         object.program_mut("open_files").ok_or(ProgramError::UnexpectedProgramType)?.try_into()?;
     if program.fd().is_err() {
         program.load("task_file", types)?;
     }
-    let link = program.attach()?;
-    program.take_link(link)
+    Ok(program)
 }

@@ -1,6 +1,7 @@
 //! The programs in the kernel: which there are, for which hook, and how they are attached.
 
 use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aya::programs::perf_event::{
@@ -13,7 +14,8 @@ use aya::{Btf, Ebpf};
 
 use Place::{Clock, Each, TracePoint};
 
-use crate::Hook;
+use super::open_files;
+use crate::{Hook, Hooks};
 
 /// Where a program runs.
 #[derive(Clone, Copy)]
@@ -92,10 +94,53 @@ enum Link {
 /// The programs of one hook at their places.
 pub(super) struct Attached(Vec<Link>);
 
+/// The programs of a [`Capture`](super::Capture).
+///
+/// The kernel looks at each for some tens of milliseconds when it is loaded, and for a quarter of a second at some. Where
+/// the rings must be read meanwhile, another thread loads what will be attached then.
+#[derive(Clone)]
+pub struct KernelPrograms(Arc<Mutex<Object>>);
+
+/// The programs and their maps, and the types of the kernel.
+pub(super) struct Object {
+    pub(super) object: Ebpf,
+    pub(super) types: Btf,
+}
+
+impl KernelPrograms {
+    pub(super) fn new(object: Ebpf, types: Btf) -> KernelPrograms {
+        KernelPrograms(Arc::new(Mutex::new(Object { object, types })))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Object> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Loads what these hooks need, and what tells the names of open files if that is needed. What cannot be loaded is
+    /// told when it is to be attached.
+    pub fn load(&self, hooks: Hooks, with_open_files: bool) {
+        let Object { object, types } = &mut *self.lock();
+        for (_, name, place) in PROGRAMS.iter().filter(|program| hooks.has(program.0)) {
+            let _ = match place {
+                TracePoint(tracepoint) => load_tracepoint(object, types, name, tracepoint).map(drop),
+                Clock | Each(_) => load_event(object, name).map(drop),
+            };
+        }
+        if with_open_files {
+            let _ = open_files::load(object, types);
+        }
+    }
+}
+
+impl fmt::Debug for KernelPrograms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelPrograms").finish_non_exhaustive()
+    }
+}
+
 /// Loads the programs of a hook where that has not been done, and attaches them; all of them, or none.
 pub(super) fn attach(
-    object: &mut Ebpf,
-    types: &Btf,
+    Object { object, types }: &mut Object,
     hook: Hook,
     interval: Duration,
     processors: &[u32],
@@ -147,10 +192,7 @@ fn attach_tracepoint(
     tracepoint: &str,
     attached: &mut Attached,
 ) -> Result<(), ProgramError> {
-    let program = tracepoint_program(object, name)?;
-    if program.fd().is_err() {
-        program.load(tracepoint, types)?;
-    }
+    let program = load_tracepoint(object, types, name, tracepoint)?;
     attached.0.push(Link::TracePoint(name, program.attach()?));
     Ok(())
 }
@@ -163,10 +205,7 @@ fn attach_event(
     processors: &[u32],
     attached: &mut Attached,
 ) -> Result<(), ProgramError> {
-    let program = event_program(object, name)?;
-    if program.fd().is_err() {
-        program.load()?;
-    }
+    let program = load_event(object, name)?;
     for cpu in processors {
         let (config, scope) =
             (PerfEventConfig::Software(event), PerfEventScope::AllProcessesOneCpu { cpu: *cpu });
@@ -174,6 +213,28 @@ fn attach_event(
         attached.0.push(Link::Event(name, link));
     }
     Ok(())
+}
+
+/// A program, which is loaded now if it was not.
+fn load_tracepoint<'a>(
+    object: &'a mut Ebpf,
+    types: &Btf,
+    name: &str,
+    tracepoint: &str,
+) -> Result<&'a mut BtfTracePoint, ProgramError> {
+    let program = tracepoint_program(object, name)?;
+    if program.fd().is_err() {
+        program.load(tracepoint, types)?;
+    }
+    Ok(program)
+}
+
+fn load_event<'a>(object: &'a mut Ebpf, name: &str) -> Result<&'a mut PerfEvent, ProgramError> {
+    let program = event_program(object, name)?;
+    if program.fd().is_err() {
+        program.load()?;
+    }
+    Ok(program)
 }
 
 fn tracepoint_program<'a>(object: &'a mut Ebpf, name: &str) -> Result<&'a mut BtfTracePoint, ProgramError> {

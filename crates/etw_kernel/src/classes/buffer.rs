@@ -102,6 +102,19 @@ impl RecordBuffer {
         self.records_from(0)
     }
 
+    /// Gives all records this time.
+    pub fn set_time(&mut self, time: Ticks) {
+        let mut rest = &mut self.words[..];
+        while let Some(first) = rest.first().copied() {
+            let at = if first >> 16 & 0xFF == HeaderKind::PerfInfo64 as u64 { 1 } else { 2 };
+            let Some((record, behind)) = rest.split_at_mut_checked(len_words(first)) else { return };
+            if let Some(word) = record.get_mut(at) {
+                *word = time.0 as u64;
+            }
+            rest = behind;
+        }
+    }
+
     /// The words of each record from a word on, which one begins at: what [`RecordBuffer::words`] had so many of.
     pub fn records_from(&self, word: usize) -> impl Iterator<Item = &[u64]> {
         let mut rest = self.words.get(word..).unwrap_or_default();
@@ -330,5 +343,21 @@ mod tests {
         let owners: Vec<_> = buffer.records().map(ManifestOwner::of).collect();
         let (provider, id) = (thread.provider(), thread.descriptor().id);
         assert_eq!(owners, [Some(ManifestOwner { provider, id, time: Ticks(-5), process_id: 7 }), None]);
+    }
+
+    #[test]
+    fn records_of_all_kinds_get_another_time() {
+        let buffer = |time| {
+            let (mut buffer, stamp) = (RecordBuffer::new(), Stamp::new(Ticks(time), 7, 8));
+            let thread = Thread { event: ThreadEvent::Stop, process_id: 1, thread_id: 2 };
+            buffer.put_manifest(&stamp, &thread);
+            buffer.put(&stamp, &SysCallExit { status: 5 });
+            buffer.put(&stamp, &ProcessTerminate { process_id: 7 });
+            buffer.put(&stamp, &RundownComplete);
+            buffer
+        };
+        let mut other = buffer(3);
+        other.set_time(Ticks(-5));
+        assert_eq!(other.words(), buffer(-5).words());
     }
 }

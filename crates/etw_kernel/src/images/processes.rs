@@ -1,11 +1,12 @@
 //! Which images each process has, by the events of the capture.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{ImageFiles, LoadedImage};
 use crate::capture::{Body, Event, ImageChange};
+use crate::rundown::process;
 
 /// The images of all processes.
 ///
@@ -17,6 +18,8 @@ pub struct Images {
     proc: PathBuf,
     files: ImageFiles,
     processes: HashMap<u32, Process>,
+    /// Processes that were there before, whose images were not read yet.
+    unread: BTreeSet<u32>,
     steps: Vec<ImageStep>,
 }
 
@@ -40,18 +43,31 @@ struct Process {
 
 impl Images {
     /// The images of the processes that are there already, which are held to be told.
+    ///
+    /// They are read when something is told of their process, and by [`Images::go_on`].
     pub fn of_this_machine() -> Images {
         let mut images = Images::at(Path::new("/proc"));
-        for entry in std::fs::read_dir(&images.proc).into_iter().flatten().flatten() {
-            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            let mut process = Process { images: Vec::new(), is_told: true };
-            // A process that has ended meanwhile has none.
-            let _ = LoadedImage::for_each(&entry.path(), &mut images.files, |image| {
-                process.images.push(Arc::new(image));
-            });
-            images.processes.insert(id, process);
-        }
+        images.unread = process::ids(&images.proc).into_iter().flatten().collect();
         images
+    }
+
+    /// Reads the images of a further process that was there already; answers whether there was one.
+    pub fn go_on(&mut self) -> bool {
+        let next = self.unread.first().copied();
+        next.inspect(|id| self.know(*id)).is_some()
+    }
+
+    /// Reads the images of a process that was there already.
+    fn know(&mut self, id: u32) {
+        if !self.unread.remove(&id) {
+            return;
+        }
+        let mut process = Process { images: Vec::new(), is_told: true };
+        // A process that has ended meanwhile has none.
+        let _ = LoadedImage::for_each(&self.proc.join(id.to_string()), &mut self.files, |image| {
+            process.images.push(Arc::new(image));
+        });
+        self.processes.insert(id, process);
     }
 
     fn at(proc: &Path) -> Images {
@@ -59,12 +75,14 @@ impl Images {
             proc: proc.to_owned(),
             files: ImageFiles::default(),
             processes: HashMap::new(),
+            unread: BTreeSet::new(),
             steps: Vec::new(),
         }
     }
 
     /// The images of a process.
-    pub fn of(&self, process_id: u32) -> &[Arc<LoadedImage>] {
+    pub fn of(&mut self, process_id: u32) -> &[Arc<LoadedImage>] {
+        self.know(process_id);
         self.processes.get(&process_id).map_or(&[], |process| &process.images)
     }
 
@@ -73,8 +91,11 @@ impl Images {
     pub fn follow(&mut self, event: &Event<'_>) -> &[ImageStep] {
         self.steps.clear();
         let id = event.process_id;
+        self.know(id);
         match event.body {
             Body::Fork(fork) if fork.is_process() => {
+                self.know(fork.parent_id);
+                self.unread.remove(&fork.process_id);
                 let images = self.processes.get(&fork.parent_id).map(|parent| parent.images.clone());
                 let child = Process { images: images.unwrap_or_default(), is_told: false };
                 self.processes.insert(fork.process_id, child);
@@ -106,6 +127,7 @@ impl Images {
     /// What is to be told before something of a process is told that needs its images.
     pub fn tell(&mut self, process_id: u32) -> &[ImageStep] {
         self.steps.clear();
+        self.know(process_id);
         self.tell_all(process_id);
         &self.steps
     }
@@ -223,12 +245,17 @@ mod tests {
 
     #[test]
     fn images_that_are_there_are_known() {
-        let images = Images::of_this_machine();
-        let own = images.of(std::process::id());
+        let mut images = Images::of_this_machine();
+        let own = images.of(std::process::id()).to_vec();
         let program = std::env::current_exe().unwrap();
         let is_program = |image: &&Arc<LoadedImage>| {
             image.path[..] == *program.as_os_str().as_encoded_bytes() && image.build_id().is_some()
         };
         assert_eq!(own.iter().filter(is_program).count(), 1, "{own:?}");
+        let mut others = 0;
+        while images.go_on() {
+            others += 1;
+        }
+        assert_eq!(images.processes.len(), others + 1);
     }
 }

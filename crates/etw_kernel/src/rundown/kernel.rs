@@ -2,9 +2,9 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::ops::Range;
 use std::path::Path;
-
-use etw_event::Ticks;
+use std::sync::OnceLock;
 
 use super::{Out, Phase, text_of};
 use crate::classes::{BuildId, Image, ImageDebugId};
@@ -19,7 +19,7 @@ pub(super) struct KernelImage {
 }
 
 impl KernelImage {
-    pub(super) fn put<N: FnMut() -> Ticks, O: FnMut(&[u64])>(&self, phase: Phase, out: &mut Out<N, O>) {
+    pub(super) fn put(&self, phase: Phase, out: &mut Out<'_>) {
         let KernelImage { base, len_bytes, build_id, .. } = *self;
         let (process_id, file_name) = (0, &self.name[..]);
         out.put(&Image { event: phase.of_image(), base, len_bytes, process_id, build_id, file_name });
@@ -33,8 +33,31 @@ impl KernelImage {
 ///
 /// Its name is `vmlinux-` and the release.
 pub(super) fn image(proc: &Path, sys: &Path) -> Option<KernelImage> {
+    let text = text(proc)?;
+    let release = text_of(&proc.join("sys/kernel/osrelease"));
+    Some(KernelImage {
+        base: text.start,
+        len_bytes: text.end.checked_sub(text.start)?,
+        build_id: elf::of_notes(&std::fs::read(sys.join("kernel/notes")).unwrap_or_default()),
+        name: [b"vmlinux-", &release[..]].concat(),
+    })
+}
+
+/// The kernel's code. The symbols of the one that runs are read once, which takes tens of milliseconds.
+fn text(proc: &Path) -> Option<Range<u64>> {
+    static KNOWN: OnceLock<Range<u64>> = OnceLock::new();
+    if proc != Path::new(super::PROC) {
+        return text_of_symbols(&proc.join("kallsyms"));
+    }
+    if KNOWN.get().is_none() {
+        let _ = KNOWN.set(text_of_symbols(&proc.join("kallsyms"))?);
+    }
+    KNOWN.get().cloned()
+}
+
+fn text_of_symbols(path: &Path) -> Option<Range<u64>> {
     let (mut base, mut end) = (None, None);
-    let mut symbols = BufReader::with_capacity(64 * 1024, File::open(proc.join("kallsyms")).ok()?);
+    let mut symbols = BufReader::with_capacity(64 * 1024, File::open(path).ok()?);
     let mut line = Vec::new();
     while base.is_none() || end.is_none() {
         line.clear();
@@ -55,14 +78,7 @@ pub(super) fn image(proc: &Path, sys: &Path) -> Option<KernelImage> {
             return None;
         }
     }
-    let (base, end) = (base?, end?);
-    let release = text_of(&proc.join("sys/kernel/osrelease"));
-    Some(KernelImage {
-        base,
-        len_bytes: end.checked_sub(base)?,
-        build_id: elf::of_notes(&std::fs::read(sys.join("kernel/notes")).unwrap_or_default()),
-        name: [b"vmlinux-", &release[..]].concat(),
-    })
+    Some(base?..end?)
 }
 
 /// Each module; `None` for one whose address is hidden. Its name is that of its file without the directory.

@@ -5,14 +5,12 @@ use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-use etw_event::Ticks;
-
 use super::process::mask;
 use super::{Out, number_of, text_of};
 use crate::classes::{BuildInfo, Cpu, Irq, LogDisk, Nic, PhyDisk, Platform, ProcGroup, Processor, linux};
 
 /// All events of the machine.
-pub(super) fn run<N: FnMut() -> Ticks, O: FnMut(&[u64])>(proc: &Path, sys: &Path, out: &mut Out<N, O>) {
+pub(super) fn run(proc: &Path, sys: &Path, out: &mut Out<'_>) {
     out.put(&BuildInfo { build: &text_of(&proc.join("version")) });
     processors(proc, sys, out);
     disks(sys, out);
@@ -95,7 +93,7 @@ fn hex16(text: &str) -> u16 {
     u16::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0)
 }
 
-fn processors<N: FnMut() -> Ticks, O: FnMut(&[u64])>(proc: &Path, sys: &Path, out: &mut Out<N, O>) {
+fn processors(proc: &Path, sys: &Path, out: &mut Out<'_>) {
     let text = String::from_utf8_lossy(&std::fs::read(proc.join("cpuinfo")).unwrap_or_default()).into_owned();
     let mut all: Vec<(u32, Info)> = Vec::new();
     for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
@@ -175,7 +173,7 @@ fn device(text: &[u8]) -> Option<(u32, u32)> {
 }
 
 /// The disks: block devices of hardware, and others that have a size.
-fn disks<N: FnMut() -> Ticks, O: FnMut(&[u64])>(sys: &Path, out: &mut Out<N, O>) {
+fn disks(sys: &Path, out: &mut Out<'_>) {
     let Ok(disks) = std::fs::read_dir(sys.join("block")) else { return };
     for disk in disks.filter_map(Result::ok) {
         let directory = disk.path();
@@ -220,7 +218,7 @@ fn scsi_address(disk: &Path) -> [u32; 4] {
 }
 
 /// File systems on block devices, each where it is mounted first.
-fn volumes<N: FnMut() -> Ticks, O: FnMut(&[u64])>(proc: &Path, sys: &Path, out: &mut Out<N, O>) {
+fn volumes(proc: &Path, sys: &Path, out: &mut Out<'_>) {
     let Ok(mounts) = File::open(proc.join("self/mountinfo")) else { return };
     let mut seen = Vec::new();
     for line in BufReader::new(mounts).split(b'\n').map_while(Result::ok) {
@@ -250,7 +248,7 @@ fn volumes<N: FnMut() -> Ticks, O: FnMut(&[u64])>(proc: &Path, sys: &Path, out: 
     }
 }
 
-fn interfaces<N: FnMut() -> Ticks, O: FnMut(&[u64])>(proc: &Path, sys: &Path, out: &mut Out<N, O>) {
+fn interfaces(proc: &Path, sys: &Path, out: &mut Out<'_>) {
     let Ok(interfaces) = std::fs::read_dir(sys.join("class/net")) else { return };
     let text = |name| std::fs::read_to_string(proc.join(name)).unwrap_or_default();
     let v4 = addresses_v4(&text("net/route"), &text("net/fib_trie"));
@@ -322,7 +320,7 @@ fn addresses_v6(text: &str) -> Vec<(String, IpAddr)> {
 }
 
 /// Interrupts that have a device.
-fn interrupts<N: FnMut() -> Ticks, O: FnMut(&[u64])>(proc: &Path, out: &mut Out<N, O>) {
+fn interrupts(proc: &Path, out: &mut Out<'_>) {
     let Ok(mut lines) = File::open(proc.join("interrupts")).map(|file| BufReader::new(file).lines()) else {
         return;
     };

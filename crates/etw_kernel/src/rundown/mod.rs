@@ -8,11 +8,13 @@
 mod kernel;
 mod machine;
 mod memory;
-mod process;
+pub(crate) mod process;
 #[cfg(test)]
 mod tests;
 
-use std::io;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use etw_event::Ticks;
@@ -25,10 +27,14 @@ use crate::providers::MemInfo;
 
 pub use process::{ProcessEntry, ThreadEntry};
 
+/// Where the kernel tells of processes.
+const PROC: &str = "/proc";
+
 /// Whether a session begins or ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Phase {
     /// It begins: events `DCStart`.
+    #[default]
     Start,
     /// It ends: events `DCEnd`.
     End,
@@ -57,8 +63,20 @@ impl Phase {
     }
 }
 
+/// What a rundown is to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Scope {
+    /// When.
+    pub phase: Phase,
+    /// Processes and what they consist of.
+    pub parts: Parts,
+    /// The machine: processors, memory, disks, file systems, network interfaces, interrupts, firmware, build of the
+    /// kernel.
+    pub has_machine: bool,
+}
+
 /// Which parts of a rundown are wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Parts {
     /// Processes.
     pub processes: bool,
@@ -71,6 +89,8 @@ pub struct Parts {
 impl Parts {
     /// All parts.
     pub const ALL: Parts = Parts { processes: true, threads: true, images: true };
+    /// None.
+    pub const NONE: Parts = Parts { processes: false, threads: false, images: false };
 }
 
 /// What a rundown found, and what it was not shown.
@@ -109,7 +129,7 @@ impl Default for Rundown {
 impl Rundown {
     /// A rundown of this machine.
     pub fn new() -> Rundown {
-        Rundown::at(Path::new("/proc"), Path::new("/sys"))
+        Rundown::at(Path::new(PROC), Path::new("/sys"))
     }
 
     /// A rundown that reads these directories in place of `/proc` and `/sys`.
@@ -117,75 +137,54 @@ impl Rundown {
         Rundown { proc: proc.to_owned(), sys: sys.to_owned(), files: ImageFiles::default() }
     }
 
-    /// The processes that are there, with the idle process first; then the images of the kernel; then the event that
-    /// says that this is all.
-    ///
-    /// `logged_by` stamps what names a thread, with the time that `now` tells for each record, and `out` gets each
-    /// record.
+    /// Finds out what is there; `logger` is the process that tells of it.
     ///
     /// # Errors
     /// If the list of processes cannot be read.
-    pub fn run(
-        &mut self,
-        phase: Phase,
-        parts: Parts,
-        logged_by: Stamp,
-        now: impl FnMut() -> Ticks,
-        out: impl FnMut(&[u64]),
-    ) -> io::Result<Summary> {
-        let mut out = Out { buffer: RecordBuffer::new(), logged_by, now, out };
-        let mut summary = Summary::default();
+    pub fn take(&mut self, scope: Scope, logger: u32) -> io::Result<Inventory> {
+        let Scope { phase, parts, has_machine } = scope;
+        let mut inventory = Inventory { scope, logger, ..Inventory::default() };
+        let mut first = Out { records: &mut inventory.first, logger };
+        if has_machine {
+            machine::run(&self.proc, &self.sys, &mut first);
+        }
+        if parts == Parts::NONE {
+            return Ok(inventory);
+        }
         if parts.processes {
-            out.put(&process::idle_process(phase.of_process()));
+            first.put(&process::idle_process(phase.of_process()));
         }
         if parts.threads {
             for processor in 0..machine::online_processors(&self.sys) {
-                out.put(&process::idle_thread(phase.of_thread(), processor));
+                first.put(&process::idle_thread(phase.of_thread(), processor));
             }
         }
         for id in process::ids(&self.proc)? {
-            self.one(id, phase, parts, &mut summary, &mut out);
+            self.take_process(&mut inventory, id);
         }
         if parts.images {
-            self.kernel_images(phase, &mut summary, &mut out);
+            self.take_kernel_images(&mut inventory);
         }
-        out.put(&RundownComplete);
-        Ok(summary)
+        Out { records: &mut inventory.last, logger }.put(&RundownComplete);
+        Ok(inventory)
     }
 
-    /// The machine: processors, memory, disks, file systems, network interfaces, interrupts, firmware, build of the
-    /// kernel. `out` gets each record.
-    pub fn system_config(&self, logged_by: Stamp, now: impl FnMut() -> Ticks, out: impl FnMut(&[u64])) {
-        let mut out = Out { buffer: RecordBuffer::new(), logged_by, now, out };
-        machine::run(&self.proc, &self.sys, &mut out);
-    }
-
-    /// How memory is used now.
-    pub fn memory(&self) -> MemInfo {
-        memory::mem_info(&self.proc, machine::page_size(&self.proc).into())
-    }
-
-    /// One process, if it is still there.
-    fn one<N: FnMut() -> Ticks, O: FnMut(&[u64])>(
-        &mut self,
-        id: u32,
-        phase: Phase,
-        parts: Parts,
-        summary: &mut Summary,
-        out: &mut Out<N, O>,
-    ) {
+    /// Finds out anew what one process is, if it is still there.
+    pub fn take_process(&mut self, inventory: &mut Inventory, id: u32) {
+        let Inventory { scope: Scope { phase, parts, .. }, logger, .. } = *inventory;
+        inventory.processes.remove(&id);
         let directory = self.proc.join(id.to_string());
         let Some(entry) = ProcessEntry::read(&directory) else { return };
+        let mut found = Found::default();
+        let mut out = Out { records: &mut found.records, logger };
         if parts.processes {
             out.put(&entry.event(phase.of_process()));
-            summary.processes += 1;
         }
         if parts.threads {
             process::for_each_thread(&directory, |thread| {
-                let mut stamp = out.logged_by;
-                (stamp.process_id, stamp.thread_id) = (id, thread.thread_id);
-                out.put_by(stamp, &thread.event(id, phase.of_thread()));
-                summary.threads += 1;
+                let stamp = Stamp::new(Ticks(0), id, thread.thread_id);
+                out.records.put(&stamp, &thread.event(id, phase.of_thread()));
+                found.threads += 1;
             });
         }
         if parts.images && !entry.is_kernel_thread() {
@@ -194,64 +193,119 @@ impl Rundown {
                 if let Some(debug_id) = image.debug_id(id) {
                     out.put(&debug_id);
                 }
-                summary.images += 1;
+                found.images += 1;
             });
-            if result.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
-                summary.processes_without_images += 1;
-            }
+            found.are_images_hidden =
+                result.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
         }
+        inventory.processes.insert(id, found);
     }
 
-    fn kernel_images<N: FnMut() -> Ticks, O: FnMut(&[u64])>(
-        &self,
-        phase: Phase,
-        summary: &mut Summary,
-        out: &mut Out<N, O>,
-    ) {
+    /// How memory is used now.
+    pub fn memory(&self) -> MemInfo {
+        memory::mem_info(&self.proc, machine::page_size(&self.proc).into())
+    }
+
+    fn take_kernel_images(&self, inventory: &mut Inventory) {
+        let Inventory { scope: Scope { phase, .. }, logger, .. } = *inventory;
+        let mut out = Out { records: &mut inventory.last, logger };
         match kernel::image(&self.proc, &self.sys) {
             Some(image) => {
                 if phase == Phase::End {
                     out.put(&crate::classes::KernelBase { base: image.base });
                 }
-                image.put(phase, out);
-                summary.kernel_images += 1;
+                image.put(phase, &mut out);
+                inventory.kernel.images += 1;
             }
-            None => summary.kernel_address_is_hidden = true,
+            None => inventory.kernel.is_address_hidden = true,
         }
         kernel::for_each_module(&self.proc, &self.sys, |module| match module {
             Some(image) => {
-                image.put(phase, out);
-                summary.kernel_images += 1;
+                image.put(phase, &mut out);
+                inventory.kernel.images += 1;
             }
-            None => summary.modules_hidden += 1,
+            None => inventory.kernel.modules_hidden += 1,
         });
     }
 }
 
-/// Where records go, one by one.
-struct Out<N, O> {
-    buffer: RecordBuffer,
-    logged_by: Stamp,
-    now: N,
-    out: O,
+/// What is there, as records that get their time when they are told.
+///
+/// To find it out takes a while, and the machine goes on; what changes meanwhile can be looked at anew
+/// ([`Rundown::take_process`]).
+#[derive(Debug, Default)]
+pub struct Inventory {
+    scope: Scope,
+    logger: u32,
+    /// The machine, the idle process and its threads.
+    first: RecordBuffer,
+    processes: BTreeMap<u32, Found>,
+    /// The images of the kernel; then the event that says that this is all.
+    last: RecordBuffer,
+    kernel: KernelFound,
 }
 
-impl<N: FnMut() -> Ticks, O: FnMut(&[u64])> Out<N, O> {
-    fn put(&mut self, event: &impl KernelEvent) {
-        self.put_by(self.logged_by, event);
+/// What was found of a process.
+#[derive(Debug, Default)]
+struct Found {
+    records: RecordBuffer,
+    threads: u64,
+    images: u64,
+    are_images_hidden: bool,
+}
+
+/// What was found of the kernel.
+#[derive(Debug, Default)]
+struct KernelFound {
+    images: u64,
+    is_address_hidden: bool,
+    modules_hidden: u64,
+}
+
+impl Inventory {
+    /// Hands out each record with this time: the machine; the processes, with the idle process first; then the images of
+    /// the kernel; then the event that says that this is all.
+    pub fn tell(&mut self, time: Ticks, mut out: impl FnMut(&[u64])) {
+        let of_processes = self.processes.values_mut().map(|found| &mut found.records);
+        for records in [&mut self.first].into_iter().chain(of_processes).chain([&mut self.last]) {
+            records.set_time(time);
+            records.records().for_each(&mut out);
+        }
     }
 
-    fn put_by(&mut self, mut stamp: Stamp, event: &impl KernelEvent) {
-        stamp.time = (self.now)();
-        self.buffer.clear();
-        self.buffer.put(&stamp, event);
-        (self.out)(self.buffer.words());
+    /// What was found, and what was not shown.
+    pub fn summary(&self) -> Summary {
+        let mut summary = Summary {
+            kernel_images: self.kernel.images,
+            kernel_address_is_hidden: self.kernel.is_address_hidden,
+            modules_hidden: self.kernel.modules_hidden,
+            processes: self.processes.len() as u64,
+            ..Summary::default()
+        };
+        for found in self.processes.values() {
+            summary.threads += found.threads;
+            summary.images += found.images;
+            summary.processes_without_images += u64::from(found.are_images_hidden);
+        }
+        summary
+    }
+}
+
+/// Where records go, as the process that tells of them logs them.
+struct Out<'r> {
+    records: &'r mut RecordBuffer,
+    logger: u32,
+}
+
+impl Out<'_> {
+    fn put(&mut self, event: &impl KernelEvent) {
+        self.records.put(&Stamp::new(Ticks(0), self.logger, 0), event);
     }
 }
 
 /// The text of a small file, without the line end behind it; empty if it cannot be read.
 fn text_of(path: &Path) -> Vec<u8> {
-    let mut text = std::fs::read(path).unwrap_or_default();
+    let mut text = bytes_of(path).unwrap_or_default();
     while text.last().is_some_and(|byte| matches!(byte, b'\n' | b'\0' | b' ')) {
         text.pop();
     }
@@ -260,5 +314,12 @@ fn text_of(path: &Path) -> Vec<u8> {
 
 /// The number in a small file; `None` if there is none.
 fn number_of(path: &Path) -> Option<u64> {
-    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+    str::from_utf8(&bytes_of(path).ok()?).ok()?.trim().parse().ok()
+}
+
+/// A file of `/proc` or `/sys`, which do not say how long they are, by few system calls.
+fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(4096);
+    File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use super::bytes_of;
 use crate::classes::{MAX_TEXT_UNITS, Process, ProcessEvent, STILL_ACTIVE, Thread, ThreadEvent, linux};
 
 /// What `/proc` says of a process.
@@ -33,16 +34,22 @@ pub struct ProcessEntry {
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 impl ProcessEntry {
+    /// The processes that are there now.
+    pub fn all() -> impl Iterator<Item = ProcessEntry> {
+        let proc = Path::new(super::PROC);
+        ids(proc).into_iter().flatten().filter_map(|id| ProcessEntry::read(&proc.join(id.to_string())))
+    }
+
     /// Reads the directory of a process; `None` if it has ended.
     pub fn read(directory: &Path) -> Option<ProcessEntry> {
         let stat = Stat::read(directory)?;
-        let status = std::fs::read(directory.join("status")).ok()?;
+        let status = bytes_of(&directory.join("status")).ok()?;
         // Real, effective, saved, that of files.
         let ids = status_field(&status, b"Uid:").and_then(|ids| str::from_utf8(ids).ok());
         let uid = ids.and_then(|ids| ids.split_ascii_whitespace().nth(1)?.parse().ok());
         let session_id = super::number_of(&directory.join("sessionid")).unwrap_or(u32::MAX.into()) as u32;
         // No unit takes more than three bytes.
-        let mut command_line = Vec::new();
+        let mut command_line = Vec::with_capacity(4096);
         if let Ok(file) = File::open(directory.join("cmdline")) {
             let _ = file.take(3 * MAX_TEXT_UNITS as u64).read_to_end(&mut command_line);
         }
@@ -141,7 +148,7 @@ impl ThreadEntry {
     /// Reads the directory of a thread; `None` if it has ended.
     pub fn read(directory: &Path) -> Option<ThreadEntry> {
         let stat = Stat::read(directory)?;
-        let status = std::fs::read(directory.join("status")).ok()?;
+        let status = bytes_of(&directory.join("status")).ok()?;
         let affinity = status_field(&status, b"Cpus_allowed:").map_or(0, mask);
         Some(ThreadEntry {
             thread_id: stat.id,
@@ -170,7 +177,7 @@ impl ThreadEntry {
 }
 
 /// The ids of all processes.
-pub(super) fn ids(proc: &Path) -> io::Result<impl Iterator<Item = u32> + use<>> {
+pub(crate) fn ids(proc: &Path) -> io::Result<impl Iterator<Item = u32> + use<>> {
     Ok(std::fs::read_dir(proc)?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))
 }
 
@@ -195,7 +202,7 @@ struct Stat {
 
 impl Stat {
     fn read(directory: &Path) -> Option<Stat> {
-        let line = std::fs::read(directory.join("stat")).ok()?;
+        let line = bytes_of(&directory.join("stat")).ok()?;
         let open = line.iter().position(|byte| *byte == b'(')?;
         let close = line.iter().rposition(|byte| *byte == b')')?;
         Some(Stat {

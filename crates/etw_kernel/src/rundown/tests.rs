@@ -49,9 +49,9 @@ impl Events {
 
 fn run(rundown: &mut Rundown, phase: Phase, parts: Parts) -> (Summary, Events) {
     let mut events = Events::default();
-    let stamp = Stamp::new(Ticks(0), 1, 1);
-    let summary = rundown.run(phase, parts, stamp, || Ticks(7), |words| events.put(words)).unwrap();
-    (summary, events)
+    let mut inventory = rundown.take(Scope { phase, parts, has_machine: false }, 1).unwrap();
+    inventory.tell(Ticks(7), |words| events.put(words));
+    (inventory.summary(), events)
 }
 
 fn proc_ids(directory: &str) -> BTreeSet<u32> {
@@ -208,6 +208,27 @@ fn processes_that_end_meanwhile_do_no_harm() {
 }
 
 #[test]
+fn a_process_that_changed_is_looked_at_anew() {
+    let mut program = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let id = program.id();
+    let mut rundown = Rundown::new();
+    let mut inventory = rundown.take(Scope { parts: Parts::ALL, ..Scope::default() }, 1).unwrap();
+    let count = |inventory: &mut Inventory| {
+        let mut events = Events::default();
+        inventory.tell(Ticks(7), |words| events.put(words));
+        let has_id = |event: &&Event| event.fields.contains_key("ProcessId");
+        events.all.iter().filter(has_id).filter(|event| event.number("ProcessId") == u64::from(id)).count()
+    };
+    let before = count(&mut inventory);
+    rundown.take_process(&mut inventory, id);
+    assert!(before > 2 && count(&mut inventory) == before);
+    program.kill().unwrap();
+    program.wait().unwrap();
+    rundown.take_process(&mut inventory, id);
+    assert_eq!(count(&mut inventory), 0);
+}
+
+#[test]
 fn the_kernel_says_where_it_is_or_that_it_is_hidden() {
     let parts = Parts { processes: false, threads: false, images: true };
     let (summary, events) = run(&mut Rundown::new(), Phase::End, parts);
@@ -260,7 +281,8 @@ fn hidden_addresses_are_said() {
 #[test]
 fn the_machine_is_described() {
     let mut events = Events::default();
-    Rundown::new().system_config(Stamp::new(Ticks(0), 1, 1), || Ticks(7), |words| events.put(words));
+    let scope = Scope { has_machine: true, ..Scope::default() };
+    Rundown::new().take(scope, 1).unwrap().tell(Ticks(7), |words| events.put(words));
     let read = |path: &str| std::fs::read_to_string(path).unwrap().trim().to_owned();
     let build = events.of("EventTrace/BuildInfo").next().unwrap();
     assert_eq!(build.text("BuildString"), read("/proc/version"));

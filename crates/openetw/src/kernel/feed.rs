@@ -1,23 +1,22 @@
 //! From the kernel's rings to the sessions' regions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use etw_controller::{ErrorKind, Failure};
-use etw_event::{Guid, Keyword, Level, Ticks, classes};
-use etw_kernel::capture::{Body, Capture, CaptureError, CaptureOptions, Event};
+use etw_event::{Guid, Keyword, Level, Ticks};
+use etw_kernel::capture::{Body, Capture, CaptureError, CaptureOptions, Event, KernelPrograms};
 use etw_kernel::classes::{
     ManifestOwner, NameEvent, RecordBuffer, SampledProfileInterval, SampledProfileIntervalEvent, StackWalk,
     Stamp,
 };
 use etw_kernel::images::ImageStep;
 use etw_kernel::providers::{FILE_NAME_CREATE, FILE_PROVIDER};
-use etw_kernel::rundown::{Parts, Phase, Rundown};
+use etw_kernel::rundown::{Inventory, Phase, Rundown, Scope};
 use etw_kernel::unwind::UnwindCounts;
 use etw_kernel::{AddressesHidden, EnableFlags, Hook, Hooks, StackKinds};
-use etw_session::host::SystemWants;
 use etw_session::logger::SystemRegion;
 use etw_sys::poll::{Interest, Poller};
 use etw_sys::{EventFd, clock};
@@ -62,6 +61,8 @@ pub(super) struct Feed {
     stacks: Stacks,
     /// The time between two samples, in units of 100 ns.
     sample_interval: u32,
+    /// The processes in which something has changed since a rundown of theirs began to be taken, by its session.
+    changed: BTreeMap<u64, HashSet<u32>>,
     /// What is attached, or would be if the kernel had it.
     hooks: Hooks,
     /// Why the kernel's functions are not known, if they are needed and are not.
@@ -119,7 +120,7 @@ impl Feed {
     /// Begins with a first session; answers what is missing, too.
     pub(super) fn start(
         session: u64,
-        wants: SystemWants,
+        wants: Wants,
         requests: &EventFd,
     ) -> Result<(Feed, Vec<String>), Failure> {
         let left_out_process = Some(std::process::id());
@@ -132,7 +133,7 @@ impl Feed {
         poller.add(requests, REQUESTS, Interest::Arrival).map_err(no_poller)?;
         let lost = vec![0; capture.processors()];
         let translator = Translator::of_this_machine();
-        let (wanted, sessions) = (BTreeMap::new(), BTreeMap::new());
+        let (wanted, sessions, changed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (rare, horizon, memory_due) = (Vec::new(), 0, Instant::now());
         let mut feed = Feed {
             capture,
@@ -141,6 +142,7 @@ impl Feed {
             translator,
             stacks: Stacks::default(),
             sample_interval: DEFAULT_INTERVAL,
+            changed,
             hooks: needed(),
             hidden: None,
             lost,
@@ -156,10 +158,9 @@ impl Feed {
 
     /// Attaches what a session wants from now on, beside what others want. What the kernel lacks is answered; if it lacks
     /// everything, nothing changes.
-    pub(super) fn want(&mut self, session: u64, wants: SystemWants) -> Result<Vec<String>, Failure> {
-        let wants = Wants::new(wants).map_err(not_supported)?;
+    pub(super) fn want(&mut self, session: u64, wants: Wants) -> Result<Vec<String>, Failure> {
         let hooks = wants.hooks;
-        if hooks.has(Hook::SystemCall) || hooks.has(Hook::Dpc) {
+        if wants.has_routines() {
             self.hidden = self.translator.know_routines().err();
         }
         // What a hook has told is read before it is detached.
@@ -180,6 +181,9 @@ impl Feed {
             self.set_hooks();
             return Err(not_supported(format!("this kernel does not tell of {text}")));
         }
+        while self.stacks.find_images() {
+            self.fetch();
+        }
         let mut missing = self.missing(hooks | needed());
         missing.extend(wants.refused());
         if self.sessions.contains_key(&session) {
@@ -199,6 +203,11 @@ impl Feed {
         Ok(missing)
     }
 
+    /// The programs, for a thread that loads those of further hooks.
+    pub(super) fn programs(&self) -> KernelPrograms {
+        self.capture.programs()
+    }
+
     /// Waits until events are to be fetched again, or there is a request.
     pub(super) fn wait(&mut self) {
         let period = if self.is_urgent { SHORT_PERIOD } else { PERIOD };
@@ -207,8 +216,26 @@ impl Feed {
         }
     }
 
-    /// Begins to write to a session that has said what it wants. What is there already is told to it first.
-    pub(super) fn begin(&mut self, session: u64, region: SystemRegion) {
+    /// A rundown of a session is about to be taken: notes what changes from now on. Answers what is to be in it, if
+    /// anything is.
+    pub(super) fn watch(&mut self, session: u64, phase: Phase) -> Option<Scope> {
+        let scope = self.wanted.get(&session)?.scope(phase)?;
+        self.changed.insert(session, HashSet::new());
+        Some(scope)
+    }
+
+    /// The rundown of a session, with what has changed since it was begun.
+    fn up_to_date(&mut self, session: u64, mut inventory: Option<Inventory>) -> Option<Inventory> {
+        let changed = self.changed.remove(&session).into_iter().flatten();
+        if let Some(inventory) = &mut inventory {
+            let mut rundown = Rundown::new();
+            changed.for_each(|process_id| rundown.take_process(inventory, process_id));
+        }
+        inventory
+    }
+
+    /// Begins to write to a session that has said what it wants. What was there already is told to it first.
+    pub(super) fn begin(&mut self, session: u64, region: SystemRegion, inventory: Option<Inventory>) {
         let Some(wants) = self.wanted.get(&session).cloned() else { return };
         // The horizon is to be behind the session's start.
         thread::sleep(2 * Duration::from_nanos(SETTLE_NANOS));
@@ -220,7 +247,9 @@ impl Feed {
         // A session that cannot wake anybody waits somewhat longer.
         let _ = self.poller.add(region.bell(), session, Interest::Arrival);
         let mut new = Session { wants, region, clock, queues: Vec::new(), unwound, untold };
-        new.run_down(Phase::Start, self.horizon);
+        if let Some(inventory) = self.up_to_date(session, inventory) {
+            new.tell_inventory(inventory, self.horizon);
+        }
         let interval = self.sample_interval;
         new.tell_interval(SampledProfileIntervalEvent::CollectionStart, interval, interval, self.horizon);
         new.run_down_processes(&self.translator, self.horizon, &new.wants.enabled);
@@ -241,16 +270,20 @@ impl Feed {
         }
     }
 
-    /// Tells a session of the processes or files that there are, if it wants events of these levels and keywords; for the
-    /// provider `SYSTEM_TRACE` all that its flags ask for.
+    /// Tells a session all that its flags ask for of what is there.
+    pub(super) fn capture_system_state(&mut self, session: u64, inventory: Option<Inventory>) {
+        self.fetch();
+        self.tell_all_names(session);
+        let inventory = self.up_to_date(session, inventory);
+        if let (Some(session), Some(inventory)) = (self.sessions.get(&session), inventory) {
+            session.tell_inventory(inventory, self.horizon);
+        }
+    }
+
+    /// Tells a session of the processes or files that there are, if it wants events of these levels and keywords.
     pub(super) fn capture_state(&mut self, session: u64, provider: Guid, level: Level, any: Keyword) {
         self.fetch();
-        if provider == classes::SYSTEM_TRACE {
-            self.tell_all_names(session);
-            if let Some(session) = self.sessions.get(&session) {
-                session.run_down(Phase::End, self.horizon);
-            }
-        } else if let Some(session) = self.sessions.get_mut(&session) {
+        if let Some(session) = self.sessions.get_mut(&session) {
             let is_it = |enabled: &&Enabled| enabled.guid() == provider;
             let asked = session.wants.enabled.iter().filter(is_it);
             let asked: Vec<Enabled> = asked.map(|enabled| enabled.at(level, any)).collect();
@@ -267,10 +300,11 @@ impl Feed {
     }
 
     /// Writes what has happened up to now to a session and lets it go. Answers what it has in part only.
-    pub(super) fn detach(&mut self, session: u64) -> Vec<String> {
+    pub(super) fn detach(&mut self, session: u64, inventory: Option<Inventory>) -> Vec<String> {
         thread::sleep(Duration::from_nanos(SETTLE_NANOS));
         self.fetch();
         self.tell_all_names(session);
+        let inventory = self.up_to_date(session, inventory);
         let mut in_part = None;
         if let Some(session) = self.sessions.remove(&session) {
             let _ = self.poller.remove(session.region.bell());
@@ -284,7 +318,9 @@ impl Feed {
                 interval,
                 self.horizon,
             );
-            session.run_down(Phase::End, self.horizon);
+            if let Some(inventory) = inventory {
+                session.tell_inventory(inventory, self.horizon);
+            }
             session.region.set_complete(session.region.clock().now());
         }
         self.wanted.remove(&session);
@@ -311,11 +347,6 @@ impl Feed {
         let walks = self.wanted.values().map(|wants| wants.walks.kinds().0);
         let kinds = StackKinds(walks.fold(0, |all, kinds| all | kinds));
         self.set_interval();
-        if hooks.has(Hook::Image) && !self.stacks.follows_images() {
-            // To find out which images are there takes time, in which rings would be filled.
-            self.capture.set_hooks(self.hooks | Hooks::of(&[Hook::Image]));
-            self.stacks.follow_images(true, &self.capture);
-        }
         let hidden = hooks.iter().filter(|hook| self.is_hidden(*hook));
         self.hooks = hidden.fold(hooks, Hooks::without);
         self.capture.set_hooks(self.hooks);
@@ -424,6 +455,7 @@ impl Feed {
         let mut awaited: Vec<Awaited> = vec![None; sessions.len()];
         for (rare, mut places) in self.rare.drain(..) {
             let event = rare.event();
+            self.changed.values_mut().for_each(|changed| changed.extend(changed_by(&event)));
             if let Body::Stack(stack) = event.body {
                 for (place, awaited) in places.iter_mut().zip(&awaited) {
                     let is_of = |(time, _): &(u64, Ticks)| *time == stack.event_time;
@@ -511,6 +543,16 @@ impl Feed {
             records.records().for_each(|record| session.write(0, record));
         }
     }
+}
+
+/// The processes that are not any more what they were before an event.
+fn changed_by(event: &Event<'_>) -> impl Iterator<Item = u32> {
+    let child = match event.body {
+        Body::Fork(fork) => Some(fork.process_id),
+        _ => None,
+    };
+    let own = (!matches!(event.body, Body::Stack(_))).then_some(event.process_id);
+    own.into_iter().chain(child)
 }
 
 /// Puts the records that an event is for a session; answers how many.
@@ -627,28 +669,9 @@ impl Session {
         }
     }
 
-    /// Tells what is there when it begins or ends, and what machine it is.
-    fn run_down(&self, phase: Phase, horizon: u64) {
-        let flags = self.wants.flags;
-        if flags == EnableFlags::NONE {
-            return;
-        }
-        let parts = Parts {
-            processes: flags.has(EnableFlags::PROCESS),
-            threads: flags.has(EnableFlags::THREAD),
-            images: flags.has(EnableFlags::IMAGE_LOAD),
-        };
-        let now = || Ticks(self.clock.of(horizon) as i64);
-        let out = |record: &[u64]| self.write(0, record);
-        let stamp = Stamp::new(now(), std::process::id(), 0);
-        let mut rundown = Rundown::new();
-        if phase == Phase::Start && !flags.has(EnableFlags::NO_SYSCONFIG) {
-            rundown.system_config(stamp, now, out);
-        }
-        if parts.processes || parts.threads || parts.images {
-            // With no list of processes to be read, events have their ids all the same.
-            let _ = rundown.run(phase, parts, stamp, now, out);
-        }
+    /// Tells what is there, at a time up to which all has been written.
+    fn tell_inventory(&self, mut inventory: Inventory, time: u64) {
+        inventory.tell(Ticks(self.clock.of(time) as i64), |record| self.write(0, record));
     }
 
     /// Tells these providers' rundown of the processes that there are.

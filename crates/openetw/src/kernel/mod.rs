@@ -14,9 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use etw_controller::{ErrorKind, Failure};
-use etw_event::{Guid, Keyword, Level};
+use etw_event::{Guid, Keyword, Level, classes};
+use etw_kernel::capture::KernelPrograms;
 pub use etw_kernel::images::{ImageFiles, LoadedImage};
 pub use etw_kernel::providers::{KernelProvider, refusal};
+use etw_kernel::rundown::{Inventory, Phase, Rundown, Scope};
 pub use etw_kernel::{
     EnableFlags, Flag, FlagError, Hook, Hooks, Selection, StackWalkError, StackWalks, Support,
 };
@@ -25,6 +27,7 @@ use etw_session::logger::SystemRegion;
 use etw_sys::EventFd;
 
 use feed::Feed;
+use wants::Wants;
 
 /// What writes the kernel's events to the sessions of a host ([`HostOptions::system`](crate::session::HostOptions)).
 ///
@@ -37,6 +40,8 @@ pub fn provider() -> Arc<dyn SystemProvider> {
 struct Kernel {
     /// To the thread that fetches events, from the first session on.
     thread: Mutex<Option<FetchThread>>,
+    /// Who changes what is attached does so alone, so that the thread never waits for one that loads programs.
+    changing: Mutex<()>,
 }
 
 /// How the thread that fetches events is asked for something.
@@ -49,10 +54,21 @@ struct FetchThread {
 
 /// What a session asks the thread for.
 enum Request {
-    Want(u64, SystemWants, Reply<Result<Vec<String>, Failure>>),
-    Begin(u64, SystemRegion, Reply<()>),
-    CaptureState(u64, Guid, Level, Keyword, Reply<()>),
-    Detach(u64, Reply<Vec<String>>),
+    /// The programs, if any are running.
+    Programs(Reply<Option<KernelPrograms>>),
+    Want(u64, Wants, Reply<Result<Vec<String>, Failure>>),
+    /// A rundown of the session is about to be taken; what is to be in it.
+    Watch(u64, Phase, Reply<Option<Scope>>),
+    Begin(u64, SystemRegion, Option<Inventory>, Reply<()>),
+    CaptureState(u64, Capture, Reply<()>),
+    Detach(u64, Option<Inventory>, Reply<Vec<String>>),
+}
+
+/// The state that a session asks for.
+enum Capture {
+    /// Of the provider `SYSTEM_TRACE`: all that its flags ask for.
+    System(Option<Inventory>),
+    Provider(Guid, Level, Keyword),
 }
 
 type Reply<T> = SyncSender<T>;
@@ -73,6 +89,15 @@ impl Kernel {
             thread.bell.signal();
         }
         answer.recv().map_err(|_| GONE.to_owned())
+    }
+
+    /// What is there as a session begins or ends; nothing if it asks for none of that.
+    ///
+    /// To find it out takes tens of milliseconds and more, in which the thread goes on to fetch events.
+    fn take_inventory(&self, session: u64, phase: Phase) -> Option<Inventory> {
+        let scope = self.ask(|reply| Request::Watch(session, phase, reply)).ok()??;
+        // With no list of processes to be read, events have their ids all the same.
+        Rundown::new().take(scope, std::process::id()).ok()
     }
 }
 
@@ -97,20 +122,35 @@ impl SystemProvider for Kernel {
     }
 
     fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, Failure> {
+        let wants = Wants::new(wants).map_err(not_supported)?;
+        wants.know_kernel();
+        let _changing = self.changing.lock();
+        if let Ok(Some(programs)) = self.ask(Request::Programs) {
+            // Others go on meanwhile.
+            programs.load(wants.hooks | wants.hooks_of_stacks(), wants.has_names());
+        }
         self.ask(|reply| Request::Want(session, wants, reply)).map_err(not_supported)?
     }
 
     fn begin(&self, session: u64, region: SystemRegion) {
+        let inventory = self.take_inventory(session, Phase::Start);
+        let _changing = self.changing.lock();
         // A thread that has ended writes nothing.
-        let _ = self.ask(|reply| Request::Begin(session, region, reply));
+        let _ = self.ask(|reply| Request::Begin(session, region, inventory, reply));
     }
 
     fn capture_state(&self, session: u64, provider: Guid, level: Level, any: Keyword) {
-        let _ = self.ask(|reply| Request::CaptureState(session, provider, level, any, reply));
+        let state = match provider == classes::SYSTEM_TRACE {
+            true => Capture::System(self.take_inventory(session, Phase::End)),
+            false => Capture::Provider(provider, level, any),
+        };
+        let _ = self.ask(|reply| Request::CaptureState(session, state, reply));
     }
 
     fn detach(&self, session: u64) -> Vec<String> {
-        self.ask(|reply| Request::Detach(session, reply)).unwrap_or_default()
+        let inventory = self.take_inventory(session, Phase::End);
+        let _changing = self.changing.lock();
+        self.ask(|reply| Request::Detach(session, inventory, reply)).unwrap_or_default()
     }
 }
 
@@ -138,6 +178,9 @@ fn fetch(requests: &Receiver<Request>, bell: &EventFd) {
 /// Does what a session asks for. The hooks are taken down with the last session. Whoever asked waits for the answer.
 fn obey(feed: &mut Option<Feed>, request: Request, bell: &EventFd) {
     match request {
+        Request::Programs(reply) => {
+            let _ = reply.send(feed.as_ref().map(Feed::programs));
+        }
         Request::Want(session, wants, reply) => {
             let answer = match feed {
                 Some(feed) => feed.want(session, wants),
@@ -148,20 +191,27 @@ fn obey(feed: &mut Option<Feed>, request: Request, bell: &EventFd) {
             };
             let _ = reply.send(answer);
         }
-        Request::Begin(session, region, reply) => {
+        Request::Watch(session, phase, reply) => {
+            let _ = reply.send(feed.as_mut().and_then(|feed| feed.watch(session, phase)));
+        }
+        Request::Begin(session, region, inventory, reply) => {
             if let Some(feed) = feed {
-                feed.begin(session, region);
+                feed.begin(session, region, inventory);
             }
             let _ = reply.send(());
         }
-        Request::CaptureState(session, provider, level, any, reply) => {
-            if let Some(feed) = feed {
-                feed.capture_state(session, provider, level, any);
+        Request::CaptureState(session, state, reply) => {
+            match (feed, state) {
+                (Some(feed), Capture::System(inventory)) => feed.capture_system_state(session, inventory),
+                (Some(feed), Capture::Provider(provider, level, any)) => {
+                    feed.capture_state(session, provider, level, any);
+                }
+                (None, _) => {}
             }
             let _ = reply.send(());
         }
-        Request::Detach(session, reply) => {
-            let in_part = feed.as_mut().map(|feed| feed.detach(session)).unwrap_or_default();
+        Request::Detach(session, inventory, reply) => {
+            let in_part = feed.as_mut().map(|feed| feed.detach(session, inventory)).unwrap_or_default();
             if feed.as_ref().is_some_and(Feed::is_unwanted) {
                 *feed = None;
             }

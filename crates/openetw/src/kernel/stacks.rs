@@ -1,30 +1,42 @@
 //! Images, and the stacks that lead through them, for all sessions together.
 
+use std::time::{Duration, Instant};
+
 use etw_kernel::capture::{Body, Capture, Event};
 use etw_kernel::images::{ImageStep, Images};
 use etw_kernel::unwind::{StackUnwinder, UnwindCounts};
 use etw_kernel::{StackKinds, TracingCode};
+
+/// How long images are looked for at once.
+const MOMENT: Duration = Duration::from_millis(2);
 
 /// What images each process has, as long as somebody needs that, and stacks as addresses.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     images: Option<Images>,
     unwinder: StackUnwinder,
-    tracing: Option<TracingCode>,
+    tracing: Option<&'static TracingCode>,
     frames: Vec<u64>,
 }
 
 impl Stacks {
-    /// Whether images are followed.
-    pub(super) fn follows_images(&self) -> bool {
-        self.images.is_some()
-    }
-
     /// Will be given stacks of these events.
     pub(super) fn expect(&mut self, kinds: StackKinds) {
-        if kinds.0 & !StackKinds::SAMPLES.0 != 0 && self.tracing.is_none() {
-            self.tracing = Some(TracingCode::read());
+        if kinds.0 & !StackKinds::SAMPLES.0 != 0 {
+            self.tracing = Some(TracingCode::of_this_boot());
         }
+    }
+
+    /// Finds out, for a moment, which images are there already; answers whether there is more to find out.
+    pub(super) fn find_images(&mut self) -> bool {
+        let begun = Instant::now();
+        let Some(images) = &mut self.images else { return false };
+        while images.go_on() {
+            if begun.elapsed() > MOMENT {
+                return true;
+            }
+        }
+        false
     }
 
     /// Begins or ends to follow images.
@@ -46,10 +58,10 @@ impl Stacks {
             if !is_wanted {
                 return &[];
             }
-            let tracing = self.tracing.as_ref().filter(|_| !stack.is_of_sample);
+            let tracing = self.tracing.filter(|_| !stack.is_of_sample);
             let skipped = tracing.map_or(0, |tracing| tracing.frames_of(stack.kernel()));
             self.frames.extend(stack.kernel().skip(skipped));
-            let images = self.images.as_ref().map_or(&[][..], |images| images.of(process_id));
+            let images = self.images.as_mut().map_or(&[][..], |images| images.of(process_id));
             self.unwinder.unwind(process_id, images, &stack, &mut self.frames);
             // Where there is nothing to go by, frame pointers lead to nowhere.
             let end = self.frames.iter().position(|frame| *frame == 0);

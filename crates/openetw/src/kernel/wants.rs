@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 use etw_event::{EventDescriptor, Guid, Keyword, Level, passes};
 use etw_kernel::providers::{FILE_NAME_CREATE, FILE_PROVIDER, KernelProvider};
-use etw_kernel::{EnableFlags, Hook, Hooks, StackKinds, StackWalks};
+use etw_kernel::rundown::{Parts, Phase, Scope};
+use etw_kernel::{EnableFlags, Hook, Hooks, Routines, StackKinds, StackWalks, TracingCode};
 use etw_protocol::{Enable, EnableProperties, Filter};
 use etw_session::host::SystemWants;
 
@@ -63,6 +64,22 @@ impl Wants {
         Ok(Wants { flags, enabled, hooks, walks, sample_interval })
     }
 
+    /// Reads what takes a while to read of the kernel, and is known from then on.
+    pub(super) fn know_kernel(&self) {
+        if self.has_routines() {
+            // The session is told when it is answered.
+            let _ = Routines::of_this_boot();
+        }
+        if self.walks.kinds() != StackKinds::SAMPLES {
+            TracingCode::of_this_boot();
+        }
+    }
+
+    /// Whether its events name functions of the kernel.
+    pub(super) fn has_routines(&self) -> bool {
+        self.hooks.has(Hook::SystemCall) || self.hooks.has(Hook::Dpc)
+    }
+
     /// Whether any of its events has a stack.
     pub(super) fn has_stacks(&self) -> bool {
         self.flags.has(EnableFlags::PROFILE) || self.walks.kinds() != StackKinds::SAMPLES
@@ -71,6 +88,21 @@ impl Wants {
     /// The hooks that stacks need beside those of their events: images, which they lead through.
     pub(super) fn hooks_of_stacks(&self) -> Hooks {
         if self.has_stacks() { Hooks::of(&[Hook::Image]) } else { Hooks::NONE }
+    }
+
+    /// What a rundown of it has; nothing if it asks for none.
+    pub(super) fn scope(&self, phase: Phase) -> Option<Scope> {
+        let flags = self.flags;
+        if flags == EnableFlags::NONE {
+            return None;
+        }
+        let parts = Parts {
+            processes: flags.has(EnableFlags::PROCESS),
+            threads: flags.has(EnableFlags::THREAD),
+            images: flags.has(EnableFlags::IMAGE_LOAD),
+        };
+        let has_machine = phase == Phase::Start && !flags.has(EnableFlags::NO_SYSCONFIG);
+        Some(Scope { phase, parts, has_machine })
     }
 
     /// Whether names of files are told.

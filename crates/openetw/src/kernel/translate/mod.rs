@@ -43,7 +43,7 @@ pub(super) struct Translator {
     forked: VecDeque<(u64, u32)>,
     /// Since when a thread does not run.
     switched_out: HashMap<u32, u64>,
-    routines: Routines,
+    routines: Option<&'static Routines>,
     pub(super) files: Files,
 }
 
@@ -79,19 +79,13 @@ impl Translator {
     pub(super) fn of_this_machine() -> Translator {
         let mut translator = Translator::default();
         let begin = start_of_system();
-        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-            if let Some(process) = ProcessEntry::read(&entry.path()) {
-                translator.remember(&process, begin);
-            }
-        }
+        ProcessEntry::all().for_each(|process| translator.remember(&process, begin));
         translator
     }
 
-    /// Learns where the kernel's functions lie, if that is not known yet.
+    /// Will tell of the kernel's functions.
     pub(super) fn know_routines(&mut self) -> Result<(), AddressesHidden> {
-        if self.routines == Routines::default() {
-            self.routines = Routines::read()?;
-        }
+        self.routines = Some(Routines::of_this_boot()?);
         Ok(())
     }
 
@@ -282,11 +276,11 @@ impl Translator {
             Body::Dpc { vector, begun } if flags.has(EnableFlags::DPC) => {
                 let is_timer = TIMER_SOFTIRQS.contains(&vector);
                 let kind = if is_timer { DpcKind::Timer } else { DpcKind::Dpc };
-                let routine = self.routines.of_softirq(vector).unwrap_or(0);
+                let routine = self.routines.and_then(|routines| routines.of_softirq(vector)).unwrap_or(0);
                 records.put(&stamp, &Dpc { kind, initial_time: ticks(begun), routine });
             }
             Body::SystemCallEnter { number } if flags.has(EnableFlags::SYSTEMCALL) => {
-                let address = self.routines.of_system_call(number).unwrap_or(0);
+                let address = self.routines.and_then(|routines| routines.of_system_call(number)).unwrap_or(0);
                 records.put(&stamp, &SysCallEnter { address });
             }
             Body::SystemCallExit { result, .. } if flags.has(EnableFlags::SYSTEMCALL) => {
