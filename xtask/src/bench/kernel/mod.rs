@@ -4,7 +4,8 @@ pub(crate) mod load;
 mod tracer;
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -13,8 +14,9 @@ use openetw::session::{ControllerError, ErrorKind, LogFileMode, SessionBuilder};
 
 use super::session::Hosted;
 use super::{Effort, Row, median};
+use crate::shell::output;
 use load::Load;
-use tracer::{PerfRuns, SESSION, Tracer, What, check};
+use tracer::{OTHER, PerfRuns, SESSION, Tracer, What, check};
 
 /// A comparison.
 struct Case {
@@ -163,68 +165,83 @@ pub(super) fn rows(effort: &Effort, seconds: f64) -> Result<Vec<Row>> {
         let divisor = (count * case.times) as f64;
         let nanos = compare(effort, &host, case, count)?;
         let name = format!("{}, not traced", case.load.name());
-        rows.push(Row::new(name, nanos.base / divisor, case.unit));
+        rows.push(Row::new(name, nanos.untraced() / divisor, case.unit));
         rows.extend(nanos.rows(case, |base, value| (value - base) / divisor));
     }
     let count = if effort.is_smoke() { SAMPLES.count / 100 } else { SAMPLES.count };
     let nanos = compare(effort, &host, &SAMPLES, count)?;
     let interval = SAMPLES_INTERVAL.as_nanos() as f64;
-    rows.push(Row::new("computing, not traced", nanos.base / 1e9, "s"));
+    rows.push(Row::new("computing, not traced", nanos.untraced() / 1e9, "s"));
     rows.extend(nanos.rows(&SAMPLES, |base, value| (value - base) / (value / interval)));
     if !effort.is_smoke() {
         let nanos = compare(effort, &host, &BUILD, 1)?;
-        rows.push(Row::new("build, not traced", nanos.base / 1e9, "s"));
+        rows.push(Row::new("build, not traced", nanos.untraced() / 1e9, "s"));
         rows.extend(nanos.rows(&BUILD, |base, value| (value / base - 1.0) * 100.0));
+        rows.extend(host_in_build(&host)?);
     }
     rows.extend(busy(&host, seconds)?);
     Ok(rows)
 }
 
-/// Medians of what the runs took, in nanoseconds.
+/// What the runs took, in nanoseconds, round by round.
 struct Nanos {
-    base: f64,
-    ours: f64,
+    base: Vec<f64>,
+    ours: Vec<f64>,
     events_lost: u64,
-    peers: Vec<(&'static str, f64)>,
+    peers: Vec<(&'static str, Vec<f64>)>,
 }
 
 impl Nanos {
-    /// A row for each peer with what tracing adds, `of` the time without it and with it.
+    /// The median of the rounds' times without tracing.
+    fn untraced(&self) -> f64 {
+        median(&mut self.base.clone())
+    }
+
+    /// A row for each peer with what tracing adds, `of` the time without it and with it. The two are those of one round,
+    /// since machines are not equally fast at all times; then the median is taken.
     fn rows(&self, case: &Case, of: impl Fn(f64, f64) -> f64) -> Vec<Row> {
-        let ours = of(self.base, self.ours);
+        let added = |values: &[f64]| {
+            median(
+                &mut self.base.iter().zip(values).map(|(base, value)| of(*base, *value)).collect::<Vec<_>>(),
+            )
+        };
+        let ours = added(&self.ours);
         let row = |peer| Row { peer, events_lost: self.events_lost, ..Row::new(case.name, ours, case.unit) };
         match self.peers.as_slice() {
             [] => vec![row(None)],
-            peers => peers.iter().map(|(peer, value)| row(Some((*peer, of(self.base, *value))))).collect(),
+            peers => peers.iter().map(|(peer, values)| row(Some((*peer, added(values))))).collect(),
         }
     }
 }
 
 /// Runs a load under each tracer in turn, round by round.
 fn compare(effort: &Effort, host: &Hosted, case: &Case, count: u64) -> Result<Nanos> {
-    let mut tracers = vec![("", Tracer::Nobody), ("", Tracer::Ours)];
+    let mut nanos = Nanos { base: Vec::new(), ours: Vec::new(), events_lost: 0, peers: Vec::new() };
     let perf = case.what.perf.iter().map(|(name, arguments)| (*name, Tracer::Perf(arguments)));
     let ftrace = Some(("ftrace, unread", Tracer::Ftrace)).filter(|_| !case.what.ftrace.is_empty());
+    let mut tracers = Vec::new();
     for (name, tracer) in perf.chain(ftrace) {
         match check(tracer) {
-            Ok(()) => tracers.push((name, tracer)),
+            Ok(()) => {
+                tracers.push(tracer);
+                nanos.peers.push((name, Vec::new()));
+            }
             Err(error) => eprintln!("without {name}: {error:#}"),
         }
     }
-    let mut values = vec![Vec::new(); tracers.len()];
-    let mut events_lost = 0;
+    let run = |tracer: Tracer, events_lost: &mut u64| {
+        let (printed, lost) = tracer.run(&case.what, host, &mut command(case.load, count, host))?;
+        *events_lost += lost;
+        printed.trim().parse::<f64>().context("a load printed no time")
+    };
     for _ in 0..effort.rounds {
-        for ((_, tracer), values) in tracers.iter().zip(&mut values) {
-            let mut program = command(case.load, count, host);
-            let (printed, lost) = tracer.run(&case.what, host, &mut program)?;
-            values.push(printed.trim().parse::<f64>().context("a load printed no time")?);
-            events_lost += lost;
+        nanos.base.push(run(Tracer::Nobody, &mut nanos.events_lost)?);
+        nanos.ours.push(run(Tracer::Ours, &mut nanos.events_lost)?);
+        for (tracer, (_, values)) in tracers.iter().zip(&mut nanos.peers) {
+            values.push(run(*tracer, &mut nanos.events_lost)?);
         }
     }
-    let mut medians = values.iter_mut().map(|values| median(values));
-    let (base, ours) = (medians.next().unwrap_or(0.0), medians.next().unwrap_or(0.0));
-    let names = tracers.iter().skip(2).map(|(name, _)| *name);
-    Ok(Nanos { base, ours, events_lost, peers: names.zip(medians).collect() })
+    Ok(nanos)
 }
 
 fn command(load: Load, count: u64, host: &Hosted) -> Command {
@@ -233,39 +250,127 @@ fn command(load: Load, count: u64, host: &Hosted) -> Command {
     command
 }
 
-/// Records everything that there is of two busy programs, and says what that takes.
-fn busy(host: &Hosted, seconds: f64) -> Result<Vec<Row>> {
-    let captured = |flag: &&Flag| matches!(flag.support, Support::Captured(_));
-    let flags = EnableFlags::KNOWN.iter().filter(captured).fold(0, |flags, flag| flags | flag.bit);
+/// Records a build once more, and says what that takes of the host and what becomes of stacks.
+fn host_in_build(host: &Hosted) -> Result<Vec<Row>> {
     let mut controller = host.controller()?;
-    let file = host.path("busy.etl");
-    SessionBuilder::new(SESSION)
-        .file(&file)
-        .mode(LogFileMode::CIRCULAR)
-        .maximum_file_size_mib(512)
-        .enable_flags(flags)
-        .start(&mut controller)?;
-    let (start, before) = (Instant::now(), host.cpu_seconds()?);
-    let millis = (seconds * 1e3) as u64;
-    let mut programs = Vec::new();
-    for _ in 0..2 {
-        programs.push(command(Load::Busy, millis, host).stdout(Stdio::null()).spawn()?);
-    }
-    for mut program in programs {
-        ensure!(program.wait()?.success(), "a busy program failed");
-    }
-    let (cpu, elapsed) = (host.cpu_seconds()? - before, start.elapsed().as_secs_f64());
-    let memory = host.most_memory_mib()?;
+    let file = host.path("build.etl");
+    let flags = EnableFlags::parse(BUILD.what.flags)?.flags.0;
+    SessionBuilder::new(SESSION).file(&file).enable_flags(flags).start(&mut controller)?;
+    let (start, cpu, waits) = (Instant::now(), host.cpu_seconds()?, host.waits()?);
+    output(&mut command(Load::Build, 1, host))?;
+    let elapsed = start.elapsed().as_secs_f64();
+    let (cpu, waits) = (host.cpu_seconds()? - cpu, host.waits()? - waits);
     let status = controller.stop(SESSION)?;
     fs::remove_file(&file)?;
     let lost = status.events_lost + status.log_events_lost;
     let row = |name: &str, value, unit| Row {
         events_lost: lost,
+        ..Row::new(format!("a recorded build, {name}"), value, unit)
+    };
+    let mut rows = vec![
+        row("the host's CPU", cpu / elapsed * 100.0, "% of one"),
+        row("the host is woken", waits / elapsed, "times/s"),
+    ];
+    // `N of M stacks of programs are cut`; nothing is said where none is.
+    if let Some(line) = status.system_missing.iter().find(|line| line.contains("stacks of programs are cut"))
+    {
+        let mut numbers = line.split(' ').filter_map(|word| word.parse::<f64>().ok());
+        let (cut, all) = numbers.next().zip(numbers.next()).context("how many stacks were cut")?;
+        rows.push(row("stacks of programs that were cut", cut / all * 100.0, "%"));
+    }
+    Ok(rows)
+}
+
+/// Processes that do nothing, and sessions that begin and end beside a recording.
+const IDLE: usize = 500;
+const OTHERS: u32 = 10;
+
+/// Records everything that there is of two busy programs, and says what that takes; then for a while with other sessions
+/// beside it.
+fn busy(host: &Hosted, seconds: f64) -> Result<Vec<Row>> {
+    let captured = |flag: &&Flag| matches!(flag.support, Support::Captured(_));
+    let flags = EnableFlags::KNOWN.iter().filter(captured).fold(0, |flags, flag| flags | flag.bit);
+    let of_everything = |name: &str| {
+        let session = SessionBuilder::new(SESSION).file(host.path(name)).enable_flags(flags);
+        session.mode(LogFileMode::CIRCULAR).maximum_file_size_mib(512)
+    };
+    let mut controller = host.controller()?;
+    of_everything("busy.etl").start(&mut controller)?;
+    let (start, before) = (Instant::now(), host.cpu_seconds()?);
+    Programs::start(host, seconds)?.wait()?;
+    let (cpu, elapsed) = (host.cpu_seconds()? - before, start.elapsed().as_secs_f64());
+    let memory = host.most_memory_mib()?;
+    let status = controller.stop(SESSION)?;
+    fs::remove_file(host.path("busy.etl"))?;
+    let row = |name: &str, value, unit| Row {
+        events_lost: status.events_lost + status.log_events_lost,
         ..Row::new(format!("everything of a busy machine for {elapsed:.0} s, {name}"), value, unit)
     };
-    Ok(vec![
+    let mut rows = vec![
         row("events", status.events_written as f64 / elapsed, "events/s"),
         row("the host's CPU", cpu / elapsed * 100.0, "% of one"),
         row("the host's memory", memory, "MiB"),
-    ])
+    ];
+
+    let seconds = seconds / 4.0;
+    let mut idle = Programs(Vec::new());
+    for _ in 0..IDLE {
+        idle.0.push(Command::new("sleep").arg("1000").spawn()?);
+    }
+    of_everything("beside.etl").start(&mut controller)?;
+    let start = Instant::now();
+    let programs = Programs::start(host, seconds)?;
+    let flags = EnableFlags::parse(BUILD.what.flags)?.flags.0;
+    for _ in 0..OTHERS {
+        thread::sleep(Duration::from_secs_f64(seconds / f64::from(OTHERS + 1)));
+        SessionBuilder::new(OTHER).file(host.path("other.etl")).enable_flags(flags).start(&mut controller)?;
+        controller.stop(OTHER)?;
+        fs::remove_file(host.path("other.etl"))?;
+    }
+    programs.wait()?;
+    let elapsed = start.elapsed().as_secs_f64();
+    let status = controller.stop(SESSION)?;
+    fs::remove_file(host.path("beside.etl"))?;
+    rows.push(Row {
+        events_lost: status.events_lost + status.log_events_lost,
+        ..Row::new(
+            format!(
+                "the same for {elapsed:.0} s with {IDLE} idle processes, {OTHERS} sessions begin and end"
+            ),
+            status.events_written as f64 / elapsed,
+            "events/s",
+        )
+    });
+    Ok(rows)
+}
+
+/// Programs that run; killed with this value if they do.
+struct Programs(Vec<Child>);
+
+impl Programs {
+    /// Two busy ones.
+    fn start(host: &Hosted, seconds: f64) -> Result<Programs> {
+        let millis = (seconds * 1e3) as u64;
+        let mut programs = Programs(Vec::new());
+        for _ in 0..2 {
+            programs.0.push(command(Load::Busy, millis, host).stdout(Stdio::null()).spawn()?);
+        }
+        Ok(programs)
+    }
+
+    fn wait(mut self) -> Result<()> {
+        self.0.iter_mut().try_for_each(|program| {
+            ensure!(program.wait()?.success(), "a busy program failed");
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        for program in &mut self.0 {
+            // It may have ended.
+            let _ = program.kill().and_then(|()| program.wait());
+        }
+    }
 }

@@ -13,6 +13,8 @@ use crate::shell::output;
 
 /// The session of the bench.
 pub(super) const SESSION: &str = "bench";
+/// Another one beside it.
+pub(super) const OTHER: &str = "other";
 /// Where the kernel's own tracing is.
 const TRACEFS: &str = "/sys/kernel/tracing";
 

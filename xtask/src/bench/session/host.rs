@@ -68,6 +68,17 @@ impl Hosted {
         Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
     }
 
+    /// How often its threads have waited for something, of those that there are.
+    pub(in crate::bench) fn waits(&self) -> Result<f64> {
+        let mut waits = 0.0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.process.id()))? {
+            let status = std::fs::read_to_string(thread?.path().join("status"))?;
+            let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            waits += line.context("a thread's switches")?.trim().parse::<f64>()?;
+        }
+        Ok(waits)
+    }
+
     fn proc(&self, name: &str) -> Result<String> {
         Ok(std::fs::read_to_string(format!("/proc/{}/{name}", self.process.id()))?)
     }
