@@ -226,7 +226,7 @@ impl Drop for Idle {
 #[test]
 fn sessions_that_begin_and_end_keep_no_other_waiting() {
     let etw = Etw::new();
-    // A ring is full when nobody reads it for a third of a second.
+    // So many that a ring is full when nobody reads it for some tenths of a second.
     let calls = r#"
         #include <sys/syscall.h>
         #include <time.h>

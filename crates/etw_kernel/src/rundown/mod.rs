@@ -66,7 +66,7 @@ impl Phase {
 /// What a rundown is to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Scope {
-    /// When.
+    /// Whether the session begins or ends.
     pub phase: Phase,
     /// Processes and what they consist of.
     pub parts: Parts,
@@ -137,7 +137,7 @@ impl Rundown {
         Rundown { proc: proc.to_owned(), sys: sys.to_owned(), files: ImageFiles::default() }
     }
 
-    /// Finds out what is there; `logger` is the process that tells of it.
+    /// Finds out what is there; `logger` is the id of the process that tells of it, which the records name as theirs.
     ///
     /// # Errors
     /// If the list of processes cannot be read.
@@ -169,7 +169,7 @@ impl Rundown {
         Ok(inventory)
     }
 
-    /// Finds out anew what one process is, if it is still there.
+    /// Finds out anew what the process of this id is; takes it out of the inventory if it is not there any more.
     pub fn take_process(&mut self, inventory: &mut Inventory, id: u32) {
         let Inventory { scope: Scope { phase, parts, .. }, logger, .. } = *inventory;
         inventory.processes.remove(&id);

@@ -61,7 +61,7 @@ pub(super) struct Feed {
     stacks: Stacks,
     /// The time between two samples, in units of 100 ns.
     sample_interval: u32,
-    /// The processes in which something has changed since a rundown of theirs began to be taken, by its session.
+    /// The processes in which something has changed since a rundown began to be taken, by its session.
     changed: BTreeMap<u64, HashSet<u32>>,
     /// What is attached, or would be if the kernel had it.
     hooks: Hooks,

@@ -40,8 +40,9 @@ pub fn provider() -> Arc<dyn SystemProvider> {
 struct Kernel {
     /// To the thread that fetches events, from the first session on.
     thread: Mutex<Option<FetchThread>>,
-    /// Who changes what is attached does so alone, so that the thread never waits for one that loads programs.
-    changing: Mutex<()>,
+    /// Who changes what is attached does so alone, so that the thread never waits for one that loads programs; and so does
+    /// who takes a rundown.
+    alone: Mutex<()>,
 }
 
 /// How the thread that fetches events is asked for something.
@@ -60,12 +61,12 @@ enum Request {
     /// A rundown of the session is about to be taken; what is to be in it.
     Watch(u64, Phase, Reply<Option<Scope>>),
     Begin(u64, SystemRegion, Option<Inventory>, Reply<()>),
-    CaptureState(u64, Capture, Reply<()>),
+    CaptureState(u64, State, Reply<()>),
     Detach(u64, Option<Inventory>, Reply<Vec<String>>),
 }
 
 /// The state that a session asks for.
-enum Capture {
+enum State {
     /// Of the provider `SYSTEM_TRACE`: all that its flags ask for.
     System(Option<Inventory>),
     Provider(Guid, Level, Keyword),
@@ -124,7 +125,7 @@ impl SystemProvider for Kernel {
     fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, Failure> {
         let wants = Wants::new(wants).map_err(not_supported)?;
         wants.know_kernel();
-        let _changing = self.changing.lock();
+        let _alone = self.alone.lock();
         if let Ok(Some(programs)) = self.ask(Request::Programs) {
             // Others go on meanwhile.
             programs.load(wants.hooks | wants.hooks_of_stacks(), wants.has_names());
@@ -133,23 +134,24 @@ impl SystemProvider for Kernel {
     }
 
     fn begin(&self, session: u64, region: SystemRegion) {
+        let _alone = self.alone.lock();
         let inventory = self.take_inventory(session, Phase::Start);
-        let _changing = self.changing.lock();
         // A thread that has ended writes nothing.
         let _ = self.ask(|reply| Request::Begin(session, region, inventory, reply));
     }
 
     fn capture_state(&self, session: u64, provider: Guid, level: Level, any: Keyword) {
+        let _alone = self.alone.lock();
         let state = match provider == classes::SYSTEM_TRACE {
-            true => Capture::System(self.take_inventory(session, Phase::End)),
-            false => Capture::Provider(provider, level, any),
+            true => State::System(self.take_inventory(session, Phase::End)),
+            false => State::Provider(provider, level, any),
         };
         let _ = self.ask(|reply| Request::CaptureState(session, state, reply));
     }
 
     fn detach(&self, session: u64) -> Vec<String> {
+        let _alone = self.alone.lock();
         let inventory = self.take_inventory(session, Phase::End);
-        let _changing = self.changing.lock();
         self.ask(|reply| Request::Detach(session, inventory, reply)).unwrap_or_default()
     }
 }
@@ -202,8 +204,8 @@ fn obey(feed: &mut Option<Feed>, request: Request, bell: &EventFd) {
         }
         Request::CaptureState(session, state, reply) => {
             match (feed, state) {
-                (Some(feed), Capture::System(inventory)) => feed.capture_system_state(session, inventory),
-                (Some(feed), Capture::Provider(provider, level, any)) => {
+                (Some(feed), State::System(inventory)) => feed.capture_system_state(session, inventory),
+                (Some(feed), State::Provider(provider, level, any)) => {
                     feed.capture_state(session, provider, level, any);
                 }
                 (None, _) => {}
