@@ -4,14 +4,14 @@
 //! LLVM, and memory errors are what safe Rust rules out. What is hunted is panics, hangs and unbounded memory.
 
 use std::fs;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use etw_testkit::fuzz::{TARGETS, seeds_dir};
 
+use crate::process::Process;
 use crate::shell::{self, cargo, is_ci, root, succeeds, target_dir};
 
 /// Seconds for each target in `ci`.
@@ -69,38 +69,17 @@ fn run_one(target: &str, options: &Options) -> Result<()> {
         let file = fs::File::create(&log)?;
         command.stdout(file.try_clone()?).stderr(file);
     }
-    let status =
-        wait(&mut command.spawn()?, Duration::from_secs(u64::from(options.seconds) + GRACE_SECONDS))?;
+    let limit = Duration::from_secs(u64::from(options.seconds) + GRACE_SECONDS);
+    // libFuzzer ends a target that hangs by itself, but not if the hang is in the allocator, whose lock its report needs.
+    let status = Process::spawn(&mut command, limit)?.wait().with_context(|| format!("{target} hangs"))?;
     let text = if options.quiet { fs::read_to_string(&log)? } else { String::new() };
-    match status {
-        Some(status) if status.success() => {
-            eprintln!("{target}: {}", statistics(&text));
-            Ok(())
-        }
-        Some(status) => {
-            let tail: Vec<&str> = text.lines().rev().take(40).collect();
-            tail.iter().rev().for_each(|line| eprintln!("{line}"));
-            bail!("{target} failed ({status}); the input is in {}", artifacts.display())
-        }
-        None => bail!("{target} hangs: an input takes far more than five seconds"),
+    if status.success() {
+        eprintln!("{target}: {}", statistics(&text));
+        return Ok(());
     }
-}
-
-/// Waits for a program; `None` if it had to be killed because it took longer than `limit`.
-///
-/// libFuzzer ends a target that hangs by itself, but not where the hang is in the allocator, whose lock its own report
-/// needs.
-fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
-    let start = Instant::now();
-    while start.elapsed() < limit {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    child.kill()?;
-    child.wait()?;
-    Ok(None)
+    let tail: Vec<&str> = text.lines().rev().take(40).collect();
+    tail.iter().rev().for_each(|line| eprintln!("{line}"));
+    bail!("{target} failed ({status}); the input is in {}", artifacts.display())
 }
 
 /// The compiler's own target, below which cargo-fuzz builds.

@@ -8,6 +8,7 @@ mod fuzz;
 mod generate;
 mod layers;
 mod peers;
+mod process;
 #[cfg(target_os = "linux")]
 mod profiles;
 mod shell;

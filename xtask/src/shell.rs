@@ -1,10 +1,15 @@
 //! Running other programs, and where things lie.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+
+use crate::process::{HOUR, MINUTES_2, MINUTES_15, Process};
 
 /// The workspace's root directory.
 pub(crate) fn root() -> &'static Path {
@@ -29,39 +34,67 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Comma
     command
 }
 
-/// Runs a command with its output on the terminal; an exit status other than 0 is an error.
+/// Runs a command with its output on the terminal.
+///
+/// # Errors
+///
+/// Fails if the command cannot be started, runs for more than an hour, or exits with a status other than 0.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let text = text(command);
     eprintln!("$ {text}");
-    let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot start {text}"))?;
+    let status = Process::spawn(command.stdin(Stdio::null()), HOUR)?.wait()?;
     if !status.success() {
         bail!("{text} failed: {status}");
     }
     Ok(())
 }
 
-/// Runs a command and answers what it printed; an exit status other than 0 is an error with what it said.
+/// Runs a command and returns what it printed.
+///
+/// # Errors
+///
+/// Fails if the command cannot be started, runs for more than 15 minutes, or exits with a status other than 0; the
+/// error then has what it printed to standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
-    Ok(String::from_utf8_lossy(&finished(command)?.stdout).into_owned())
+    output_within(command, MINUTES_15)
 }
 
-fn finished(command: &mut Command) -> Result<Output> {
+/// As [`output`], with another time limit.
+///
+/// # Errors
+///
+/// As [`output`].
+pub(crate) fn output_within(command: &mut Command, limit: Duration) -> Result<String> {
     let text = text(command);
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {text}"))?;
-    if !output.status.success() {
-        bail!("{text} failed: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    // Files, since a pipe stays open as long as some daemon that the command left behind has it.
+    let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
+    let status = Process::spawn(command, limit)?.wait();
+    let printed = read(&mut stderr)?;
+    let status = status.with_context(|| printed.clone())?;
+    if !status.success() {
+        bail!("{text} failed: {status}\n{printed}");
     }
-    Ok(output)
+    read(&mut stdout)
 }
 
-/// Whether a command runs and ends with exit status 0.
+/// Everything that was written to a file.
+fn read(file: &mut File) -> Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether a command runs and ends with exit status 0 within two minutes.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    let status = Process::spawn(command, MINUTES_2).and_then(|mut process| process.wait());
+    status.is_ok_and(|status| status.success())
 }
 
 /// A command as one would type it.
-fn text(command: &Command) -> String {
+pub(crate) fn text(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let mut text = program.file_name().unwrap_or(command.get_program()).to_string_lossy().into_owned();
     for argument in command.get_args() {

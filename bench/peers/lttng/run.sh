@@ -6,6 +6,18 @@
 # MODE is `overwrite` (a flight recorder that nobody reads), `file` (to DIRECTORY, events are dropped where the disk is
 # slow; the last line says how many), or `disabled` (a session daemon, and no session).
 set -eu
+# Processes and mounts of its own, where that is allowed: the daemon meets no other one, and ends with this script,
+# however that ends.
+apart="unshare --mount --pid --fork --kill-child --mount-proc"
+if [ -z "${OPENETW_BENCH_APART:-}" ] && $apart true 2>/dev/null; then
+    export OPENETW_BENCH_APART=1
+    exec $apart "$0" "$@"
+fi
+if [ -n "${OPENETW_BENCH_APART:-}" ]; then
+    # Where the daemon of root has its sockets, whatever LTTNG_HOME is.
+    mkdir -p /run/lttng
+    mount -t tmpfs tmpfs /run/lttng
+fi
 here=$(cd "$(dirname "$0")" && pwd)
 directory=$1 mode=$2 kind=$3 threads=$4 events=$5 rounds=$6
 program=$directory/lttng-write
@@ -15,17 +27,24 @@ fi
 export LTTNG_HOME="$directory" LTTNG_UST_REGISTER_TIMEOUT=3000
 session=openetw-bench-$$
 daemon=
-if ! lttng --no-sessiond list >/dev/null 2>&1; then
-    daemon=$directory/sessiond.pid
-    lttng-sessiond --daemonize --quiet --pidfile="$daemon"
-fi
+is_served() { lttng --no-sessiond list >/dev/null 2>&1; }
 finish() {
     lttng destroy "$session" >/dev/null 2>&1 || true
     # A daemon that was started here does not stay.
-    [ -z "$daemon" ] || kill "$(cat "$daemon")" 2>/dev/null || true
+    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
     rm -rf "$directory/$session"
 }
 trap finish EXIT
+if ! is_served; then
+    lttng-sessiond --quiet >/dev/null &
+    daemon=$!
+    tries=0
+    until is_served; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 100 ] || { echo "lttng-sessiond does not start" >&2; exit 1; }
+        sleep 0.1
+    done
+fi
 case $mode in
 overwrite)
     lttng create "$session" --snapshot --output="$directory/$session" >/dev/null

@@ -4,7 +4,7 @@ pub(crate) mod load;
 mod tracer;
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use openetw::session::{ControllerError, ErrorKind, LogFileMode, SessionBuilder};
 
 use super::session::Hosted;
 use super::{Effort, Row, median};
+use crate::process::{MINUTES_15, Process};
 use crate::shell::output;
 use load::Load;
 use tracer::{OTHER, PerfRuns, SESSION, Tracer, What, check};
@@ -315,7 +316,7 @@ fn busy(host: &Hosted, seconds: f64) -> Result<Vec<Row>> {
     let seconds = seconds / 4.0;
     let mut idle = Programs(Vec::new());
     for _ in 0..IDLE {
-        idle.0.push(Command::new("sleep").arg("1000").spawn()?);
+        idle.0.push(Process::spawn(Command::new("sleep").arg("1000"), MINUTES_15)?);
     }
     of_everything("beside.etl").start(&mut controller)?;
     let start = Instant::now();
@@ -345,7 +346,7 @@ fn busy(host: &Hosted, seconds: f64) -> Result<Vec<Row>> {
 }
 
 /// Programs that run; killed with this value if they do.
-struct Programs(Vec<Child>);
+struct Programs(Vec<Process>);
 
 impl Programs {
     /// Two busy ones.
@@ -353,7 +354,8 @@ impl Programs {
         let millis = (seconds * 1e3) as u64;
         let mut programs = Programs(Vec::new());
         for _ in 0..2 {
-            programs.0.push(command(Load::Busy, millis, host).stdout(Stdio::null()).spawn()?);
+            let mut command = command(Load::Busy, millis, host);
+            programs.0.push(Process::spawn(command.stdout(Stdio::null()), MINUTES_15)?);
         }
         Ok(programs)
     }
@@ -363,14 +365,5 @@ impl Programs {
             ensure!(program.wait()?.success(), "a busy program failed");
             Ok(())
         })
-    }
-}
-
-impl Drop for Programs {
-    fn drop(&mut self) {
-        for program in &mut self.0 {
-            // It may have ended.
-            let _ = program.kill().and_then(|()| program.wait());
-        }
     }
 }

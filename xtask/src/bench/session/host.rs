@@ -2,11 +2,13 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use openetw::session::{Controller, Host, HostOptions, Instance};
+
+use crate::process::{HOUR, Process};
 
 /// Serves the instance of the environment until the input ends.
 pub(super) fn run() -> Result<()> {
@@ -20,7 +22,7 @@ pub(super) fn run() -> Result<()> {
 
 /// A host in a process of its own, with a directory of its own.
 pub(in crate::bench) struct Hosted {
-    process: Child,
+    process: Process,
     directory: PathBuf,
 }
 
@@ -31,7 +33,7 @@ impl Hosted {
         let parent = if parent.is_dir() { parent.to_owned() } else { std::env::temp_dir() };
         let directory = parent.join(format!("openetw-bench-{}", std::process::id()));
         std::fs::create_dir_all(&directory)?;
-        let process = part(&directory, "host").stdin(Stdio::piped()).spawn()?;
+        let process = Process::spawn(part(&directory, "host").stdin(Stdio::piped()), HOUR)?;
         Ok(Hosted { process, directory })
     }
 
@@ -91,7 +93,7 @@ impl Hosted {
 
 impl Drop for Hosted {
     fn drop(&mut self) {
-        drop(self.process.stdin.take());
+        drop(self.process.take_stdin());
         // The bench is over, and what it leaves behind is in memory.
         let _ = self.process.wait();
         let _ = std::fs::remove_dir_all(&self.directory);
@@ -108,8 +110,8 @@ fn part(directory: &Path, name: &str) -> Command {
 pub(super) struct Lines(std::io::Lines<BufReader<ChildStdout>>);
 
 impl Lines {
-    pub(super) fn of(process: &mut Child) -> Result<Lines> {
-        let output = process.stdout.take().context("the output of a process of the bench")?;
+    pub(super) fn of(process: &mut Process) -> Result<Lines> {
+        let output = process.take_stdout().context("the output of a process of the bench")?;
         Ok(Lines(BufReader::new(output).lines()))
     }
 

@@ -1,13 +1,12 @@
 //! How long an event takes from its writer to a consumer's callback, with the session's defaults.
 
-use std::process::Stdio;
 
 use anyhow::{Result, ensure};
 use etw_sys::clock::ClockSource;
 use openetw::session::{EnableBuilder, SessionBuilder};
 
 use super::host::{Hosted, Lines};
-use super::throughput::{SESSION, consumer};
+use super::throughput::{SESSION, consumer, writer};
 use super::{PROVIDER, Row};
 
 /// Events a second.
@@ -42,11 +41,7 @@ fn measure(host: &Hosted, rate: u64, seconds: f64) -> Result<(Vec<u64>, u64)> {
     SessionBuilder::new(SESSION).real_time().start(&mut controller)?;
     controller.enable(SESSION, &EnableBuilder::new(PROVIDER.parse()?))?;
     let (mut process, mut lines) = consumer(host, true)?;
-    let mut writer = host
-        .part("writer")
-        .args(["--rate", &rate.to_string(), "--seconds", &seconds.to_string()])
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut writer = writer(host, rate, seconds)?;
     let [written, ..] = Lines::of(&mut writer)?.numbers::<4>()?;
     writer.wait()?;
     let status = controller.stop(SESSION)?;

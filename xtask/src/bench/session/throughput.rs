@@ -7,6 +7,7 @@ use openetw::session::{EnableBuilder, LogFileMode, SessionBuilder, SessionStatus
 
 use super::host::{Hosted, Lines};
 use super::{PROVIDER, Row, manifest};
+use crate::process::{MINUTES_15, Process};
 
 /// A session of the bench.
 pub(super) const SESSION: &str = "bench";
@@ -89,11 +90,7 @@ fn run(host: &Hosted, target: Target, rate: u64, seconds: f64) -> Result<Outcome
         Target::RealTime => Some(consumer(host, false)?),
         _ => None,
     };
-    let mut writer = host
-        .part("writer")
-        .args(["--rate", &rate.to_string(), "--seconds", &seconds.to_string()])
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut writer = writer(host, rate, seconds)?;
     let [written, refused, nanos, _] = Lines::of(&mut writer)?.numbers()?;
     writer.wait()?;
     let status = controller.stop(SESSION)?;
@@ -123,7 +120,7 @@ fn lost(status: &SessionStatus) -> u64 {
 }
 
 /// A consumer that listens, and what it prints.
-pub(super) fn consumer(host: &Hosted, latencies: bool) -> Result<(std::process::Child, Lines)> {
+pub(super) fn consumer(host: &Hosted, latencies: bool) -> Result<(Process, Lines)> {
     let file = host.path("bench.man");
     std::fs::write(&file, manifest())?;
     let mut command = host.part("consumer");
@@ -131,9 +128,16 @@ pub(super) fn consumer(host: &Hosted, latencies: bool) -> Result<(std::process::
     if latencies {
         command.arg("--latencies");
     }
-    let mut process = command.spawn()?;
+    let mut process = Process::spawn(&mut command, MINUTES_15)?;
     let mut lines = Lines::of(&mut process)?;
     // It says when it listens.
     lines.next()?;
     Ok((process, lines))
+}
+
+/// A process that writes `rate` events a second.
+pub(super) fn writer(host: &Hosted, rate: u64, seconds: f64) -> Result<Process> {
+    let mut command = host.part("writer");
+    command.args(["--rate", &rate.to_string(), "--seconds", &seconds.to_string()]);
+    Process::spawn(command.stdout(Stdio::piped()), MINUTES_15)
 }

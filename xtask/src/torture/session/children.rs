@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use openetw::session::{Host, HostOptions, Instance};
 use openetw::{EventDescriptor, Guid, Level, Trace};
 
 use super::super::ledger::{Attempt, Entry};
+use crate::process::{MINUTES_2, Process};
 
 provider!(static TORTURE: "OpenETW.Torture");
 
@@ -121,24 +122,16 @@ pub(super) fn take_events(trace: &mut Trace, mut take: impl FnMut(u32, u64)) -> 
     Ok(())
 }
 
-/// A process that is killed when the value goes.
+/// A process of a round, which is killed when the value is dropped.
 pub(super) struct Running {
-    process: Child,
+    process: Process,
     out: PathBuf,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Whether it was alive is no matter.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 impl Running {
     /// Lets the process end by itself.
     pub(super) fn end(mut self) {
-        drop(self.process.stdin.take());
+        drop(self.process.take_stdin());
         let _ = self.process.wait();
     }
 
@@ -160,7 +153,7 @@ impl Running {
 fn spawn(directory: &Path, args: &[&str]) -> Result<Running> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("torture").args(args).env("OPENETW_RUNTIME_DIR", directory);
-    let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let process = Process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()), MINUTES_2)?;
     Ok(Running { process, out: directory.join("delivered") })
 }
 
@@ -180,7 +173,7 @@ pub(super) fn spawn_consumer(directory: &Path, session: &str, slow: bool) -> Res
         args.push("--slow");
     }
     let mut running = spawn(directory, &args)?;
-    let output = running.process.stdout.take().context("a consumer's output")?;
+    let output = running.process.take_stdout().context("a consumer's output")?;
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line)?;
     ensure!(line.trim() == "begun", "the consumer does not begin");
