@@ -16,6 +16,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use etw_app::input::Filters;
+use etw_app::schemas::SchemaOptions;
+use etw_app::text::wide_number;
 
 /// Event Tracing for Windows as an open system: read, decode, filter and convert .etl traces on any OS.
 #[derive(Debug, Parser)]
@@ -377,7 +380,7 @@ pub(crate) struct StoreArgs {
 }
 
 /// Which events.
-#[derive(Debug, Default, PartialEq, Args)]
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
     /// Events of a provider: `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`; several
@@ -406,6 +409,29 @@ pub(crate) struct FilterArgs {
     /// Events for which an expression over header and payload fields holds (see docs/filters.md).
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) condition: Vec<String>,
+}
+
+impl SchemaArgs {
+    /// Where schemas come from.
+    pub(crate) fn options(&self) -> SchemaOptions {
+        SchemaOptions { files: self.schema.clone(), store: self.store.store.clone() }
+    }
+}
+
+impl FilterArgs {
+    /// Which events.
+    pub(crate) fn filters(&self) -> Filters {
+        Filters {
+            provider: self.provider.clone(),
+            event: self.event.clone(),
+            pid: self.pid.clone(),
+            tid: self.tid.clone(),
+            process: self.process.clone(),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            condition: self.condition.clone(),
+        }
+    }
 }
 
 /// Text or JSON.
@@ -479,11 +505,7 @@ pub(crate) enum Key {
 
 /// A number in decimal or, with `0x`, hexadecimal digits.
 fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
-    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    parsed.ok().and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+    wide_number(text).and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
         format!("'{text}' is not a number from 0 to {}", u64::MAX >> (64 - 8 * size_of::<T>()))
     })
 }

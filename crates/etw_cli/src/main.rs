@@ -1,22 +1,13 @@
 //! The `etw` command.
 
 mod args;
-mod batch;
 mod commands;
-mod input;
-mod interrupt;
-mod machine;
-mod output;
-mod progress;
-mod schemas;
-mod survey;
-mod tally;
-mod text;
-mod tools;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use etw_app::{UsageError, output};
+use etw_tools::{Tool, links};
 use openetw::relog::RelogError;
 
 use crate::args::{Cli, Command};
@@ -26,8 +17,8 @@ fn main() -> ExitCode {
         "etw: a trace became shorter while it was read, or the disk failed; copy the file and read the copy\n",
     );
     let mut words = std::env::args_os();
-    if let Some(tool) = words.next().and_then(|program| tools::Tool::of_link(&program)) {
-        return tool.run(&words.collect::<Vec<_>>());
+    if let Some(tool) = words.next().and_then(|program| Tool::of_link(&program)) {
+        return tool.run(&words.collect::<Vec<_>>(), commands::report::page);
     }
     let cli = Cli::parse();
     let result = match cli.command {
@@ -40,14 +31,14 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         #[cfg(target_os = "linux")]
-        Command::Watch(args) => commands::watch::run(&args),
+        Command::Watch(args) => etw_watch::run(&args.options()),
         #[cfg(target_os = "linux")]
         Command::Write(args) => commands::write::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
         Command::Merge(args) => commands::relog::merge(&args),
         Command::Split(args) => commands::relog::split(&args),
         Command::Relog(args) => commands::relog::relog(&args),
-        Command::Report(args) => commands::report::run(&args),
+        Command::Report(args) => commands::report::run(args),
         #[cfg(target_os = "linux")]
         Command::Session(command) => commands::session::run(&command),
         #[cfg(target_os = "linux")]
@@ -55,16 +46,16 @@ fn main() -> ExitCode {
         Command::Provider(command) => commands::provider::run(&command),
         Command::Schema(command) => commands::schema::run(&command),
         #[cfg(target_os = "linux")]
-        Command::Logman(args) => return tools::Tool::LOGMAN.run(&args.words),
-        Command::Tracefmt(args) => return tools::Tool::TRACEFMT.run(&args.words),
-        Command::Tracerpt(args) => return tools::Tool::TRACERPT.run(&args.words),
+        Command::Logman(args) => return Tool::Logman.run(&args.words, commands::report::page),
+        Command::Tracefmt(args) => return Tool::Tracefmt.run(&args.words, commands::report::page),
+        Command::Tracerpt(args) => return Tool::Tracerpt.run(&args.words, commands::report::page),
         #[cfg(target_os = "linux")]
-        Command::Tracelog(args) => return tools::Tool::TRACELOG.run(&args.words),
+        Command::Tracelog(args) => return Tool::Tracelog.run(&args.words, commands::report::page),
         #[cfg(target_os = "linux")]
-        Command::Wpr(args) => return tools::Tool::WPR.run(&args.words),
+        Command::Wpr(args) => return Tool::Wpr.run(&args.words, commands::report::page),
         #[cfg(target_os = "linux")]
-        Command::Xperf(args) => return tools::Tool::XPERF.run(&args.words),
-        Command::InstallLinks { dir, force } => tools::links::install(&dir, force),
+        Command::Xperf(args) => return Tool::Xperf.run(&args.words, commands::report::page),
+        Command::InstallLinks { dir, force } => links::install(&dir, force),
         Command::Completions { shell } => commands::generate::completions(shell),
         Command::Man { dir } => commands::generate::man(&dir),
     };
@@ -87,15 +78,3 @@ fn status_of(error: &anyhow::Error) -> u8 {
         _ => 1,
     }
 }
-
-/// What the user typed makes no sense; the exit status is 2.
-#[derive(Debug)]
-pub(crate) struct UsageError(pub(crate) String);
-
-impl std::fmt::Display for UsageError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use etw_app::text::{bytes, duration};
 
 use super::SchemaArgs;
 use super::session::{SystemArgs, WantArgs};
-use crate::text::{bytes, duration};
 
 /// What `--help` ends with.
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use etw_app::text::{bytes, duration};
 
 use super::{FilterArgs, SchemaArgs};
-use crate::text::{bytes, duration};
 
 /// What `etw merge --help` shows.
 pub(crate) const MERGE_EXAMPLES: &str = "Examples:

@@ -2,8 +2,12 @@
 
 use std::path::PathBuf;
 
+use anyhow::Result;
 use clap::{Args, ValueEnum};
-use openetw::analysis::TableKind;
+use etw_app::UsageError;
+use etw_report::{Format, Request};
+use openetw::TimePoint;
+use openetw::analysis::{ProcessFilter, TableKind};
 
 use super::number;
 
@@ -101,8 +105,31 @@ pub(crate) enum TableName {
     Syscalls,
 }
 
+impl ReportArgs {
+    /// What the report is to be.
+    pub(crate) fn request(self) -> Result<Request> {
+        Ok(Request {
+            files: self.files,
+            tables: self.table.into_iter().map(TableName::kind).collect(),
+            top: self.top,
+            processes: ProcessFilter { ids: self.pid, names: self.process },
+            from: time(self.from.as_deref())?,
+            to: time(self.to.as_deref())?,
+            debug_directories: self.debug_directory,
+            format: match self.format {
+                ReportFormat::Text => Format::Text,
+                ReportFormat::Json => Format::Json,
+                ReportFormat::Folded => Format::Folded,
+                ReportFormat::Html => Format::Html,
+                ReportFormat::Xml => Format::Xml,
+            },
+            output: self.output,
+        })
+    }
+}
+
 impl TableName {
-    pub(crate) fn kind(self) -> TableKind {
+    fn kind(self) -> TableKind {
         match self {
             TableName::Processes => TableKind::Processes,
             TableName::Cpu => TableKind::Cpu,
@@ -117,4 +144,9 @@ impl TableName {
             TableName::Syscalls => TableKind::Syscalls,
         }
     }
+}
+
+fn time(text: Option<&str>) -> Result<Option<TimePoint>> {
+    let parsed = text.map(str::parse).transpose();
+    parsed.map_err(|error: openetw::TimePointError| UsageError(error.to_string()).into())
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use etw_app::enabling::Wants;
 
 use super::{Format, SchemaArgs};
 
@@ -176,7 +177,7 @@ pub(crate) struct StartArgs {
 }
 
 /// What is wanted of providers beside what their strings say.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct WantArgs {
     /// Add the call stack to each event.
     #[arg(long)]
@@ -204,8 +205,24 @@ pub(crate) struct WantArgs {
     pub(crate) event_name: Vec<String>,
 }
 
+impl WantArgs {
+    /// What is wanted of providers.
+    pub(crate) fn wants(&self) -> Wants {
+        Wants {
+            stacks: self.stacks,
+            sid: self.sid,
+            process_start_key: self.process_start_key,
+            ignore_keyword_0: self.ignore_keyword_0,
+            group: self.group,
+            pid: self.pid.clone(),
+            exe: self.exe.clone(),
+            event_name: self.event_name.clone(),
+        }
+    }
+}
+
 /// What else is wanted of the system's events.
-#[derive(Debug, Args, Default)]
+#[derive(Debug, Args)]
 pub(crate) struct SystemArgs {
     /// The system's events whose stack is told, joined by +, by the names of `xperf -stackwalk` or as 0x and the hook id
     /// [default: Profile].

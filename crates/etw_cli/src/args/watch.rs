@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use etw_app::enabling::Wants;
+use etw_app::input::Filters;
+use etw_app::text::bytes;
+use etw_watch::{Options, View};
 
-use super::session::WantArgs;
 use super::{SchemaArgs, number};
-use crate::commands::watch::View;
-use crate::text::bytes;
 
 /// What `--help` ends with.
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -40,8 +41,8 @@ pub(crate) struct WatchArgs {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// The view to begin with; with --batch the one to print.
-    #[arg(long, value_enum, default_value_t = View::Events)]
-    pub(crate) view: View,
+    #[arg(long, value_enum, default_value_t = ViewName::Events)]
+    pub(crate) view: ViewName,
     /// Print the tables as text every second, so many times (0: until Ctrl-C), in place of using the terminal.
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<u64>,
@@ -79,9 +80,62 @@ pub(crate) struct WatchArgs {
     pub(crate) schemas: SchemaArgs,
 }
 
+/// The views.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ViewName {
+    /// Events as they come.
+    Events,
+    /// Processes, as top shows them.
+    Processes,
+    /// Files that are read and written.
+    Files,
+    /// Connections and datagrams.
+    Network,
+    /// Disks and processors.
+    Machine,
+}
+
 impl WatchArgs {
-    /// What is wanted of providers beside what their strings say.
-    pub(crate) fn want(&self) -> WantArgs {
-        WantArgs { stacks: self.stacks, ..WantArgs::default() }
+    /// What is to be watched.
+    pub(crate) fn options(self) -> Options {
+        let (to_enable, to_show) = match self.session {
+            Some(_) => (Vec::new(), self.provider),
+            None => (self.provider, Vec::new()),
+        };
+        Options {
+            kernel: self.kernel,
+            provider: to_enable,
+            wants: Wants { stacks: self.stacks, ..Wants::default() },
+            session: self.session,
+            output: self.output,
+            view: self.view.view(),
+            batch: self.batch,
+            rows: self.rows,
+            keep: self.keep,
+            buffer_size: self.buffer_size,
+            buffers: self.buffers,
+            filters: Filters {
+                provider: to_show,
+                event: self.event,
+                pid: self.pid,
+                tid: self.tid,
+                process: self.process,
+                condition: self.condition,
+                ..Filters::default()
+            },
+            schemas: self.schemas.options(),
+        }
+    }
+}
+
+impl ViewName {
+    fn view(self) -> View {
+        match self {
+            ViewName::Events => View::Events,
+            ViewName::Processes => View::Processes,
+            ViewName::Files => View::Files,
+            ViewName::Network => View::Network,
+            ViewName::Machine => View::Machine,
+        }
     }
 }

@@ -8,6 +8,10 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
+use etw_app::batch::{self, Batch, Work};
+use etw_app::input::Opened;
+use etw_app::output;
+use etw_app::schemas::Schemas;
 use openetw::ProcessTable;
 use openetw::export::{
     CsvWriter, Event, FieldSelection, JsonWriter, Options, Source, TextWriter, XmlWriter, xml,
@@ -15,18 +19,14 @@ use openetw::export::{
 use openetw::schema::{Located, Resolver};
 
 use crate::args::{Color, DumpArgs, DumpFormat};
-use crate::batch::{self, Batch, Work};
-use crate::input::Opened;
-use crate::output;
-use crate::schemas::Schemas;
 
 /// Runs the command.
 pub(crate) fn run(args: &DumpArgs) -> Result<()> {
-    let schemas = Schemas::load(&args.input.schemas)?;
+    let schemas = Schemas::load(&args.input.schemas.options())?;
     if args.no_look_ahead || !args.session.is_empty() {
         return live::run(args, &schemas);
     }
-    let mut opened = Opened::open(&args.input, &args.filter, args.limit, &schemas)?;
+    let mut opened = Opened::open(&args.input.files, &args.filter.filters(), args.limit, &schemas)?;
     let options = options(args, opened.sources.clone());
     let mut out = BufWriter::with_capacity(1 << 16, output::open(args.output.as_deref())?);
     out.write_all(&head(args.format, &options))?;

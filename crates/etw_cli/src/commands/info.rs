@@ -5,24 +5,24 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
+use etw_app::machine::Machine;
+use etw_app::output;
+use etw_app::progress::Progress;
+use etw_app::schemas::Schemas;
+use etw_app::survey::{self, EventCount, Survey};
 use openetw::ClockType;
 use openetw::etl::EtlFile;
 use openetw::{Input, InputLimits};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Format, InfoArgs};
-use crate::machine::Machine;
-use crate::output;
-use crate::progress::Progress;
-use crate::schemas::Schemas;
-use crate::survey::{self, EventCount, Survey};
 
 /// Rows of each list without `--all`.
 const TOP: usize = 10;
 
 /// Runs the command.
 pub(crate) fn run(args: &InfoArgs) -> Result<()> {
-    let schemas = Schemas::load(&args.input.schemas)?;
+    let schemas = Schemas::load(&args.input.schemas.options())?;
     let mut out = output::open(None)?;
     let (mut files, mut failures) = (0, Vec::new());
     for path in &args.input.files {

@@ -6,8 +6,6 @@ pub(crate) mod dump;
 pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod info;
-#[cfg(target_os = "linux")]
-mod kernel_flags;
 pub(crate) mod provider;
 #[cfg(target_os = "linux")]
 pub(crate) mod record;
@@ -17,7 +15,5 @@ pub(crate) mod schema;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
 pub(crate) mod stats;
-#[cfg(target_os = "linux")]
-pub(crate) mod watch;
 #[cfg(target_os = "linux")]
 pub(crate) mod write;

@@ -2,30 +2,30 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use etw_app::UsageError;
+use etw_app::schemas::Schemas;
+use etw_app::text::{grouped, size_text};
+use etw_app::{input, output};
 use openetw::relog::{Compression, Redaction, Relogged, Relogger, SplitBy};
 use openetw::{EventFilter, Trace};
 
-use crate::UsageError;
 use crate::args::relog::{FormArgs, MergeArgs, RedactArgs, RelogArgs, SplitArgs, SplitKey};
-use crate::schemas::Schemas;
-use crate::text::{grouped, size_text};
-use crate::{input, interrupt, output};
 
 /// Runs `etw merge`.
 pub(crate) fn merge(args: &MergeArgs) -> Result<()> {
-    let schemas = Schemas::load(&args.schemas)?;
-    let mut trace = open(&args.files, &EventFilter::default(), &schemas)?;
+    let schemas = Schemas::load(&args.schemas.options())?;
+    let mut trace = input::open(&args.files, &EventFilter::default(), &schemas)?;
     write(&relogger(&args.form), &mut trace, &args.output)?;
     Ok(())
 }
 
 /// Runs `etw relog`.
 pub(crate) fn relog(args: &RelogArgs) -> Result<()> {
-    let schemas = Schemas::load(&args.merge.schemas)?;
-    let filter = input::of_fields(input::compile(&args.filter, &schemas)?, &args.merge.files)?;
+    let schemas = Schemas::load(&args.merge.schemas.options())?;
+    let filter = input::of_fields(input::compile(&args.filter.filters(), &schemas)?, &args.merge.files)?;
     let filter = EventFilter { limit: args.limit, ..filter };
-    let mut trace = open(&args.merge.files, &filter, &schemas)?;
+    let mut trace = input::open(&args.merge.files, &filter, &schemas)?;
     let relogger = relogger(&args.merge.form).context(!args.bare);
     let relogger = with_redactions(relogger, &args.redaction)?;
     let relogged = write(&relogger, &mut trace, &args.merge.output)?;
@@ -41,9 +41,9 @@ pub(crate) fn split(args: &SplitArgs) -> Result<()> {
         (.., Some(SplitKey::Process)) => SplitBy::Process,
         _ => SplitBy::Provider,
     };
-    let schemas = Schemas::load(&args.schemas)?;
-    let filter = input::of_fields(input::compile(&args.filter, &schemas)?, &args.files)?;
-    let mut trace = open(&args.files, &filter, &schemas)?;
+    let schemas = Schemas::load(&args.schemas.options())?;
+    let filter = input::of_fields(input::compile(&args.filter.filters(), &schemas)?, &args.files)?;
+    let mut trace = input::open(&args.files, &filter, &schemas)?;
     let relogger = with_redactions(relogger(&args.form), &args.redaction)?;
     let output = args.output.clone().unwrap_or_else(|| name_of(&args.files));
     let parts = relogger.split(&mut trace, by, output)?;
@@ -82,14 +82,6 @@ fn warn_of_redactions(args: &RedactArgs, files: &[Relogged]) {
             grouped(blanked)
         ));
     }
-}
-
-/// Opens traces to be written anew; Ctrl-C ends reading.
-pub(crate) fn open(files: &[PathBuf], filter: &EventFilter, schemas: &Schemas) -> Result<Trace> {
-    let trace = input::files(files).filter(filter).schemas(&schemas.sources()).open()?;
-    let stop = trace.stop_handle();
-    interrupt::on_interrupt(move || stop.stop()).context("cannot wait for Ctrl-C")?;
-    Ok(trace)
 }
 
 fn relogger(form: &FormArgs) -> Relogger {

@@ -4,15 +4,14 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
+use etw_app::schemas::store_dir;
+use etw_app::{description, output};
 use openetw::schema::store::Store;
 use openetw::schema::{Provider, manifest};
 use openetw::{Guid, SchemaFiles};
 use serde_json::json;
 
-use super::provider;
 use crate::args::{Format, SchemaCommand, StoreArgs};
-use crate::output;
-use crate::schemas::store_dir;
 
 /// Runs the command.
 pub(crate) fn run(command: &SchemaCommand) -> Result<()> {
@@ -25,7 +24,7 @@ pub(crate) fn run(command: &SchemaCommand) -> Result<()> {
 }
 
 fn open(args: &StoreArgs) -> Result<Store> {
-    let dir = store_dir(args)?;
+    let dir = store_dir(args.store.as_deref())?;
     Store::open(&dir).with_context(|| format!("the schema store in {} cannot be opened", dir.display()))
 }
 
@@ -104,8 +103,8 @@ fn show(name: &str, store: &Store, format: Format) -> Result<()> {
     let mut out = Vec::new();
     for found in find(name, store)? {
         match format {
-            Format::Text => provider::put_text(&mut out, &found, &[])?,
-            Format::Json => writeln!(out, "{}", provider::to_json(&found, &[]))?,
+            Format::Text => description::put_text(&mut out, &found, &[])?,
+            Format::Json => writeln!(out, "{}", description::to_json(&found, &[]))?,
         }
     }
     output::open(None)?.write_all(&out)?;

@@ -4,25 +4,23 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use openetw::kernel::{EnableFlags, StackWalks, refusal};
-use openetw::schema::builtin;
+use etw_app::UsageError;
+use etw_app::enabling::{kernel_flags, resolve, stack_tracing, wanted};
+use etw_app::output;
+use etw_app::recording::dump;
+use etw_app::schemas::Schemas;
+use openetw::kernel::{EnableFlags, StackWalks};
 use openetw::session::{
-    Controller, EnableBuilder, EnableProperties, EnableStatus, Filter, Instance, LogFileMode, ProviderKey,
-    SessionBuilder, SessionClock, SessionState, SessionStatus, SessionUpdate,
+    Controller, EnableBuilder, EnableStatus, Instance, LogFileMode, SessionBuilder, SessionClock,
+    SessionState, SessionStatus, SessionUpdate,
 };
 use openetw::{Keyword, Level};
 use serde_json::{Value, json};
 
-use crate::UsageError;
 use crate::args::Format;
 use crate::args::session::{
-    ClockArg, InstanceArgs, ListArgs, ProvidersArgs, SessionCommand, StartArgs, SystemArgs, UpdateArgs,
-    WantArgs,
+    ClockArg, InstanceArgs, ListArgs, ProvidersArgs, SessionCommand, StartArgs, UpdateArgs,
 };
-use crate::input::provider_spec;
-use crate::output;
-use crate::schemas::Schemas;
-use crate::tools::session::dump;
 
 /// Runs the command.
 pub(crate) fn run(command: &SessionCommand) -> Result<()> {
@@ -75,9 +73,9 @@ fn act(command: &SessionCommand, out: &mut Vec<u8>) -> Result<()> {
         }
         SessionCommand::Enable(args) => {
             let mut controller = connect(&args.providers.instance)?;
-            let schemas = Schemas::load(&args.providers.schemas)?;
+            let schemas = Schemas::load(&args.providers.schemas.options())?;
             for provider in &args.providers.providers {
-                let enable = wanted(provider, &args.want, &schemas, &mut controller)?;
+                let enable = wanted(provider, &args.want.wants(), &schemas, &mut controller)?;
                 controller.enable(&args.providers.session, &enable)?;
             }
             Ok(())
@@ -117,7 +115,7 @@ fn with_providers(
     act: impl Fn(&mut Controller, &EnableBuilder) -> Result<()>,
 ) -> Result<()> {
     let mut controller = connect(&args.instance)?;
-    let schemas = Schemas::load(&args.schemas)?;
+    let schemas = Schemas::load(&args.schemas.options())?;
     for provider in &args.providers {
         let enable = EnableBuilder::new(resolve(provider, &schemas, &mut controller)?);
         act(&mut controller, &enable)?;
@@ -139,7 +137,7 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
         session = session.enable_flags(kernel_flags(flags)?.0);
     }
     session = session
-        .stack_tracing(&stack_tracing(&args.system)?.unwrap_or_default())
+        .stack_tracing(&stack_tracing(args.system.stackwalk.as_deref())?.unwrap_or_default())
         .sample_interval(args.system.sample_interval.unwrap_or(0));
     for name in &args.mode {
         let known = LogFileMode::from_name(name).ok_or_else(|| unknown_mode(name))?;
@@ -163,9 +161,9 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
     let mut controller = connect(&args.common.instance)?;
     let mut enables = Vec::new();
     if !args.provider.is_empty() {
-        let schemas = Schemas::load(&args.schemas)?;
+        let schemas = Schemas::load(&args.schemas.options())?;
         for provider in &args.provider {
-            enables.push(wanted(provider, &args.want, &schemas, &mut controller)?);
+            enables.push(wanted(provider, &args.want.wants(), &schemas, &mut controller)?);
         }
     }
     let mut status = session.start(&mut controller)?;
@@ -211,7 +209,7 @@ fn update(args: &UpdateArgs, out: &mut Vec<u8>) -> Result<()> {
         log_file_name: args.output.as_deref().map(absolute).transpose()?,
         real_time: args.real_time,
         enable_flags: args.kernel.as_deref().map(kernel_flags).transpose()?.map(|flags| flags.0),
-        stack_tracing: stack_tracing(&args.system)?,
+        stack_tracing: stack_tracing(args.system.stackwalk.as_deref())?,
         sample_interval: args.system.sample_interval,
     };
     if update == SessionUpdate::default() {
@@ -221,84 +219,6 @@ fn update(args: &UpdateArgs, out: &mut Vec<u8>) -> Result<()> {
     }
     let status = connect(&args.common.instance)?.update(&args.session, update)?;
     put_status(out, &status, None, args.common.format)
-}
-
-/// The hook ids of the events whose stack is wanted, if that is said.
-pub(crate) fn stack_tracing(args: &SystemArgs) -> Result<Option<Vec<u16>>> {
-    let walks = args.stackwalk.as_deref().map(StackWalks::parse).transpose()?;
-    Ok(walks.map(|walks| walks.hook_ids().to_vec()))
-}
-
-/// The flags that names stand for; what groups have and Linux does not give is told.
-pub(crate) fn kernel_flags(text: &str) -> Result<EnableFlags> {
-    let selection = EnableFlags::parse(text)?;
-    if !selection.left_out.is_empty() {
-        let lines: Vec<String> = selection.left_out.iter().map(ToString::to_string).collect();
-        output::warn(&format_args!("of -k {text} is left out: {}", lines.join("; ")));
-    }
-    Ok(selection.flags)
-}
-
-/// What is wanted of a provider.
-pub(crate) fn wanted(
-    text: &str,
-    args: &WantArgs,
-    schemas: &Schemas,
-    controller: &mut Controller,
-) -> Result<EnableBuilder> {
-    let spec = resolve(text, schemas, controller)?;
-    let guid = spec.provider.guid();
-    let known = builtin::providers().find(|entry| entry.guid == guid).map(|entry| entry.name);
-    if let Some((name, reason)) = known.and_then(|name| Some((name, refusal(name)?))) {
-        // It may be enabled all the same: a program may register whatever it likes.
-        output::warn(&format_args!("{name} has no events here: {reason}"));
-    }
-    let mut enable = EnableBuilder::new(spec);
-    for (is_set, bits) in [
-        (args.stacks, EnableProperties::STACK_TRACE),
-        (args.sid, EnableProperties::SID),
-        (args.process_start_key, EnableProperties::PROCESS_START_KEY),
-        (args.ignore_keyword_0, EnableProperties::IGNORE_KEYWORD_0),
-        (args.group, EnableProperties::PROVIDER_GROUP),
-    ] {
-        if is_set {
-            enable = enable.properties(bits);
-        }
-    }
-    if !args.pid.is_empty() {
-        enable = enable.filter(Filter::Pids(args.pid.clone()));
-    }
-    if !args.exe.is_empty() {
-        enable = enable.filter(Filter::ExecutableNames(args.exe.clone()));
-    }
-    if !args.event_name.is_empty() {
-        enable = enable.filter(Filter::EventNames {
-            include: true,
-            level: Level::LOG_ALWAYS,
-            any: Keyword(0),
-            all: Keyword(0),
-            names: args.event_name.clone(),
-        });
-    }
-    Ok(enable)
-}
-
-/// A provider string, with the provider's GUID as a schema or a process knows it, if one does.
-fn resolve(text: &str, schemas: &Schemas, controller: &mut Controller) -> Result<openetw::ProviderSpec> {
-    let mut spec = provider_spec(text, schemas)?;
-    if let ProviderKey::Name(name) = &spec.provider {
-        let known = schemas.find(name)?.first().map(|provider| provider.info.guid);
-        let registered = || {
-            let all = controller.providers().unwrap_or_default();
-            all.into_iter()
-                .find(|provider| provider.name.eq_ignore_ascii_case(name))
-                .map(|provider| provider.guid)
-        };
-        if let Some(guid) = known.or_else(registered) {
-            spec.provider = ProviderKey::Guid(guid);
-        }
-    }
-    Ok(spec)
 }
 
 fn millis(seconds: f64) -> Result<u32> {

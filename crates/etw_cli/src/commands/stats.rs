@@ -5,16 +5,16 @@ use std::io::Write;
 use std::sync::Arc;
 
 use anyhow::Result;
+use etw_app::input::Opened;
+use etw_app::output;
+use etw_app::schemas::Schemas;
+use etw_app::survey::{MAX_SCHEMA_BYTES, schema_bytes};
 use openetw::export::Names;
 use openetw::schema::{CompiledSchema, Resolver};
 use openetw::{FileTime, ProcessTable, Record};
 use serde_json::{Map, Value};
 
 use crate::args::{Key, StatsArgs, TableFormat};
-use crate::input::Opened;
-use crate::output;
-use crate::schemas::Schemas;
-use crate::survey::{MAX_SCHEMA_BYTES, schema_bytes};
 
 /// Rows that a thread keeps apart; beyond that, new ones count as one row `(others)`.
 const MAX_ROWS: usize = 1 << 18;
@@ -24,8 +24,8 @@ const PROGRESS_EVERY: u64 = 1 << 14;
 
 /// Runs the command.
 pub(crate) fn run(args: &StatsArgs) -> Result<()> {
-    let schemas = Schemas::load(&args.input.schemas)?;
-    let mut opened = Opened::open(&args.input, &args.filter, None, &schemas)?;
+    let schemas = Schemas::load(&args.input.schemas.options())?;
+    let mut opened = Opened::open(&args.input.files, &args.filter.filters(), None, &schemas)?;
     let files: Vec<String> = opened.trace.source_names().map(str::to_owned).collect();
     let start = opened.trace.start_time();
     let mut counters: Vec<Counter> = (0..output::threads(args.input.threads))

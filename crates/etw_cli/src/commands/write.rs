@@ -4,12 +4,12 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use anyhow::{Result, bail};
+use etw_app::UsageError;
+use etw_app::output;
 use openetw::provider::{EventBuilder, Outcome, Provider, fields};
 use openetw::{Guid, Keyword, Level, Opcode};
 
-use crate::UsageError;
 use crate::args::write::WriteArgs;
-use crate::output;
 
 /// Runs the command.
 pub(crate) fn run(args: &WriteArgs) -> Result<()> {

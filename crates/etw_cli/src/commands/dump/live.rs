@@ -6,21 +6,21 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
+use etw_app::schemas::Schemas;
+use etw_app::{input, interrupt, machine, output};
 use openetw::etl::Loss;
 use openetw::export::{Event, Source};
 use openetw::{LossReport, Trace};
 
 use super::{Writer, foot, head, options};
 use crate::args::DumpArgs;
-use crate::schemas::Schemas;
-use crate::{input, interrupt, machine, output};
 
 /// Text is handed on when it has this many bytes, and whenever there is nothing more to read.
 const OUTPUT_BYTES: usize = 1 << 16;
 
 /// Runs the command.
 pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
-    let mut filter = input::compile(&args.filter, schemas)?;
+    let mut filter = input::compile(&args.filter.filters(), schemas)?;
     filter.limit = args.limit;
     let out = BufWriter::with_capacity(OUTPUT_BYTES, output::open(args.output.as_deref())?);
     let out = Arc::new(Mutex::new(out));

@@ -5,11 +5,11 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use etw_app::output;
 use openetw::export::{ColumnFormat, ColumnsWriter};
 
 use super::{for_each, open, say};
 use crate::args::export::ExportArgs;
-use crate::output;
 
 pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
     let mut opened = open(args)?;

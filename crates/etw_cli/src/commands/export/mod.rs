@@ -11,18 +11,18 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use etw_app::UsageError;
+use etw_app::input::Opened;
+use etw_app::schemas::Schemas;
 use etw_timeline::Format;
 #[cfg(feature = "columns")]
 use openetw::export::ColumnFormat;
 use openetw::export::Event;
 use openetw::schema::Located;
 
-use crate::UsageError;
 use crate::args::export::{ExportArgs, ExportFormat};
 use crate::args::{Color, DumpArgs, DumpFormat};
 use crate::commands::dump;
-use crate::input::Opened;
-use crate::schemas::Schemas;
 
 /// Runs the command.
 pub(crate) fn run(args: ExportArgs) -> Result<()> {
@@ -72,8 +72,8 @@ fn as_dump(args: ExportArgs) -> DumpArgs {
 }
 
 fn open(args: &ExportArgs) -> Result<Opened> {
-    let schemas = Schemas::load(&args.input.schemas)?;
-    Opened::open(&args.input, &args.filter, args.limit, &schemas)
+    let schemas = Schemas::load(&args.input.schemas.options())?;
+    Opened::open(&args.input.files, &args.filter.filters(), args.limit, &schemas)
 }
 
 /// Hands out the events that the filters let pass, until one fails.

@@ -3,11 +3,11 @@
 use std::io::BufWriter;
 
 use anyhow::Result;
+use etw_app::output;
 use openetw::export::PcapngWriter;
 
 use super::{for_each, open, say};
 use crate::args::export::ExportArgs;
-use crate::output;
 
 pub(super) fn run(args: &ExportArgs) -> Result<()> {
     let mut opened = open(args)?;

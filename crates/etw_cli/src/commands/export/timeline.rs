@@ -3,24 +3,24 @@
 use std::io::BufWriter;
 
 use anyhow::Result;
+use etw_app::input::Filters;
+use etw_app::progress::Progress;
+use etw_app::schemas::Schemas;
+use etw_app::{UsageError, input, output};
 use etw_timeline::{Format, Selection};
 use openetw::symbols::Symbolizer;
 use openetw::{EventFilter, Trace};
 
 use super::say;
-use crate::args::FilterArgs;
 use crate::args::export::ExportArgs;
-use crate::progress::Progress;
-use crate::schemas::Schemas;
-use crate::{UsageError, input, output};
 
 pub(super) fn run(args: &ExportArgs, format: Format) -> Result<()> {
     if args.limit.is_some() {
         let text = "--limit is not for timelines, whose events belong together; --from and --to cut them";
         return Err(UsageError(text.to_owned()).into());
     }
-    let schemas = Schemas::load(&args.input.schemas)?;
-    let filter = input::compile(&args.filter, &schemas)?;
+    let schemas = Schemas::load(&args.input.schemas.options())?;
+    let filter = input::compile(&args.filter.filters(), &schemas)?;
     let files = args.input.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
     let builder = files.schemas(&schemas.sources()).skip_unreadable(true).process_names(true);
     let mut trace = builder.open()?;
@@ -55,7 +55,7 @@ pub(super) fn run(args: &ExportArgs, format: Format) -> Result<()> {
             output::warn(&format_args!("{count} {what}"));
         }
     }
-    input::close(&trace, args.filter != FilterArgs::default())
+    input::close(&trace, args.filter.filters() != Filters::default())
 }
 
 /// Processes and threads are those that something is about, and not only those that logged it.

@@ -1,35 +1,34 @@
 //! `etw record`: a session from its start to a trace file that can be read anywhere.
 
-pub(crate) mod embed;
 mod summary;
-mod wait;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
+use etw_app::enabling::{kernel_flags, stack_tracing, wanted};
+use etw_app::profiles;
+use etw_app::providers::Known;
+use etw_app::recording::embed::{self, Contents, Processes};
+use etw_app::recording::wait::{Event, Waiting};
+use etw_app::recording::{self, begin, buffer_size_kib, check_writable, serve};
+use etw_app::schemas::Schemas;
+use etw_app::text::grouped;
+use etw_app::{UsageError, output};
 use openetw::kernel::EnableFlags;
 use openetw::profile::{CaptureState, EventProvider};
 use openetw::session::{
-    Controller, ControllerError, EnableBuilder, ErrorKind, LogFileMode, Runtime, SessionBuilder, SessionState,
+    Controller, EnableBuilder, ErrorKind, LogFileMode, Runtime, SessionBuilder, SessionState,
 };
 use openetw::{EventFilter, Trace, classes};
 
 use crate::args::record::RecordArgs;
-use crate::commands::session::{kernel_flags, stack_tracing, wanted};
-use crate::schemas::Schemas;
-use crate::text::grouped;
-use crate::tools::providers::Known;
-use crate::tools::{profiles, session};
-use crate::{UsageError, output};
-use embed::{Contents, Processes};
 use summary::Summary;
-use wait::{Event, Waiting};
 
 /// Runs the command; answers the exit status of the program that was recorded.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
-    let schemas = Schemas::load(&args.schemas)?;
+    let schemas = Schemas::load(&args.schemas.options())?;
     let path = std::path::absolute(&args.output)?;
     check_writable(&path)?;
     let mut runtime = Runtime::connect_or_host()?;
@@ -39,10 +38,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let kernel = args.kernel.as_deref().map_or(Ok(EnableFlags::NONE), kernel_flags)? | profiles.flags;
     let builder = builder(args, &name, &path)?
         .enable_flags(kernel.0)
-        .stack_tracing(&stack_tracing(&args.system)?.unwrap_or(profiles.stacks))
+        .stack_tracing(&stack_tracing(args.system.stackwalk.as_deref())?.unwrap_or(profiles.stacks))
         .sample_interval(args.system.sample_interval.unwrap_or(0));
     let controller = runtime.controller();
-    let enables = args.provider.iter().map(|text| wanted(text, &args.want, &schemas, controller));
+    let enables = args.provider.iter().map(|text| wanted(text, &args.want.wants(), &schemas, controller));
     let mut enables = enables.collect::<Result<Vec<_>>>()?;
     if !profiles.providers.is_empty() {
         enables.extend(profiles::enables(&profiles.providers, &Known::load()?, controller)?);
@@ -197,7 +196,7 @@ impl Recording<'_> {
         }
         self.ask_for_processes();
         let dumped = if self.is_ring {
-            session::dump(&self.name, &self.path, self.controller).map(drop)
+            recording::dump(&self.name, &self.path, self.controller).map(drop)
         } else {
             Ok(())
         };
@@ -234,7 +233,7 @@ impl Recording<'_> {
     /// Writes what is in memory to a file; the session goes on.
     fn dump(&mut self, path: &Path) {
         self.ask_for_processes();
-        let dumped = session::dump(&self.name, path, self.controller);
+        let dumped = recording::dump(&self.name, path, self.controller);
         match dumped.and_then(|_| self.complete(path)) {
             Ok(contents) => eprintln!("etw: wrote {}: {}", path.display(), contents.verdict()),
             // The recording itself goes on.
@@ -287,60 +286,6 @@ impl Recording<'_> {
     }
 }
 
-/// Stays the host as long as other programs have sessions here, unless Ctrl-C is pressed.
-pub(crate) fn serve_others(runtime: &mut Runtime) -> Result<()> {
-    serve(runtime.controller(), &mut Waiting::new()?);
-    Ok(())
-}
-
-fn serve(controller: &mut Controller, waiting: &mut Waiting) {
-    waiting.forget_end();
-    let mut is_told = false;
-    while let Ok(others) = controller.list()
-        && !others.is_empty()
-    {
-        if !is_told {
-            let names: Vec<_> = others.iter().map(|other| other.properties.logger_name.as_str()).collect();
-            let names = names.join(", ");
-            eprintln!("etw: hosts sessions of other programs still ({names}); Ctrl-C ends them");
-            is_told = true;
-        }
-        if matches!(waiting.next(), Ok(Event::Ended) | Err(_)) {
-            return;
-        }
-    }
-}
-
-/// Starts a session and enables the providers; one that cannot record what was asked for is not left behind.
-pub(crate) fn begin(
-    builder: SessionBuilder,
-    name: &str,
-    enables: &[EnableBuilder],
-    controller: &mut Controller,
-) -> Result<(), ControllerError> {
-    let wants_both = builder.properties().enable_flags != 0 && !enables.is_empty();
-    match builder.clone().start(controller) {
-        // Who may not have the system's events gets those of the providers all the same.
-        Err(error) if wants_both && error.kind().is_some_and(is_of_system) => {
-            output::warn(&format_args!("missing: {error}"));
-            builder.enable_flags(0).start(controller)?;
-        }
-        started => drop(started?),
-    }
-    for enable in enables {
-        if let Err(error) = controller.enable(name, enable) {
-            let _ = controller.stop(name);
-            return Err(error);
-        }
-    }
-    Ok(())
-}
-
-/// Whether a session that was refused for this may be had without the system's events.
-fn is_of_system(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotSupported | ErrorKind::AccessDenied)
-}
-
 /// What the session is to be.
 fn builder(args: &RecordArgs, name: &str, path: &Path) -> Result<SessionBuilder> {
     let usage = |text: &str| anyhow!(UsageError(text.to_owned()));
@@ -362,33 +307,11 @@ fn builder(args: &RecordArgs, name: &str, path: &Path) -> Result<SessionBuilder>
     Ok(builder.mode(LogFileMode::KBYTES_FOR_SIZE).maximum_file_size_mib(kibibytes))
 }
 
-/// What `--buffer-size` asks for.
-pub(crate) fn buffer_size_kib(bytes: u64) -> Result<u32> {
-    let kibibytes = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
-    if !bytes.is_multiple_of(1024) || !(4..=16 * 1024).contains(&kibibytes) {
-        bail!(UsageError("--buffer-size is a multiple of 1KB from 4KB to 16MB".to_owned()));
-    }
-    Ok(kibibytes)
-}
-
 /// `trace.etl` to `trace-1.etl`.
 fn numbered(path: &Path, number: u32) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
     path.with_file_name(format!("{stem}-{number}{}", extension.unwrap_or_default()))
-}
-
-/// Fails now rather than at the end if the file cannot be written.
-pub(crate) fn check_writable(path: &Path) -> Result<()> {
-    let existed = path.exists();
-    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    file.with_context(|| {
-        format!("{}: cannot be written; check the directory and its rights", path.display())
-    })?;
-    if !existed {
-        std::fs::remove_file(path)?;
-    }
-    Ok(())
 }
 
 /// One line on a terminal that says how it goes.

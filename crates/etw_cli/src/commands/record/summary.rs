@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::embed::Contents;
-use crate::text::{grouped, size_text};
+use etw_app::recording::embed::Contents;
+
+use etw_app::text::{grouped, size_text};
 
 /// A recording that is over.
 pub(super) struct Summary<'s> {
@@ -40,22 +41,5 @@ impl Summary<'_> {
         }
         let command = if self.is_of_kernel { "report" } else { "dump" };
         eprintln!("etw: {path} ({size}); see it with: etw {command} {path}");
-    }
-}
-
-impl Contents {
-    /// Whether anything is missing.
-    pub(crate) fn verdict(&self) -> String {
-        let mut lost = Vec::new();
-        if self.events_lost > 0 {
-            lost.push(format!("{} events lost", grouped(self.events_lost)));
-        }
-        if self.buffers_lost > 0 {
-            lost.push(format!("{} buffers not written", grouped(self.buffers_lost)));
-        }
-        match lost.is_empty() {
-            true => "complete".to_owned(),
-            false => format!("INCOMPLETE: {} (see docs/recording.md)", lost.join(", ")),
-        }
     }
 }

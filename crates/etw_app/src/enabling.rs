@@ -1,0 +1,110 @@
+//! What sessions have enabled, as command lines name it: kernel flags, stacks, and providers.
+
+use anyhow::Result;
+use openetw::kernel::{EnableFlags, StackWalks, refusal};
+use openetw::schema::builtin;
+use openetw::session::{Controller, EnableBuilder, EnableProperties, Filter, ProviderKey};
+use openetw::{Keyword, Level};
+
+use crate::input::provider_spec;
+use crate::output;
+use crate::schemas::Schemas;
+
+/// What is wanted of providers beside what their strings say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// Add the call stack to each event.
+    pub stacks: bool,
+    /// Add the user's SID to each event.
+    pub sid: bool,
+    /// Add the key of the process, which is unique while the machine runs.
+    pub process_start_key: bool,
+    /// Leave out events without keywords.
+    pub ignore_keyword_0: bool,
+    /// The GUID names a group of providers.
+    pub group: bool,
+    /// Only in these processes; empty for all.
+    pub pid: Vec<u32>,
+    /// Only in processes that run a program of one of these file names; empty for all.
+    pub exe: Vec<String>,
+    /// Only TraceLogging events of these names; empty for all.
+    pub event_name: Vec<String>,
+}
+
+/// The hook ids of the events whose stack is wanted, if that is said.
+pub fn stack_tracing(stackwalk: Option<&str>) -> Result<Option<Vec<u16>>> {
+    let walks = stackwalk.map(StackWalks::parse).transpose()?;
+    Ok(walks.map(|walks| walks.hook_ids().to_vec()))
+}
+
+/// The flags that names stand for; what groups have and Linux does not give is told.
+pub fn kernel_flags(text: &str) -> Result<EnableFlags> {
+    let selection = EnableFlags::parse(text)?;
+    if !selection.left_out.is_empty() {
+        let lines: Vec<String> = selection.left_out.iter().map(ToString::to_string).collect();
+        output::warn(&format_args!("of -k {text} is left out: {}", lines.join("; ")));
+    }
+    Ok(selection.flags)
+}
+
+/// What is wanted of a provider.
+pub fn wanted(
+    text: &str,
+    wants: &Wants,
+    schemas: &Schemas,
+    controller: &mut Controller,
+) -> Result<EnableBuilder> {
+    let spec = resolve(text, schemas, controller)?;
+    let guid = spec.provider.guid();
+    let known = builtin::providers().find(|entry| entry.guid == guid).map(|entry| entry.name);
+    if let Some((name, reason)) = known.and_then(|name| Some((name, refusal(name)?))) {
+        // It may be enabled all the same: a program may register whatever it likes.
+        output::warn(&format_args!("{name} has no events here: {reason}"));
+    }
+    let mut enable = EnableBuilder::new(spec);
+    for (is_set, bits) in [
+        (wants.stacks, EnableProperties::STACK_TRACE),
+        (wants.sid, EnableProperties::SID),
+        (wants.process_start_key, EnableProperties::PROCESS_START_KEY),
+        (wants.ignore_keyword_0, EnableProperties::IGNORE_KEYWORD_0),
+        (wants.group, EnableProperties::PROVIDER_GROUP),
+    ] {
+        if is_set {
+            enable = enable.properties(bits);
+        }
+    }
+    if !wants.pid.is_empty() {
+        enable = enable.filter(Filter::Pids(wants.pid.clone()));
+    }
+    if !wants.exe.is_empty() {
+        enable = enable.filter(Filter::ExecutableNames(wants.exe.clone()));
+    }
+    if !wants.event_name.is_empty() {
+        enable = enable.filter(Filter::EventNames {
+            include: true,
+            level: Level::LOG_ALWAYS,
+            any: Keyword(0),
+            all: Keyword(0),
+            names: wants.event_name.clone(),
+        });
+    }
+    Ok(enable)
+}
+
+/// A provider string, with the provider's GUID as a schema or a process knows it, if one does.
+pub fn resolve(text: &str, schemas: &Schemas, controller: &mut Controller) -> Result<openetw::ProviderSpec> {
+    let mut spec = provider_spec(text, schemas)?;
+    if let ProviderKey::Name(name) = &spec.provider {
+        let known = schemas.find(name)?.first().map(|provider| provider.info.guid);
+        let registered = || {
+            let all = controller.providers().unwrap_or_default();
+            all.into_iter()
+                .find(|provider| provider.name.eq_ignore_ascii_case(name))
+                .map(|provider| provider.guid)
+        };
+        if let Some(guid) = known.or_else(registered) {
+            spec.provider = ProviderKey::Guid(guid);
+        }
+    }
+    Ok(spec)
+}

@@ -1,0 +1,258 @@
+//! Traces made ready for reading: opened, their schemas learned, the filters compiled.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Error, Result, anyhow};
+use openetw::analysis::Attribution;
+use openetw::export::Source;
+use openetw::schema::Resolver;
+use openetw::{EventFilter, ProcessTable, ProviderKey, ProviderSpec, TimePoint, Trace, TraceBuilder};
+
+use crate::progress::Progress;
+use crate::schemas::Schemas;
+use crate::{UsageError, interrupt, machine, output};
+
+/// Damage that is listed on standard error; the rest is counted.
+const MAX_WARNINGS: usize = 10;
+
+/// Which events, as a command line says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filters {
+    /// Provider strings, `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`; events of any of them.
+    pub provider: Vec<String>,
+    /// Lists of event ids: `1,2,10-20`.
+    pub event: Vec<String>,
+    /// Process ids.
+    pub pid: Vec<u32>,
+    /// Thread ids.
+    pub tid: Vec<u32>,
+    /// Image names of processes, whatever their case.
+    pub process: Vec<String>,
+    /// Events at this time or later: a time, or the time since the start of the trace.
+    pub from: Option<String>,
+    /// Events before this time.
+    pub to: Option<String>,
+    /// Expressions over header and payload fields, all of which have to hold.
+    pub condition: Vec<String>,
+}
+
+/// Traces that are ready to be read.
+pub struct Opened {
+    /// Delivers what the filters let pass.
+    pub trace: Trace,
+    /// What exports say of each file's machine.
+    pub sources: Vec<Source>,
+    /// Knows what the traces say of schemas themselves.
+    pub resolver: Resolver,
+    /// The names of processes.
+    pub processes: Arc<ProcessTable>,
+    is_filtered: bool,
+}
+
+impl Opened {
+    /// Opens the files and reads what they hold of schemas and processes; files that cannot be read are warned of.
+    ///
+    /// # Errors
+    /// A filter makes no sense ([`UsageError`]), or no file can be read.
+    pub fn open(
+        files: &[PathBuf],
+        filter: &Filters,
+        limit: Option<u64>,
+        schemas: &Schemas,
+    ) -> Result<Opened> {
+        let is_filtered = *filter != Filters::default();
+        let mut filter = of_fields(compile(filter, schemas)?, files)?;
+        filter.limit = limit;
+        let builder = builder(files).filter(&filter).schemas(&schemas.sources()).skip_unreadable(true);
+        let mut trace = builder.open()?;
+        report_unreadable(&trace);
+        let bytes = files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len());
+        let progress = Progress::of_search("looking for schemas and names of processes", bytes.sum());
+        let processes = Arc::new(trace.processes()?.clone());
+        progress.finish();
+        let mut resolver = trace.resolver().clone();
+        let machines = machine::machines(trace.inputs(), &mut resolver);
+        let sources = trace.headers().iter().zip(machines).map(|(header, machine)| Source {
+            computer: machine.computer,
+            timer_resolution: header.timer_resolution,
+        });
+        let sources = sources.collect();
+        Ok(Opened { trace, sources, resolver, processes, is_filtered })
+    }
+
+    /// A bar for reading the trace; `visible` as for [`Progress::of_time`].
+    pub fn progress(&self, visible: bool) -> Progress {
+        let end = self.trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
+        Progress::of_time(self.trace.start_time(), end, visible)
+    }
+
+    /// Warns as [`close`] does.
+    ///
+    /// # Errors
+    /// A file was left out.
+    pub fn close(&self) -> Result<()> {
+        close(&self.trace, self.is_filtered)
+    }
+}
+
+/// Says on standard error what could not be read, and if the filters let nothing pass.
+///
+/// # Errors
+/// A file was left out.
+pub fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
+    let statistics = trace.statistics();
+    if statistics.delivered == 0 && is_filtered {
+        let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
+        let end = if end.0 == 0 { "a time that it does not tell".to_owned() } else { end.to_string() };
+        output::warn(&format_args!(
+            "no event meets the filters; the trace runs from {} to {end}, \
+             and `etw stats --by provider` or `--by process` shows what is in it",
+            trace.start_time()
+        ));
+    }
+    report_damage(trace);
+    let mut stderr = std::io::stderr().lock();
+    // Nothing can be done about a standard error that is closed.
+    if statistics.unkept_schema_records > 0 {
+        let _ = writeln!(
+            stderr,
+            "etw: warning: {} records about schemas and processes were too many to be kept; \
+             events that need them are shown undecoded",
+            statistics.unkept_schema_records
+        );
+    }
+    for source in statistics.sources.iter().filter(|source| source.events_lost > 0 || source.buffers_lost > 0)
+    {
+        let _ = writeln!(
+            stderr,
+            "etw: warning: {}: the session lost {} events and {} buffers",
+            source.name, source.events_lost, source.buffers_lost
+        );
+    }
+    check_read(trace)
+}
+
+/// Says on standard error what of the files is damaged.
+pub fn report_damage(trace: &Trace) {
+    let statistics = trace.statistics();
+    let names: Vec<&str> = trace.source_names().collect();
+    for (source, damage) in statistics.damage.iter().take(MAX_WARNINGS) {
+        let name = names.get(*source as usize).copied().unwrap_or_default();
+        output::warn(&format_args!("{name}: {damage}"));
+    }
+    if statistics.damage_count > MAX_WARNINGS as u64 {
+        output::warn(&format_args!(
+            "{} damaged places in all; `etw info --all` lists them",
+            statistics.damage_count
+        ));
+    }
+}
+
+/// Says which files were left out: before the events, which may be many.
+pub fn report_unreadable(trace: &Trace) {
+    for error in trace.unreadable() {
+        output::warn(error);
+    }
+}
+
+/// Checks, after all other files have been read, that none was left out.
+///
+/// # Errors
+/// A file was left out.
+pub fn check_read(trace: &Trace) -> Result<()> {
+    let (left_out, read) = (trace.unreadable().len(), trace.inputs().len());
+    match left_out {
+        0 => Ok(()),
+        _ => Err(anyhow!("{left_out} of {} files could not be read", left_out + read)),
+    }
+}
+
+/// Compiles the filters of a command line.
+///
+/// # Errors
+/// A filter makes no sense ([`UsageError`]), or the schema store cannot be read.
+pub fn compile(args: &Filters, schemas: &Schemas) -> Result<EventFilter> {
+    let mut filter = EventFilter {
+        process_ids: args.pid.clone(),
+        thread_ids: args.tid.clone(),
+        processes: args.process.clone(),
+        from: args.from.as_deref().map(str::parse).transpose().map_err(usage)?,
+        to: args.to.as_deref().map(str::parse).transpose().map_err(usage)?,
+        ..EventFilter::default()
+    };
+    let is_empty = match (filter.from, filter.to) {
+        (Some(TimePoint::At(from)), Some(TimePoint::At(to))) => from >= to,
+        (Some(TimePoint::FromStart(from)), Some(TimePoint::FromStart(to))) => from >= to,
+        _ => false,
+    };
+    if is_empty {
+        return Err(usage("no time is between --from and --to: events before --to are taken"));
+    }
+    for text in &args.provider {
+        filter.providers.push(provider_spec(text, schemas)?);
+    }
+    if !args.event.is_empty() {
+        filter = filter.ids(&args.event.join(",")).map_err(usage)?;
+    }
+    for text in &args.condition {
+        filter = filter.expression(text).map_err(usage)?;
+    }
+    Ok(filter)
+}
+
+/// Makes the processes and threads of a filter mean those that an event is about, where its header names none. For that
+/// the traces are read once more.
+///
+/// # Errors
+/// No trace can be read.
+pub fn of_fields(filter: EventFilter, paths: &[PathBuf]) -> Result<EventFilter> {
+    let EventFilter { process_ids, thread_ids, processes, .. } = &filter;
+    match process_ids.is_empty() && thread_ids.is_empty() && processes.is_empty() {
+        true => Ok(filter),
+        false => Ok(Attribution::of(builder(paths).skip_unreadable(true))?.filter(filter)),
+    }
+}
+
+/// A builder of a trace of these files.
+pub fn builder(paths: &[PathBuf]) -> TraceBuilder {
+    paths.iter().fold(Trace::builder(), |builder, path| builder.file(path))
+}
+
+/// Opens traces for reading until their end or Ctrl-C.
+///
+/// # Errors
+/// A trace cannot be opened, or signals cannot be waited for.
+pub fn open(files: &[PathBuf], filter: &EventFilter, schemas: &Schemas) -> Result<Trace> {
+    let trace = builder(files).filter(filter).schemas(&schemas.sources()).open()?;
+    let stop = trace.stop_handle();
+    interrupt::on_interrupt(move || stop.stop()).context("cannot wait for Ctrl-C")?;
+    Ok(trace)
+}
+
+/// What a provider string says, with the bits of its keywords' names.
+///
+/// # Errors
+/// The string makes no sense or the provider has no such keyword ([`UsageError`]), or the store cannot be read.
+pub fn provider_spec(text: &str, schemas: &Schemas) -> Result<ProviderSpec> {
+    let mut spec: ProviderSpec = text.parse().map_err(usage)?;
+    if !spec.any.names.is_empty() || !spec.all.names.is_empty() {
+        let name = match &spec.provider {
+            ProviderKey::Guid(guid) => guid.to_string(),
+            ProviderKey::Name(name) => name.to_string(),
+        };
+        let known = schemas.find(&name)?;
+        let keywords = || known.iter().flat_map(|provider| &provider.info.keywords);
+        let lookup = |wanted: &str| {
+            keywords().find(|keyword| keyword.name.eq_ignore_ascii_case(wanted)).map(|keyword| keyword.mask)
+        };
+        let names = || keywords().map(|keyword| keyword.name.to_string()).collect();
+        spec.resolve_keywords(lookup, names).map_err(usage)?;
+    }
+    Ok(spec)
+}
+
+fn usage(error: impl std::fmt::Display) -> Error {
+    Error::new(UsageError(error.to_string()))
+}

@@ -1,0 +1,10 @@
+//! Ctrl-C, and being asked to end.
+
+#[cfg(target_os = "linux")]
+#[path = "linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "elsewhere.rs"]
+mod system;
+
+pub use system::on_interrupt;

@@ -1,0 +1,35 @@
+//! What command-line programs for event traces share: inputs, schemas, output, and recording.
+//!
+//! The commands of `etw`, the tools of Windows, the live view and the report are built on this crate. It writes warnings
+//! and progress to standard error as the program `etw`, and its errors are meant for one line on a terminal. It knows
+//! neither their command lines nor a library for parsing such: commands pass plain options.
+//!
+//! Programs that read, write or control event traces use `openetw` instead.
+
+pub mod batch;
+pub mod description;
+#[cfg(target_os = "linux")]
+pub mod enabling;
+pub mod input;
+pub mod interrupt;
+#[cfg(target_os = "linux")]
+mod kernel_flags;
+pub mod machine;
+pub mod output;
+pub mod paths;
+#[cfg(target_os = "linux")]
+pub mod profiles;
+pub mod progress;
+#[cfg(target_os = "linux")]
+pub mod providers;
+#[cfg(target_os = "linux")]
+pub mod recording;
+pub mod schemas;
+pub mod status;
+pub mod survey;
+pub mod table;
+pub mod tally;
+pub mod text;
+mod usage;
+
+pub use usage::UsageError;

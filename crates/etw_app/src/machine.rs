@@ -1,0 +1,91 @@
+//! What a trace says of the machine in events of its own.
+
+use openetw::etl::{BufferRef, EtlFile, LogFileHeader, Records};
+use openetw::schema::{Located, Resolver};
+use openetw::{Input, Record, classes};
+
+/// How many buffers at either end of a file are looked through: the kernel describes the machine when a session
+/// begins or ends.
+const BUFFERS: usize = 32;
+
+/// Types of EventTrace/BuildInfo and SystemConfig/CPU.
+const BUILD_INFO: u8 = 66;
+const CPU: u8 = 10;
+
+/// The name of this machine, where the system says it in a file.
+pub fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+/// What the kernel's events SystemConfig/CPU and EventTrace/BuildInfo tell.
+#[derive(Debug, Default, Clone)]
+pub struct Machine {
+    /// `Linux 6.18.44`; of Windows the log file header has the version.
+    pub system: Option<String>,
+    /// Name of the computer.
+    pub computer: Option<String>,
+    /// Domain that it belongs to.
+    pub domain: Option<String>,
+    /// Memory in MiB.
+    pub memory_mb: Option<u64>,
+}
+
+impl Machine {
+    /// Looks for the events at both ends of a file.
+    pub fn of(file: &EtlFile<'_>, resolver: &mut Resolver) -> Machine {
+        let buffers: Vec<BufferRef<'_>> = file.buffers().filter_map(Result::ok).collect();
+        let (head, tail) = buffers.split_at(buffers.len().min(BUFFERS));
+        let tail = tail.get(tail.len().saturating_sub(BUFFERS)..).unwrap_or_default();
+        let mut scratch = Vec::new();
+        let mut system = None;
+        for buffer in head.iter().chain(tail) {
+            let data = buffer.data(&mut scratch);
+            let origin = buffer.origin(file.clock(), 0);
+            for record in Records::new(data.bytes, &origin, buffer.place()).filter_map(Result::ok) {
+                match (record.provider_id(), record.descriptor().opcode.0) {
+                    (classes::EVENT_TRACE, BUILD_INFO) => system = linux_of(&record, resolver),
+                    // The other one stands before it.
+                    (classes::SYSTEM_CONFIG, CPU) => return Machine::told(&record, resolver, system),
+                    _ => {}
+                }
+            }
+        }
+        Machine { system, ..Machine::default() }
+    }
+
+    /// The system: as it says itself, else the version of Windows in the header.
+    pub fn system_text(&self, header: &LogFileHeader) -> String {
+        let LogFileHeader { major_version, minor_version, provider_version, .. } = header;
+        let windows = || format!("Windows {major_version}.{minor_version} build {provider_version}");
+        self.system.clone().unwrap_or_else(windows)
+    }
+
+    fn told(record: &Record<'_>, resolver: &mut Resolver, system: Option<String>) -> Machine {
+        let mut located = Located::new();
+        let Ok(schema) = resolver.resolve(record) else { return Machine { system, ..Machine::default() } };
+        let properties = schema.locate(record, &mut located);
+        let text = |name: &str| properties.try_get::<String>(name).filter(|text| !text.is_empty());
+        Machine {
+            system,
+            computer: text("ComputerName"),
+            domain: text("DomainName"),
+            memory_mb: properties.try_get("MemSize"),
+        }
+    }
+}
+
+/// `Linux` and its release, where that is what the system says of itself.
+fn linux_of(record: &Record<'_>, resolver: &mut Resolver) -> Option<String> {
+    let mut located = Located::new();
+    let schema = resolver.resolve(record).ok()?;
+    let build: String = schema.locate(record, &mut located).try_get("BuildString")?;
+    let release = build.strip_prefix("Linux version ")?.split(' ').next()?;
+    Some(format!("Linux {release}"))
+}
+
+/// The machines of the traces, in their order.
+pub fn machines(inputs: &[Input], resolver: &mut Resolver) -> Vec<Machine> {
+    let mut machine = |input: &Input| Some(Machine::of(&EtlFile::open(input.bytes()).ok()?, resolver));
+    inputs.iter().map(|input| machine(input).unwrap_or_default()).collect()
+}

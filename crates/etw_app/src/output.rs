@@ -1,0 +1,97 @@
+//! Where output goes: standard output or a file, and what a closed pipe means.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+/// Opens the file, or standard output.
+pub fn open(path: Option<&Path>) -> Result<Box<dyn Write + Send>> {
+    match path {
+        Some(path) if path != Path::new("-") => {
+            let file = File::create(path).with_context(|| {
+                format!("{}: cannot be written; check the directory and its rights", path.display())
+            })?;
+            Ok(Box::new(Named { name: path.display().to_string(), inner: file }))
+        }
+        _ => Ok(Box::new(Named { name: "standard output".to_owned(), inner: io::stdout() })),
+    }
+}
+
+/// Output whose errors say where they are from.
+struct Named<W> {
+    name: String,
+    inner: W,
+}
+
+impl<W> Named<W> {
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: cannot be written: {error}", self.name))
+    }
+}
+
+impl<W: Write> Write for Named<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.inner.write(bytes).map_err(|error| self.named(&error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush().map_err(|error| self.named(&error))
+    }
+}
+
+/// Whether text that goes to `path` is seen by a person at a terminal.
+pub fn is_terminal(path: Option<&Path>) -> bool {
+    path.is_none() && io::stdout().is_terminal()
+}
+
+/// Whether standard output is a file.
+pub fn is_file() -> bool {
+    let stdout = io::stdout();
+    #[cfg(unix)]
+    let file = std::os::fd::AsFd::as_fd(&stdout).try_clone_to_owned().map(File::from);
+    #[cfg(windows)]
+    let file = std::os::windows::io::AsHandle::as_handle(&stdout).try_clone_to_owned().map(File::from);
+    file.and_then(|file| file.metadata()).is_ok_and(|metadata| metadata.is_file())
+}
+
+/// Whether an error says that nobody reads standard output any more.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// Prints one warning on standard error.
+pub fn warn(text: &dyn std::fmt::Display) {
+    eprintln!("etw: warning: {text}");
+}
+
+/// The number of threads to use: as asked for, or one for each processor.
+pub fn threads(asked: usize) -> usize {
+    match asked {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        asked => asked.min(256),
+    }
+}
+
+/// Prints an error on standard error, in one line.
+pub fn report(error: &anyhow::Error) {
+    eprintln!("etw: {}", one_line(error));
+}
+
+/// An error and what caused it, in one line.
+pub fn one_line(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        // Some errors say what caused them themselves.
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text.replace('\n', " ")
+}

@@ -1,0 +1,52 @@
+//! Paths on command lines that are pasted from Windows.
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+
+use crate::status::{Failed, code};
+
+/// The path of a file, unless it is one of Windows, of which nothing good would come here.
+pub fn path(text: &str) -> Result<OsString> {
+    let mut first = text.chars();
+    let has_drive = first.next().is_some_and(|letter| letter.is_ascii_alphabetic())
+        && first.next() == Some(':')
+        && first.next().is_some();
+    let is_of_windows =
+        has_drive || text.contains('\\') || (text.starts_with('%') && text.matches('%').count() > 1);
+    if !is_of_windows {
+        return Ok(text.into());
+    }
+    // Where a shell took the backslashes away, nobody knows where names began.
+    let name =
+        text.rsplit(['\\', ':', '%', '/']).next().filter(|name| !name.is_empty()).unwrap_or("trace.etl");
+    Err(Failed::new(
+        code::PATH_NOT_FOUND,
+        format!("'{text}' is a path of Windows; write one of this system, as {name} or /tmp/{name}"),
+    )
+    .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_windows_are_told_what_to_be() {
+        let check = |text: &str, hint: &str| {
+            let error = path(text).expect_err(text).to_string();
+            assert!(error.contains(&format!("as {hint} or /tmp/{hint}")), "{error}");
+        };
+        check(r"c:\trace.etl", "trace.etl");
+        check("c:trace.etl", "trace.etl");
+        check(r"C:\Perf Logs\a.etl", "a.etl");
+        check(r"\\server\share\a.etl", "a.etl");
+        check(r"logs\a.etl", "a.etl");
+        check("%TEMP%a.etl", "a.etl");
+        check("C:/x/a.etl", "a.etl");
+        check(r"c:\", "trace.etl");
+        for text in ["trace.etl", "/tmp/a b.etl", "part%d.etl", "50%.etl", "x", "c:"] {
+            assert_eq!(path(text).unwrap(), text, "{text}");
+        }
+    }
+}

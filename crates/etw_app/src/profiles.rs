@@ -1,0 +1,165 @@
+//! Recording profiles by the names that users give: `[FILE.wprp!]NAME[.Light|.Verbose]`.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use openetw::profile::{
+    EventProvider, FindError, LoggingMode, Profile, ProfileFile, ProviderName, Recording, built_in, enable,
+    refusal,
+};
+use openetw::session::{Controller, EnableBuilder};
+use openetw::{Guid, kernel};
+
+use crate::output;
+use crate::paths::path;
+use crate::providers::Known;
+use crate::status::{Failed, code};
+
+/// What is left out is listed up to here.
+const MAX_LISTED: usize = 6;
+
+/// Reads a file of profiles, or those that are built in.
+pub fn file(name: Option<&str>) -> Result<ProfileFile> {
+    let Some(name) = name else { return Ok(built_in()?) };
+    let file = path(name)?;
+    let file = Path::new(&file);
+    let bytes = std::fs::read(file).with_context(|| format!("{}: cannot be read", file.display()))?;
+    let read = ProfileFile::parse(&bytes);
+    let read =
+        read.map_err(|error| Failed::new(code::PROFILE_SCHEMA, format!("{}: {error}", file.display())))?;
+    if let Some(first) = read.not_understood().first() {
+        let more = read.not_understood().len() - 1;
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        output::warn(&format_args!("{}: not understood: {first}{more}", file.display()));
+    }
+    Ok(read)
+}
+
+/// The profile that a text stands for. With `mode` it has to be of that mode; otherwise recording to a file is tried first.
+pub fn load(text: &str, mode: Option<LoggingMode>) -> Result<Profile> {
+    let (in_file, name) = match text.rsplit_once('!') {
+        Some((file, name)) => (Some(file), name),
+        None if text.to_ascii_lowercase().ends_with(".wprp") => (Some(text), ""),
+        None => (None, text),
+    };
+    let profiles = file(in_file)?;
+    let found = match mode {
+        Some(mode) => profiles.find(name, mode),
+        None => profiles.find(name, LoggingMode::File).or_else(|error| match error {
+            FindError::NoMode { .. } => profiles.find(name, LoggingMode::Memory),
+            other => Err(other),
+        }),
+    };
+    let found = found.map_err(|error| not_found(&error, in_file.is_none(), name))?;
+    let resolved = profiles.resolve(found);
+    Ok(resolved.map_err(|error| Failed::new(code::PROFILE_SCHEMA, format!("{text}: {error}")))?)
+}
+
+fn not_found(error: &FindError, is_built_in: bool, name: &str) -> anyhow::Error {
+    let bare = name.split('.').next().unwrap_or_default();
+    let failed = match (refusal(bare), error) {
+        (Some(reason), FindError::Unknown { .. }) if is_built_in => {
+            Failed::new(code::NOT_SUPPORTED, format!("profile {bare}: {reason}"))
+        }
+        (_, FindError::NoMode { mode, .. }) => {
+            let hint = match mode {
+                LoggingMode::Memory => "; -filemode records it to a file",
+                LoggingMode::File => "; without -filemode it is recorded in memory",
+            };
+            Failed::new(code::NOT_FOUND, format!("{error}{hint}"))
+        }
+        (_, FindError::Unknown { .. }) if is_built_in => {
+            Failed::new(code::NOT_FOUND, format!("{error}; those of a file are named as FILE.wprp!NAME"))
+        }
+        _ => Failed::new(code::NOT_FOUND, error.to_string()),
+    };
+    failed.into()
+}
+
+/// What is recorded of some profiles; what is left out is told.
+pub fn recording(profiles: &[Profile]) -> Result<Recording> {
+    let recording = Recording::new(profiles);
+    let left_out: Vec<String> = recording.left_out.iter().map(ToString::to_string).collect();
+    if recording.sessions.is_empty() {
+        let reasons =
+            if left_out.is_empty() { "they ask for no events".to_owned() } else { left_out.join("; ") };
+        let text = format!("nothing of these profiles can be recorded: {reasons}");
+        return Err(Failed::new(code::NO_PROVIDERS, text).into());
+    }
+    if !left_out.is_empty() {
+        let listed = left_out.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
+        let more = left_out.len().saturating_sub(MAX_LISTED);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        output::warn(&format_args!("of the profile is left out: {listed}{more}"));
+    }
+    Ok(recording)
+}
+
+/// The GUID of a provider that a profile names.
+pub fn guid(provider: &EventProvider, known: &Known, controller: &mut Controller) -> Result<Guid> {
+    match &provider.name {
+        ProviderName::Guid(guid) => Ok(*guid),
+        ProviderName::Hashed(name) => Ok(Guid::from_provider_name(name)),
+        // Those of the kernel that Linux does not have are among what is left out.
+        ProviderName::Registered(name) if kernel::refusal(name).is_some() => {
+            let listed = known.schemas.find(name)?;
+            Ok(listed.first().map_or_else(|| Guid::from_provider_name(name), |provider| provider.info.guid))
+        }
+        ProviderName::Registered(name) => Ok(known.find(name, Some(controller))?.guid),
+    }
+}
+
+/// What is asked of a session for each provider that it has events of.
+pub fn enables(
+    providers: &[EventProvider],
+    known: &Known,
+    controller: &mut Controller,
+) -> Result<Vec<EnableBuilder>> {
+    let recorded = providers.iter().filter(|provider| !provider.capture_state_only);
+    recorded.map(|provider| Ok(enable(provider, guid(provider, known, controller)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_for_profiles() {
+        let cpu = load("cpu.light", Some(LoggingMode::Memory)).unwrap();
+        assert_eq!(cpu.id, "CPU.Light.Memory");
+        assert_eq!(load("GeneralProfile", None).unwrap().id, "GeneralProfile.Verbose.File");
+        let check = |text: &str, mode: Option<LoggingMode>, said: &str| {
+            let error = load(text, mode).unwrap_err().to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        };
+        check("Registry.Light", None, "profile Registry: Linux has no registry");
+        check("Nothing", None, "there is no profile 'Nothing'; there are GeneralProfile, CPU, ");
+        check(r"C:\x.wprp!Shop", None, "is a path of Windows");
+        check("/nowhere/x.wprp", None, "/nowhere/x.wprp: cannot be read");
+    }
+
+    #[test]
+    fn profiles_of_files_are_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("shop.WPRP");
+        let text = "<WindowsPerformanceRecorder><Profiles><EventCollector Id='C'/>
+            <EventProvider Id='P' Name='*Shop'/>
+            <Profile Id='A' Name='Shop' DetailLevel='Light' LoggingMode='File'><Collectors><EventCollectorId Value='C'>
+            <EventProviders><EventProviderId Value='P'/></EventProviders></EventCollectorId></Collectors></Profile>
+            <Profile Id='B' Name='Empty' DetailLevel='Light' LoggingMode='Memory'/>
+            </Profiles></WindowsPerformanceRecorder>";
+        std::fs::write(&file, text).unwrap();
+        let of = |name: &str| format!("{}{name}", file.display());
+        assert_eq!(load(&of("!shop"), Some(LoggingMode::File)).unwrap().id, "A");
+        assert_eq!(load(&of("!Empty"), None).unwrap().id, "B");
+        let error = load(&of("!Shop"), Some(LoggingMode::Memory)).unwrap_err().to_string();
+        assert!(error.contains("not defined for recording in memory; -filemode records it"), "{error}");
+        let error = load(&of(""), None).unwrap_err().to_string();
+        assert!(error.contains("has to be named: Shop, Empty"), "{error}");
+        let error = recording(&[load(&of("!Empty"), None).unwrap()]).unwrap_err().to_string();
+        assert!(error.contains("they ask for no events"), "{error}");
+        std::fs::write(&file, "<a/>").unwrap();
+        let error = load(&of("!Shop"), None).unwrap_err();
+        assert_eq!(crate::status::code_of(&error), 0xC558_0701, "{error}");
+    }
+}

@@ -1,0 +1,67 @@
+//! Progress of long work, on standard error when that is a terminal.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use openetw::FileTime;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A bar; silent where nobody watches, and gone when the work is done.
+pub struct Progress {
+    bar: ProgressBar,
+    /// What the bar's start stands for.
+    start: i64,
+}
+
+impl Progress {
+    /// A bar for `bytes` bytes of what `name` names.
+    pub fn of_bytes(name: &str, bytes: u64) -> Progress {
+        // Short work needs no bar.
+        let wanted = std::io::stderr().is_terminal() && bytes > 16 << 20;
+        Progress::new(name, 0, bytes, wanted, "{msg} {wide_bar} {percent} % {bytes_per_sec} {eta}")
+    }
+
+    /// A bar for events from `start` to `end`, in time order. `visible` is whether it would not stand between events
+    /// that are shown on the same terminal.
+    pub fn of_time(start: FileTime, end: FileTime, visible: bool) -> Progress {
+        let length = end.0.saturating_sub(start.0);
+        let wanted = visible && length > 0 && std::io::stderr().is_terminal();
+        let template = "{wide_bar} {percent} % {eta}";
+        Progress::new("", start.0, u64::try_from(length).unwrap_or(0), wanted, template)
+    }
+
+    /// A sign of life while work of unknown length on `bytes` bytes is done.
+    pub fn of_search(what: &str, bytes: u64) -> Progress {
+        let wanted = std::io::stderr().is_terminal() && bytes > 16 << 20;
+        Progress::new(what, 0, 0, wanted, "{spinner} {msg} ({elapsed})")
+    }
+
+    fn new(name: &str, start: i64, length: u64, wanted: bool, template: &str) -> Progress {
+        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
+        if wanted {
+            bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            bar.set_message(name.to_owned());
+            bar.enable_steady_tick(Duration::from_millis(500));
+        }
+        Progress { bar, start }
+    }
+
+    /// All events before this time are done.
+    pub fn reach(&self, time: FileTime) {
+        self.bar.set_position(u64::try_from(time.0.saturating_sub(self.start)).unwrap_or(0));
+    }
+
+    /// That many bytes more are done.
+    pub fn add(&self, bytes: u64) {
+        self.bar.inc(bytes);
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

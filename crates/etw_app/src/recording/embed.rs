@@ -1,0 +1,297 @@
+//! What a recording takes along: schemas of its events that do not describe themselves, its processes, and the names of
+//! the kernel's functions that it has addresses of.
+//!
+//! They are appended as further buffers: schemas and processes in the form in which the merge step of Windows and the
+//! kernel's rundown have them, functions as TraceLogging events, so that any reader understands them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use openetw::analysis::KernelAddresses;
+use openetw::etl::encode::RecordBuilder;
+use openetw::etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile};
+use openetw::relog::EmbeddedSchemas;
+use openetw::session::ProcessStatus;
+use openetw::symbols::KernelSymbols;
+use openetw::{HookId, PointerSize, Ticks, Trace, classes};
+
+use crate::schemas::Schemas;
+use crate::text::grouped;
+
+/// Hook id of Process/DCEnd: a process that there was when the recording ended, or that it saw.
+const PROCESS_DC_END: HookId = HookId(0x0304);
+/// Hook id of EventTrace/BuildInfo: the system that was recorded.
+const BUILD_INFO: HookId = HookId(0x0042);
+/// Bytes of the file that hold its header: the first buffer is no larger than a session's buffers can be.
+const MAX_HEADER_BYTES: u64 = 16 << 20;
+/// Offset in the file of the number of buffers (`BuffersWritten`), for both layouts of the log file header.
+const BUFFERS_WRITTEN: u64 = 0x48 + 0x20 + 0x24;
+
+/// Processes by their ids.
+pub type Processes = BTreeMap<u32, ProcessStatus>;
+
+/// What a file holds, and what of it is not described in it.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// Events of providers.
+    pub events: u64,
+    /// Events lost, by the file's header.
+    pub events_lost: u64,
+    /// Buffers lost, by the file's header.
+    pub buffers_lost: u64,
+    /// Process ids of the events.
+    process_ids: BTreeSet<u32>,
+    /// What describes its events.
+    descriptions: Vec<RecordBuilder>,
+    /// Addresses in the kernel.
+    kernel: KernelAddresses,
+    /// Whether the kernel tells which system it is.
+    has_build: bool,
+    /// Time of the last record.
+    last: Ticks,
+}
+
+impl Contents {
+    /// `complete`, or what is missing.
+    pub fn verdict(&self) -> String {
+        let mut lost = Vec::new();
+        if self.events_lost > 0 {
+            lost.push(format!("{} events lost", grouped(self.events_lost)));
+        }
+        if self.buffers_lost > 0 {
+            lost.push(format!("{} buffers not written", grouped(self.buffers_lost)));
+        }
+        match lost.is_empty() {
+            true => "complete".to_owned(),
+            false => format!("INCOMPLETE: {} (see docs/recording.md)", lost.join(", ")),
+        }
+    }
+}
+
+/// Counts what a file holds, and finds out what is needed to read it elsewhere.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
+    let mut trace = Trace::builder().file(path).schemas(&schemas.sources()).open()?;
+    let anchor = trace.headers().first().map_or(Ticks(0), |header| header.anchor);
+    let mut found = Contents { last: anchor, ..Contents::default() };
+    let mut embedded = EmbeddedSchemas::new();
+    let mut last_process = u32::MAX;
+    trace.for_each_schema(|event| {
+        let record = event.record;
+        found.last = found.last.max(record.raw_time());
+        if record.provider_id() == classes::EVENT_TRACE {
+            found.has_build |= record.hook_id() == Some(BUILD_INFO);
+            return;
+        }
+        found.events += 1;
+        found.kernel.add(record);
+        // Neighbours are alike, so that most events are not looked up.
+        if let Some(process) = record.process_id()
+            && process != last_process
+        {
+            last_process = process;
+            found.process_ids.insert(process);
+        }
+        found.descriptions.extend(embedded.describe(record, event.schema));
+    })?;
+    let statistics = trace.statistics();
+    (found.events_lost, found.buffers_lost) = (statistics.events_lost(), statistics.buffers_lost());
+    Ok(found)
+}
+
+/// The kernel's event of a process (`Process_V4_TypeGroup1`).
+fn process_record(process: &ProcessStatus) -> RecordBuilder {
+    let name = process.image.rsplit('/').next().unwrap_or_default();
+    let wide = |text: &str| text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let payload = [
+        // UniqueProcessKey, ProcessId, ParentId, SessionId, ExitStatus (still active), DirectoryTableBase, Flags.
+        &0u64.to_le_bytes()[..],
+        &process.pid.to_le_bytes(),
+        &process.parent_pid.to_le_bytes(),
+        &0u32.to_le_bytes(),
+        &259u32.to_le_bytes(),
+        &0u64.to_le_bytes(),
+        &0u32.to_le_bytes(),
+        // No UserSID.
+        &0u32.to_le_bytes(),
+        name.as_bytes(),
+        b"\0",
+        &wide(&process.command_line),
+        // PackageFullName, ApplicationId.
+        &wide(""),
+        &wide(""),
+    ];
+    RecordBuilder::system(PointerSize::Eight, PROCESS_DC_END, 4)
+        .process(process.pid, u32::MAX)
+        .payload(&payload.concat())
+}
+
+/// The kernel's event of the system (`Header_BuildInfo_TypeGroup`), as the kernel's own recordings have it.
+fn build_record() -> Option<RecordBuilder> {
+    let mut build = std::fs::read("/proc/version").ok()?.trim_ascii_end().to_vec();
+    build.push(0);
+    Some(
+        RecordBuilder::system(PointerSize::Eight, BUILD_INFO, 2)
+            .process(std::process::id(), u32::MAX)
+            .payload(&build),
+    )
+}
+
+/// Adds to a file what its events need.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn append(path: &Path, contents: &Contents, processes: &Processes) -> Result<()> {
+    let seen = contents.process_ids.iter().filter_map(|id| processes.get(id));
+    let build = if contents.has_build { None } else { build_record() };
+    let records = build.into_iter().chain(seen.map(process_record));
+    let records = records.chain(contents.descriptions.iter().cloned());
+    let functions = match contents.kernel.is_empty() {
+        true => Vec::new(),
+        // Without the right to see addresses the trace has no names.
+        false => {
+            KernelSymbols::of_this_machine().map_or(Vec::new(), |symbols| contents.kernel.records(&symbols))
+        }
+    };
+    let records = records.chain(functions);
+    // What is too large for a record is left out; the event then says that it has no schema.
+    let records: Vec<_> = records.filter_map(|record| record.time(contents.last).build().ok()).collect();
+    append_records(path, &records, contents.last)
+}
+
+/// Appends records to a trace file in buffers of their own.
+fn append_records(path: &Path, records: &[Vec<u8>], time: Ticks) -> Result<()> {
+    if records.is_empty() {
+        return Ok(());
+    }
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut head = Vec::new();
+    (&mut file).take(MAX_HEADER_BYTES).read_to_end(&mut head)?;
+    let trace = EtlFile::open(&head)?;
+    let size = trace.header().buffer_size as usize;
+    let first = BufferHeader::parse(&head).unwrap_or_default();
+    let end = file.metadata()?.len().next_multiple_of(size as u64);
+    file.seek(SeekFrom::Start(end))?;
+    let mut buffers: Vec<Vec<u8>> = Vec::new();
+    for record in records {
+        let needed = record.len().next_multiple_of(8);
+        if needed > size - BufferHeader::LEN_BYTES {
+            continue;
+        }
+        match buffers.last_mut() {
+            Some(buffer) if buffer.len() + needed <= size => buffer.extend_from_slice(record),
+            _ => buffers.push([&[0; BufferHeader::LEN_BYTES][..], record].concat()),
+        }
+        if let Some(buffer) = buffers.last_mut() {
+            buffer.resize(buffer.len().next_multiple_of(8), 0);
+        }
+    }
+    let written = u64::from(trace.header().buffers_written);
+    for (buffer, number) in buffers.iter_mut().zip(1..) {
+        let used = buffer.len() as u32;
+        let header = BufferHeader {
+            buffer_size: size as u32,
+            saved_offset: used,
+            current_offset: used,
+            offset: used,
+            time_stamp: time,
+            sequence_number: i64::try_from(written).unwrap_or(0) + number,
+            logger_id: first.logger_id,
+            state: BufferState::FLUSH,
+            buffer_flag: BufferFlags::PROC_INDEX.with(BufferFlags::FLUSH_MARKER),
+            buffer_type: BufferType::GENERIC,
+            ..BufferHeader::default()
+        };
+        buffer[..BufferHeader::LEN_BYTES].copy_from_slice(&header.to_bytes());
+        buffer.resize(size, 0xFF);
+    }
+    if let Err(error) = buffers.iter().try_for_each(|buffer| file.write_all(buffer)) {
+        // A part of a buffer would be damage.
+        let _ = file.set_len(end);
+        return Err(error.into());
+    }
+    let count = trace.header().buffers_written.saturating_add(buffers.len() as u32);
+    file.seek(SeekFrom::Start(BUFFERS_WRITTEN))?;
+    file.write_all(&count.to_le_bytes())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use openetw::etl::{EtlWriter, WriterOptions};
+    use openetw::{Clock, ClockType, EventDescriptor, FileTime, Guid};
+
+    use super::*;
+    use crate::schemas::SchemaOptions;
+
+    /// Microsoft-Windows-Kernel-Process, whose schemas are built in.
+    const PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+
+    #[test]
+    fn a_file_takes_its_schemas_and_processes_along() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.etl");
+        let clock = Clock::new(ClockType::Qpc, Ticks(1000), FileTime(132_760_000_000_000_000), 10_000_000);
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = EtlWriter::new(file, WriterOptions::new(clock, 4096, 2)).unwrap();
+        for (time, process) in [(2000, 4711), (3000, 4712), (4000, 4711)] {
+            let descriptor = EventDescriptor { id: 2, version: 1, ..EventDescriptor::default() };
+            let record = RecordBuilder::event(PointerSize::Eight, PROVIDER, &descriptor);
+            let record = record.time(Ticks(time)).process(process, 1).payload(&[0; 96]).build().unwrap();
+            writer.write((time / 1000 % 2) as u16, &record).unwrap();
+        }
+        writer.finish(FileTime(0)).unwrap();
+        let store = Some(directory.path().join("none"));
+        let schemas = Schemas::load(&SchemaOptions { store, ..SchemaOptions::default() }).unwrap();
+        let process = |pid: u32, image: &str| {
+            let command_line = format!("{image} --option");
+            (pid, ProcessStatus { pid, parent_pid: 1, image: image.to_owned(), command_line })
+        };
+        let processes = [process(4711, "/usr/bin/app"), process(4713, "/usr/bin/other")].into();
+        let contents = look_through(&path, &schemas).unwrap();
+        assert_eq!((contents.events, contents.events_lost), (3, 0));
+        append(&path, &contents, &processes).unwrap();
+
+        // Nothing but the file is known to the reader.
+        let mut trace = Trace::builder().file(&path).schemas(&openetw::Schemas::empty());
+        trace = trace.process_names(true);
+        let mut trace = trace.open().unwrap();
+        let mut seen = Vec::new();
+        trace
+            .for_each_layout(|event| {
+                if event.record.provider_id() == PROVIDER {
+                    let name = event.properties.as_ref().ok().map(|properties| properties.len());
+                    seen.push((name.is_some_and(|count| count > 3), event.process.map(str::to_owned)));
+                }
+            })
+            .unwrap();
+        assert_eq!(trace.statistics().damage, []);
+        assert_eq!(trace.statistics().inversions, 0);
+        assert_eq!(seen.len(), 3);
+        assert!(seen.iter().all(|(decoded, _)| *decoded), "{seen:?}");
+        drop(trace);
+        let mut trace = Trace::builder().file(&path).process_names(true).open().unwrap();
+        assert_eq!(trace.headers()[0].buffers_written, 4);
+        let processes = trace.processes().unwrap();
+        assert_eq!(processes.name(4711, FileTime(0)), Some("app"));
+        assert_eq!(processes.name(4713, FileTime(0)), None, "it has no events in the trace");
+        let mut lines = Vec::new();
+        trace
+            .for_each_layout(|event| {
+                if event.record.hook_id() == Some(PROCESS_DC_END) {
+                    lines.push((
+                        event.get::<u32>("ProcessId").unwrap(),
+                        event.get::<String>("CommandLine").unwrap(),
+                    ));
+                    assert!(event.properties.as_ref().unwrap().error().is_none());
+                }
+            })
+            .unwrap();
+        assert_eq!(lines, [(4711, "/usr/bin/app --option".to_owned())]);
+    }
+}

@@ -1,0 +1,107 @@
+//! Recording: sessions that write trace files which can be read on any machine.
+
+pub mod embed;
+pub mod wait;
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use openetw::session::{
+    Controller, ControllerError, EnableBuilder, ErrorKind, Runtime, SessionBuilder, SessionStatus,
+};
+use openetw::{Keyword, Level, classes};
+
+use crate::{UsageError, output};
+use wait::{Event, Waiting};
+
+/// How long it takes until what was told last is in the session.
+const RUNDOWN_TIME: Duration = Duration::from_millis(100);
+
+/// Starts a session and enables the providers; one that cannot record what was asked for is not left behind.
+pub fn begin(
+    builder: SessionBuilder,
+    name: &str,
+    enables: &[EnableBuilder],
+    controller: &mut Controller,
+) -> Result<(), ControllerError> {
+    let wants_both = builder.properties().enable_flags != 0 && !enables.is_empty();
+    match builder.clone().start(controller) {
+        // Who may not have the system's events gets those of the providers all the same.
+        Err(error) if wants_both && error.kind().is_some_and(is_of_system) => {
+            output::warn(&format_args!("missing: {error}"));
+            builder.enable_flags(0).start(controller)?;
+        }
+        started => drop(started?),
+    }
+    for enable in enables {
+        if let Err(error) = controller.enable(name, enable) {
+            let _ = controller.stop(name);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a session that was refused for this may be had without the system's events.
+fn is_of_system(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotSupported | ErrorKind::AccessDenied)
+}
+
+/// Writes what a session has in memory to a file. What it has of the system gets the processes, threads, images and files
+/// that there are with it: those that were told at its start may have made room.
+pub fn dump(name: &str, file: &Path, controller: &mut Controller) -> Result<SessionStatus> {
+    if controller.query(name)?.properties.enable_flags != 0 {
+        controller.capture_state(name, classes::SYSTEM_TRACE, Level(0), Keyword(0))?;
+        sleep(RUNDOWN_TIME);
+    }
+    Ok(controller.dump(name, file)?)
+}
+
+/// Stays the host as long as other programs have sessions here, unless Ctrl-C is pressed.
+pub fn serve_others(runtime: &mut Runtime) -> Result<()> {
+    serve(runtime.controller(), &mut Waiting::new()?);
+    Ok(())
+}
+
+/// Stays the host as long as other programs have sessions here, unless `waiting` sees Ctrl-C.
+pub fn serve(controller: &mut Controller, waiting: &mut Waiting) {
+    waiting.forget_end();
+    let mut is_told = false;
+    while let Ok(others) = controller.list()
+        && !others.is_empty()
+    {
+        if !is_told {
+            let names: Vec<_> = others.iter().map(|other| other.properties.logger_name.as_str()).collect();
+            let names = names.join(", ");
+            eprintln!("etw: hosts sessions of other programs still ({names}); Ctrl-C ends them");
+            is_told = true;
+        }
+        if matches!(waiting.next(), Ok(Event::Ended) | Err(_)) {
+            return;
+        }
+    }
+}
+
+/// What `--buffer-size` asks for.
+pub fn buffer_size_kib(bytes: u64) -> Result<u32> {
+    let kibibytes = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
+    if !bytes.is_multiple_of(1024) || !(4..=16 * 1024).contains(&kibibytes) {
+        bail!(UsageError("--buffer-size is a multiple of 1KB from 4KB to 16MB".to_owned()));
+    }
+    Ok(kibibytes)
+}
+
+/// Fails now rather than at the end if the file cannot be written.
+pub fn check_writable(path: &Path) -> Result<()> {
+    let existed = path.exists();
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    file.with_context(|| {
+        format!("{}: cannot be written; check the directory and its rights", path.display())
+    })?;
+    if !existed {
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! The schemas that commands work with: built in, from the store, from files named on the command line.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use openetw::schema::store::Store;
+use openetw::schema::{EventSchema, Provider, Providers, SchemaSource, builtin};
+use openetw::{Guid, SchemaFiles};
+
+use crate::output;
+
+/// Where schemas come from beside the trace and the built-in ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SchemaOptions {
+    /// Manifests, PE files, MOF, TMF and PDB files, or directories of them, to use without adding them to the store.
+    pub files: Vec<PathBuf>,
+    /// Directory of the schema store; see [`store_dir`] for the default.
+    pub store: Option<PathBuf>,
+}
+
+/// Schemas of all sources but the trace itself, the first asked first.
+pub struct Schemas {
+    files: Arc<Providers>,
+    store: Option<Arc<Store>>,
+}
+
+/// One line of `etw provider list`.
+pub struct Listed {
+    /// Name of the provider.
+    pub name: String,
+    /// Its GUID.
+    pub guid: Guid,
+    /// Where its schemas are from: a file, or `built in`.
+    pub origin: String,
+}
+
+impl Schemas {
+    /// Reads the files and opens the store, if there is one. Problems within files are printed as warnings.
+    ///
+    /// # Errors
+    /// No file has a schema, or the store cannot be opened.
+    pub fn load(options: &SchemaOptions) -> Result<Schemas> {
+        let read = SchemaFiles::read(&options.files);
+        for file in &read.files {
+            for problem in &file.problems {
+                output::warn(&format_args!("{}: {problem}", file.path.display()));
+            }
+        }
+        if !options.files.is_empty() && read.providers.is_empty() {
+            bail!(
+                "no schema in what --schema names; a manifest, PE file, resource, MOF, TMF or PDB is needed"
+            );
+        }
+        let files = Arc::new(read.providers.into_iter().collect());
+        // A machine without a home directory has no store, and needs none.
+        let store = match store_dir(options.store.as_deref()) {
+            Ok(dir) => Some(Arc::new(Store::open(dir)?)),
+            Err(_) => None,
+        };
+        Ok(Schemas { files, store })
+    }
+
+    /// These, to be asked after what events and traces carry.
+    pub fn sources(&self) -> openetw::Schemas {
+        let mut sources = openetw::Schemas::new();
+        sources.add(self.files.clone());
+        if let Some(store) = &self.store {
+            sources.add(store.clone());
+        }
+        sources
+    }
+
+    /// Every provider that is known, sorted by name.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn list(&self) -> Result<Vec<Listed>> {
+        let mut listed: Vec<Listed> = Vec::new();
+        for provider in self.files.iter() {
+            listed.push(Listed {
+                name: provider.info.name.to_string(),
+                guid: provider.info.guid,
+                origin: provider.info.origin.to_string(),
+            });
+        }
+        if let Some(store) = &self.store {
+            for entry in store.list()? {
+                listed.push(Listed { name: entry.name, guid: entry.guid, origin: entry.origin });
+            }
+        }
+        for entry in builtin::providers() {
+            listed.push(Listed {
+                name: entry.name.to_owned(),
+                guid: entry.guid,
+                origin: "built in".to_owned(),
+            });
+        }
+        listed.sort_by(|a, b| a.name.to_lowercase().cmp(&b.name.to_lowercase()).then(a.guid.cmp(&b.guid)));
+        Ok(listed)
+    }
+
+    /// The providers with a name or GUID, of each source that has it; for the provider of classic events its classes.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn find(&self, name: &str) -> Result<Vec<Arc<Provider>>> {
+        let guid: Option<Guid> = name.parse().ok();
+        let is_it = |listed: &&Listed| Some(listed.guid) == guid || listed.name.eq_ignore_ascii_case(name);
+        let listed = self.list()?;
+        let mut guids: Vec<Guid> = listed.iter().filter(is_it).map(|listed| listed.guid).collect();
+        guids.sort_unstable();
+        guids.dedup();
+        let mut found: Vec<Arc<Provider>> = guids.iter().flat_map(|guid| self.of_guid(guid)).collect();
+        if found.iter().all(|provider| provider.events.is_empty()) {
+            let classes = listed.iter().flat_map(|listed| self.of_guid(&listed.guid));
+            found.extend(classes.filter(|class| {
+                class.info.class_of.as_ref().is_some_and(|(owner, owner_name)| {
+                    Some(*owner) == guid || owner_name.eq_ignore_ascii_case(name)
+                })
+            }));
+        }
+        Ok(found)
+    }
+
+    /// What each source says of a provider, in the order in which events are decoded by them; versions of events that
+    /// an earlier source has are left out of the later ones.
+    fn of_guid(&self, guid: &Guid) -> Vec<Arc<Provider>> {
+        let of_store = self.store.as_ref().and_then(|store| SchemaSource::provider(&**store, guid));
+        let mut sources = vec![self.files.provider(guid), of_store, builtin::BuiltIn.provider(guid)];
+        // The kernel's classes are decoded by what is built in first.
+        if sources.iter().flatten().any(|provider| provider.info.class_of.is_some()) {
+            sources.rotate_right(1);
+        }
+        let key = |event: &Arc<EventSchema>| {
+            let d = &event.descriptor;
+            // What an id is for others, the opcode is for classes.
+            let opcode = event.provider.class_of.as_ref().map(|_| d.opcode.0);
+            (d.id, opcode, d.version)
+        };
+        let mut known = HashSet::new();
+        let mut found = Vec::new();
+        for provider in sources.into_iter().flatten() {
+            let mut events: Vec<_> =
+                provider.events.iter().filter(|event| !known.contains(&key(event))).cloned().collect();
+            events.sort_by_key(key);
+            known.extend(events.iter().map(key));
+            if !events.is_empty() || found.is_empty() {
+                found.push(Arc::new(Provider { info: provider.info.clone(), events }));
+            }
+        }
+        found
+    }
+}
+
+/// The directory of the schema store: `named`, else `$OPENETW_SCHEMAS`, else `openetw/schemas` in the user's directory
+/// for data.
+///
+/// # Errors
+/// The environment names no directory for data.
+pub fn store_dir(named: Option<&Path>) -> Result<PathBuf> {
+    let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(dir) = named.map(Path::to_owned).or_else(|| from("OPENETW_SCHEMAS")) {
+        return Ok(dir);
+    }
+    let data = if cfg!(windows) {
+        from("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        from("HOME").map(|home| home.join("Library/Application Support"))
+    } else {
+        from("XDG_DATA_HOME").or_else(|| from("HOME").map(|home| home.join(".local/share")))
+    };
+    match data {
+        Some(data) => Ok(data.join("openetw").join("schemas")),
+        None => bail!("no directory for the schema store is known; name one with --store or OPENETW_SCHEMAS"),
+    }
+}

@@ -1,0 +1,241 @@
+//! Tables over events as text, 100 columns wide on a terminal, and as JSON.
+
+use std::io::Write;
+
+use anyhow::Result;
+use openetw::FileTime;
+use openetw::analysis::{Cell, Duration, Table};
+use serde_json::{Value, json};
+
+/// Columns of a terminal, and of notes everywhere.
+pub const WIDTH: usize = 100;
+/// Texts are not made narrower than this.
+const MIN_TEXT_WIDTH: usize = 8;
+
+/// Puts a table; its texts are cut until its lines have so many columns.
+pub fn put_table(
+    out: &mut Vec<u8>,
+    table: &Table,
+    top: usize,
+    is_incomplete: bool,
+    width: usize,
+) -> Result<()> {
+    let title = table.kind.title();
+    writeln!(out, "\n{title}{}", if is_incomplete { " (incomplete)" } else { "" })?;
+    let rows = &table.rows[..table.rows.len().min(top)];
+    let shown = |index: &usize| {
+        let told = rows.iter().any(|row| row.get(*index).is_some_and(|cell| *cell != Cell::None));
+        table.columns.get(*index).is_some_and(|column| !column.heading.is_empty()) && told
+    };
+    let columns = (0..table.columns.len()).filter(shown);
+    let mut columns: Vec<Shown> = columns.map(|index| Shown::new(table, rows, index)).collect();
+    narrow(&mut columns, width);
+    let headings = columns.iter().map(|column| column.aligned(column.heading));
+    put_line(out, headings)?;
+    for row in 0..rows.len() {
+        put_line(out, columns.iter().map(|column| column.aligned(&column.cells[row])))?;
+    }
+    if table.rows.len() > rows.len() {
+        writeln!(out, "  … {} more", table.rows.len() - rows.len())?;
+    }
+    table.notes.iter().try_for_each(|note| put_note(out, note))
+}
+
+/// A table as JSON, with at most this many rows.
+pub fn table_value(table: &Table, top: Option<usize>) -> Value {
+    let rows = table.rows.iter().take(top.unwrap_or(usize::MAX));
+    let rows = rows.map(|row| {
+        let cells = table.columns.iter().zip(row);
+        Value::Object(cells.map(|(column, cell)| (column.key.to_owned(), cell_value(cell))).collect())
+    });
+    json!({ "rows": rows.collect::<Vec<_>>(), "row_count": table.rows.len(), "notes": table.notes })
+}
+
+/// Puts a note in lines that fit.
+fn put_note(out: &mut Vec<u8>, note: &str) -> Result<()> {
+    let mut line = String::new();
+    for word in note.split(' ') {
+        if !line.is_empty() && line.chars().count() + word.chars().count() + 3 > WIDTH {
+            writeln!(out, "  {line}")?;
+            line = "  ".to_owned();
+        } else if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    writeln!(out, "  {line}")?;
+    Ok(())
+}
+
+fn put_line(out: &mut Vec<u8>, cells: impl Iterator<Item = String>) -> Result<()> {
+    let cells: Vec<String> = cells.collect();
+    writeln!(out, "  {}", cells.join("  ").trim_end())?;
+    Ok(())
+}
+
+/// A column as it is shown.
+struct Shown {
+    heading: &'static str,
+    cells: Vec<String>,
+    is_text: bool,
+    width: usize,
+}
+
+impl Shown {
+    fn new(table: &Table, rows: &[Vec<Cell>], index: usize) -> Shown {
+        let heading = table.columns[index].heading;
+        let cells: Vec<String> = rows.iter().map(|row| cell_text(&row[index])).collect();
+        let is_text = rows.iter().any(|row| matches!(row[index], Cell::Text(_)));
+        let width = cells.iter().map(|cell| cell.chars().count()).chain([heading.chars().count()]).max();
+        Shown { heading, cells, is_text, width: width.unwrap_or(0) }
+    }
+
+    /// Texts stand at the left, numbers at the right.
+    fn aligned(&self, text: &str) -> String {
+        let (text, width) = (cut(text, self.width), self.width);
+        if self.is_text { format!("{text:<width$}") } else { format!("{text:>width$}") }
+    }
+}
+
+/// Makes the widest texts narrower until the line fits.
+fn narrow(columns: &mut [Shown], width: usize) {
+    loop {
+        let sum: usize = columns.iter().map(|column| column.width + 2).sum();
+        let Some(over) = sum.checked_sub(width).filter(|over| *over > 0) else { return };
+        let mut widths: Vec<usize> =
+            columns.iter().filter(|column| column.is_text).map(|column| column.width).collect();
+        widths.sort_unstable_by_key(|width| std::cmp::Reverse(*width));
+        let Some(widest) = widths.first().copied().filter(|widest| *widest > MIN_TEXT_WIDTH) else { return };
+        // Down to the next one; these two are then made narrower together.
+        let next = widths.get(1).copied().unwrap_or(0).max(MIN_TEXT_WIDTH);
+        let less = over.min((widest - next.min(widest)).max(1));
+        if let Some(column) = columns.iter_mut().rfind(|column| column.is_text && column.width == widest) {
+            column.width -= less;
+        }
+    }
+}
+
+/// A text of at most this many characters. Paths and qualified names lose their begin, other texts their end, command
+/// lines too.
+fn cut(text: &str, width: usize) -> String {
+    let len = text.chars().count();
+    if len <= width {
+        return text.to_owned();
+    }
+    let kept = width.saturating_sub(1);
+    let is_file = text.starts_with(['/', '\\']);
+    let is_name = if is_file { !text.contains(' ') } else { text.contains("::") };
+    match is_name {
+        true => format!("…{}", text.chars().skip(len - kept).collect::<String>()),
+        false => format!("{}…", text.chars().take(kept).collect::<String>()),
+    }
+}
+
+/// A cell as text.
+pub fn cell_text(cell: &Cell) -> String {
+    match cell {
+        // Control characters would spoil the page.
+        Cell::Text(text) => text.replace(char::is_control, " "),
+        Cell::Id(number) | Cell::Count(number) => number.to_string(),
+        Cell::Number(number) => number.to_string(),
+        Cell::Bytes(bytes) => bytes_text(*bytes),
+        Cell::Duration(duration) => duration_text(*duration),
+        Cell::Time(time) => format!("{:.3}", *time as f64 / FileTime::PER_SECOND as f64),
+        Cell::Percent(percent) => format!("{percent:.2}"),
+        _ => String::new(),
+    }
+}
+
+/// `1.50 s`, `20.0 ms`, `3.4 µs`.
+pub fn duration_text(duration: Duration) -> String {
+    let micros = duration.0 as f64 / 10.0;
+    match duration.0 {
+        0 => "0".to_owned(),
+        1..10_000 => format!("{micros:.1} µs"),
+        10_000..10_000_000 => format!("{:.1} ms", micros / 1e3),
+        _ => format!("{:.2} s", micros / 1e6),
+    }
+}
+
+/// `512`, `1.5K`, `20M`.
+fn bytes_text(bytes: u64) -> String {
+    const UNITS: [char; 6] = ['K', 'M', 'G', 'T', 'P', 'E'];
+    let (mut value, mut unit) = (bytes as f64, None);
+    for next in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, Some(next));
+    }
+    match unit {
+        None => bytes.to_string(),
+        Some(unit) => format!("{value:.1}{unit}"),
+    }
+}
+
+fn cell_value(cell: &Cell) -> Value {
+    match cell {
+        Cell::Text(text) => text.as_str().into(),
+        Cell::Id(number) | Cell::Count(number) | Cell::Bytes(number) => (*number).into(),
+        Cell::Number(number) => (*number).into(),
+        Cell::Duration(duration) => duration.nanos().into(),
+        Cell::Time(time) => time.saturating_mul(100).into(),
+        Cell::Percent(percent) => ((percent * 1000.0).round() / 1000.0).into(),
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        let duration = |duration, expected: &str| assert_eq!(duration_text(Duration(duration)), expected);
+        duration(0, "0");
+        duration(34, "3.4 µs");
+        duration(10_000, "1.0 ms");
+        duration(15_000_000, "1.50 s");
+        let bytes = |bytes, expected: &str| assert_eq!(bytes_text(bytes), expected);
+        bytes(0, "0");
+        bytes(1023, "1023");
+        bytes(1536, "1.5K");
+        bytes(u64::MAX, "16.0E");
+    }
+
+    #[test]
+    fn texts_are_cut_where_they_say_least() {
+        assert_eq!(cut("/usr/lib/libc.so.6", 10), "…libc.so.6");
+        assert_eq!(cut("/bin/sh -c true", 10), "/bin/sh -…");
+        assert_eq!(cut("/bin/cc -D a::b", 10), "/bin/cc -…");
+        assert_eq!(cut("std::collections::HashMap<K, V>::insert", 10), "…>::insert");
+        assert_eq!(cut("core::ptr::drop", 15), "core::ptr::drop");
+        assert_eq!(cut("äöü", 2), "ä…");
+    }
+
+    #[test]
+    fn notes_are_wrapped() {
+        let mut out = Vec::new();
+        put_note(&mut out, "word ".repeat(50).trim_end()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(
+            text.lines().count() == 3 && text.lines().all(|line| line.chars().count() <= WIDTH),
+            "{text}"
+        );
+        assert_eq!(text.matches("word").count(), 50);
+    }
+
+    #[test]
+    fn lines_fit_the_page() {
+        let column = |is_text, width| Shown { heading: "", cells: Vec::new(), is_text, width };
+        let mut columns = [column(true, 300), column(true, 90), column(false, 10), column(true, 5)];
+        narrow(&mut columns, WIDTH);
+        let widths = columns.each_ref().map(|column| column.width);
+        assert_eq!(widths.iter().sum::<usize>() + 8, WIDTH);
+        assert_eq!((widths[0].abs_diff(widths[1]), widths[2], widths[3]), (1, 10, 5));
+        // What cannot be narrowed stays.
+        let mut columns = [column(false, 300)];
+        narrow(&mut columns, WIDTH);
+        assert_eq!(columns[0].width, 300);
+    }
+}

@@ -1,0 +1,99 @@
+//! Numbers, sizes and times as people write and read them.
+
+use std::time::Duration;
+
+/// A size in bytes: `65536`, `64KB`, `64MB`, `1GB`; in powers of 1024.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is no size; write 64KB, 64MB or 1GB");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(wrong)
+}
+
+/// A number of 64 bits, in decimal or `0x`.
+pub fn wide_number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// A duration: `10s`, `1.5s`, `500ms`, `2m`, `1h`; a number alone is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no time; write 10s, 500ms or 2m");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..).unwrap_or_default() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = digits.parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())
+}
+
+/// `1234567` as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1205 KB`.
+pub fn size_text(bytes: u64) -> String {
+    match bytes {
+        0..10_240 => format!("{bytes} bytes"),
+        10_240..10_485_760 => format!("{} KB", bytes >> 10),
+        _ => format!("{} MB", bytes >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times() {
+        let check = |text: &str, size: Option<u64>, millis: Option<u128>| {
+            assert_eq!(bytes(text).ok(), size, "{text}");
+            assert_eq!(duration(text).ok().map(|time| time.as_millis()), millis, "{text}");
+        };
+        check("10", Some(10), Some(10_000));
+        check("64KB", Some(65_536), None);
+        check("64MiB", Some(64 << 20), None);
+        check("1g", Some(1 << 30), None);
+        check("2m", Some(2 << 20), Some(120_000));
+        check("500ms", None, Some(500));
+        check("1.5s", None, Some(1500));
+        check("-1s", None, None);
+        check("0", None, Some(0));
+        check("99999999999999999999", None, None);
+        check("x", None, None);
+        check("", None, None);
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        let check = |number: u64, expected: (&str, &str)| {
+            assert_eq!((grouped(number).as_str(), size_text(number).as_str()), expected);
+        };
+        check(0, ("0", "0 bytes"));
+        check(999, ("999", "999 bytes"));
+        check(1_234_567, ("1,234,567", "1205 KB"));
+        check(100_000_000_000, ("100,000,000,000", "95367 MB"));
+    }
+}

@@ -1,0 +1,24 @@
+//! `etw report`, and the pages of reports that tools ask for.
+
+use anyhow::Result;
+use etw_report::Page;
+use etw_tools::{PageFormat, PageRequest};
+
+use crate::args::report::ReportArgs;
+
+/// Runs the command.
+pub(crate) fn run(args: ReportArgs) -> Result<()> {
+    etw_report::run(&args.request()?)
+}
+
+/// Writes the page that a tool asks for.
+pub(crate) fn page(request: PageRequest<'_>) -> Result<Vec<u8>> {
+    let PageRequest { trace, report, tally, processors, format, rows } = request;
+    let page = Page::new(trace, report, tally, processors);
+    let mut out = Vec::new();
+    match format {
+        PageFormat::Xml => page.put_xml(&mut out, rows)?,
+        PageFormat::Html => page.put_html(&mut out, rows)?,
+    }
+    Ok(out)
+}

@@ -1,0 +1,212 @@
+//! The report: what the machine did, as text, JSON, XML and a page with charts.
+//!
+//! [`run`] is the command `etw report`. [`Page`] is its page alone, for programs that read a trace for more than a report.
+
+mod html;
+mod json;
+mod page;
+mod text;
+mod xml;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use etw_app::input::{self, check_read, report_unreadable};
+use etw_app::progress::Progress;
+use etw_app::tally::Tally;
+use etw_app::{UsageError, output, table};
+use openetw::analysis::{Analysis, ProcessFilter, Report, ReportOptions, TableKind, Window};
+use openetw::symbols::Symbolizer;
+use openetw::{FileTime, Statistics, TimePoint, Trace};
+
+pub use page::Page;
+
+/// Rows of a table on the page with all of them.
+const TOP_OF_ALL: usize = 6;
+/// Rows of a table that was asked for.
+const TOP_OF_ONE: usize = 20;
+/// Rows of each table of a page with charts.
+const TOP_OF_PAGE: usize = 20;
+/// Events between two looks at the clock of the progress bar.
+const PROGRESS_EVERY: u64 = 1 << 14;
+
+/// What a report is made of, and how it is shown.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Traces of one machine.
+    pub files: Vec<PathBuf>,
+    /// The tables; empty for those that suit the format.
+    pub tables: Vec<TableKind>,
+    /// Most rows of each table; `None` for what suits the format.
+    pub top: Option<usize>,
+    /// The processes that rows are about.
+    pub processes: ProcessFilter,
+    /// Start of what is shown; `None` for the start of the trace.
+    pub from: Option<TimePoint>,
+    /// End of what is shown; `None` for the end of the trace.
+    pub to: Option<TimePoint>,
+    /// Directories with separate debug files, beside the usual ones.
+    pub debug_directories: Vec<PathBuf>,
+    /// The format.
+    pub format: Format,
+    /// File to write; `None` for standard output.
+    pub output: Option<PathBuf>,
+}
+
+/// Formats of reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// One JSON object with all rows.
+    Json,
+    /// Stacks of samples, one a line: process and functions separated by `;`, then the number of samples.
+    Folded,
+    /// A page with charts, in one file.
+    Html,
+    /// Like JSON, with everything that the page shows.
+    Xml,
+}
+
+/// Reads the traces and writes the report.
+///
+/// # Errors
+/// A trace cannot be read, the times exclude each other ([`UsageError`]), or the output cannot be written.
+pub fn run(request: &Request) -> Result<()> {
+    let builder = input::builder(&request.files);
+    // The kernel's classes are built in.
+    let mut trace = builder.skip_unreadable(true).look_ahead(false).open()?;
+    report_unreadable(&trace);
+    let start = trace.start_time();
+    let resolve = |time: Option<TimePoint>, default| time.map_or(default, |time| time.resolve(start));
+    let window =
+        Window { from: resolve(request.from, Window::ALL.from), to: resolve(request.to, Window::ALL.to) };
+    if window.from >= window.to {
+        return Err(UsageError("no time is between --from and --to".to_owned()).into());
+    }
+    let options = options(request, &trace);
+    let mut analysis = Analysis::new(window);
+    let is_page = matches!(request.format, Format::Html | Format::Xml);
+    if is_page {
+        analysis = analysis.over_time(start, options.end);
+    }
+    let mut tally = Tally::default();
+    let end = options.end.unwrap_or_default();
+    let progress = Progress::of_time(start, end, request.format == Format::Text);
+    let mut events = 0_u64;
+    trace.for_each_layout(|event| {
+        analysis.add(event);
+        if is_page && window.from <= event.record.time() && event.record.time() < window.to {
+            tally.add_layout(event);
+        }
+        events += 1;
+        if events.is_multiple_of(PROGRESS_EVERY) {
+            progress.reach(event.record.time());
+        }
+    })?;
+    progress.finish();
+    let report = analysis.report(&options);
+    let mut out = Vec::new();
+    if is_page {
+        let page = Page::new(&mut trace, report, &tally, options.processors);
+        let top = request.top.unwrap_or(TOP_OF_PAGE);
+        match request.format {
+            Format::Html => page.put_html(&mut out, top)?,
+            _ => page.put_xml(&mut out, top)?,
+        }
+    } else {
+        put_tables(&mut out, request, &trace, &report, &options)?;
+    }
+    let mut file = output::open(request.output.as_deref())?;
+    file.write_all(&out)?;
+    file.flush()?;
+    check_read(&trace)
+}
+
+fn put_tables(
+    out: &mut Vec<u8>,
+    request: &Request,
+    trace: &Trace,
+    report: &Report,
+    options: &ReportOptions,
+) -> Result<()> {
+    let start = trace.start_time();
+    let summary = Summary { files: trace.source_names().collect(), start, statistics: trace.statistics() };
+    match request.format {
+        Format::Text => {
+            let top = if request.tables.is_empty() { TOP_OF_ALL } else { TOP_OF_ONE };
+            let is_page = request.tables.is_empty();
+            // Who reads a file, or searches it, wants the whole of each text.
+            let is_terminal = output::is_terminal(request.output.as_deref());
+            let width = if is_terminal { table::WIDTH } else { usize::MAX };
+            text::put(out, &summary, report, options, request.top.unwrap_or(top), is_page, width)
+        }
+        Format::Json => json::put(out, &summary, report, options, request.top),
+        _ => put_folded(out, report),
+    }
+}
+
+/// What is said of the traces.
+struct Summary<'t> {
+    files: Vec<&'t str>,
+    start: FileTime,
+    statistics: &'t Statistics,
+}
+
+impl Summary<'_> {
+    /// What is missing in the traces, in words; `None` if they are complete.
+    fn losses(&self) -> Option<String> {
+        let statistics = self.statistics;
+        if statistics.is_complete() {
+            return None;
+        }
+        let mut said = Vec::new();
+        let [events, buffers, _] = statistics.loss_records;
+        let mut say = |count: u64, one: &str, more: &str| match count {
+            0 => {}
+            1 => said.push(format!("1 {one}")),
+            _ => said.push(format!("{count} {more}")),
+        };
+        say(statistics.events_lost(), "event lost", "events lost");
+        say(statistics.buffers_lost(), "buffer lost", "buffers lost");
+        say(statistics.damage_count, "damaged place", "damaged places");
+        let unclosed = statistics.sources.iter().filter(|source| source.unclosed).count() as u64;
+        say(unclosed, "file never closed", "files never closed");
+        if said.is_empty() {
+            let marks = |source: &openetw::SourceStatistics| {
+                source.buffers_after_lost_events
+                    + source.buffers_after_lost_buffers
+                    + source.corrupt_backup_buffers
+            };
+            let marked: u64 = statistics.sources.iter().map(marks).sum();
+            said.push(format!("losses at {} places", marked.max(events + buffers).max(1)));
+        }
+        Some(said.join(", "))
+    }
+}
+
+fn options(request: &Request, trace: &Trace) -> ReportOptions {
+    let mut options = ReportOptions::of(trace.headers());
+    options.processes = request.processes.clone();
+    let symbolizer = request.debug_directories.iter().fold(Symbolizer::new(), Symbolizer::debug_directory);
+    options.symbolizer = symbolizer;
+    if !request.tables.is_empty() {
+        options.tables = request.tables.clone();
+    } else if matches!(request.format, Format::Text | Format::Html) {
+        // The page has processes and functions.
+        options.tables.retain(|kind| *kind != TableKind::Threads);
+    }
+    if request.format == Format::Folded {
+        options.tables.clear();
+        options.folded_stacks = true;
+    }
+    options
+}
+
+fn put_folded(out: &mut Vec<u8>, report: &Report) -> Result<()> {
+    for (stack, samples) in &report.folded_stacks {
+        writeln!(out, "{stack} {samples}")?;
+    }
+    Ok(())
+}

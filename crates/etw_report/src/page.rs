@@ -1,0 +1,71 @@
+//! What a report as a page shows: the tables, what went on over time, and where the trace came from.
+
+use anyhow::Result;
+use etw_app::machine;
+use etw_app::tally::{Counted, Tally};
+use openetw::analysis::Report;
+use openetw::{FileTime, Statistics, Trace};
+
+use super::{Summary, html, xml};
+
+/// A report with what is said of its traces.
+pub struct Page {
+    pub(super) files: Vec<String>,
+    pub(super) sources: Vec<Origin>,
+    pub(super) start: FileTime,
+    pub(super) processors: u32,
+    pub(super) statistics: Statistics,
+    pub(super) report: Report,
+    /// Kinds of events, the most frequent first.
+    pub(super) kinds: Vec<Counted>,
+    /// Events without a schema.
+    pub(super) undecoded: u64,
+}
+
+/// Where one trace came from; empty where it does not tell.
+pub(super) struct Origin {
+    pub(super) session: String,
+    pub(super) written_to: String,
+    pub(super) system: String,
+}
+
+impl Page {
+    /// A page of a trace that has been read.
+    pub fn new(trace: &mut Trace, report: Report, tally: &Tally, processors: u32) -> Page {
+        let mut resolver = trace.resolver().clone();
+        let machines = machine::machines(trace.inputs(), &mut resolver);
+        let sources = trace.headers().iter().zip(machines).map(|(header, machine)| {
+            let system = machine.system_text(header);
+            let system = match machine.computer {
+                Some(computer) => format!("{computer}, {system}"),
+                None => system,
+            };
+            Origin { session: header.logger_name.clone(), written_to: header.log_file_name.clone(), system }
+        });
+        Page {
+            files: trace.source_names().map(str::to_owned).collect(),
+            sources: sources.collect(),
+            start: trace.start_time(),
+            processors,
+            statistics: trace.statistics().clone(),
+            report,
+            kinds: tally.counted(),
+            undecoded: tally.undecoded,
+        }
+    }
+
+    /// Puts it as HTML, with so many rows of each table at most.
+    pub fn put_html(&self, out: &mut Vec<u8>, rows: usize) -> Result<()> {
+        html::put(out, self, rows)
+    }
+
+    /// Puts it as XML, with so many rows of each table at most.
+    pub fn put_xml(&self, out: &mut Vec<u8>, rows: usize) -> Result<()> {
+        xml::put(out, self, rows)
+    }
+
+    pub(super) fn summary(&self) -> Summary<'_> {
+        let files = self.files.iter().map(String::as_str).collect();
+        Summary { files, start: self.start, statistics: &self.statistics }
+    }
+}

@@ -1,0 +1,30 @@
+//! Files that tools read, and where they keep their own.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use etw_app::status::{Failed, code};
+
+/// Fails if a trace is not there.
+pub(crate) fn check_inputs(files: &[PathBuf]) -> Result<()> {
+    for file in files {
+        if let Err(error) = std::fs::metadata(file) {
+            let code = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => code::ACCESS_DENIED,
+                _ => code::FILE_NOT_FOUND,
+            };
+            return Err(Failed::new(code, format!("{}: {error}", file.display())).into());
+        }
+    }
+    Ok(())
+}
+
+/// Where tools keep what a user has them keep: `openetw` in the directory for configuration (`XDG_CONFIG_HOME`, else
+/// `~/.config`).
+#[cfg(target_os = "linux")]
+pub(crate) fn config_directory() -> Result<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
+    let missing = || anyhow::anyhow!("neither XDG_CONFIG_HOME nor HOME says where configuration is kept");
+    Ok(config.ok_or_else(missing)?.join("openetw"))
+}

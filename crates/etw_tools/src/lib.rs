@@ -1,0 +1,146 @@
+//! The tools that ETW's users know, under their own names: `etw logman …`, or a link `logman` to the program.
+//!
+//! A tool has its own options, output and exit codes, as its documentation has them.
+//! The tools that control sessions exist on Linux only.
+
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(
+        dead_code,
+        reason = "the tools that control sessions, which only Linux has, use more of what all share"
+    )
+)]
+
+mod files;
+#[cfg(target_os = "linux")]
+mod host;
+pub mod links;
+#[cfg(target_os = "linux")]
+mod logger;
+#[cfg(target_os = "linux")]
+mod logman;
+#[cfg(target_os = "linux")]
+mod marks;
+mod options;
+mod page;
+#[cfg(target_os = "linux")]
+mod session;
+mod tracefmt;
+#[cfg(target_os = "linux")]
+mod tracelog;
+mod tracerpt;
+mod words;
+#[cfg(target_os = "linux")]
+mod wpr;
+#[cfg(target_os = "linux")]
+mod xperf;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::ExitCode;
+
+use etw_app::{output, status};
+
+pub use page::{PageFormat, PageRequest, PageWriter};
+
+/// A tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// Sessions and data collector sets.
+    #[cfg(target_os = "linux")]
+    Logman,
+    /// Messages of traces as text.
+    Tracefmt,
+    /// Sessions and what is enabled in them.
+    #[cfg(target_os = "linux")]
+    Tracelog,
+    /// Traces as CSV, XML or event logs, with a summary and a report.
+    Tracerpt,
+    /// Recordings by profiles.
+    #[cfg(target_os = "linux")]
+    Wpr,
+    /// The kernel's events by flags and groups, and what is made of them.
+    #[cfg(target_os = "linux")]
+    Xperf,
+}
+
+impl Tool {
+    /// Every tool that this system has.
+    #[cfg(target_os = "linux")]
+    pub const ALL: &'static [Tool] =
+        &[Tool::Logman, Tool::Tracefmt, Tool::Tracelog, Tool::Tracerpt, Tool::Wpr, Tool::Xperf];
+    /// Every tool that this system has.
+    #[cfg(not(target_os = "linux"))]
+    pub const ALL: &'static [Tool] = &[Tool::Tracefmt, Tool::Tracerpt];
+
+    /// Its name, which is also that of the link to it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_os = "linux")]
+            Tool::Logman => "logman",
+            Tool::Tracefmt => "tracefmt",
+            #[cfg(target_os = "linux")]
+            Tool::Tracelog => "tracelog",
+            Tool::Tracerpt => "tracerpt",
+            #[cfg(target_os = "linux")]
+            Tool::Wpr => "wpr",
+            #[cfg(target_os = "linux")]
+            Tool::Xperf => "xperf",
+        }
+    }
+
+    /// Returns the tool that the program was called as, by the name of the link.
+    #[must_use]
+    pub fn of_link(program: &OsStr) -> Option<Tool> {
+        let name = Path::new(program).file_name()?.to_str()?.to_lowercase();
+        let bare = name.strip_suffix(".exe").unwrap_or(&name);
+        Tool::ALL.iter().copied().find(|tool| tool.name() == bare)
+    }
+
+    /// Runs the tool with the words after its name, and returns the exit code. `page` writes the pages of reports.
+    ///
+    /// A failure is printed on standard error as one line, with Windows's code.
+    #[must_use]
+    pub fn run(self, words: &[OsString], page: PageWriter) -> ExitCode {
+        let result = match self {
+            #[cfg(target_os = "linux")]
+            Tool::Logman => logman::run(words),
+            Tool::Tracefmt => tracefmt::run(words),
+            #[cfg(target_os = "linux")]
+            Tool::Tracelog => tracelog::run(words),
+            Tool::Tracerpt => tracerpt::run(words, page),
+            #[cfg(target_os = "linux")]
+            Tool::Wpr => wpr::run(words),
+            #[cfg(target_os = "linux")]
+            Tool::Xperf => xperf::run(words),
+        };
+        match result {
+            Ok(code) => code,
+            // Who reads the other end of a pipe (`| head`) has seen enough.
+            Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+            Err(error) => {
+                let code = status::code_of(&error);
+                eprintln!("{}: {} ({code:#x})", self.name(), output::one_line(&error));
+                ExitCode::from(status::exit_status(code))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_known_by_their_names() {
+        let check = |program: &str, tool: Option<&str>| {
+            assert_eq!(Tool::of_link(OsStr::new(program)).map(Tool::name), tool);
+        };
+        check("tracerpt", Some("tracerpt"));
+        check("/usr/local/bin/Tracerpt.exe", Some("tracerpt"));
+        check("/usr/bin/etw", None);
+        check("etw-tracerpt", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,54 @@
+//! `etw install-links`: links by which the tools have their own names.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::Tool;
+
+/// Makes a link to this program for each tool in a directory, and prints what links to what.
+///
+/// # Errors
+/// A link cannot be made, or another file has its name and `replaces` is not set; then no link is made.
+pub fn install(directory: &Path, replaces: bool) -> Result<()> {
+    let program = std::env::current_exe().context("the program's own file is not known")?;
+    fs::create_dir_all(directory).with_context(|| format!("{}: cannot be made", directory.display()))?;
+    let taken: Vec<_> = Tool::ALL
+        .iter()
+        .filter(|_| !replaces)
+        .map(|tool| directory.join(tool.name()))
+        .filter(|path| path.symlink_metadata().is_ok() && !is_link_to(path, &program))
+        .collect();
+    // Nothing is done by halves.
+    if let Some(path) = taken.first() {
+        bail!("{}: there is another file of this name; --force replaces it", path.display());
+    }
+    for tool in Tool::ALL {
+        let path = directory.join(tool.name());
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(anyhow!(error).context(format!("{}: cannot be replaced", path.display())));
+            }
+            _ => {}
+        }
+        link(&program, &path).with_context(|| format!("{}: cannot be made", path.display()))?;
+        println!("{} -> {}", path.display(), program.display());
+    }
+    Ok(())
+}
+
+fn is_link_to(path: &Path, program: &Path) -> bool {
+    matches!((path.canonicalize(), program.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+#[cfg(unix)]
+fn link(program: &Path, path: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(program, path)
+}
+
+#[cfg(not(unix))]
+fn link(program: &Path, path: &Path) -> io::Result<()> {
+    fs::hard_link(program, path)
+}

@@ -1,0 +1,127 @@
+//! The options of `logman`, and its help.
+
+use crate::options::{Opt, Options, flag, help as rows, value, values};
+
+/// Every option. Two dashes take one back.
+pub(super) const TABLE: &[Opt] = &[
+    flag("ets", "About sessions themselves, at once, without saved sets."),
+    value("n", "NAME", "Name of the set or session; may stand alone too."),
+    values(
+        "p",
+        "PROVIDER [FLAGS [LEVEL]]",
+        1,
+        3,
+        "Enable a provider: keywords as a mask or (a,b), highest level.",
+    )
+    .or_not(),
+    value("pf", "FILE", "Enable the providers of a file, one a line: NAME or {GUID}, flags, level."),
+    value("o", "FILE", "File to write to [default: NAME.etl]."),
+    value("f", "bin|bincirc", "Format: a file, or one whose newest events replace the oldest (needs -max)."),
+    values("max", "MB", 0, 1, "Largest size of the file.").or_not(),
+    values("cnf", "", 0, 1, "Go on in a new file at the size that -max says.").or_not(),
+    flag("ow", "Replace a file that exists.").or_not(),
+    flag("a", "Append to a file that exists; the clock is that of the system then.").or_not(),
+    values("v", "nnnnnn|mmddhhmm", 0, 1, "What the names of a set's files end with [default: nnnnnn].")
+        .or_not(),
+    flag("rt", "Deliver in real time; without -o only so.").or_not(),
+    value("bs", "KB", "Size of a buffer [default: 64]."),
+    values("nb", "MIN [MAX]", 1, 2, "Number of buffers."),
+    value(
+        "ft",
+        "[[hh:]mm:]ss",
+        "Time after which buffers are written that are not full; ss may have a fraction.",
+    ),
+    value("ct", "perf|system|cycle", "Clock [default: perf]."),
+    values(
+        "mode",
+        "MODE …",
+        1,
+        8,
+        "circular, newfile, append, globalsequence, localsequence, pagedmemory, …",
+    ),
+    value("ln", "NAME", "Name of the session, if it is not the set's."),
+    flag("y", "Yes to all questions."),
+    value("xml", "FILE", "File of import and export."),
+    value("pid", "PID", "query providers: those that a process has registered."),
+    flag("as", "Accepted: commands here wait for what they ask for."),
+    value("s", "COMPUTER", "Refused: use `ssh COMPUTER logman …`."),
+    value("config", "FILE", "Refused: use `logman import`."),
+    values("u", "USER [PASSWORD]", 0, 2, "Refused: use `sudo -u USER logman …`.").or_not(),
+    values("m", "[start] [stop]", 0, 4, "Refused: sets are started and stopped by hand."),
+    value("rf", "[[hh:]mm:]ss", "Refused: use `etw record --for TIME`."),
+    values("b", "DATE TIME", 0, 3, "Refused: use a systemd timer or cron.").or_not(),
+    values("e", "DATE TIME", 0, 3, "Refused: use a systemd timer or cron.").or_not(),
+    flag("r", "Refused: use a systemd timer or cron.").or_not(),
+    values("rc", "TASK", 0, 1, "Refused: run it behind `logman stop`.").or_not(),
+    flag("ul", "Refused: private sessions are of the program itself (docs/sessions.md).").or_not(),
+];
+
+/// The first option that was given and makes no sense here, with what to do instead.
+pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)> {
+    let of = |name: &str| {
+        Some(match name {
+            "s" => "other computers are not controlled from here; `ssh COMPUTER logman …` does it there",
+            "config" => "settings files are not read; `logman import NAME -xml FILE` is, and so are options",
+            "u" => "sets run as who starts them; `sudo -u USER logman …` starts one as another",
+            "m" => "sets have no schedule; they are started and stopped by hand",
+            "rf" => "sets run until they are stopped; `etw record --for TIME` ends by itself",
+            "b" | "e" | "r" => "sets have no schedule; a systemd timer or cron can start and stop them",
+            "rc" => "no task is run; a script can run one behind `logman stop`",
+            "ul" => "sessions inside of one program are started by the program itself (docs/sessions.md)",
+            _ => return None,
+        })
+    };
+    let given = options.given.iter().filter(|given| !given.is_negated);
+    given.clone().find_map(|given| Some((given.name, of(given.name)?)))
+}
+
+/// The help, of a verb or of all.
+pub(super) fn help(verb: Option<&str>) -> String {
+    let usage = match verb {
+        Some("query") => &VERBS[1..4],
+        Some("create") => &VERBS[..1],
+        Some("start") => &VERBS[4..6],
+        Some("stop") => &VERBS[6..7],
+        Some("update") => &VERBS[7..9],
+        Some("delete") => &VERBS[9..10],
+        Some("import" | "export") => &VERBS[10..12],
+        _ => VERBS,
+    };
+    format!(
+        "logman starts, stops and shows trace sessions, and keeps definitions of them as data collector sets.\n\n\
+         Usage:\n{}\n\nOptions (with -, / or a dash; in any case):\n{}\n\
+         Examples:\n  logman query providers\n  logman query providers \"Windows Kernel Trace\"\n  \
+         logman start MySession -p MyProvider 0xff 5 -o trace.etl -ets\n  \
+         logman create trace Boot -p \"Windows Kernel Trace\" \"(process,thread,img)\" -o boot.etl\n  \
+         logman stop MySession -ets\n",
+        usage.join("\n"),
+        rows(TABLE)
+    )
+}
+
+const VERBS: &[&str] = &[
+    "  logman create trace NAME [options]     save a set; with -ets start a session",
+    "  logman query [-ets]                    sets, or sessions that run",
+    "  logman query NAME [-ets]               all of one",
+    "  logman query providers [NAME]          providers, or one with keywords, levels and processes",
+    "  logman start NAME                      start a saved set",
+    "  logman start NAME [options] -ets       start a session",
+    "  logman stop NAME [-ets]                stop either",
+    "  logman update [trace] NAME [options]   change a saved set",
+    "  logman update NAME [options] -ets      change a session that runs",
+    "  logman delete NAME                     delete a saved set",
+    "  logman import NAME -xml FILE           save the set of a file",
+    "  logman export NAME -xml FILE           write a set to a file",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::differences;
+
+    #[test]
+    fn the_documentation_has_the_same_options() {
+        let page = include_str!("../../../../docs/tools/logman.md");
+        assert_eq!(differences(TABLE, page), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,316 @@
+//! The options of a tool: a table that command lines are read by, and that the help is written from.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use etw_app::output;
+use etw_app::status::{Failed, code, usage};
+use etw_app::text::wide_number;
+
+use crate::words::Word;
+
+/// An option: one row of a tool's table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opt {
+    /// In lower case, without its dash.
+    name: &'static str,
+    /// What stands behind it, in the help.
+    values: &'static str,
+    least: usize,
+    most: usize,
+    can_be_negated: bool,
+    help: &'static str,
+}
+
+/// An option alone.
+pub(crate) const fn flag(name: &'static str, help: &'static str) -> Opt {
+    Opt { name, values: "", least: 0, most: 0, can_be_negated: false, help }
+}
+
+/// An option with one value.
+pub(crate) const fn value(name: &'static str, value: &'static str, help: &'static str) -> Opt {
+    values(name, value, 1, 1, help)
+}
+
+/// An option with some values.
+pub(crate) const fn values(
+    name: &'static str,
+    values: &'static str,
+    least: usize,
+    most: usize,
+    help: &'static str,
+) -> Opt {
+    Opt { name, values, least, most, can_be_negated: false, help }
+}
+
+impl Opt {
+    /// Whether this is its name.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    /// The same with two dashes says the opposite, without values or with some.
+    pub(crate) const fn or_not(mut self) -> Opt {
+        self.can_be_negated = true;
+        self
+    }
+}
+
+/// An option that was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) name: &'static str,
+    pub(crate) is_negated: bool,
+    pub(crate) values: Vec<String>,
+}
+
+/// What a command line says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// Words that belong to no option.
+    pub(crate) words: Vec<String>,
+    /// Options in their order.
+    pub(crate) given: Vec<Given>,
+    /// Whether help is asked for, which makes nothing else matter.
+    pub(crate) asks_for_help: bool,
+}
+
+impl Options {
+    /// Reads a command line by a table.
+    ///
+    /// Fails for an option that the table does not have, and for one without its values.
+    pub(crate) fn read(words: &[OsString], table: &[Opt]) -> Result<Options> {
+        let mut options = Options::default();
+        let mut open: Option<(Given, Opt)> = None;
+        let find = |name: &str| table.iter().find(|option| option.name == name);
+        for word in words {
+            let word = Word::read(word, |name| find(name).is_some())?;
+            let (name, is_doubled) = match word {
+                Word::Value(value) => {
+                    match &mut open {
+                        Some((given, option)) if given.values.len() < option.most => given.values.push(value),
+                        _ => options.words.push(value),
+                    }
+                    continue;
+                }
+                ref word if word.asks_for_help() => {
+                    options.asks_for_help = true;
+                    return Ok(options);
+                }
+                Word::Option { name, is_doubled } => (name, is_doubled),
+            };
+            options.close(open.take())?;
+            let option = find(&name).ok_or_else(|| usage(format_args!("there is no option -{name}")))?;
+            let is_negated = is_doubled && option.can_be_negated;
+            open = Some((Given { name: option.name, is_negated, values: Vec::new() }, *option));
+        }
+        options.close(open)?;
+        Ok(options)
+    }
+
+    fn close(&mut self, open: Option<(Given, Opt)>) -> Result<()> {
+        let Some((given, option)) = open else { return Ok(()) };
+        if given.values.len() < option.least && !given.is_negated {
+            return Err(usage(format_args!("-{} needs {}", option.name, option.values)));
+        }
+        self.given.push(given);
+        Ok(())
+    }
+
+    /// Whether nothing was said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.given.is_empty()
+    }
+
+    /// Whether an option was given; the last one counts, and one that says the opposite is `Some(false)`.
+    pub(crate) fn is_set(&self, name: &str) -> Option<bool> {
+        self.last(name).map(|given| !given.is_negated)
+    }
+
+    /// The last of an option.
+    pub(crate) fn last(&self, name: &str) -> Option<&Given> {
+        self.given.iter().rfind(|given| given.name == name)
+    }
+
+    /// All of an option, in their order.
+    pub(crate) fn all<'o>(&'o self, name: &'o str) -> impl Iterator<Item = &'o Given> {
+        self.given.iter().filter(move |given| given.name == name)
+    }
+
+    /// The value of an option that has one, if it was given and not taken back.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        let given = self.last(name).filter(|given| !given.is_negated)?;
+        given.values.first().map(String::as_str)
+    }
+
+    /// The number that an option has as its value.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u32>> {
+        self.value(name).map(|text| number_of(name, text)).transpose()
+    }
+}
+
+/// Runs a tool whose command line is options: the help if that is asked for or nothing is, else what `act` does.
+#[cfg(target_os = "linux")]
+pub(crate) fn run_options(
+    options: &Options,
+    help: impl FnOnce() -> String,
+    act: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+) -> Result<ExitCode> {
+    let mut out = Vec::new();
+    let result = if options.asks_for_help || options.is_empty() {
+        out = help().into_bytes();
+        Ok(())
+    } else {
+        act(&mut out)
+    };
+    // What was found before a failure is shown all the same.
+    output::open(None)?.write_all(&out)?;
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+/// Fails for an option that makes no sense here, with what to do instead.
+#[cfg(target_os = "linux")]
+pub(crate) fn refuse(refusal: Option<(&str, &str)>) -> Result<()> {
+    refusal.map_or(Ok(()), |(name, instead)| {
+        Err(Failed::new(code::NOT_SUPPORTED, format!("-{name}: {instead}")).into())
+    })
+}
+
+/// A number of 32 bits, in decimal or `0x`.
+pub(crate) fn number_of(name: &str, text: &str) -> Result<u32> {
+    let number = wide_number(text).and_then(|number| u32::try_from(number).ok());
+    number.ok_or_else(|| usage(format_args!("-{name}: '{text}' is no number from 0 to 4294967295")))
+}
+
+/// Milliseconds of `[[hh:]mm:]ss`, where seconds may have a fraction; 0 leaves a time to the session.
+pub(crate) fn millis_of(name: &str, text: &str) -> Result<u32> {
+    let wrong = || usage(format_args!("-{name} {text}: expected [[hh:]mm:]ss, up to 49 days"));
+    let parts: Vec<&str> = text.split(':').collect();
+    if parts.len() > 3 {
+        return Err(wrong());
+    }
+    let mut seconds = 0.0;
+    for part in parts {
+        let part: f64 = part.parse().map_err(|_| wrong())?;
+        seconds = seconds * 60.0 + part;
+    }
+    let millis = (seconds * 1000.0).round();
+    match (0.0..=f64::from(u32::MAX)).contains(&millis) {
+        true => Ok(millis as u32),
+        false => Err(wrong()),
+    }
+}
+
+/// What a table says, for people.
+pub(crate) fn help(table: &[Opt]) -> String {
+    let mut text = String::new();
+    for option in table {
+        let dash = if option.can_be_negated { "-[-]" } else { "-" };
+        let head = format!("{dash}{} {}", option.name, option.values);
+        // What is longer than its column has a line of its own.
+        match head.trim_end() {
+            head if head.chars().count() > 24 => {
+                let _ = writeln!(text, "  {head}\n  {:24}  {}", "", option.help);
+            }
+            head => {
+                let _ = writeln!(text, "  {head:24}  {}", option.help);
+            }
+        }
+    }
+    text
+}
+
+/// Where a table and its page of the documentation differ: options that only one of them has.
+///
+/// In the page, what begins with a dash in a code span of its own is an option of the tool.
+#[cfg(test)]
+pub(crate) fn differences(table: &[Opt], page: &str) -> Vec<String> {
+    let is_in_table = |name: &str| table.iter().any(|option| option.name == name);
+    let words = page.split(['`', '|', '\\']).flat_map(str::split_whitespace);
+    let is_in_page = |name: &str| words.clone().any(|word| option_of(word).as_deref() == Some(name));
+    let lacks = table.iter().filter(|option| !is_in_page(option.name));
+    let lacks = lacks.map(|option| format!("the page lacks -{}", option.name));
+    // A line has an even number of marks, but for the fences of examples, whose lines have none.
+    let spans = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let names = spans.filter_map(|span| option_of(span.split_whitespace().next()?));
+    let unknown = names.filter(|name| name != "help" && !is_in_table(name));
+    lacks.chain(unknown.map(|name| format!("the table lacks -{name}"))).collect()
+}
+
+/// The name of an option in a word of a page.
+#[cfg(test)]
+fn option_of(word: &str) -> Option<String> {
+    let name = word.trim_start_matches('[').strip_prefix('-')?.trim_start_matches('-').to_lowercase();
+    Some(name.trim_matches(|c: char| !c.is_alphanumeric()).to_owned()).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[Opt] = &[
+        flag("ets", "Directly."),
+        value("o", "FILE", "The file."),
+        values("p", "PROVIDER [FLAGS [LEVEL]]", 1, 3, "A provider.").or_not(),
+        values("v", "[FORMAT]", 0, 1, "Versions.").or_not(),
+    ];
+
+    fn read(line: &str) -> Result<Options> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        Options::read(&words, TABLE)
+    }
+
+    #[test]
+    fn values_go_to_their_options() {
+        let options = read("start S –p A 0xff 5 /P B --p -o /tmp/x.etl -ETS --v last").unwrap();
+        assert_eq!(options.words, ["start", "S"]);
+        let providers: Vec<_> =
+            options.all("p").map(|given| (given.is_negated, given.values.join(" "))).collect();
+        assert_eq!(providers, [(false, "A 0xff 5".into()), (false, "B".into()), (true, String::new())]);
+        assert_eq!((options.value("o"), options.is_set("ets")), (Some("/tmp/x.etl"), Some(true)));
+        assert_eq!((options.is_set("v"), options.value("v")), (Some(false), None));
+        assert_eq!(read("-p A B C D").unwrap().words, ["D"]);
+        assert!(read("start -unknown /?").is_err());
+        assert!(read("start /? -unknown").unwrap().asks_for_help);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let check = |line: &str, expected: &str| assert_eq!(read(line).unwrap_err().to_string(), expected);
+        check("-foo", "there is no option -foo");
+        check("-o -ets", "-o needs FILE");
+        check("-p", "-p needs PROVIDER [FLAGS [LEVEL]]");
+        assert_eq!(number_of("bs", "0x40").unwrap(), 64);
+        let error = number_of("bs", "large").unwrap_err().to_string();
+        assert_eq!(error, "-bs: 'large' is no number from 0 to 4294967295");
+        for (text, millis) in [("1", 1000), ("0.25", 250), ("1:30", 90_000), ("1:00:00", 3_600_000), ("0", 0)]
+        {
+            assert_eq!(millis_of("ft", text).unwrap(), millis, "{text}");
+        }
+        for text in ["soon", "-1", "1:2:3:4", "99999999", "", "nan", "inf"] {
+            assert!(millis_of("ft", text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_help_has_a_line_for_each() {
+        let text = help(TABLE);
+        assert!(text.contains("\n  -o FILE                   The file.\n"), "{text}");
+        assert!(text.contains("\n  -[-]v [FORMAT]            Versions.\n"), "{text}");
+        assert!(text.contains("  -[-]p PROVIDER [FLAGS [LEVEL]]\n"), "{text}");
+    }
+
+    #[test]
+    fn pages_and_tables_differ_both_ways() {
+        let page =
+            "```sh\ntool -x -ets\n```\n`-o FILE`, `-P`|`--p`: see `-ets [-v]`, as `other -w` has it; `-help`";
+        assert_eq!(differences(TABLE, page), Vec::<String>::new());
+        let page = "`-o`, `-p`, `-vv`";
+        assert_eq!(
+            differences(TABLE, page),
+            ["the page lacks -ets", "the page lacks -v", "the table lacks -vv"]
+        );
+    }
+}

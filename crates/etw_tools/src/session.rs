@@ -1,0 +1,156 @@
+//! What the tools that control sessions have in common: how sessions are started and come to their end.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use etw_app::input::{open, report_damage};
+use etw_app::output::{self, one_line};
+use etw_app::recording::{begin, check_writable, dump, embed};
+use etw_app::schemas::Schemas;
+use etw_app::status::usage;
+use etw_app::status::{Failed, code, code_of};
+use openetw::EventFilter;
+use openetw::kernel::StackWalks;
+use openetw::relog::{Relogged, Relogger};
+use openetw::session::{Controller, EnableBuilder, ErrorKind, LogFileMode, SessionBuilder, SessionStatus};
+
+use crate::host;
+use crate::options::number_of;
+
+/// The session that has the kernel's events, where no other is named.
+pub(crate) const KERNEL_LOGGER: &str = "NT Kernel Logger";
+
+/// A session to be started.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) builder: SessionBuilder,
+    pub(crate) enables: Vec<EnableBuilder>,
+}
+
+impl Plan {
+    /// Starts it; what of the system's events it does not get is told.
+    pub(crate) fn start(self, controller: &mut Controller) -> Result<SessionStatus> {
+        check_file(&self.builder)?;
+        let name = self.builder.properties().logger_name.clone();
+        begin(self.builder, &name, &self.enables, controller)?;
+        let status = controller.query(&name)?;
+        for missing in &status.system_missing {
+            output::warn(&format_args!("missing: {missing}"));
+        }
+        Ok(status)
+    }
+}
+
+/// The hook ids of the events whose stacks are wanted, by xperf's names.
+pub(crate) fn stacks(names: &str) -> Result<Vec<u16>> {
+    let walks = StackWalks::parse(names).map_err(|error| usage(format_args!("-stackwalk {error}")))?;
+    Ok(walks.hook_ids().to_vec())
+}
+
+/// The time between two samples, in units of 100 ns.
+pub(crate) fn sample_interval(text: &str) -> Result<u32> {
+    let units = number_of("setprofint", text)?;
+    match (1_000..=10_000_000).contains(&units) {
+        true => Ok(units),
+        false => Err(usage(format_args!("-SetProfInt {units}: from 1000 (100 us) to 10000000 (1 s)"))),
+    }
+}
+
+/// Fails if the file could not be written.
+fn check_file(builder: &SessionBuilder) -> Result<()> {
+    let p = builder.properties();
+    // Files that follow each other have other names.
+    if p.log_file_name.is_empty() || p.log_file_mode.has(LogFileMode::NEW_FILE) {
+        return Ok(());
+    }
+    check_writable(Path::new(&p.log_file_name)).map_err(|error| match code_of(&error) {
+        code::FILE_NOT_FOUND => Failed::new(code::PATH_NOT_FOUND, one_line(&error)).into(),
+        _ => error,
+    })
+}
+
+/// Does something with a session that has to run; `lister` is the command that lists those that do.
+pub(crate) fn with<T>(name: &str, lister: &str, act: impl FnOnce(&mut Controller) -> Result<T>) -> Result<T> {
+    let not_found = || {
+        let text = format!("there is no session '{name}'; `{lister}` lists those that run");
+        anyhow::Error::from(Failed::new(code::INSTANCE_NOT_FOUND, text))
+    };
+    let mut controller = host::running()?.ok_or_else(not_found)?;
+    match controller.query(name) {
+        Err(error) if error.kind() == Some(ErrorKind::NotFound) => Err(not_found()),
+        Err(error) => Err(error.into()),
+        Ok(_) => act(&mut controller),
+    }
+}
+
+/// Has a session deliver what it has; what one keeps in memory is written to a file.
+pub(crate) fn flush(name: &str, file: Option<&Path>, controller: &mut Controller) -> Result<SessionStatus> {
+    let is_in_memory = controller.query(name)?.properties.log_file_mode.has(LogFileMode::BUFFERING);
+    match file {
+        Some(file) if is_in_memory => dump(name, file, controller),
+        None if is_in_memory => {
+            Err(usage(format_args!("session '{name}' is in memory: -f FILE says where to")))
+        }
+        _ => Ok(controller.flush(name)?),
+    }
+}
+
+/// Stops a session, and adds to its file what other machines need to read it; answers its last numbers.
+pub(crate) fn stop(name: &str, controller: &mut Controller, schemas: &Schemas) -> Result<SessionStatus> {
+    stop_to(name, None, controller, schemas)
+}
+
+/// Stops a session; what it has in memory alone is written to this file before.
+pub(crate) fn stop_to(
+    name: &str,
+    file: Option<&Path>,
+    controller: &mut Controller,
+    schemas: &Schemas,
+) -> Result<SessionStatus> {
+    let processes = controller.processes(name).unwrap_or_default();
+    let processes = processes.into_iter().map(|process| (process.pid, process)).collect();
+    if let Some(file) = file {
+        dump(name, file, controller)?;
+    }
+    let status = controller.stop(name)?;
+    if !status.last_error.is_empty() {
+        output::warn(&status.last_error);
+    }
+    for missing in &status.system_missing {
+        output::warn(&format_args!("missing: {missing}"));
+    }
+    let lost = status.events_lost + status.log_events_lost;
+    if lost > 0 {
+        output::warn(&format_args!("session '{name}' lost {lost} events"));
+    }
+    let properties = &status.properties;
+    let file = file.unwrap_or(Path::new(&properties.log_file_name));
+    // Files that are gone on with, or that others follow, stay as they are.
+    let mode = properties.log_file_mode;
+    let is_whole = !mode.has(LogFileMode::APPEND) && !mode.has(LogFileMode::NEW_FILE);
+    if is_whole && !file.as_os_str().is_empty() {
+        let added = embed::look_through(file, schemas)
+            .and_then(|contents| embed::append(file, &contents, &processes));
+        if let Err(error) = added {
+            output::warn(&format_args!("{}: no schemas and processes are added: {error:#}", file.display()));
+        }
+    }
+    Ok(status)
+}
+
+/// Merges files into one; what is lost is told.
+pub(crate) fn merge(
+    files: &[PathBuf],
+    merged: &Path,
+    relogger: &Relogger,
+    schemas: &Schemas,
+) -> Result<Relogged> {
+    let mut trace = open(files, &EventFilter::default(), schemas)?;
+    let merged = relogger.write(&mut trace, merged)?;
+    report_damage(&trace);
+    if merged.events_lost > 0 || merged.buffers_lost > 0 {
+        let (events, buffers) = (merged.events_lost, merged.buffers_lost);
+        output::warn(&format_args!("{events} events and {buffers} buffers are lost"));
+    }
+    Ok(merged)
+}

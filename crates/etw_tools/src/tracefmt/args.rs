@@ -1,0 +1,235 @@
+//! The options of tracefmt.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use etw_app::paths::path;
+use etw_app::status::{Failed, code, usage};
+
+use crate::options::{self, Opt, flag, value, values};
+
+/// Where formats are looked for if nothing is said.
+const SEARCH_PATH: &str = "TRACE_FORMAT_SEARCH_PATH";
+/// The session of `-rt` alone.
+const DEFAULT_SESSION: &str = "NT Kernel Logger";
+
+const TABLE: &[Opt] = &[
+    values("rt", "[SESSION]", 0, 1, "A live session in place of files [NT Kernel Logger]."),
+    value("tmf", "FILE", "Formats of messages."),
+    value("p", "DIR[;DIR…]", "Directories of such files [%TRACE_FORMAT_SEARCH_PATH%]."),
+    value("pdb", "FILE[;FILE…]", "Symbol files with formats."),
+    value("i", "IMAGE[;IMAGE…]", "Program files, whose symbol files have the formats."),
+    value("r", "DIR[;DIR…]", "Where those symbol files are."),
+    value("o", "FILE", "The messages; the summary is FILE.sum [FmtFile.txt and FmtSum.txt]."),
+    flag("csv", "Comma-separated values, with columns before each message."),
+    flag("csvheader", "A line with their names."),
+    flag("csvquote", "Quotation marks are doubled, which they always are here."),
+    flag("display", "Show messages here as well."),
+    flag("displayonly", "Show messages here alone."),
+    flag("nosummary", "No summary."),
+    flag("summaryonly", "The summary alone."),
+    flag("noprefix", "No prefix."),
+    flag("seq", "Sequence numbers in the prefix."),
+    flag("hires", "Times with all their digits, 100 ns."),
+    flag("sortabletime", "Times that sort as texts: year first."),
+    flag("gmt", "Times in UTC, which they always are here."),
+    flag("utc", "The same."),
+    flag("ods", "Refused: messages to a debugger."),
+    flag("trace", "Tell which files are read."),
+    flag("v", "Tell what was read of each file."),
+];
+
+/// What `tracefmt -?` says.
+pub(super) fn help() -> String {
+    format!(
+        "tracefmt: messages of traces as text
+
+Usage: tracefmt [FILE … | -rt SESSION] [-tmf FILE | -p DIR] [options]
+
+Without a file or session it reads logfile.etl. The prefix of each message is what %TRACE_FORMAT_PREFIX% says.
+
+{}
+Examples:
+  tracefmt trace.etl -p ./tmf -o trace.txt
+  tracefmt -rt MySession -tmf driver.tmf -displayonly -nosummary
+  TRACE_FORMAT_PREFIX='%2!s!: %!FUNC!: %8!04x!.%3!04x!: %4!s!: ' tracefmt trace.etl -p ./tmf
+",
+        options::help(TABLE)
+    )
+}
+
+/// What is asked for.
+#[derive(Debug, Default)]
+pub(super) struct Options {
+    pub(super) files: Vec<PathBuf>,
+    pub(super) session: Option<String>,
+    pub(super) schemas: Vec<PathBuf>,
+    /// The file of messages.
+    pub(super) output: Option<PathBuf>,
+    pub(super) summary: Option<PathBuf>,
+    pub(super) display: bool,
+    pub(super) csv: bool,
+    pub(super) csv_header: bool,
+    pub(super) no_prefix: bool,
+    pub(super) sequence: bool,
+    pub(super) all_digits: bool,
+    pub(super) sortable_time: bool,
+    pub(super) tell_files: bool,
+    pub(super) verbose: bool,
+}
+
+impl Options {
+    /// Reads the command line; `None` if help is asked for.
+    pub(super) fn parse(words: &[OsString]) -> Result<Option<Options>> {
+        let given = options::Options::read(words, TABLE)?;
+        if given.asks_for_help {
+            return Ok(None);
+        }
+        let has = |name: &str| given.last(name).is_some();
+        if has("ods") {
+            let text = "-ods: there is no debugger that messages could go to; -display shows them here";
+            return Err(Failed::new(code::NOT_SUPPORTED, text).into());
+        }
+        for (one, other) in
+            [("displayonly", "summaryonly"), ("nosummary", "summaryonly"), ("csvheader", "noprefix")]
+        {
+            if has(one) && has(other) {
+                return Err(usage(format_args!("-{one} and -{other} exclude each other")));
+            }
+        }
+        let mut options = Options {
+            session: given.last("rt").map(|given| match given.values.first() {
+                Some(name) => name.clone(),
+                None => DEFAULT_SESSION.to_owned(),
+            }),
+            display: has("display") || has("displayonly"),
+            csv: has("csv") || has("csvheader") || has("csvquote"),
+            csv_header: has("csvheader"),
+            no_prefix: has("noprefix"),
+            sequence: has("seq"),
+            all_digits: has("hires"),
+            sortable_time: has("sortabletime"),
+            tell_files: has("trace"),
+            verbose: has("v"),
+            ..Options::default()
+        };
+        for file in &given.words {
+            options.files.push(path(file)?.into());
+        }
+        if options.files.is_empty() && options.session.is_none() {
+            options.files.push("logfile.etl".into());
+        }
+        let output = given.value("o").map(path).transpose()?.map(PathBuf::from);
+        let of_output = output.as_ref().map(|path| {
+            let mut name = path.clone().into_os_string();
+            name.push(".sum");
+            PathBuf::from(name)
+        });
+        if !has("nosummary") {
+            options.summary = Some(of_output.unwrap_or_else(|| "FmtSum.txt".into()));
+        }
+        if !has("displayonly") && !has("summaryonly") {
+            options.output = Some(output.unwrap_or_else(|| "FmtFile.txt".into()));
+        }
+        options.schemas = schemas(&given)?;
+        Ok(Some(options))
+    }
+}
+
+/// Files and directories that have formats.
+fn schemas(given: &options::Options) -> Result<Vec<PathBuf>> {
+    let list = |text: &str| -> Result<Vec<PathBuf>> {
+        let parts = text.split(';').filter(|part| !part.is_empty());
+        parts.map(|part| Ok(path(part)?.into())).collect()
+    };
+    let of = |name: &str| given.value(name).map_or_else(|| Ok(Vec::new()), list);
+    let mut found = of("tmf")?;
+    found.extend(of("p")?);
+    found.extend(of("pdb")?);
+    let symbols = of("r")?;
+    for image in of("i")? {
+        found.push(symbols_of(&image, &symbols)?);
+    }
+    if found.is_empty()
+        && let Ok(paths) = std::env::var(SEARCH_PATH)
+    {
+        found.extend(list(&paths)?);
+    }
+    if let Some(missing) = found.iter().find(|path| !path.exists()) {
+        let text = format!("{}: there is no such file or directory", missing.display());
+        return Err(Failed::new(code::FILE_NOT_FOUND, text).into());
+    }
+    Ok(found)
+}
+
+/// The symbol file of a program file: in one of the directories, or beside it.
+fn symbols_of(image: &Path, directories: &[PathBuf]) -> Result<PathBuf> {
+    let name = image.with_extension("pdb");
+    let in_directories = directories.iter().filter_map(|directory| Some(directory.join(name.file_name()?)));
+    let mut places = in_directories.chain([name.clone()]);
+    places.find(|place| place.exists()).ok_or_else(|| {
+        let text =
+            format!("{}: its symbol file is neither beside it nor in the directories of -r", image.display());
+        Failed::new(code::FILE_NOT_FOUND, text).into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::differences;
+
+    fn parse(line: &str) -> Result<Options> {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        Options::parse(&words).map(|options| options.expect("no help"))
+    }
+
+    #[test]
+    fn documented_command_lines() {
+        let options = parse("").unwrap();
+        assert_eq!(options.files, [PathBuf::from("logfile.etl")]);
+        assert_eq!(
+            (options.output, options.summary),
+            (Some("FmtFile.txt".into()), Some("FmtSum.txt".into()))
+        );
+        let options = parse("mytrace.etl -p / -o mytrace.txt -seq").unwrap();
+        assert_eq!(
+            (options.output, options.summary),
+            (Some("mytrace.txt".into()), Some("mytrace.txt.sum".into()))
+        );
+        assert_eq!((options.schemas, options.sequence), (vec!["/".into()], true));
+        let options = parse("-rt MyTrace -o mytrace.txt -displayonly").unwrap();
+        assert_eq!(
+            (options.session.as_deref(), options.output, options.display),
+            (Some("MyTrace"), None, true)
+        );
+        assert_eq!(parse("-rt -nosummary").unwrap().session.as_deref(), Some("NT Kernel Logger"));
+        assert_eq!(parse("-rt -nosummary").unwrap().summary, None);
+        let options = parse("mytrace.etl /CSV –csvheader").unwrap();
+        assert!(options.csv && options.csv_header);
+        assert!(Options::parse(&["/?".into()]).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (line, expected) in [
+            ("x.etl -wrong", "there is no option -wrong"),
+            ("x.etl -ods", "-display shows them here"),
+            ("x.etl -displayonly -summaryonly", "exclude each other"),
+            ("x.etl -p /nowhere/at/all", "no such file or directory"),
+            ("x.etl -i driver.sys -r /nowhere", "its symbol file is neither"),
+            ("x.etl -tmf", "-tmf needs FILE"),
+            ("c:\\traces\\x.etl", "is a path of Windows"),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.to_string().contains(expected), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_documentation_has_the_same_options() {
+        let page = include_str!("../../../../docs/tools/tracefmt.md");
+        assert_eq!(differences(TABLE, page), Vec::<String>::new());
+    }
+}

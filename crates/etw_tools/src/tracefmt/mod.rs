@@ -1,0 +1,150 @@
+//! `tracefmt`: messages of traces as text, by the formats of WPP, manifests and all other schemas.
+
+mod args;
+mod line;
+mod prefix;
+mod summary;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use etw_app::schemas::{SchemaOptions, Schemas};
+use etw_app::status::{Failed, code};
+use etw_app::{input, interrupt, output};
+use openetw::Trace;
+
+use crate::files::check_inputs;
+use args::Options;
+use line::Lines;
+use summary::Summary;
+
+/// Text is handed on when it has this many bytes, and whenever there is nothing more to read.
+const OUTPUT_BYTES: usize = 1 << 16;
+
+/// Runs the tool.
+pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
+    let mut out = output::open(None)?;
+    let Some(options) = Options::parse(words)? else {
+        out.write_all(args::help().as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    check_inputs(&options.files)?;
+    check_outputs(&options)?;
+    for file in &options.files {
+        tell(&options, &format!("Setting log file to: {}", file.display()));
+    }
+    if let Some(session) = &options.session {
+        tell(&options, &format!("Setting RealTime mode for  {session}"));
+    }
+    for path in options.schemas.iter().filter(|_| options.tell_files) {
+        tell(&options, &format!("Getting formats from {}", path.display()));
+    }
+    let schemas = Schemas::load(&SchemaOptions { files: options.schemas.clone(), store: None })?;
+    let summary = read(&options, &schemas)?;
+    if let Some(path) = &options.summary {
+        let written = File::create(path).and_then(|mut file| file.write_all(summary.text().as_bytes()));
+        written.with_context(|| format!("{}: cannot be written", path.display()))?;
+    }
+    tell(&options, &summary.line());
+    if options.verbose {
+        summary.sources().for_each(|line| tell(&options, &line));
+    }
+    if let Some(path) = &options.output {
+        tell(&options, &format!("Event traces dumped to {}", path.display()));
+    }
+    if let Some(path) = &options.summary {
+        tell(&options, &format!("Event Summary dumped to {}", path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says something beside the messages: where those are shown, on standard error.
+fn tell(options: &Options, text: &str) {
+    match options.display {
+        true => eprintln!("{text}"),
+        false => println!("{text}"),
+    }
+}
+
+/// Fails if a trace would be written over.
+fn check_outputs(options: &Options) -> Result<()> {
+    for file in &options.files {
+        let is_it =
+            |path: &&Path| matches!((path.canonicalize(), file.canonicalize()), (Ok(a), Ok(b)) if a == b);
+        let outputs = [options.output.as_deref(), options.summary.as_deref()];
+        if let Some(path) = outputs.into_iter().flatten().find(is_it) {
+            let text = format!("{} is read; name another file to write", path.display());
+            return Err(Failed::new(code::INVALID_PARAMETER, text).into());
+        }
+    }
+    Ok(())
+}
+
+/// Writes every message, and counts them.
+fn read(options: &Options, schemas: &Schemas) -> Result<Summary> {
+    // They are created when it is clear that there is something to read.
+    let out: Arc<Mutex<Vec<BufWriter<Box<dyn Write + Send>>>>> = Arc::default();
+    let idle = out.clone();
+    // A closed pipe is found out when the next message is written.
+    let flush = move || {
+        idle.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|out| drop(out.flush()));
+    };
+    let builder = options.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
+    let builder = options.session.iter().fold(builder, |builder, name| builder.session(name));
+    let sources = schemas.sources();
+    let mut trace = builder.schemas(&sources).on_idle(flush).skip_unreadable(true).open()?;
+    input::report_unreadable(&trace);
+    let mut files: Vec<Box<dyn Write + Send>> = Vec::new();
+    if let Some(path) = &options.output {
+        let file = File::create(path).with_context(|| {
+            format!("{}: cannot be written; check the directory and its rights", path.display())
+        })?;
+        files.push(Box::new(file));
+    }
+    if options.display {
+        files.push(output::open(None)?);
+    }
+    let files = files.into_iter().map(|file| BufWriter::with_capacity(OUTPUT_BYTES, file));
+    out.lock().unwrap_or_else(PoisonError::into_inner).extend(files);
+    if options.session.is_some() {
+        let stop = trace.stop_handle();
+        interrupt::on_interrupt(move || stop.stop()).context("cannot wait for Ctrl-C")?;
+    }
+    let mut summary = Summary::default();
+    let mut lines = Lines::new(options);
+    let write = |text: &[u8]| -> Result<()> {
+        let mut files = out.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(files.iter_mut().try_for_each(|file| file.write_all(text))?)
+    };
+    write(lines.head().as_bytes())?;
+    let (mut text, mut failed) = (String::new(), None);
+    let passed = trace.for_each_layout(|event| {
+        summary.add(event);
+        if options.output.is_none() && !options.display {
+            return ControlFlow::Continue(());
+        }
+        text.clear();
+        lines.put(&mut text, event);
+        match write(text.as_bytes()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    passed?;
+    out.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().try_for_each(Write::flush)?;
+    summary.finish(&trace);
+    input::check_read(&trace)?;
+    Ok(summary)
+}

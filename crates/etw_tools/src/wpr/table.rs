@@ -1,0 +1,211 @@
+//! The options of `wpr`, and its help.
+
+use crate::options::{Opt, Options, flag, help as rows, value, values};
+
+/// The options, by the topics of the help.
+const TOPICS: &[(&str, &[Opt])] = &[
+    (
+        "start",
+        &[
+            values(
+                "start",
+                "[FILE.wprp!]PROFILE[.light|.verbose]",
+                1,
+                1,
+                "Start recording; several profiles, each behind its own -start.",
+            ),
+            values(
+                "filemode",
+                "[FILE]",
+                0,
+                1,
+                "Record to a file, which -stop names; also of -profiledetails and -exportprofile.",
+            ),
+            value(
+                "recordtempto",
+                "DIR",
+                "Keep what is recorded here until -stop [default: the directory for temporary files].",
+            ),
+            value("instancename", "NAME", "A recording beside others; -stop and the rest name it too."),
+        ],
+    ),
+    (
+        "stop",
+        &[
+            values("stop", "FILE [DESCRIPTION]", 1, 2, "Stop recording and save it."),
+            flag("compress", "Compress the file."),
+            flag("force", "Replace a file that exists."),
+            flag("skippdbgen", "Accepted: there are no PDBs to make."),
+        ],
+    ),
+    ("cancel", &[flag("cancel", "Stop recording and save nothing.")]),
+    (
+        "status",
+        &[
+            values("status", "[profiles] [collectors [details]]", 0, 3, "Say what is recorded."),
+            flag("details", "More of each collector."),
+        ],
+    ),
+    (
+        "profiles",
+        &[values("profiles", "[FILE]", 0, 1, "List the profiles of a file, or those that are built in.")],
+    ),
+    (
+        "profiledetails",
+        &[value(
+            "profiledetails",
+            "PROFILE[+PROFILE…]",
+            "Say what profiles record here, and what they do not.",
+        )],
+    ),
+    (
+        "exportprofile",
+        &[values("exportprofile", "PROFILE[+PROFILE…] FILE", 2, 2, "Write profiles to a file of their own.")],
+    ),
+    (
+        "providers",
+        &[flag("providers", "List the system's keywords, and providers that are known or registered.")],
+    ),
+    ("marker", &[value("marker", "TEXT", "Set a mark in the recording.")]),
+    ("markerflush", &[value("markerflush", "TEXT", "Set a mark, and have everything before it delivered.")]),
+    ("flush", &[flag("flush", "Have everything that was recorded so far delivered.")]),
+    (
+        "merge",
+        &[
+            values("merge", "FILE … MERGED", 2, 64, "Merge files into the last one."),
+            flag("mergeonly", "Add no descriptions of events."),
+            flag("injectonly", "Accepted: descriptions are added in any case."),
+        ],
+    ),
+    (
+        "capturestateondemand",
+        &[flag("capturestateondemand", "Have providers write the state that profiles say.")],
+    ),
+];
+
+/// What makes no sense here, with what to do instead.
+const REFUSED: &[(&str, &str)] = &[
+    ("boottrace", "use an autologger of the daemon (docs/daemon.md)"),
+    ("addboot", "use an autologger of the daemon (docs/daemon.md)"),
+    ("stopboot", "use an autologger of the daemon (docs/daemon.md)"),
+    ("cancelboot", "use an autologger of the daemon (docs/daemon.md)"),
+    (
+        "onoffscenario",
+        "this system's boots and sleeps are not run by the recorder; use an autologger of the daemon",
+    ),
+    (
+        "onoffresultspath",
+        "this system's boots and sleeps are not run by the recorder; use an autologger of the daemon",
+    ),
+    (
+        "onoffproblemdescription",
+        "this system's boots and sleeps are not run by the recorder; -stop takes a description",
+    ),
+    (
+        "numiterations",
+        "this system's boots and sleeps are not run by the recorder; use an autologger of the daemon",
+    ),
+    (
+        "heaptracingconfig",
+        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+    ),
+    (
+        "snapshotconfig",
+        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+    ),
+    (
+        "enableperiodicsnapshot",
+        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+    ),
+    (
+        "disableperiodicsnapshot",
+        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+    ),
+    (
+        "singlesnapshot",
+        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+    ),
+    ("pmcsources", "the processor's counters are not read; the profile CPU samples by time"),
+    ("pmcsessions", "the processor's counters are not read; the profile CPU samples by time"),
+    ("setprofint", "use `xperf -setprofint N`, or `etw record --sample-interval`"),
+    ("profint", "use `etw session query NAME`, which shows a session's interval"),
+    ("resetprofint", "each recording begins with samples every millisecond"),
+    ("disablepagingexecutive", "this kernel is never paged"),
+    ("purgecache", "there is no cache of symbols"),
+    ("log", "errors are told on standard error"),
+    ("supresspii", "use `etw relog`, which leaves events out"),
+];
+
+/// All options.
+pub(super) fn table() -> Vec<Opt> {
+    let refused = REFUSED.iter().map(|(name, _)| values(name, "", 0, 8, ""));
+    TOPICS.iter().flat_map(|(_, options)| options.iter().copied()).chain(refused).collect()
+}
+
+/// The first option that was given and makes no sense here, with what to do instead.
+pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)> {
+    REFUSED.iter().find(|(name, _)| options.last(name).is_some()).copied()
+}
+
+/// The verb that was given: the first topic's option.
+pub(super) fn verb(options: &Options) -> Option<&'static str> {
+    let topics = || TOPICS.iter().map(|(topic, _)| *topic);
+    options.given.iter().find_map(|given| topics().find(|topic| *topic == given.name))
+}
+
+/// The help, of a topic if there is one of this name.
+pub(super) fn help(topic: Option<&str>) -> String {
+    let of_topic =
+        TOPICS.iter().find(|(name, _)| topic.is_some_and(|topic| topic.eq_ignore_ascii_case(name)));
+    if let Some((name, options)) = of_topic {
+        return format!("wpr -{name}\n\n{}", rows(options));
+    }
+    let all: String = TOPICS.iter().map(|(_, options)| rows(&options[..1])).collect();
+    format!(
+        "wpr records what recording profiles (.wprp) say, of the system and of providers.\n\n{all}\n\
+         `wpr -help TOPIC` tells more of each; topics are the names above.\n\n\
+         Examples:\n  \
+         wpr -start CPU                             keep the newest events in memory\n  \
+         wpr -stop cpu.etl \"the slow part\"          save them\n  \
+         wpr -start GeneralProfile -start Network -filemode\n  \
+         wpr -start shop.wprp!Shop.Light -filemode -recordtempto /var/tmp\n  \
+         wpr -marker \"the button\"\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+    use crate::options::differences;
+
+    #[test]
+    fn the_help_has_topics() {
+        let start = help(Some("START"));
+        assert!(start.contains("-recordtempto DIR") && !start.contains("-cancel"), "{start}");
+        let all = help(None);
+        for (topic, _) in TOPICS {
+            assert!(all.contains(&format!("\n  -{topic} ")), "{topic}: {all}");
+        }
+        assert!(!all.contains("-boottrace"), "{all}");
+    }
+
+    #[test]
+    fn the_verb_is_the_first_topic() {
+        let read = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            Options::read(&words, &table()).unwrap()
+        };
+        let options = read("-filemode -start A -start B -instancename X");
+        assert_eq!((verb(&options), options.all("start").count()), (Some("start"), 2));
+        assert_eq!(verb(&read("-compress")), None);
+        assert_eq!(refusal(&read("-boottrace -addboot CPU")).map(|(name, _)| name), Some("boottrace"));
+    }
+
+    #[test]
+    fn the_documentation_has_the_same_options() {
+        let page = include_str!("../../../../docs/tools/wpr.md");
+        assert_eq!(differences(&table(), page), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,249 @@
+//! How busy processors are, interval by interval.
+
+use std::io::Write;
+
+use anyhow::Result;
+use etw_app::output;
+use etw_app::status::usage;
+use openetw::{Event, FileTime, Trace};
+use serde_json::json;
+
+use super::{Request, finish, range};
+use crate::options::{Given, Options};
+
+/// What tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Samples,
+    Switches,
+}
+
+/// Intervals that are kept; a longer trace has its intervals made longer.
+const MAX_INTERVALS: i64 = 1 << 20;
+/// Intervals of all processors together; a damaged trace may name processors and times that there never were.
+const MAX_KEPT: usize = 1 << 24;
+/// The longest sampling interval, a second.
+const MAX_SAMPLE: i64 = 10_000_000;
+/// The sampling interval where a trace does not tell it: a millisecond.
+const USUAL_INTERVAL: i64 = 10_000;
+/// Processors that are told apart.
+const MAX_PROCESSORS: usize = 1 << 12;
+
+const CONTEXT_SWITCH: (u8, u8) = (0x05, 36);
+const SAMPLE: (u8, u8) = (0x0F, 46);
+const INTERVAL_SET: (u8, u8) = (0x0F, 72);
+const INTERVAL_AT_START: (u8, u8) = (0x0F, 73);
+
+/// Shows how busy processors are, or how much of them is left; `given` is the option with the interval in seconds.
+pub(super) fn utilization(
+    request: &Request,
+    options: &Options,
+    given: Option<&Given>,
+    source: Source,
+    is_rest: bool,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let seconds = given.and_then(|given| given.values.first()).map_or(Ok(1.0), |text| text.parse::<f64>());
+    let seconds = seconds.ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
+    let seconds = seconds.ok_or_else(|| usage("an interval is a number of seconds, as 1 or 0.1"))?;
+    let builder = request.files.iter().fold(Trace::builder(), |builder, file| builder.file(file));
+    let mut trace = builder.look_ahead(false).open()?;
+    let (from, to) = range(options)?;
+    let start = trace.start_time().0;
+    let end = trace.headers().iter().map(|header| header.end_time.0).max().unwrap_or_default();
+    let at = |micros: i64| start.saturating_add(micros * 10);
+    let window = (at(from.unwrap_or(0)), to.map_or(i64::MAX, at));
+    let length = end.min(window.1).saturating_sub(window.0).max(1);
+    let step = ((seconds * 1e7) as i64).max(length / MAX_INTERVALS + 1);
+    let mut busy = Busy::new(window, step);
+    trace.for_each_layout(|event| busy.event(event, source))?;
+    finish(&trace)?;
+    busy.end();
+    if busy.left_out > 0 {
+        output::warn(&format_args!("{} times are left out: they are beyond what is kept", busy.left_out));
+    }
+    busy.put(start, request.is_for_machines, is_rest, out)
+}
+
+/// Busy time by processor and interval, in units of 100 ns.
+struct Busy {
+    window: (i64, i64),
+    step: i64,
+    by_processor: Vec<Processor>,
+    last: i64,
+    sample: i64,
+    /// Where the last interval that is kept ends.
+    limit: i64,
+    /// Intervals of all processors.
+    kept: usize,
+    /// Busy times that have no place.
+    left_out: u64,
+}
+
+#[derive(Default, Clone)]
+struct Processor {
+    busy: Vec<i64>,
+    /// Since when a thread runs.
+    since: Option<i64>,
+}
+
+impl Busy {
+    fn new(window: (i64, i64), step: i64) -> Busy {
+        let limit = window.0.saturating_add(step.saturating_mul(MAX_INTERVALS)).min(window.1);
+        let (by_processor, last) = (Vec::new(), window.0);
+        Busy { window, step, by_processor, last, sample: USUAL_INTERVAL, limit, kept: 0, left_out: 0 }
+    }
+
+    fn event(&mut self, event: &Event<'_>, source: Source) {
+        let record = event.record;
+        let FileTime(time) = record.time();
+        if time < self.limit {
+            self.last = self.last.max(time);
+        }
+        let Some(hook) = record.hook_id() else { return };
+        let number = |name: &str| event.get::<u32>(name).ok();
+        let processor = usize::from(record.processor());
+        match (hook.group(), hook.event_type()) {
+            CONTEXT_SWITCH if source == Source::Switches => {
+                let (Some(old), Some(new)) = (number("OldThreadId"), number("NewThreadId")) else { return };
+                let since = self.processor(processor).and_then(|processor| processor.since);
+                if old != 0 {
+                    // What ran before the first switch ran from the start on.
+                    self.add(processor, since.unwrap_or(self.window.0), time);
+                }
+                if let Some(processor) = self.processor(processor) {
+                    processor.since = Some(if new == 0 { i64::MAX } else { time });
+                }
+            }
+            SAMPLE if source == Source::Samples && number("ThreadId").is_some_and(|thread| thread != 0) => {
+                self.add(processor, time.saturating_sub(self.sample), time);
+            }
+            INTERVAL_SET | INTERVAL_AT_START => {
+                self.sample = number("NewInterval").map_or(self.sample, i64::from).clamp(1, MAX_SAMPLE);
+            }
+            _ => {}
+        }
+    }
+
+    fn processor(&mut self, number: usize) -> Option<&mut Processor> {
+        if number >= MAX_PROCESSORS {
+            return None;
+        }
+        if self.by_processor.len() <= number {
+            self.by_processor.resize(number + 1, Processor::default());
+        }
+        self.by_processor.get_mut(number)
+    }
+
+    /// Adds a time in which a thread ran.
+    fn add(&mut self, processor: usize, from: i64, to: i64) {
+        let (start, step) = (self.window.0, self.step);
+        self.left_out += u64::from(to > self.limit && self.limit < self.window.1);
+        let (mut from, to) = (from.max(start), to.min(self.limit));
+        let room = MAX_KEPT - self.kept;
+        let Some(processor) = self.processor(processor).filter(|_| from < to) else { return };
+        // In front of the limit, so that there are at most so many intervals and no sum overflows.
+        let needed = ((to - 1 - start) / step) as usize + 1;
+        let more = needed.saturating_sub(processor.busy.len());
+        if more > room {
+            self.left_out += 1;
+            return;
+        }
+        if more > 0 {
+            processor.busy.resize(needed, 0);
+        }
+        while from < to {
+            let index = (from - start) / step;
+            let end = to.min(start.saturating_add((index + 1) * step));
+            processor.busy[index as usize] += end - from;
+            from = end;
+        }
+        self.kept += more;
+    }
+
+    /// Threads that run at the end.
+    fn end(&mut self) {
+        for number in 0..self.by_processor.len() {
+            if let Some(since) = self.by_processor[number].since.filter(|since| *since != i64::MAX) {
+                self.add(number, since, self.last);
+            }
+        }
+    }
+
+    fn put(&self, start: i64, is_for_machines: bool, is_rest: bool, out: &mut dyn Write) -> Result<()> {
+        let intervals = ((self.last - self.window.0).max(0) + self.step - 1) / self.step;
+        if self.by_processor.is_empty() {
+            return Ok(writeln!(out, "no events of processors: PROFILE or CSWITCH gives them")?);
+        }
+        let what = if is_rest { "Available" } else { "Used" };
+        if !is_for_machines {
+            write!(out, "{:>12} {:>12}", "Start (us)", "End (us)")?;
+            (0..self.by_processor.len())
+                .try_for_each(|number| write!(out, " {:>8}", format!("CPU {number} %")))?;
+            writeln!(out, " {:>8}", format!("{what} %"))?;
+        }
+        for index in 0..intervals {
+            let from = self.window.0 + index * self.step;
+            let to = (from + self.step).min(self.last);
+            let share = |processor: &Processor| {
+                let busy = processor.busy.get(index as usize).copied().unwrap_or(0) as f64;
+                let used = (busy * 100.0 / (to - from).max(1) as f64).min(100.0);
+                if is_rest { 100.0 - used } else { used }
+            };
+            let shares: Vec<f64> = self.by_processor.iter().map(share).collect();
+            let all = shares.iter().sum::<f64>() / shares.len() as f64;
+            let (from, to) = ((from - start) / 10, (to - start) / 10);
+            if is_for_machines {
+                let row = json!({ "start_us": from, "end_us": to, "percent": shares, "all_percent": all });
+                writeln!(out, "{row}")?;
+                continue;
+            }
+            write!(out, "{from:>12} {to:>12}")?;
+            shares.iter().try_for_each(|share| write!(out, " {share:>8.2}"))?;
+            writeln!(out, " {all:>8.2}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_time_falls_into_its_intervals() {
+        let mut busy = Busy::new((100, 1000), 100);
+        busy.last = 400;
+        busy.add(1, 50, 250);
+        busy.add(1, 390, 400);
+        busy.add(MAX_PROCESSORS, 0, 400);
+        assert_eq!(busy.by_processor[1].busy, [100, 50, 10]);
+        busy.by_processor[0].since = Some(350);
+        busy.end();
+        assert_eq!(busy.by_processor[0].busy, [0, 0, 50]);
+        let mut out = Vec::new();
+        busy.put(0, false, false, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let row = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(row(text.lines().nth(1).unwrap()), ["10", "20", "0.00", "100.00", "50.00"]);
+        assert_eq!(text.lines().count(), 4);
+        let mut out = Vec::new();
+        busy.put(0, true, true, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.lines().last().unwrap().contains("\"all_percent\":70.0"), "{text}");
+    }
+
+    #[test]
+    fn times_and_processors_that_cannot_be_take_no_more_room() {
+        let mut busy = Busy::new((0, i64::MAX), 10);
+        busy.add(0, i64::MIN, i64::MAX);
+        assert_eq!((busy.by_processor[0].busy.len() as i64, busy.left_out), (MAX_INTERVALS, 1));
+        for processor in 0..MAX_PROCESSORS {
+            busy.add(processor, busy.limit - 5, busy.limit);
+        }
+        assert_eq!((busy.kept, busy.left_out), (MAX_KEPT, MAX_PROCESSORS as u64 - 15));
+        let mut late = Busy::new((i64::MAX - 5, i64::MAX), 10);
+        late.add(0, i64::MAX - 3, i64::MAX);
+        assert_eq!((&late.by_processor[0].busy[..], late.left_out), (&[3][..], 0));
+    }
+}

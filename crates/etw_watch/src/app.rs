@@ -1,0 +1,566 @@
+//! What the user sees and does: views, selections, prompts. Knows neither keys nor terminals.
+
+use super::model::filter::Wanted;
+use super::model::rows::{Cell, Column, Row};
+use super::model::{Connection, Counts, Disk, File, Found, Line, Model, Process, Processor, Seen};
+use etw_app::text::grouped;
+
+/// How many lines are looked through at once for a text, so that the events that come need not wait for long.
+const SEARCH_LINES: usize = 4000;
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// Events as they come.
+    Events,
+    /// Processes, as top shows them.
+    Processes,
+    /// Files that are read and written.
+    Files,
+    /// Connections and datagrams.
+    Network,
+    /// Disks and processors.
+    Machine,
+}
+
+impl View {
+    pub(crate) const ALL: [View; 5] =
+        [View::Events, View::Processes, View::Files, View::Network, View::Machine];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            View::Events => "Events",
+            View::Processes => "Processes",
+            View::Files => "Files",
+            View::Network => "Network",
+            View::Machine => "Disks, CPUs",
+        }
+    }
+
+    /// What is missing for the view to show anything.
+    pub(crate) fn needs(self, seen: Seen) -> Option<&'static str> {
+        match self {
+            View::Files if !seen.files => {
+                Some("no events of files so far: they come with -k FILE_IO+FILE_IO_INIT")
+            }
+            View::Network if !seen.network => {
+                Some("no events of the network so far: they come with -k NETWORKTRACE")
+            }
+            View::Machine if !seen.disks && !seen.switches && !seen.samples && !seen.interrupts => {
+                Some("-k DISK_IO gives disks, CSWITCH or PROFILE what is busy, DPC+INTERRUPT the rest")
+            }
+            View::Processes if !seen.switches && !seen.samples => {
+                Some("CPU % comes with -k CSWITCH or PROFILE")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A table that is ready to be drawn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Table {
+    pub(crate) columns: &'static [Column],
+    pub(crate) rows: Vec<Vec<String>>,
+    /// Columns whose cells are numbers.
+    pub(crate) is_number: Vec<bool>,
+    /// The selected one of the rows.
+    pub(crate) selected: Option<usize>,
+    /// The column it is sorted by, and whether the greatest come first.
+    pub(crate) sorted: (usize, bool),
+    /// All rows, those that have no room too.
+    pub(crate) len: usize,
+    /// Rows that had to make room for others.
+    pub(crate) forgotten: u64,
+}
+
+/// What is to be drawn in the middle.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Body {
+    Events { lines: Vec<Line>, selected: Option<usize> },
+    Tables(Vec<Table>),
+}
+
+/// What is typed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Prompt {
+    pub(crate) kind: PromptKind,
+    pub(crate) text: String,
+    /// What is wrong with it.
+    pub(crate) error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PromptKind {
+    Search,
+    Filter,
+    Save,
+}
+
+/// What the user asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    Show(View),
+    NextView(bool),
+    /// Rows down, or up if negative.
+    Move(i64),
+    Page(i64),
+    First,
+    Last,
+    Pause,
+    Ask(PromptKind),
+    ClearFilter,
+    FindNext(bool),
+    Open,
+    Close,
+    /// The next column to sort by, or the one before.
+    SortBy(i64),
+    Reverse,
+    Help,
+    Quit,
+}
+
+/// A search that goes on.
+#[derive(Debug, Clone)]
+struct Search {
+    from: usize,
+    is_forward: bool,
+}
+
+/// How a table is looked at.
+#[derive(Debug, Clone)]
+struct Cursor {
+    column: usize,
+    is_descending: bool,
+    /// Key and place of the selected row.
+    selected: Option<(u64, usize)>,
+    top: usize,
+}
+
+/// What the user sees and does.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) view: View,
+    cursors: [Cursor; 5],
+    /// The selected event; `None` follows the newest.
+    selected: Option<u64>,
+    /// The first event in view.
+    top: u64,
+    /// Where events end while the view stands still.
+    pub(crate) paused: Option<u64>,
+    pub(crate) prompt: Option<Prompt>,
+    pub(crate) filter: String,
+    search_text: String,
+    search: Option<Search>,
+    /// Details that are shown, and the first line of them.
+    pub(crate) details: Option<(Vec<String>, usize)>,
+    pub(crate) message: Option<String>,
+    pub(crate) is_help: bool,
+    pub(crate) is_over: bool,
+    /// A file that is to be written from now on.
+    pub(crate) save: Option<String>,
+    /// Rows of the body, as they were drawn last.
+    height: usize,
+}
+
+impl App {
+    pub(crate) fn new(view: View) -> App {
+        let cursor = |column, is_descending| Cursor { column, is_descending, selected: None, top: 0 };
+        App {
+            view,
+            cursors: [
+                cursor(0, false),
+                cursor(Process::SORTED_BY, true),
+                cursor(File::SORTED_BY, true),
+                cursor(Connection::SORTED_BY, true),
+                cursor(Disk::SORTED_BY, false),
+            ],
+            selected: None,
+            top: 0,
+            paused: None,
+            prompt: None,
+            filter: String::new(),
+            search_text: String::new(),
+            search: None,
+            details: None,
+            message: None,
+            is_help: false,
+            is_over: false,
+            save: None,
+            height: 1,
+        }
+    }
+
+    /// What is to be drawn in so many rows.
+    pub(crate) fn body(&mut self, model: &mut Model, height: usize) -> Body {
+        self.height = height.max(1);
+        match self.view {
+            View::Events => self.events(model),
+            View::Machine => {
+                let disks =
+                    self.table::<Disk>(model.state.disks.values().collect(), model.state.disks.forgotten());
+                let is_used = |processor: &&Processor| {
+                    processor.running.is_some()
+                        || processor.busy.total > 0
+                        || processor.interrupts.total > 0
+                        || processor.dpcs.total > 0
+                };
+                let processors = model.state.processors.iter().filter(is_used).collect();
+                Body::Tables(vec![disks, self.table::<Processor>(processors, 0)])
+            }
+            View::Processes => {
+                let rows = model.state.processes.values();
+                let rows = rows.filter(|process| model.has_process(process.id, &process.name)).collect();
+                Body::Tables(vec![self.table::<Process>(rows, model.state.processes.forgotten())])
+            }
+            View::Files => {
+                let rows = model.state.files.values().collect();
+                Body::Tables(vec![self.table::<File>(rows, model.state.files.forgotten())])
+            }
+            View::Network => {
+                let rows = model.state.connections.values();
+                let name =
+                    |connection: &Connection| connection.process.as_deref().unwrap_or_default().to_owned();
+                let rows = rows.filter(|row| model.has_process(row.ends.process_id, &name(row))).collect();
+                Body::Tables(vec![self.table::<Connection>(rows, model.state.connections.forgotten())])
+            }
+        }
+    }
+
+    /// How many events are in view: those that came while the view stands still are not.
+    fn len(&self, model: &Model) -> usize {
+        self.paused.map_or(model.len(), |next| model.index_of(next))
+    }
+
+    fn events(&mut self, model: &mut Model) -> Body {
+        let len = self.len(model);
+        let (mut top, selected) = match self.selected {
+            None => (len.saturating_sub(self.height), len.checked_sub(1)),
+            Some(number) => {
+                let selected = model.index_of(number).min(len.saturating_sub(1));
+                let top = model.index_of(self.top);
+                // In view, and with no empty rows below where there are events above.
+                let top = top.clamp((selected + 1).saturating_sub(self.height), selected);
+                (top.min(len.saturating_sub(self.height)), (len > 0).then_some(selected))
+            }
+        };
+        top = top.min(len);
+        self.top = model.number(top).unwrap_or(0);
+        let end = (top + self.height).min(len);
+        let numbers: Vec<u64> = (top..end).filter_map(|index| model.number(index)).collect();
+        let lines = numbers.into_iter().filter_map(|number| model.line(number)).collect();
+        Body::Events { lines, selected: selected.map(|selected| selected - top.min(selected)) }
+    }
+
+    fn cursor(&mut self) -> &mut Cursor {
+        let number = View::ALL.iter().position(|view| *view == self.view).unwrap_or(0);
+        &mut self.cursors[number]
+    }
+
+    fn table<R: Row>(&mut self, mut rows: Vec<&R>, forgotten: u64) -> Table {
+        let filter = self.text_filter();
+        rows.retain(|row| filter.as_ref().is_none_or(|text| has_text(*row, text)));
+        let height = self.height;
+        let cursor = self.cursor();
+        let column = cursor.column.min(R::COLUMNS.len() - 1);
+        rows.sort_by(|one, other| {
+            let order = one.cell(column).compare(&other.cell(column));
+            let order = if cursor.is_descending { order.reverse() } else { order };
+            order.then_with(|| one.key().cmp(&other.key()))
+        });
+        let selected = cursor.selected.map(|(key, place)| {
+            let found = rows.iter().position(|row| row.key() == key);
+            found.unwrap_or(place).min(rows.len().saturating_sub(1))
+        });
+        let selected = selected.filter(|_| !rows.is_empty());
+        if let Some((place, row)) = selected.and_then(|place| Some((place, rows.get(place)?))) {
+            cursor.selected = Some((row.key(), place));
+            cursor.top = cursor.top.clamp((place + 1).saturating_sub(height), place);
+        }
+        cursor.top = cursor.top.min(rows.len().saturating_sub(height));
+        let top = cursor.top;
+        let in_view = rows.iter().skip(top).take(height);
+        let texts = in_view.map(|row| (0..R::COLUMNS.len()).map(|column| row.cell(column).text()).collect());
+        let is_number = rows.first().map_or_else(Vec::new, |row| {
+            (0..R::COLUMNS.len()).map(|column| row.cell(column).is_number()).collect()
+        });
+        Table {
+            columns: R::COLUMNS,
+            rows: texts.collect(),
+            is_number,
+            selected: selected.map(|place| place - top),
+            sorted: (column, cursor.is_descending),
+            len: rows.len(),
+            forgotten,
+        }
+    }
+
+    /// The text that rows of tables must have: expressions are about events.
+    fn text_filter(&self) -> Option<String> {
+        self.filter.trim().strip_prefix('~').map(str::to_lowercase)
+    }
+
+    /// Does what the user asks for.
+    pub(crate) fn act(&mut self, command: Command, model: &mut Model) {
+        self.message = None;
+        match command {
+            Command::Show(view) => self.show(view),
+            Command::NextView(is_forward) => {
+                let number = View::ALL.iter().position(|view| *view == self.view).unwrap_or(0);
+                let step = if is_forward { 1 } else { View::ALL.len() - 1 };
+                self.show(View::ALL[(number + step) % View::ALL.len()]);
+            }
+            Command::Move(rows) => self.move_by(rows, model),
+            Command::Page(pages) => self.move_by(pages * self.height as i64, model),
+            Command::First => self.move_by(i64::MIN / 2, model),
+            Command::Last => self.move_by(i64::MAX / 2, model),
+            Command::Pause => {
+                self.paused = if self.paused.is_some() { None } else { Some(model.next()) };
+            }
+            Command::Ask(kind) => {
+                let text = match kind {
+                    PromptKind::Filter => self.filter.clone(),
+                    PromptKind::Save => "watch.etl".to_owned(),
+                    PromptKind::Search => String::new(),
+                };
+                self.prompt = Some(Prompt { kind, text, error: None });
+            }
+            Command::ClearFilter => self.set_filter(String::new(), None, model),
+            Command::FindNext(is_forward) => self.find(is_forward, model),
+            Command::Open => self.open(model),
+            Command::Close => {
+                (self.details, self.is_help, self.search) = (None, false, None);
+            }
+            Command::SortBy(step) => {
+                let columns = self.columns() as i64;
+                let cursor = self.cursor();
+                cursor.column = (cursor.column as i64 + step).rem_euclid(columns.max(1)) as usize;
+            }
+            Command::Reverse => {
+                let cursor = self.cursor();
+                cursor.is_descending = !cursor.is_descending;
+            }
+            Command::Help => self.is_help = !self.is_help,
+            Command::Quit => self.is_over = true,
+        }
+    }
+
+    fn show(&mut self, view: View) {
+        if self.view != view {
+            (self.view, self.details, self.search) = (view, None, None);
+        }
+    }
+
+    fn columns(&self) -> usize {
+        match self.view {
+            View::Events => 1,
+            View::Processes => Process::COLUMNS.len(),
+            View::Files => File::COLUMNS.len(),
+            View::Network => Connection::COLUMNS.len(),
+            View::Machine => Disk::COLUMNS.len(),
+        }
+    }
+
+    fn move_by(&mut self, rows: i64, model: &mut Model) {
+        if let Some((lines, top)) =
+            self.details.as_mut().filter(|_| self.view != View::Events || rows.abs() > 1)
+        {
+            let last = lines.len().saturating_sub(1) as i64;
+            *top = (*top as i64).saturating_add(rows).clamp(0, last) as usize;
+            return;
+        }
+        if self.view != View::Events {
+            let cursor = self.cursor();
+            let place = match cursor.selected {
+                // The first key selects what is in view.
+                None => cursor.top as i64 + if rows.abs() > 1 { rows } else { 0 },
+                Some((_, place)) => (place as i64).saturating_add(rows),
+            };
+            // Which row that is, is found out when it is drawn.
+            cursor.selected = Some((u64::MAX, place.clamp(0, u32::MAX.into()) as usize));
+            return;
+        }
+        let len = self.len(model);
+        let Some(last) = len.checked_sub(1) else { return };
+        let from = self.selected.map_or(last, |number| model.index_of(number).min(last));
+        let to = (from as i64).saturating_add(rows).clamp(0, last as i64) as usize;
+        // At the end the newest are followed, unless the view stands still.
+        self.selected = if to == last && rows > 0 { None } else { model.number(to) };
+        if self.details.is_some() {
+            self.show_details(model);
+        }
+    }
+
+    /// The number of the selected event.
+    fn selected(&self, model: &Model) -> Option<u64> {
+        self.selected.or_else(|| model.number(self.len(model).checked_sub(1)?))
+    }
+
+    fn show_details(&mut self, model: &mut Model) {
+        if let Some(number) = self.selected(model) {
+            self.details = Some((model.details(number), 0));
+        }
+    }
+
+    /// Shows the selected event in detail, or the events of the selected row.
+    fn open(&mut self, model: &mut Model) {
+        if self.view == View::Events {
+            // What is looked at stays.
+            self.selected = self.selected(model);
+            return self.show_details(model);
+        }
+        let Some((key, _)) = self.cursor().selected else { return };
+        let state = &model.state;
+        let filter = match self.view {
+            View::Processes => filter_of(state.processes.values(), key),
+            View::Files => filter_of(state.files.values(), key),
+            View::Network => filter_of(state.connections.values(), key),
+            View::Machine | View::Events => None,
+        };
+        let Some(filter) = filter else { return };
+        let wanted = Wanted::parse(&filter).unwrap_or_default();
+        self.set_filter(filter, wanted, model);
+        self.show(View::Events);
+    }
+
+    fn set_filter(&mut self, text: String, wanted: Option<Wanted>, model: &mut Model) {
+        self.filter = text;
+        self.selected = None;
+        self.details = None;
+        model.set_wanted(wanted);
+    }
+
+    /// Changes what is typed; what is wrong with a filter is said at once.
+    pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut String)) {
+        if let Some(prompt) = &mut self.prompt {
+            edit(&mut prompt.text);
+            prompt.error = match prompt.kind {
+                PromptKind::Filter => Wanted::parse(&prompt.text).err(),
+                _ => None,
+            };
+        }
+    }
+
+    /// Leaves the prompt without doing anything.
+    pub(crate) fn cancel(&mut self) {
+        self.prompt = None;
+    }
+
+    /// Does what was typed, unless there is something wrong with it.
+    pub(crate) fn accept(&mut self, model: &mut Model) {
+        let Some(prompt) = self.prompt.take() else { return };
+        let text = prompt.text.trim().to_owned();
+        match prompt.kind {
+            PromptKind::Filter => match Wanted::parse(&text) {
+                Ok(wanted) => self.set_filter(text, wanted, model),
+                Err(error) => self.prompt = Some(Prompt { error: Some(error), ..prompt }),
+            },
+            PromptKind::Search => {
+                self.search_text = text.to_lowercase();
+                self.find(true, model);
+            }
+            PromptKind::Save => self.save = Some(text).filter(|text| !text.is_empty()),
+        }
+    }
+
+    fn find(&mut self, is_forward: bool, model: &mut Model) {
+        if self.search_text.is_empty() {
+            return;
+        }
+        if self.view != View::Events {
+            return self.find_row(is_forward, model);
+        }
+        let len = self.len(model);
+        let Some(last) = len.checked_sub(1) else { return };
+        let from = self.selected.map(|number| model.index_of(number));
+        let from = match (from, is_forward) {
+            (Some(from), true) => from + 1,
+            (Some(from), false) => match from.checked_sub(1) {
+                Some(from) => from,
+                None => return self.message = Some("no more above".to_owned()),
+            },
+            // Following the newest, there is nothing below.
+            (None, true) => 0,
+            (None, false) => last,
+        };
+        self.search = Some(Search { from, is_forward });
+        self.go_on(model);
+    }
+
+    /// Whether a search goes on.
+    pub(crate) fn is_searching(&self) -> bool {
+        self.search.is_some()
+    }
+
+    /// Goes on with a search.
+    pub(crate) fn go_on(&mut self, model: &mut Model) {
+        let Some(Search { from, is_forward }) = self.search.take() else { return };
+        match model.search(&self.search_text, from, is_forward, SEARCH_LINES) {
+            Found::At(index) if index < self.len(model) => {
+                self.selected = model.number(index);
+                if self.details.is_some() {
+                    self.show_details(model);
+                }
+            }
+            Found::GoOn(from) => {
+                self.message = Some("searching".to_owned());
+                self.search = Some(Search { from, is_forward });
+            }
+            _ => self.message = Some(format!("'{}' is not found", self.search_text)),
+        }
+    }
+
+    fn find_row(&mut self, is_forward: bool, model: &mut Model) {
+        let height = std::mem::replace(&mut self.height, usize::MAX / 2);
+        let body = self.body(model, usize::MAX / 2);
+        self.height = height;
+        let Body::Tables(tables) = body else { return };
+        let Some(table) = tables.first() else { return };
+        let has = |row: &Vec<String>| row.iter().any(|cell| cell.to_lowercase().contains(&self.search_text));
+        let places: Vec<usize> =
+            table.rows.iter().enumerate().filter(|(_, row)| has(row)).map(|(place, _)| place).collect();
+        let from = table.selected;
+        let found = match is_forward {
+            true => places.iter().find(|place| from.is_none_or(|from| **place > from)).or(places.first()),
+            false => {
+                places.iter().rev().find(|place| from.is_some_and(|from| **place < from)).or(places.last())
+            }
+        };
+        match found {
+            Some(place) => self.cursor().selected = Some((u64::MAX, *place)),
+            None => self.message = Some(format!("'{}' is not found", self.search_text)),
+        }
+    }
+
+    /// The line that says how it goes.
+    pub(crate) fn status(&self, counts: &Counts) -> Vec<(String, bool)> {
+        let mut parts = vec![
+            (format!("{} events/s", grouped(counts.events.rate as u64)), false),
+            (format!("{} events", grouped(counts.events.total)), false),
+            (format!("{} lost", grouped(counts.lost)), counts.lost > 0),
+        ];
+        if counts.skipped > 0 {
+            parts.push((format!("{} not listed", grouped(counts.skipped)), true));
+        }
+        if self.paused.is_some() {
+            parts.push(("PAUSED".to_owned(), true));
+        } else if self.view == View::Events && self.selected.is_some() {
+            parts.push(("not following (End follows)".to_owned(), false));
+        }
+        if !self.filter.is_empty() {
+            parts.push((format!("filter: {}", self.filter), false));
+        }
+        parts
+    }
+}
+
+fn has_text<R: Row>(row: &R, text: &str) -> bool {
+    (0..R::COLUMNS.len()).any(|column| match row.cell(column) {
+        cell @ (Cell::Text(_) | Cell::Owned(_) | Cell::Id(_)) => cell.text().to_lowercase().contains(text),
+        _ => false,
+    })
+}
+
+fn filter_of<'r, R: Row + 'r>(mut rows: impl Iterator<Item = &'r R>, key: u64) -> Option<String> {
+    rows.find(|row| row.key() == key)?.filter()
+}

@@ -1,0 +1,267 @@
+//! The live view: what happens on a machine, as it happens.
+//!
+//! [`run`] is the command `etw watch`. Live sessions exist on Linux only; elsewhere this crate is empty.
+//!
+//! One thread takes in what a session sends and puts it into the [`model`]; another one draws what of it is in view.
+//! They share the model for as long as it takes to copy what is drawn, so that neither waits for the terminal but the
+//! one that draws.
+#![cfg(target_os = "linux")]
+
+mod app;
+mod batch;
+mod draw;
+mod feed;
+mod input;
+mod model;
+mod save;
+mod session;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use etw_app::enabling::Wants;
+use etw_app::input::Filters;
+use etw_app::recording::embed;
+use etw_app::schemas::{SchemaOptions, Schemas};
+use etw_app::text::grouped;
+use etw_app::{UsageError, input as inputs, output};
+use etw_sys::EventFd;
+use etw_sys::signals::{Signal, watch};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event;
+
+use app::App;
+pub use app::View;
+use draw::Screen;
+use feed::Feed;
+use model::filter::Base;
+use save::Saving;
+use session::Session;
+
+/// How long the terminal is left as it is while no key is pressed.
+const FRAME: Duration = Duration::from_millis(200);
+/// How long a period of rates is.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// What is watched, and how it is shown.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Flags of the system's events, joined by `+`. If no providers are named either, those of `default_flags`.
+    pub kernel: Option<String>,
+    /// Strings of the providers to enable, in a session of the view's own.
+    pub provider: Vec<String>,
+    /// Which events of the providers, beside what their strings say.
+    pub wants: Wants,
+    /// Name of a session that runs already, to be watched in place of one of the view's own.
+    pub session: Option<String>,
+    /// File to which all events are written from the start.
+    pub output: Option<PathBuf>,
+    /// The first view, or with `batch` the one to print.
+    pub view: View,
+    /// How many times to print the tables as text, a second apart, in place of using the terminal; 0 means until Ctrl-C.
+    pub batch: Option<u64>,
+    /// Most rows of each table that `batch` prints.
+    pub rows: usize,
+    /// Newest events to keep.
+    pub keep: usize,
+    /// Bytes of a buffer of the session.
+    pub buffer_size: u64,
+    /// Most buffers of the session; `None` for the default.
+    pub buffers: Option<u32>,
+    /// The events to show.
+    pub filters: Filters,
+    /// Where schemas come from.
+    pub schemas: SchemaOptions,
+}
+
+/// Shows a session until the user quits, the session ends, or as often as `batch` says.
+///
+/// # Errors
+/// There is no terminal, an option makes no sense ([`UsageError`]), the session cannot be started or watched, or a file
+/// cannot be written.
+pub fn run(options: &Options) -> Result<()> {
+    let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if options.batch.is_none() && !is_terminal {
+        bail!(UsageError(
+            "`etw watch` needs a terminal; `etw watch --batch N` prints its tables as text, `etw dump -s SESSION` events"
+                .to_owned()
+        ));
+    }
+    let schemas = Schemas::load(&options.schemas)?;
+    let filter = inputs::compile(&options.filters, &schemas)?;
+    let is_quiet = options.session.is_none() && options.kernel.is_none();
+    let base = Base::new(&filter, is_quiet);
+    let signals = watch(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
+    let signals = signals.context("cannot wait for signals")?;
+    let mut session = Session::begin(options, &schemas)?;
+    let watched = watch_session(options, &mut session, &schemas, base, &signals);
+    let ended = session.end();
+    let completed = session.file().map_or(Ok(()), |path| complete(path, &schemas, &session.processes()));
+    session.serve_others()?;
+    watched.and(ended).and(completed)
+}
+
+fn watch_session(
+    options: &Options,
+    session: &mut Session,
+    schemas: &Schemas,
+    base: Base,
+    signals: &EventFd,
+) -> Result<()> {
+    let mut feed = Feed::start(&session.name, &schemas.sources(), options.keep, base)?;
+    if session.file().is_none()
+        && let Some(path) = &options.output
+    {
+        begin_saving(&feed, path)?;
+    }
+    let shown = match options.batch {
+        Some(times) => batch::run(&feed, times, options, signals),
+        None => in_terminal(&feed, session, schemas, options.view, signals),
+    };
+    feed.stop();
+    let saving = feed.shared.lock().saving.take();
+    let saved = saving.map_or(Ok(()), |mut saving| {
+        saving.finish()?;
+        if let Some((count, why)) = &saving.failed {
+            output::warn(&format_args!(
+                "{}: {count} events could not be saved: {why}",
+                saving.path.display()
+            ));
+        }
+        complete(&saving.path, schemas, &session.processes())
+    });
+    shown.and(saved)
+}
+
+/// Draws until the user has seen enough. The terminal is as it was afterwards, also after a panic.
+fn in_terminal(
+    feed: &Feed,
+    session: &mut Session,
+    schemas: &Schemas,
+    view: View,
+    signals: &EventFd,
+) -> Result<()> {
+    let terminal = ratatui::try_init();
+    let shown = terminal.context("cannot use the terminal").and_then(|mut terminal| {
+        Watching { feed, session, schemas, app: App::new(view), signals }.run(&mut terminal)
+    });
+    ratatui::restore();
+    shown
+}
+
+/// What the thread that draws has.
+struct Watching<'w> {
+    feed: &'w Feed,
+    session: &'w mut Session,
+    schemas: &'w Schemas,
+    app: App,
+    signals: &'w EventFd,
+}
+
+impl Watching<'_> {
+    fn run(&mut self, terminal: &mut DefaultTerminal) -> Result<()> {
+        let mut period = Instant::now();
+        let mut trouble = None;
+        loop {
+            if period.elapsed() >= PERIOD {
+                if self.app.paused.is_none() {
+                    self.feed.shared.lock().model.roll(period.elapsed().as_secs_f64());
+                }
+                trouble = self.session.trouble();
+                period = Instant::now();
+            }
+            let size = terminal.size()?;
+            let screen = self.screen(draw::body_rows(size.height, &self.app), trouble.as_deref());
+            terminal.draw(|frame| draw::draw(frame, &self.app, &screen))?;
+            let wait = if self.app.is_searching() { Duration::ZERO } else { FRAME };
+            // One drawing is enough for all keys that are pressed already.
+            let mut is_pressed = event::poll(wait)?;
+            while is_pressed {
+                if let event::Event::Key(key) = event::read()? {
+                    self.press(key);
+                }
+                is_pressed = event::poll(Duration::ZERO)?;
+            }
+            if self.app.is_searching() {
+                let mut inner = self.feed.shared.lock();
+                self.app.go_on(&mut inner.model);
+            }
+            if self.app.is_over || self.signals.drain() > 0 {
+                return Ok(());
+            }
+            if self.feed.is_broken() {
+                bail!("the thread that takes in events has ended");
+            }
+        }
+    }
+
+    fn press(&mut self, key: event::KeyEvent) {
+        let is_saving = self.feed.shared.lock().saving.is_some();
+        let is_end = is_saving && self.app.prompt.is_none() && key.code == event::KeyCode::Char('s');
+        if is_end {
+            let saving = self.feed.shared.lock().saving.take();
+            self.app.message = saving.map(|mut saving| {
+                let processes = self.session.processes();
+                let done =
+                    saving.finish().and_then(|()| make_readable(&saving.path, self.schemas, &processes));
+                done.unwrap_or_else(|error| format!("{error:#}"))
+            });
+            return;
+        }
+        input::press(key, &mut self.app, &mut self.feed.shared.lock().model);
+        if let Some(path) = self.app.save.take() {
+            let begun = begin_saving(self.feed, Path::new(&path));
+            self.app.message = begun.err().map(|error| format!("{error:#}"));
+        }
+    }
+
+    /// What there is to see now.
+    fn screen(&mut self, rows: usize, trouble: Option<&str>) -> Screen {
+        let mut inner = self.feed.shared.lock();
+        let body = self.app.body(&mut inner.model, rows);
+        let mut status = self.app.status(&inner.model.counts);
+        status.extend(inner.saving.as_ref().map(saving_text));
+        status.extend(self.session.file().map(|path| (format!("writing {}", path.display()), false)));
+        status.extend(trouble.map(|text| (text.to_owned(), true)));
+        match &inner.ended {
+            Some(Ok(())) => status.push(("the session has ended".to_owned(), true)),
+            Some(Err(error)) => status.push((error.to_string(), true)),
+            None => {}
+        }
+        let note = self.app.view.needs(inner.model.state.seen);
+        Screen { body, status, note, title: self.session.title.clone() }
+    }
+}
+
+fn saving_text(saving: &Saving) -> (String, bool) {
+    let failed =
+        saving.failed.as_ref().map(|(count, why)| format!(", {count} not: {why}")).unwrap_or_default();
+    let text = format!("saving to {}: {} events{failed}", saving.path.display(), grouped(saving.events));
+    (text, saving.failed.is_some())
+}
+
+/// Begins a file with what is kept; what comes goes into it from now on.
+fn begin_saving(feed: &Feed, path: &Path) -> Result<()> {
+    let mut saving = Saving::begin(path, &feed.header)?;
+    let mut inner = feed.shared.lock();
+    inner.model.for_each_kept(|record| saving.write(record));
+    inner.saving = Some(saving);
+    Ok(())
+}
+
+/// Adds to a file what is needed to read it elsewhere, and says what is in it.
+fn complete(path: &Path, schemas: &Schemas, processes: &embed::Processes) -> Result<()> {
+    eprintln!("etw: {}", make_readable(path, schemas, processes)?);
+    Ok(())
+}
+
+/// Adds to a file what is needed to read it elsewhere; answers what is in it.
+fn make_readable(path: &Path, schemas: &Schemas, processes: &embed::Processes) -> Result<String> {
+    let contents = embed::look_through(path, schemas)?;
+    let added = embed::append(path, &contents, processes);
+    let missing = added.err().map(|error| format!("; without schemas and processes: {error:#}"));
+    let (events, verdict) = (grouped(contents.events), contents.verdict());
+    Ok(format!("{}: {events} events, {verdict}{}", path.display(), missing.unwrap_or_default()))
+}
