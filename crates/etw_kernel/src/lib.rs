@@ -2,15 +2,18 @@
 //!
 //! It exists on Linux only; elsewhere this crate is empty.
 #![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
 
 pub mod capture;
 pub mod classes;
 mod flags;
-mod groups;
 mod hooks;
 pub mod images;
+mod proc;
 pub mod providers;
+pub mod records;
 mod routines;
+mod rules;
 pub mod rundown;
 mod stack_walk;
 mod tracing_code;
@@ -19,5 +22,6 @@ pub mod unwind;
 pub use flags::{EnableFlags, Flag, FlagError, Selection, Support};
 pub use hooks::{Hook, Hooks};
 pub use routines::{AddressesHidden, Routines};
+pub use rules::{ImageRange, ImageTable, RuleTable};
 pub use stack_walk::{StackKinds, StackWalkError, StackWalks};
 pub use tracing_code::TracingCode;

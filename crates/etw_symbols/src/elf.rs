@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use etw_sys::FileMap;
@@ -29,7 +29,7 @@ enum Bytes {
     Copy(Vec<u8>),
 }
 
-/// What images of the code are called that the kernel gives every process.
+/// The path of the vDSO in traces: the code that the kernel maps into every process.
 pub(crate) const VDSO: &str = "[vdso]";
 
 impl MappedFile {
@@ -44,14 +44,23 @@ impl MappedFile {
         Ok(MappedFile { path: path.to_owned(), bytes: Bytes::Map(map) })
     }
 
-    /// The code that the kernel gives this process, as any other.
+    /// Copies the vDSO of this process, which is that of every process.
+    #[cfg(target_os = "linux")]
     pub(crate) fn vdso() -> Result<MappedFile, SymbolError> {
         let path = PathBuf::from(VDSO);
-        match copy_vdso() {
-            Ok(Some(bytes)) => Ok(MappedFile { path, bytes: Bytes::Copy(bytes) }),
-            Ok(None) => Err(SymbolError::NoFile { name: VDSO.to_owned() }),
+        match etw_sys::vdso::own() {
+            Ok(bytes) => Ok(MappedFile { path, bytes: Bytes::Copy(bytes) }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(SymbolError::NoFile { name: VDSO.to_owned() })
+            }
             Err(source) => Err(SymbolError::Io { path, source }),
         }
+    }
+
+    /// Fails: only Linux has a vDSO.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn vdso() -> Result<MappedFile, SymbolError> {
+        Err(SymbolError::NoFile { name: VDSO.to_owned() })
     }
 
     /// The file as ELF.
@@ -67,22 +76,6 @@ impl MappedFile {
             other => Err(not_elf(format!("it is {other:?}"))),
         }
     }
-}
-
-/// `None` where there is no vdso.
-fn copy_vdso() -> io::Result<Option<Vec<u8>>> {
-    let maps = std::fs::read_to_string("/proc/self/maps")?;
-    let range = maps.lines().find(|line| line.ends_with(VDSO)).and_then(|line| {
-        let (start, end) = line.split(' ').next()?.split_once('-')?;
-        let hex = |digits| u64::from_str_radix(digits, 16).ok();
-        Some((hex(start)?, hex(end)?))
-    });
-    let Some((start, end)) = range else { return Ok(None) };
-    let mut memory = File::open("/proc/self/mem")?;
-    memory.seek(SeekFrom::Start(start))?;
-    let mut bytes = Vec::new();
-    memory.take(end.saturating_sub(start)).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
 }
 
 /// An ELF file.

@@ -4,6 +4,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use object::NativeEndian;
+use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
+use object::read::elf::{Note, NoteIterator};
+
 use crate::SymbolError;
 
 /// No function is longer. What lies farther behind the last symbol of the kernel or of a module belongs to something
@@ -150,27 +154,16 @@ impl KernelSymbols {
     }
 }
 
-/// The build id in ELF notes: lengths of name and value, the kind, name and value, each filled up to four bytes.
+/// Returns the build id among ELF notes of this machine's byte order; empty if there is none.
 fn build_id_of_notes(notes: &[u8]) -> Vec<u8> {
-    const BUILD_ID: u32 = 3;
-    let mut rest = notes;
-    let word = |rest: &mut &[u8]| {
-        let (word, behind) = rest.split_first_chunk()?;
-        *rest = behind;
-        Some(u32::from_ne_bytes(*word))
+    let Ok(mut notes) = NoteIterator::<FileHeader64<NativeEndian>>::new(NativeEndian, 4, notes) else {
+        return Vec::new();
     };
-    let bytes = |rest: &mut &[u8], len: u32| {
-        let (value, behind) = rest.split_at_checked(len as usize)?;
-        *rest = behind.get((len as usize).next_multiple_of(4) - len as usize..).unwrap_or_default();
-        Some(value.to_vec())
+    let is_build_id = |note: &Note<'_, FileHeader64<NativeEndian>>| {
+        note.name() == ELF_NOTE_GNU && note.n_type(NativeEndian) == NT_GNU_BUILD_ID
     };
-    while let (Some(name_len), Some(len), Some(kind)) = (word(&mut rest), word(&mut rest), word(&mut rest)) {
-        let (Some(name), Some(value)) = (bytes(&mut rest, name_len), bytes(&mut rest, len)) else { break };
-        if kind == BUILD_ID && name == b"GNU\0" {
-            return value;
-        }
-    }
-    Vec::new()
+    let found = notes.find_map(|note| note.ok().filter(is_build_id));
+    found.map(|note| note.desc().to_vec()).unwrap_or_default()
 }
 
 #[cfg(test)]

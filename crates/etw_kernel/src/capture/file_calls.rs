@@ -1,6 +1,6 @@
 //! The system calls that do something with files, as `bpf/file_operations.h` is told of them.
 
-use super::event::FileAct;
+use crate::records::FileAct;
 
 /// What the arguments of a system call are.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,6 @@
 //! loses that hook alone.
 
 mod error;
-mod event;
 mod file_calls;
 mod open_files;
 mod programs;
@@ -22,20 +21,14 @@ use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_RINGBUF;
 use etw_sys::{MappingRing, SharedWords};
 
 pub use error::CaptureError;
-pub use event::{
-    Body, ConnectionOptions, ContextSwitch, Disk, Event, Exec, File, FileAct, FileBegin, FileEnd,
-    FileIdentity, FileName, FilePaths, Following, Fork, ImageChange, Mapping, Memory, MemoryAct, Network,
-    NetworkAct, PageFault, Protocol, Registers, Space, Stack,
-};
-#[cfg(test)]
-pub(crate) use event::{StackParts, stack_for_tests};
 pub use open_files::OpenFiles;
 pub use programs::KernelPrograms;
 use programs::{Attached, Object, with_causes};
 use ring::Ring;
 
+use crate::records::{Event, Space};
+use crate::rules::{IMAGES_MOST, IS_KNOWN_CODE, ImageRange, ImageTable, RuleTable};
 use crate::stack_walk::StackKinds;
-use crate::unwind::{IMAGES_MOST, IS_KNOWN_CODE, RuleTable};
 use crate::{Hook, Hooks};
 
 /// The programs, as `bpf/build.sh` makes them.
@@ -219,15 +212,6 @@ impl Capture {
         let _ = self.stacks.set(0, [kinds.0 as u64, (kinds.0 >> 64) as u64], 0);
     }
 
-    /// Teaches the programs the images of a process: begin, end and file of each. What is not learnt is asked for again.
-    pub(crate) fn teach_images(&mut self, space: &Space, images: &[[u64; 3]]) {
-        let mut words: Images = [0; 1 + 3 * IMAGES_MOST];
-        words[0] = images.len() as u64;
-        words[1..].as_chunks_mut().0.iter_mut().zip(images).for_each(|(to, image)| *to = *image);
-        let ids = u64::from(space.process_id) | u64::from(space.programs) << 32;
-        let _ = self.spaces.insert([space.began, ids], words, 0);
-    }
-
     /// Where the programs look for the rules of code; `None` if they follow no stacks.
     pub fn rules(&self) -> Option<RuleTable> {
         let memory = || SharedWords::map_of_kernel(self.rules.fd(), RuleTable::LEN_WORDS).ok();
@@ -288,6 +272,16 @@ impl Capture {
             let counted = in_kernel.as_ref().and_then(|counts| counts.get(processor).copied());
             counted.unwrap_or(0) + outside
         })
+    }
+}
+
+impl ImageTable for Capture {
+    fn set_images(&mut self, space: &Space, images: &[ImageRange]) {
+        let mut words: Images = [0; 1 + 3 * IMAGES_MOST];
+        words[0] = images.len() as u64;
+        words[1..].as_chunks_mut().0.iter_mut().zip(images).for_each(|(to, image)| *to = *image);
+        let ids = u64::from(space.process_id) | u64::from(space.programs) << 32;
+        let _ = self.spaces.insert([space.began, ids], words, 0);
     }
 }
 

@@ -13,7 +13,7 @@ const FILES_AT_ONCE: usize = 1024;
 
 /// A walk through the files that processes have open, which tells the names of those that have not been told.
 ///
-/// They come as events ([`FileName`](super::FileName)) of the processors that the walk runs on.
+/// They come as events ([`FileName`](crate::records::FileName)) of the processors that the walk runs on.
 #[derive(Debug)]
 pub struct OpenFiles(fs::File);
 

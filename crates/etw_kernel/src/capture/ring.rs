@@ -4,7 +4,7 @@ use aya::maps::{MapData, RingBuf};
 
 use etw_sys::MappingRing;
 
-use super::event::{Body, Event, lost_of_mapping_ring, of_mapping_ring, time_of};
+use crate::records::{Body, Event, lost_of_mapping_ring, of_mapping_ring, time_of};
 
 /// What is read at once at most; what is kept until the next reading is a part of it.
 const BATCH_BYTES: usize = 1 << 20;

@@ -2,9 +2,8 @@
 
 use etw_event::{Guid, HeaderKind, HookId, Ticks};
 
-use super::KernelEvent;
 use super::field::Field;
-use crate::providers::ManifestEvent;
+use super::{KernelEvent, ManifestEvent};
 
 /// When a record is logged, and by whom.
 ///

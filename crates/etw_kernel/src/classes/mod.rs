@@ -52,7 +52,7 @@ pub use process::{Process, ProcessEvent, ProcessTerminate, STILL_ACTIVE};
 pub use system_config::{Cpu, Irq, LogDisk, Nic, PhyDisk, Platform, ProcGroup, Processor};
 pub use thread::{CSwitch, ReadyThread, Thread, ThreadEvent, ThreadSetName};
 
-use etw_event::{Guid, HeaderKind, HookId};
+use etw_event::{EventDescriptor, Guid, HeaderKind, HookId};
 
 /// An event of one of the kernel's classes.
 pub trait KernelEvent {
@@ -72,6 +72,24 @@ pub trait KernelEvent {
 
     /// Puts the fields, one behind the other.
     fn put_payload(&self, to: &mut Payload<'_>);
+}
+
+/// An event of one of the kernel's manifest providers ([`providers`](crate::providers)).
+pub trait ManifestEvent {
+    /// Returns the provider's GUID.
+    fn provider(&self) -> Guid;
+
+    /// Returns the event's descriptor.
+    fn descriptor(&self) -> EventDescriptor;
+
+    /// Writes the fields one after the other.
+    fn put_payload(&self, to: &mut Payload<'_>);
+
+    /// Returns whether the event describes what its process does. The name of a file does not: it is written for
+    /// whichever process uses the file first.
+    fn is_of_process(&self) -> bool {
+        true
+    }
 }
 
 /// Says of a structure which event it is, and what its payload consists of. The kind of header may depend on the event.

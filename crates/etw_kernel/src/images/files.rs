@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use etw_sys::vdso;
+
 use super::elf::Head;
-use super::{VDSO, maps};
-use crate::capture::{FileIdentity, Mapping};
 use crate::classes::BuildId;
+use crate::records::{FileIdentity, Mapping};
 
 /// A file that is mapped, as far as its head says.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl ImageFiles {
     /// The code that the kernel gives every process; that of this process is that of all.
     pub(super) fn vdso(&mut self) -> Option<Arc<ImageFile>> {
         if self.vdso.is_none() {
-            let head = own_vdso().ok().and_then(|bytes| Head::of_bytes(&bytes))?;
+            let head = vdso::own().ok().and_then(|bytes| Head::of_bytes(&bytes))?;
             self.vdso = Some(Arc::new(ImageFile { head }));
         }
         self.vdso.clone()
@@ -124,21 +124,6 @@ fn is_identity(file: &File, head: &Head, identity: FileIdentity) -> bool {
     }
 }
 
-/// The bytes of the code that the kernel gives this process.
-pub(crate) fn own_vdso() -> io::Result<Vec<u8>> {
-    let directory = Path::new("/proc/self");
-    let mut place = None;
-    maps::for_each(directory, |mapped| {
-        if mapped.path == VDSO {
-            place = Some(mapped.start..mapped.end);
-        }
-    })?;
-    let place = place.ok_or(io::ErrorKind::NotFound)?;
-    let mut bytes = vec![0; (place.end - place.start) as usize];
-    File::open(directory.join("mem"))?.read_exact_at(&mut bytes, place.start)?;
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::elf::Load;
@@ -169,7 +154,7 @@ mod tests {
     fn the_kernels_code_in_this_process_has_a_build_id() {
         let mut files = ImageFiles::default();
         // Some machines have none.
-        if own_vdso().is_ok() {
+        if vdso::own().is_ok() {
             assert!(files.vdso().unwrap().build_id().is_some());
         }
     }

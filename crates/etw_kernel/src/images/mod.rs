@@ -10,16 +10,17 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::capture::{FileIdentity, Mapping};
+use etw_sys::vdso;
+
 use crate::classes::{BuildId, Image, ImageDebugId, ImageEvent};
+use crate::records::{FileIdentity, Mapping};
 
 pub use elf::build_id_of_file;
-pub(crate) use files::own_vdso;
 pub use files::{ImageFile, ImageFiles};
 pub use processes::{ImageStep, Images};
 
-/// The name of the code that the kernel gives every process.
-const VDSO: &[u8] = b"[vdso]";
+/// The path that mappings of the vDSO have, the code that the kernel maps into every process.
+const VDSO: &[u8] = vdso::NAME.as_bytes();
 
 /// An image of a process: a file's mappings that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]

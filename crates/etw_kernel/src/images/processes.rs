@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{ImageFiles, LoadedImage};
-use crate::capture::{Body, Event, ImageChange};
-use crate::rundown::process;
+use crate::proc;
+use crate::records::{Body, Event, ImageChange};
 
 /// The images of all processes.
 ///
@@ -46,8 +46,8 @@ impl Images {
     ///
     /// They are read when something is told of their process, and by [`Images::go_on`].
     pub fn of_this_machine() -> Images {
-        let mut images = Images::at(Path::new("/proc"));
-        images.unread = process::ids(&images.proc).into_iter().flatten().collect();
+        let mut images = Images::at(Path::new(proc::PROC));
+        images.unread = proc::ids(&images.proc).into_iter().flatten().collect();
         images
     }
 
@@ -170,7 +170,7 @@ impl Images {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::{Exec, FileIdentity, Fork, Mapping};
+    use crate::records::{Exec, FileIdentity, Fork, Mapping};
 
     const IDENTITY: FileIdentity = FileIdentity::Inode { device: (0, 0), inode: 0 };
 

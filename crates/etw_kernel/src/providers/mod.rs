@@ -13,31 +13,15 @@ mod same;
 
 use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
 
-use crate::classes::Payload;
 use crate::{Hook, Hooks};
+
+pub use crate::classes::ManifestEvent;
 
 pub use disk::{Disk, DiskEvent, DiskFlush};
 pub use file::{NAME_CREATE as FILE_NAME_CREATE, PROVIDER as FILE_PROVIDER};
 pub use memory::{MemInfo, PRIORITY_LEVELS};
 pub use process::{ImageMap, ImageMapEvent, Process, ProcessEvent, ProcessStop, Thread, ThreadEvent};
 pub use same::SameFields;
-
-/// An event of one of the providers.
-pub trait ManifestEvent {
-    /// The provider.
-    fn provider(&self) -> Guid;
-
-    /// Which event it is.
-    fn descriptor(&self) -> EventDescriptor;
-
-    /// Puts the fields, one behind the other.
-    fn put_payload(&self, to: &mut Payload<'_>);
-
-    /// Whether it tells what a process does. The name of a file does not, whoever meets it first.
-    fn is_of_process(&self) -> bool {
-        true
-    }
-}
 
 /// A provider of the kernel, and what of it Linux gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +152,7 @@ const fn analytic(id: u16, version: u8, task: u16, opcode: u8, keywords: u64) ->
 /// Says of a structure which event of which provider it is, and what its payload consists of.
 macro_rules! manifest_event {
     ($type:ty, $provider:expr, |$event:ident| $descriptor:expr; $($value:expr),* $(,)?) => {
-        impl $crate::providers::ManifestEvent for $type {
+        impl $crate::classes::ManifestEvent for $type {
             fn provider(&self) -> ::etw_event::Guid {
                 $provider
             }

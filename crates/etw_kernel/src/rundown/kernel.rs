@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use super::{Out, Phase, text_of};
 use crate::classes::{BuildId, Image, ImageDebugId};
 use crate::images::elf;
+use crate::proc::PROC;
 
 /// The kernel, or a module of it.
 pub(super) struct KernelImage {
@@ -38,7 +39,7 @@ pub(super) fn image(proc: &Path, sys: &Path) -> Option<KernelImage> {
     Some(KernelImage {
         base: text.start,
         len_bytes: text.end.checked_sub(text.start)?,
-        build_id: elf::of_notes(&std::fs::read(sys.join("kernel/notes")).unwrap_or_default()),
+        build_id: elf::build_id_of_notes(&std::fs::read(sys.join("kernel/notes")).unwrap_or_default()),
         name: [b"vmlinux-", &release[..]].concat(),
     })
 }
@@ -46,7 +47,7 @@ pub(super) fn image(proc: &Path, sys: &Path) -> Option<KernelImage> {
 /// The kernel's code. The symbols of the one that runs are read once, which takes tens of milliseconds.
 fn text(proc: &Path) -> Option<Range<u64>> {
     static KNOWN: OnceLock<Range<u64>> = OnceLock::new();
-    if proc != Path::new(super::PROC) {
+    if proc != Path::new(PROC) {
         return text_of_symbols(&proc.join("kallsyms"));
     }
     if KNOWN.get().is_none() {
@@ -103,7 +104,7 @@ pub(super) fn for_each_module(proc: &Path, sys: &Path, mut each: impl FnMut(Opti
         each(Some(&KernelImage {
             base,
             len_bytes,
-            build_id: elf::of_notes(&std::fs::read(notes).unwrap_or_default()),
+            build_id: elf::build_id_of_notes(&std::fs::read(notes).unwrap_or_default()),
             name: [name, &b".ko"[..]].concat(),
         }));
     }

@@ -8,7 +8,7 @@
 mod kernel;
 mod machine;
 mod memory;
-pub(crate) mod process;
+mod process;
 #[cfg(test)]
 mod tests;
 
@@ -23,12 +23,10 @@ use crate::classes::{
     ImageEvent, KernelEvent, ProcessEvent, RecordBuffer, RundownComplete, Stamp, ThreadEvent,
 };
 use crate::images::{ImageFiles, LoadedImage};
+use crate::proc;
 use crate::providers::MemInfo;
 
 pub use process::{ProcessEntry, ThreadEntry};
-
-/// Where the kernel tells of processes.
-const PROC: &str = "/proc";
 
 /// Whether a session begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -129,7 +127,7 @@ impl Default for Rundown {
 impl Rundown {
     /// A rundown of this machine.
     pub fn new() -> Rundown {
-        Rundown::at(Path::new(PROC), Path::new("/sys"))
+        Rundown::at(Path::new(proc::PROC), Path::new("/sys"))
     }
 
     /// A rundown that reads these directories in place of `/proc` and `/sys`.
@@ -159,7 +157,7 @@ impl Rundown {
                 first.put(&process::idle_thread(phase.of_thread(), processor));
             }
         }
-        for id in process::ids(&self.proc)? {
+        for id in proc::ids(&self.proc)? {
             self.take_process(&mut inventory, id);
         }
         if parts.images {

@@ -1,11 +1,12 @@
 //! Processes and threads.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 
 use super::bytes_of;
 use crate::classes::{MAX_TEXT_UNITS, Process, ProcessEvent, STILL_ACTIVE, Thread, ThreadEvent, linux};
+use crate::proc::{PROC, ids};
 
 /// What `/proc` says of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +37,7 @@ const PF_KTHREAD: u64 = 0x0020_0000;
 impl ProcessEntry {
     /// The processes that are there now.
     pub fn all() -> impl Iterator<Item = ProcessEntry> {
-        let proc = Path::new(super::PROC);
+        let proc = Path::new(PROC);
         ids(proc).into_iter().flatten().filter_map(|id| ProcessEntry::read(&proc.join(id.to_string())))
     }
 
@@ -174,11 +175,6 @@ impl ThreadEntry {
             name: &self.name,
         }
     }
-}
-
-/// The ids of all processes.
-pub(crate) fn ids(proc: &Path) -> io::Result<impl Iterator<Item = u32> + use<>> {
-    Ok(std::fs::read_dir(proc)?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))
 }
 
 /// The threads of the process with this directory.

@@ -1,24 +1,23 @@
 //! Stacks of programs, by what their files say of unwinding: from their registers and a copy of their memory, and as far as
 //! the kernel's programs followed them.
 
-mod rules;
+mod rows;
 mod sections;
-mod table;
 mod taught;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use etw_sys::vdso;
 use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, Unwinder as _};
 use framehop::{UnwindRegsNative, UnwinderNative};
 
-use crate::capture::{Capture, FileIdentity, Following, Registers, Stack};
 use crate::classes::MAX_FRAMES;
-use crate::images::{LoadedImage, own_vdso};
+use crate::images::LoadedImage;
+use crate::records::{FileIdentity, Following, Registers, Stack};
+use crate::rules::{ImageTable, RuleTable};
 use sections::{Bytes, Sections};
-pub use table::RuleTable;
-pub(crate) use taught::{IMAGES_MOST, IS_KNOWN_CODE};
 use taught::{Place, Teacher};
 
 type Unwinder = UnwinderNative<Bytes, MayAllocateDuringUnwind>;
@@ -157,8 +156,8 @@ impl StackUnwinder {
     }
 
     /// Teaches the kernel's programs the images that they lacked since this was done last; answers whether there were any.
-    pub fn teach(&mut self, capture: &mut Capture) -> bool {
-        self.teacher.teach(capture)
+    pub fn teach(&mut self, table: &mut impl ImageTable) -> bool {
+        self.teacher.teach(table)
     }
 
     /// Forgets a process that has ended.
@@ -186,7 +185,7 @@ impl StackUnwinder {
 
     fn sections_of(&mut self, process_id: u32, image: &LoadedImage) -> Option<Arc<Sections>> {
         if image.is_vdso() {
-            let read = || own_vdso().ok().and_then(|bytes| Sections::of(&bytes[..])).map(Arc::new);
+            let read = || vdso::own().ok().and_then(|bytes| Sections::of(&bytes[..])).map(Arc::new);
             return self.vdso.get_or_insert_with(read).clone();
         }
         if let Some(known) = self.sections.get(&image.identity) {
@@ -228,7 +227,7 @@ impl std::fmt::Debug for StackUnwinder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::{Space, StackParts, stack_for_tests};
+    use crate::records::{Space, StackParts, stack_for_tests};
 
     /// Frames of code with frame pointers: where each frame's pointer is, and the words there.
     fn memory() -> Vec<u64> {

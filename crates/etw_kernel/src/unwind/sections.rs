@@ -16,8 +16,9 @@ use object::elf::{FileHeader64, SHF_COMPRESSED};
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, ReadCache, ReadRef};
 
-use super::rules::Rule;
+use super::rows::rule_of;
 use crate::images::LoadedImage;
+use crate::rules::Rule;
 
 pub(super) type Bytes = Arc<[u8]>;
 pub(super) type Reader<'d> = EndianSlice<'d, LittleEndian>;
@@ -145,7 +146,7 @@ impl Sections {
             let encoding = entry.cie().encoding();
             let mut table = entry.rows(&section, &bases, context).ok()?;
             while let Ok(Some(row)) = table.next_row() {
-                each(row.start_address()..row.end_address(), Rule::of(row, &section, encoding));
+                each(row.start_address()..row.end_address(), rule_of(row, &section, encoding));
             }
             Some(entry.initial_address()..entry.end_address())
         };

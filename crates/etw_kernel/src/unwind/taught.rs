@@ -7,22 +7,16 @@ use std::sync::Arc;
 use etw_sys::clock;
 use framehop::Module;
 
+use super::same_images;
 use super::sections::{Bytes, Context, HIGHEST, Sections};
-use super::{RuleTable, rules, same_images};
-use crate::capture::{Capture, Following, Space, Stack};
 use crate::images::LoadedImage;
+use crate::records::{Following, Space, Stack};
+use crate::rules::{self, IMAGES_MOST, ImageRange, ImageTable, RuleTable, UNIT};
 
-/// Code comes in units of 256 bytes.
-const UNIT: u64 = 256;
 /// So much around an address is taught with it.
 const AROUND: u64 = 8 << 10;
 /// A rule that holds for fewer bytes of a unit is taught when it is needed.
 const BYTES_LEAST: u64 = 16;
-/// Most images of a process that are taught.
-pub(crate) const IMAGES_MOST: usize = 128;
-
-/// Whether there are rules for the code of this machine.
-pub(crate) const IS_KNOWN_CODE: bool = cfg!(target_arch = "x86_64");
 
 /// Code of a process, with what its file says of it.
 pub(super) struct Place {
@@ -41,7 +35,7 @@ pub(super) struct Teacher {
     /// How many rules have given way to others.
     replaced: usize,
     /// Images that are to be taught: begin, end, and the number of the file in the upper half of a word.
-    images: Vec<(Space, Vec<[u64; 3]>)>,
+    images: Vec<(Space, Vec<ImageRange>)>,
     context: Box<Context>,
 }
 
@@ -154,11 +148,11 @@ impl Teacher {
     }
 
     /// Teaches the images that are to be taught; answers whether there were any.
-    pub(super) fn teach(&mut self, capture: &mut Capture) -> bool {
+    pub(super) fn teach(&mut self, table: &mut impl ImageTable) -> bool {
         if self.images.is_empty() {
             return false;
         }
-        self.images.iter().for_each(|(space, images)| capture.teach_images(space, images));
+        self.images.iter().for_each(|(space, images)| table.set_images(space, images));
         let now = clock::monotonic_nanos();
         for (space, _) in self.images.drain(..) {
             if let Some(taught) = self.taught.get_mut(&space.process_id) {
@@ -188,7 +182,7 @@ impl Place {
     }
 
     /// The image as the programs have it.
-    fn line(&self) -> [u64; 3] {
+    fn line(&self) -> ImageRange {
         let base = self.image.base;
         [base, base.saturating_add(self.image.len_bytes), u64::from(self.sections.number()) << 32]
     }
@@ -201,7 +195,8 @@ fn image_of(images: &[Arc<LoadedImage>], address: u64) -> Option<&Arc<LoadedImag
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::{FileIdentity, Registers, StackParts, stack_for_tests};
+    use crate::records::{FileIdentity, Registers, StackParts, stack_for_tests};
+    use crate::rules::IS_KNOWN_CODE;
 
     const SPACE: Space = Space { began: 5, process_id: 7, programs: 1 };
 

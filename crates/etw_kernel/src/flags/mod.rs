@@ -1,10 +1,12 @@
 //! The enable flags of the NT Kernel Logger: their bits, the names that tools have for them, and what each needs.
 
+mod groups;
+
 use std::fmt;
 use std::ops::{BitAnd, BitOr};
 
-use crate::groups::{GROUPS, OF_FURTHER_WORDS};
 use crate::{Hook, Hooks};
+use groups::{GROUPS, OF_FURTHER_WORDS};
 
 /// What a session asks of the kernel (`EVENT_TRACE_PROPERTIES.EnableFlags`, the first word of the group masks).
 #[derive(Clone, Copy, PartialEq, Eq, Default)]

@@ -6,8 +6,6 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use etw_sys::SharedWords;
 
-use super::rules;
-
 /// Rules of the code that stacks have led through, for all processes together.
 #[derive(Debug, Clone)]
 pub struct RuleTable(Arc<SharedWords>);
@@ -31,16 +29,16 @@ impl RuleTable {
     }
 
     /// Whether there is a rule for a byte of a unit.
-    pub(super) fn has(&self, unit: u64, byte: u8) -> bool {
+    pub(crate) fn has(&self, unit: u64, byte: u8) -> bool {
         let is_it = |[tag, bits]: &[AtomicU64; 2]| {
-            tag.load(Relaxed) == unit && rules::bytes_of(bits.load(Relaxed)).contains(&byte)
+            tag.load(Relaxed) == unit && super::bytes_of(bits.load(Relaxed)).contains(&byte)
         };
         self.ways(unit).iter().any(is_it)
     }
 
     /// Puts a rule of a unit, in place of another one if its set is full: that is the way of the number `replaced`.
     /// Answers whether one was replaced.
-    pub(super) fn put(&self, unit: u64, bits: u64, replaced: usize) -> bool {
+    pub(crate) fn put(&self, unit: u64, bits: u64, replaced: usize) -> bool {
         let ways = self.ways(unit);
         let is_there = |[tag, kept]: &[AtomicU64; 2]| tag.load(Relaxed) == unit && kept.load(Relaxed) == bits;
         if ways.iter().any(is_there) {
@@ -58,6 +56,7 @@ impl RuleTable {
 
 #[cfg(test)]
 mod tests {
+    use super::super as rules;
     use super::*;
 
     #[test]

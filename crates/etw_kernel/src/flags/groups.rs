@@ -1,6 +1,6 @@
 //! xperf's groups of flags, and the flags of the further words of the group masks.
 
-use crate::flags::NOT_YET;
+use super::NOT_YET;
 
 /// Groups of flags, as `xperf -providers KG` lists them, with `FILENAME`, which xperf's `DISK_IO` includes.
 pub(crate) const GROUPS: &[(&str, &str)] = &[

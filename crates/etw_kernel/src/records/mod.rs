@@ -10,7 +10,7 @@ mod network;
 mod stack;
 
 pub use image::{FileIdentity, ImageChange, Mapping};
-pub(super) use image::{lost_of_mapping_ring, of_mapping_ring};
+pub(crate) use image::{lost_of_mapping_ring, of_mapping_ring};
 pub use memory::{Memory, MemoryAct, PageFault};
 pub use network::{ConnectionOptions, Network, NetworkAct, Protocol};
 pub use stack::{Following, Registers, Space, Stack};
@@ -228,13 +228,13 @@ const STACK: u32 = 63;
 const HEADER: usize = 24;
 
 /// The time of a record.
-pub(super) fn time_of(record: &[u8]) -> Option<u64> {
+pub(crate) fn time_of(record: &[u8]) -> Option<u64> {
     Fields(record).u64(0)
 }
 
 impl<'a> Event<'a> {
     /// The event of one record; nothing if the record is none of those above, or too short.
-    pub(super) fn parse(record: &'a [u8], processor: u32) -> Option<Event<'a>> {
+    pub(crate) fn parse(record: &'a [u8], processor: u32) -> Option<Event<'a>> {
         let header = Fields(record);
         let (kind, number) = (header.u32(8)?, header.u32(20)?);
         let (process_id, thread_id) = (header.u32(12)?, header.u32(16)?);

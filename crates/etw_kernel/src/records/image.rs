@@ -62,7 +62,7 @@ const HAS_BUILD_ID: u32 = 1 << 14;
 /// Makes a record of the capture of one of `perf_event_open`: its header, then what was behind process and thread.
 ///
 /// Answers whether it is one of those that are kept.
-pub(in super::super) fn of_mapping_ring(record: &[u8], to: &mut Vec<u8>) -> bool {
+pub(crate) fn of_mapping_ring(record: &[u8], to: &mut Vec<u8>) -> bool {
     let fields = Fields(record);
     let kind = match (fields.u32(0), fields.u16(4)) {
         (Some(MMAP2), _) => MAPPED,
@@ -84,7 +84,7 @@ pub(in super::super) fn of_mapping_ring(record: &[u8], to: &mut Vec<u8>) -> bool
 }
 
 /// How many records a record of `perf_event_open` says were lost, if it is of that kind.
-pub(in super::super) fn lost_of_mapping_ring(record: &[u8]) -> u64 {
+pub(crate) fn lost_of_mapping_ring(record: &[u8]) -> u64 {
     const LOST: u32 = 2;
     let fields = Fields(record);
     if fields.u32(0) == Some(LOST) { fields.u64(16).unwrap_or(0) } else { 0 }
