@@ -1,4 +1,4 @@
-//! System calls, one module per operating system: memory maps of files, files without a name, hints to caches, and on
+//! System calls, one module per operating system: memory maps of files, hints to caches, and on
 //! Linux what live sessions need: shared memory, clocks, ids, sockets.
 //!
 //! The only crate of the workspace with `unsafe` code; everything it offers is safe to call.
@@ -9,7 +9,6 @@ mod linux;
 mod map;
 mod page_errors;
 mod prefetch;
-mod temporary;
 mod words;
 
 pub use atomic_ref::AtomicRef;
@@ -18,5 +17,4 @@ pub use linux::*;
 pub use map::FileMap;
 pub use page_errors::exit_on_page_error;
 pub use prefetch::{prefetch, prefetch_for_writing};
-pub use temporary::temporary_file;
 pub use words::{bytes_of, bytes_of_mut};

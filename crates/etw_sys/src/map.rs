@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_map_shows_the_file() {
-        let mut file = crate::temporary_file().unwrap();
+        let mut file = tempfile::tempfile().unwrap();
         assert!(FileMap::new(&file).unwrap().is_empty());
         file.write_all(b"buffers").unwrap();
         let map = FileMap::new(&file).unwrap();

@@ -183,14 +183,15 @@ fn new_socket(flags: SocketFlags) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::temporary_file;
     use std::fs::File;
     use std::io::{Read, Seek, Write};
+
+    use tempfile::tempfile;
 
     #[test]
     fn packets_arrive_whole_with_their_files() {
         let (ours, theirs) = Connection::pair().unwrap();
-        let mut file = temporary_file().unwrap();
+        let mut file = tempfile().unwrap();
         file.write_all(b"buffers").unwrap();
         ours.send(b"one", &[file.as_fd(), file.as_fd()]).unwrap();
         ours.send(b"second", &[]).unwrap();
@@ -228,7 +229,7 @@ mod tests {
         let mut buffer = [0; 16];
         assert_eq!(theirs.receive(&mut buffer).unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert_eq!(theirs.receive(&mut buffer).unwrap().unwrap().len_bytes, 4);
-        let file = temporary_file().unwrap();
+        let file = tempfile().unwrap();
         assert!(ours.send(b"x", &[file.as_fd(); MAX_FILES + 1]).is_err());
         assert!(ours.send(b"", &[]).is_err());
     }
