@@ -1,7 +1,16 @@
-//! System calls, one module per operating system: memory maps of files, hints to caches, and on
-//! Linux what live sessions need: shared memory, clocks, ids, sockets.
+//! System calls, one module per operating system: memory maps of files, cache hints, and on Linux what live sessions
+//! need: shared memory, clocks, ids, sockets.
 //!
-//! The only crate of the workspace with `unsafe` code; everything it offers is safe to call.
+//! This is the only crate of the workspace with `unsafe` code. Everything it exports is safe to call.
+//!
+//! ```
+//! # fn main() -> std::io::Result<()> {
+//! let file = std::fs::File::open("Cargo.toml")?;
+//! let map = etw_sys::FileMap::new(&file)?;
+//! assert!(map.starts_with(b"[package]"));
+//! # Ok(())
+//! # }
+//! ```
 
 mod atomic_ref;
 #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! What the kernel tells of executable mappings: records of `perf_event_open` that go beside samples.
+//! The kernel's records of executable mappings: the side-band records of `perf_event_open`.
 
 // UNSAFETY: a system call that rustix has not, and a map, which is a raw pointer.
 #![expect(unsafe_code)]
@@ -17,15 +17,15 @@ use perf_event_open_sys::perf_event_open;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 
-/// The ring of one processor, into which the kernel writes whenever a thread that runs there maps a file, or memory of
-/// its own, to run code of it, and whenever one takes a new name.
+/// The ring of one processor, into which the kernel writes a record whenever a thread on that processor creates an
+/// executable mapping or changes its name.
 ///
-/// Its records are those of `perf_event_open(2)`: `PERF_RECORD_MMAP2`, with the build id in place of the inode where
-/// kernel and file have one, `PERF_RECORD_COMM` and `PERF_RECORD_LOST`. Behind each stand process, thread and time
-/// (`PERF_SAMPLE_TID`, `PERF_SAMPLE_TIME`), the time by `CLOCK_MONOTONIC`.
+/// The records are those of `perf_event_open(2)`: `PERF_RECORD_MMAP2`, with the build id in place of the inode if both
+/// kernel and file have one, `PERF_RECORD_COMM` and `PERF_RECORD_LOST`. Process, thread and time (`PERF_SAMPLE_TID`,
+/// `PERF_SAMPLE_TIME`) follow at the end of each, the time by `CLOCK_MONOTONIC`.
 #[derive(Debug)]
 pub struct MappingRing {
-    /// The control page; behind it the data.
+    /// The control page, followed by the data.
     start: NonNull<u8>,
     page: usize,
     data: usize,
@@ -41,10 +41,13 @@ unsafe impl Send for MappingRing {}
 const HEADER: u64 = size_of::<perf_event_header>() as u64;
 
 impl MappingRing {
-    /// The ring of a processor, with room for `bytes`, which is rounded up to a power of two of pages. What is mapped
-    /// from now on is in it.
+    /// Opens the ring of a processor. Its size is `bytes`, rounded up to a power of two of pages. It gets the mappings
+    /// that are created from now on.
     ///
-    /// Needs `CAP_PERFMON`; without `CAP_IPC_LOCK` all rings together may have 512 KiB for each processor.
+    /// # Errors
+    ///
+    /// Returns `PermissionDenied` without `CAP_PERFMON`, or if all rings together are larger than 512 KiB per processor
+    /// without `CAP_IPC_LOCK`; and other errors of the system, such as `ENODEV` for a processor that is offline.
     pub fn open(processor: u32, bytes: usize) -> io::Result<MappingRing> {
         let event = match open(processor, true) {
             // Linux has build ids in these records since 5.12.
@@ -54,14 +57,14 @@ impl MappingRing {
         let page = page_size();
         let data = bytes.max(page).next_power_of_two();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new map at an address that the kernel chooses touches no memory that anyone else has.
+        // SAFETY: a new map at an address chosen by the kernel overlaps no other memory.
         let start =
             unsafe { mmap(ptr::null_mut(), page + data, protection, MapFlags::SHARED, event.as_fd(), 0)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(MappingRing { start, page, data, record: Vec::new(), _event: event })
     }
 
-    /// Hands out the records that there are, each with its header, and gives their room back.
+    /// Passes each available record to `each`, including its header, and frees the records' space.
     pub fn read(&mut self, mut each: impl FnMut(&[u8])) {
         let head = self.word(offset_of!(perf_event_mmap_page, data_head)).load(Ordering::Acquire);
         let mut tail = self.word(offset_of!(perf_event_mmap_page, data_tail)).load(Ordering::Relaxed);
@@ -70,7 +73,7 @@ impl MappingRing {
             self.copy(tail, &mut header);
             let size = u16::from_ne_bytes([header[6], header[7]]);
             if u64::from(size) < HEADER || u64::from(size) > head.wrapping_sub(tail) {
-                // The kernel writes no such thing.
+                // The kernel writes no such record.
                 tail = head;
                 break;
             }
@@ -85,17 +88,18 @@ impl MappingRing {
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the control page is mapped as long as `self` lives, is aligned, and the kernel writes its words whole.
+        // SAFETY: the control page is mapped while `self` lives, the words are aligned, and the kernel writes each in
+        // one store.
         unsafe { &*self.start.as_ptr().add(at).cast::<AtomicU64>() }
     }
 
-    /// Copies bytes of the data, which begins anew behind its end.
+    /// Copies bytes of the data, which wraps around at its end.
     fn copy(&self, from: u64, to: &mut [u8]) {
         let from = from as usize % self.data;
         let (first, second) = to.split_at_mut(to.len().min(self.data - from));
         for (part, at) in [(first, from), (second, 0)] {
             // SAFETY: a record is shorter than the data, so both parts lie in the map; the kernel does not write there
-            // before the room is given back.
+            // before the space is freed.
             unsafe {
                 let data = self.start.as_ptr().add(self.page + at);
                 ptr::copy_nonoverlapping(data, part.as_mut_ptr(), part.len());
@@ -159,7 +163,7 @@ mod tests {
         for processor in 0..crate::cpu::possible() {
             match MappingRing::open(processor, 64 << 10) {
                 Ok(ring) => rings.push(ring),
-                // A processor that is not there.
+                // A processor that is offline.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     eprintln!("left out: {error}");

@@ -1,4 +1,4 @@
-//! What live sessions need of Linux.
+//! What live sessions need from Linux.
 
 pub mod clock;
 pub mod cpu;
