@@ -42,7 +42,7 @@ impl ProcessHandle {
     ///
     /// # Errors
     ///
-    /// Returns `NotFound` if the process has ended, as far as the kernel can say, and the system's error otherwise.
+    /// Fails if the process has ended and its id is no longer used, or without a free file handle.
     pub fn of_peer(socket: impl AsFd) -> io::Result<ProcessHandle> {
         let socket = socket.as_fd();
         let mut file: libc::c_int = -1;
@@ -57,7 +57,7 @@ impl ProcessHandle {
     ///
     /// # Errors
     ///
-    /// Returns `NotFound` if there is no such process, and the system's error otherwise.
+    /// Fails if there is no such process or no free file handle.
     pub fn of_pid(pid: u32) -> io::Result<ProcessHandle> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
         Ok(ProcessHandle(pidfd_open(pid, PidfdFlags::empty())?))
