@@ -50,7 +50,8 @@ impl KernelSymbols {
     ///
     /// # Errors
     ///
-    /// The list cannot be read, or hides the addresses from this user.
+    /// Returns [`SymbolError::Io`] if the list cannot be read, and [`SymbolError::Hidden`] if it hides the addresses
+    /// from this user.
     pub fn of_this_machine() -> Result<KernelSymbols, SymbolError> {
         let mut symbols = KernelSymbols::read(Path::new("/proc/kallsyms"))?;
         symbols.build_id =
@@ -62,7 +63,8 @@ impl KernelSymbols {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or all addresses in it are zero.
+    /// Returns [`SymbolError::Io`] if the file cannot be read, and [`SymbolError::Hidden`] if all addresses in it are
+    /// zero.
     pub fn read(path: &Path) -> Result<KernelSymbols, SymbolError> {
         let io = |source| SymbolError::Io { path: path.to_owned(), source };
         let symbols = KernelSymbols::parse(BufReader::with_capacity(64 << 10, File::open(path).map_err(io)?));

@@ -75,7 +75,7 @@ impl Symbolizer {
     ///
     /// # Errors
     ///
-    /// There is no file of this name and build id, nor a debug file for it.
+    /// Fails if there is no readable ELF file with this name and build id, and no debug file for it either.
     pub fn resolve(&self, module: &Module<'_>, offsets: &[u64]) -> Result<Vec<Option<Symbol>>, SymbolError> {
         let files = self.files(module)?;
         let elves = files.iter().map(MappedFile::elf).collect::<Result<Vec<_>, _>>()?;

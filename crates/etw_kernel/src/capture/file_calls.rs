@@ -1,4 +1,4 @@
-//! The system calls that do something with files, as `bpf/file_operations.h` is told of them.
+//! The system calls that operate on files, as a table for `bpf/file_operations.h`.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use syscalls::Sysno;
 
 use crate::records::FileAct;
 
-/// What the arguments of a system call are.
+/// What the arguments of a system call are. `enum form` in `bpf/file_operations.h` has the same order.
 #[derive(Debug, Clone, Copy)]
 #[repr(u16)]
 enum Form {
@@ -28,12 +28,12 @@ enum Form {
 const WITH_OFFSET: u16 = 1 << 9;
 /// Data is given as vectors.
 const WITH_VECTOR: u16 = 1 << 10;
-/// Flags are not given, but those of `creat`.
+/// There is no argument for flags; they are those of `creat`.
 const AS_CREAT: u16 = 1 << 11;
-/// Flags stand in a structure.
+/// Flags are in a structure.
 const WITH_HOW: u16 = 1 << 12;
 
-/// Numbers of system calls that the programs can be told of.
+/// Size of the programs' table of system calls.
 pub(super) const CALLS: usize = 512;
 
 /// Name, operation, form of the arguments, flags.

@@ -1,4 +1,4 @@
-//! Mappings that programs run code of.
+//! Executable mappings.
 
 use perf_event_open_sys::bindings::{
     PERF_RECORD_COMM, PERF_RECORD_LOST, PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_MMAP_BUILD_ID,
@@ -8,18 +8,18 @@ use perf_event_open_sys::bindings::{
 use super::{Body, Fields, until_nul};
 use crate::classes::BuildId;
 
-/// What a process does with the memory that it runs code of.
+/// A change of a process's executable memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageChange<'a> {
-    /// It maps something executable.
+    /// It creates an executable mapping.
     Mapped(Mapping<'a>),
-    /// It is about to run another program: everything that it had mapped is gone.
+    /// It is about to run another program: all its mappings are gone.
     Replaced,
-    /// It has called `munmap`, whatever was there.
+    /// It has called `munmap`, whatever was mapped there.
     Unmapped {
         /// The lowest address.
         address: u64,
-        /// How many bytes from there.
+        /// Number of bytes from there.
         bytes: u64,
     },
 }
@@ -29,22 +29,22 @@ pub enum ImageChange<'a> {
 pub struct Mapping<'a> {
     /// The lowest address.
     pub address: u64,
-    /// How many bytes from there.
+    /// Number of bytes from there.
     pub bytes: u64,
-    /// Where in the file it begins.
+    /// Offset in the file.
     pub offset: u64,
-    /// Which file.
+    /// The file.
     pub file: FileIdentity,
-    /// The file's path, as the process sees it; `[vdso]`, `//anon` and the like for memory without a file.
+    /// The file's path in the process's view; `[vdso]`, `//anon` and similar for memory without a file.
     pub path: &'a [u8],
 }
 
-/// What the kernel says of a file that is mapped.
+/// How the kernel identifies a mapped file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileIdentity {
-    /// Its build id.
+    /// By its build id.
     BuildId(BuildId),
-    /// Where it is, if it has no build id or the kernel does not tell it.
+    /// By its location, if it has no build id or the kernel does not report it.
     Inode {
         /// Major and minor number of the device.
         device: (u32, u32),
@@ -58,9 +58,10 @@ pub(super) const MAPPED: u32 = 60;
 pub(super) const REPLACED: u32 = 61;
 pub(super) const UNMAPPED: u32 = 62;
 
-/// Makes a record of the capture of one of `perf_event_open`: its header, then what was behind process and thread.
+/// Converts a record of `perf_event_open` into one of the capture: its header, then the fields after process and
+/// thread.
 ///
-/// Answers whether it is one of those that are kept.
+/// Returns whether the record is of a kind that is used.
 pub(crate) fn of_mapping_ring(record: &[u8], to: &mut Vec<u8>) -> bool {
     let fields = Fields(record);
     let kind = match (fields.u32(0), fields.u16(4)) {
@@ -70,7 +71,7 @@ pub(crate) fn of_mapping_ring(record: &[u8], to: &mut Vec<u8>) -> bool {
         }
         _ => return false,
     };
-    // Process and thread of what is told, before the body; process, thread and time of who did it, at the end.
+    // The body follows process and thread of the subject. Process, thread and time of the event are at the end.
     let (Some(ids), Some(flags), Some((body, end))) =
         (fields.bytes(8, 8), fields.u16(4), record.get(16..).and_then(|rest| rest.split_last_chunk::<16>()))
     else {
@@ -84,7 +85,7 @@ pub(crate) fn of_mapping_ring(record: &[u8], to: &mut Vec<u8>) -> bool {
     true
 }
 
-/// How many records a record of `perf_event_open` says were lost, if it is of that kind.
+/// Returns the number of lost records if this record of `perf_event_open` reports it, otherwise 0.
 pub(crate) fn lost_of_mapping_ring(record: &[u8]) -> u64 {
     let fields = Fields(record);
     if fields.u32(0) == Some(PERF_RECORD_LOST) { fields.u64(16).unwrap_or(0) } else { 0 }
@@ -120,7 +121,7 @@ mod tests {
     use super::super::Event;
     use super::*;
 
-    /// A record of `perf_event_open`: kind, flags, then the body, then process, thread and time.
+    /// A record of `perf_event_open`: kind, flags, body, then process, thread and time.
     fn foreign(kind: u32, flags: u16, body: &[u8]) -> Vec<u8> {
         let size = (8 + 8 + body.len() + 16) as u16;
         let ids = [10_u32, 11].map(u32::to_ne_bytes).concat();
