@@ -19,12 +19,12 @@ impl StackKinds {
 pub enum StackWalkError {
     /// There is no such event, or Linux does not support it.
     #[error(
-        "`{0}` is no event that has a stack here; write names of `xperf -stackwalk`, such as Profile, CSwitch or \
+        "`{0}` is not an event that can have a stack here; use names of `xperf -stackwalk`, such as Profile, CSwitch or \
          ReadyThread, or 0x and the hook id"
     )]
     Unknown(String),
     /// Linux reports the event without its stack.
-    #[error("{0}: Linux tells of mappings without a stack")]
+    #[error("{0}: Linux reports mappings without a stack")]
     Without(&'static str),
 }
 
@@ -206,10 +206,10 @@ mod tests {
             let error = StackWalks::parse(text).unwrap_err().to_string();
             assert!(error.contains(said), "{text}: {error}");
         };
-        check("CSwitch+RegOpenKey", "`RegOpenKey` is no event");
-        check("ImageLoad", "ImageLoad: Linux tells of mappings without a stack");
-        check("0x1234", "`0x1234` is no event");
-        check("0x123456", "`0x123456` is no event");
+        check("CSwitch+RegOpenKey", "`RegOpenKey` is not an event");
+        check("ImageLoad", "ImageLoad: Linux reports mappings without a stack");
+        check("0x1234", "`0x1234` is not an event");
+        check("0x123456", "`0x123456` is not an event");
     }
 
     #[test]

@@ -131,7 +131,9 @@ impl Capture {
         let mut take = |name: &str| {
             object.take_map(name).ok_or_else(|| refused(&format!("the map `{name}` is missing")))
         };
-        let Map::Array(rules) = take("rules")? else { return Err(refused("`rules` is no array")) };
+        let Map::Array(rules) = take("rules")? else {
+            return Err(refused("the map `rules` is not an array"));
+        };
         let spaces = HashMap::try_from(take("spaces")?).map_err(|error| refused(&with_causes(&error)))?;
         let mut capture = Capture {
             programs: KernelPrograms::new(object, types),

@@ -147,7 +147,7 @@ pub(super) fn attach(
     processors: &[u32],
 ) -> Result<Attached, String> {
     if hook == Hook::Disk && !arguments_are_known() {
-        return Err("its tracepoints have the arguments that are read since Linux 5.11".to_owned());
+        return Err("its tracepoints need Linux 5.11 or later".to_owned());
     }
     let mut attached = Attached(Vec::new());
     for (_, name, place) in PROGRAMS.iter().filter(|program| program.0 == hook) {

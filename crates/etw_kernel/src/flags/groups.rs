@@ -26,7 +26,7 @@ pub(crate) const GROUPS: &[(&str, &str)] = &[
     ("Network", "PROC_THREAD+LOADER+NETWORKTRACE"),
 ];
 
-const NO_PAGE_LISTS: &str = "Linux does not tell of single pages that change their list";
+const NO_PAGE_LISTS: &str = "Linux does not report single pages that change their list";
 const NO_FILTERS: &str = "Linux has no filter drivers between programs and file systems";
 const NO_POOL: &str = "Linux has no pools";
 
@@ -37,7 +37,7 @@ pub(crate) const OF_FURTHER_WORDS: &[(&str, &str, &str)] = &[
     ("FOOTPRINT", "FootPrint", NO_PAGE_LISTS),
     ("REFSET", "ReferenceSet", NO_PAGE_LISTS),
     ("POOL", "Pool", NO_POOL),
-    ("COMPACT_CSWITCH", "CompactCSwitch", "CSWITCH says the same, and more"),
+    ("COMPACT_CSWITCH", "CompactCSwitch", "CSWITCH has the same information, and more"),
     ("PMC_PROFILE", "PMCProfile", NOT_YET),
     ("PRIORITY", "ThreadPriority", NOT_YET),
     ("SPINLOCK", "SpinLock", NOT_YET),

@@ -54,7 +54,7 @@ pub struct Selection {
 #[non_exhaustive]
 pub enum FlagError {
     /// There is no flag of this name.
-    #[error("`{0}` is no flag of the kernel logger")]
+    #[error("`{0}` is not a flag of the kernel logger")]
     Unknown(String),
     /// Linux does not support the flag.
     #[error("{flag}: {reason}")]
@@ -381,8 +381,8 @@ mod tests {
         check("alpc", "ALPC: ");
         check("POWER", "POWER: ");
         check("SysProf+REGISTRY", "REGISTRY: ");
-        check("CSWITHC", "`CSWITHC` is no flag");
-        check("0x08000000", "`0x8000000` is no flag");
+        check("CSWITHC", "`CSWITHC` is not a flag");
+        check("0x08000000", "`0x8000000` is not a flag");
     }
 
     #[test]
@@ -398,7 +398,7 @@ mod tests {
             ("ProcessCounter", "PROCESS_COUNTERS: "),
             ("FilterIOInit", "FLT_IO_INIT: "),
             ("PmcProfile", "PMC_PROFILE: "),
-            ("PROC_THREAD", "`PROC_THREAD` is no flag"),
+            ("PROC_THREAD", "`PROC_THREAD` is not a flag"),
         ] {
             let error = EnableFlags::of_keyword(keyword).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");
