@@ -1,8 +1,15 @@
-//! The kernel's manifest providers: the events of Microsoft-Windows-Kernel-Process and its like, as records.
+//! The kernel's manifest providers: the events of Microsoft-Windows-Kernel-Process and similar providers, as records.
 //!
-//! Ids, versions, levels, keywords and layouts are those that Windows 10 1903 to Windows 11 23H2 register; which events
-//! there are is said by [`KernelProvider::ALL`]. As there, the channel is Analytic (16), whose bit stands among the
-//! keywords.
+//! Ids, versions, levels, keywords and layouts are those that Windows 10 1903 to Windows 11 23H2 register.
+//! [`KernelProvider::ALL`] lists the events. As on Windows, the channel is Analytic (16), whose bit is set in the
+//! keyword.
+//!
+//! ```
+//! use etw_kernel::providers::{KernelProvider, refusal};
+//!
+//! assert!(KernelProvider::ALL.iter().any(|it| it.name == "Microsoft-Windows-Kernel-Process"));
+//! assert!(refusal("Microsoft-Windows-Kernel-Registry").is_some());
+//! ```
 
 mod disk;
 mod file;
@@ -23,14 +30,14 @@ pub use memory::{MemInfo, PRIORITY_LEVELS};
 pub use process::{ImageMap, ImageMapEvent, Process, ProcessEvent, ProcessStop, Thread, ThreadEvent};
 pub use same::SameFields;
 
-/// A provider of the kernel, and what of it Linux gives.
+/// A provider of the kernel, and the events of it that Linux supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelProvider {
     /// GUID.
     pub guid: Guid,
     /// Name.
     pub name: &'static str,
-    /// The events, each with the hooks that it comes from.
+    /// The supported events, each with the hooks that it needs.
     pub events: &'static [(EventDescriptor, Hooks)],
 }
 
@@ -41,7 +48,7 @@ const NETWORK: Hooks = Hooks::of(&[Hook::Network]);
 const FILE: Hooks = Hooks::of(crate::flags::FILES);
 
 impl KernelProvider {
-    /// All of them.
+    /// All supported providers.
     pub const ALL: &'static [KernelProvider] = &[
         KernelProvider {
             guid: process::PROVIDER,
@@ -118,14 +125,14 @@ impl KernelProvider {
         },
     ];
 
-    /// The provider with this GUID.
+    /// Returns the provider with this GUID.
     pub fn of(guid: Guid) -> Option<&'static KernelProvider> {
         KernelProvider::ALL.iter().find(|provider| provider.guid == guid)
     }
 }
 
-/// Why nothing on Linux writes the events of a provider of this name, if it is one of the Windows kernel's that
-/// [`KernelProvider::ALL`] has not.
+/// Returns why Linux does not support a provider of the Windows kernel with this name; `None` for supported providers
+/// and for those that are not the kernel's.
 pub fn refusal(name: &str) -> Option<&'static str> {
     let is_given = KernelProvider::ALL.iter().any(|provider| provider.name == name);
     match name.strip_prefix("Microsoft-Windows-Kernel-") {
@@ -136,7 +143,7 @@ pub fn refusal(name: &str) -> Option<&'static str> {
     }
 }
 
-/// An informational event of the channel Analytic.
+/// Returns the descriptor of an informational event in the channel Analytic.
 const fn analytic(id: u16, version: u8, task: u16, opcode: u8, keywords: u64) -> EventDescriptor {
     EventDescriptor {
         id,
@@ -149,7 +156,7 @@ const fn analytic(id: u16, version: u8, task: u16, opcode: u8, keywords: u64) ->
     }
 }
 
-/// Says of a structure which event of which provider it is, and what its payload consists of.
+/// Implements [`ManifestEvent`] for a structure: its provider, its event, and the fields of its payload.
 macro_rules! manifest_event {
     ($type:ty, $provider:expr, |$event:ident| $descriptor:expr; $($value:expr),* $(,)?) => {
         impl $crate::classes::ManifestEvent for $type {
