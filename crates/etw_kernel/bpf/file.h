@@ -2,6 +2,8 @@
 /* Files: their keys and names. */
 #pragma once
 
+#include "stack.h"
+
 /* ---- Names ---- */
 
 /* Kinds of files, in the bits of a mode. */

@@ -5,6 +5,8 @@
  * operation that opened it; or its address, if that was before the capture. */
 #pragma once
 
+#include "file.h"
+
 /* What is done. `src/capture/event/file.rs` has the same. */
 enum operation {
 	NO_OPERATION,

@@ -2,6 +2,8 @@
 /* What programs do with files by io_uring: told when the kernel takes a request, and how it went when it is done. */
 #pragma once
 
+#include "file_operations.h"
+
 enum ring_opcode {
 	RING_READV = 1,
 	RING_WRITEV = 2,

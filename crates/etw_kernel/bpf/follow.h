@@ -1,6 +1,9 @@
-// SPDX-License-Identifier: MIT OR Apache-2.0
-/* Follows the stacks of programs by what the reader has taught: included by stack.h. Where something is not known the
- * reader gets a copy of the memory, goes on from there, and teaches what it needed. */
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Follows the stacks of programs by the rules that the reader provides. Where a rule is missing, following stops; the
+ * reader gets a copy of the memory, continues from there, and provides the rule. */
+#pragma once
+
+#include "room.h"
 
 /* Finds the image of an address; answers why there is none, or 0. */
 GLOBAL u32 find_image(u32 index, u64 address)

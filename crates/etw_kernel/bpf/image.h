@@ -1,5 +1,8 @@
-// SPDX-License-Identifier: MIT OR Apache-2.0
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Images: memory that is unmapped. What is mapped, the kernel tells by itself (perf_event_open). */
+#pragma once
+
+#include "stack.h"
 
 #define X86_MUNMAP 11
 #define ARM_MUNMAP 215

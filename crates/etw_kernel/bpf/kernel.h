@@ -572,3 +572,9 @@ INLINE bool is_vouched_of_32_bit(struct task_struct *task)
 {
 	return IS_X86 ? task->thread_info.status & X86_OF_32_BIT : (task->thread_info.flags & ARM_OF_32_BIT) != 0;
 }
+
+/* Identifies a process, also after its id is used again. */
+struct process_key {
+	u64 start_time;
+	u64 pid;
+};

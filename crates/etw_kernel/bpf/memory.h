@@ -3,6 +3,8 @@
  * touched. */
 #pragma once
 
+#include "file.h"
+
 /* ---- Mappings ---- */
 
 /* What finds a mapping by an address there is since 5.17; without it no mapping has a file. */

@@ -5,6 +5,8 @@
  * the one that connected or accepted it, or that used it last. */
 #pragma once
 
+#include "file.h"
+
 enum network_act {
 	CONNECT,
 	ACCEPT,

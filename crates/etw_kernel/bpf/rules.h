@@ -1,5 +1,8 @@
-// SPDX-License-Identifier: MIT OR Apache-2.0
-/* What the reader teaches of programs: where their images are, and how their code keeps the way to its callers. */
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the reader provides for following stacks: the images of processes, and how code keeps the way to its callers. */
+#pragma once
+
+#include "kernel.h"
 
 /* Whether the reader teaches rules: on x86-64, where they are understood. */
 const volatile bool follows_stacks = false;

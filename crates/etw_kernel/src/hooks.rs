@@ -1,43 +1,43 @@
-//! What can be captured from the kernel, in the pieces that are attached and detached as one.
+//! The parts of the kernel's activity that are attached and detached as one.
 
 use std::fmt;
 use std::ops::BitOr;
 
-/// A piece of what the kernel does that is captured as one. The most that a missing hook takes away is its own events.
+/// A part of the kernel's activity that is captured as one. If a hook is missing, only its own events are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Hook {
-    /// Starts, images and ends of processes and threads.
+    /// Starts and ends of processes and threads, and programs that processes run.
     Process,
     /// Switches from one thread to another.
     ContextSwitch,
-    /// Threads that are made ready by others.
+    /// Threads that others make ready.
     ReadyThread,
-    /// Samples of what each processor runs, with stacks.
+    /// Samples of what each processor runs.
     Sample,
-    /// System calls, their begin and end.
+    /// Starts and ends of system calls.
     SystemCall,
     /// Interrupts.
     Interrupt,
-    /// Work that interrupts put off: softirqs.
+    /// Work deferred by interrupts: softirqs.
     Dpc,
-    /// Requests to disks, when they are sent and when they are done.
+    /// Requests to disks, when they are sent and when they complete.
     Disk,
-    /// Page faults that a disk serves.
+    /// Page faults that are served from a disk.
     HardFault,
-    /// Page faults that memory serves.
+    /// Page faults that are served from memory.
     SoftFault,
-    /// Connections of TCP, and what TCP and UDP send and receive.
+    /// TCP connections, and data sent and received by TCP and UDP.
     Network,
-    /// Addresses that programs take and give back, and files that they map.
+    /// Memory that programs allocate and free, and files that they map.
     Memory,
-    /// What processes map to run code of it.
+    /// Executable mappings of processes.
     Image,
-    /// What programs do with files, by system calls.
+    /// File operations by system calls.
     File,
     /// Files that are closed when a process runs another program.
     FileExec,
-    /// What programs do with files, by io_uring.
+    /// File operations by io_uring.
     FileRing,
 }
 
@@ -62,7 +62,7 @@ impl Hook {
         Hook::FileRing,
     ];
 
-    /// What people call it.
+    /// Returns the readable name.
     pub const fn name(self) -> &'static str {
         match self {
             Hook::Process => "processes and threads",
@@ -99,7 +99,7 @@ impl Hooks {
     /// No hook.
     pub const NONE: Hooks = Hooks(0);
 
-    /// The set of these hooks.
+    /// Returns the set of these hooks.
     pub const fn of(hooks: &[Hook]) -> Hooks {
         let mut bits = 0;
         let mut at = 0;
@@ -110,18 +110,18 @@ impl Hooks {
         Hooks(bits)
     }
 
-    /// Whether the set has this hook.
+    /// Returns whether the set has this hook.
     pub const fn has(self, hook: Hook) -> bool {
         self.0 & (1 << hook as u32) != 0
     }
 
-    /// The set without a hook.
+    /// Returns the set without a hook.
     #[must_use]
     pub const fn without(self, hook: Hook) -> Hooks {
         Hooks(self.0 & !(1 << hook as u32))
     }
 
-    /// The hooks of the set.
+    /// Returns the hooks of the set in the order of [`Hook::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Hook> {
         Hook::ALL.into_iter().filter(move |hook| self.has(*hook))
     }

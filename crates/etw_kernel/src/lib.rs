@@ -1,16 +1,36 @@
-//! The Linux kernel as the system logger's provider: what a session's enable flags ask for, captured from the kernel.
+//! The Linux kernel as the system logger's provider: captures from the kernel what a session's enable flags ask for.
 //!
-//! It exists on Linux only; elsewhere this crate is empty.
+//! This crate is empty on systems other than Linux.
+//!
+//! The modules, from the bottom up:
+//!
+//! - [`classes`] and [`providers`]: the events of the kernel's classes and manifest providers, as records of a trace.
+//! - [`records`]: the records that the programs in the kernel write.
+//! - [`capture`]: loads these programs, and reads their rings.
+//! - [`images`]: the files that processes have mapped.
+//! - [`unwind`]: stacks of programs.
+//! - [`rundown`]: the state of the machine when a session starts and stops.
+//!
+//! ```
+//! use etw_kernel::{EnableFlags, Hook};
+//!
+//! let selection = EnableFlags::parse("PROC_THREAD+CSWITCH")?;
+//! assert!(selection.flags.hooks()?.has(Hook::ContextSwitch));
+//! # Ok::<(), etw_kernel::FlagError>(())
+//! ```
 #![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
 
 pub mod capture;
 pub mod classes;
 mod flags;
-mod groups;
 mod hooks;
 pub mod images;
+mod proc;
 pub mod providers;
+pub mod records;
 mod routines;
+mod rules;
 pub mod rundown;
 mod stack_walk;
 mod tracing_code;
@@ -19,5 +39,6 @@ pub mod unwind;
 pub use flags::{EnableFlags, Flag, FlagError, Selection, Support};
 pub use hooks::{Hook, Hooks};
 pub use routines::{AddressesHidden, Routines};
+pub use rules::{ImageRange, ImageTable, RuleTable};
 pub use stack_walk::{StackKinds, StackWalkError, StackWalks};
 pub use tracing_code::TracingCode;

@@ -1,4 +1,4 @@
-//! The kernel's functions that serve system calls and softirqs.
+//! Addresses of the kernel's functions for system calls and softirqs.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -8,14 +8,14 @@ use std::sync::OnceLock;
 
 use syscalls::Sysno;
 
-/// Where the kernel's functions lie that events name.
+/// Addresses of the kernel's functions that events refer to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Routines {
     system_calls: Vec<u64>,
     softirqs: [u64; SOFTIRQS.len()],
 }
 
-/// The kernel's addresses are not shown to this process.
+/// The kernel hides its addresses from this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the addresses in /proc/kallsyms are hidden from this process: \
@@ -23,7 +23,7 @@ pub struct Routines {
 )]
 pub struct AddressesHidden;
 
-/// The functions of softirqs by their number (`linux/interrupt.h`), with the names they have had since Linux 5.10.
+/// The functions of softirqs by number (`linux/interrupt.h`), with their names since Linux 5.10.
 const SOFTIRQS: [&[&str]; 10] = [
     &["tasklet_hi_action"],
     &["run_timer_softirq"],
@@ -37,13 +37,13 @@ const SOFTIRQS: [&[&str]; 10] = [
     &["rcu_core_si"],
 ];
 
-/// What functions of system calls are called beside their own names.
+/// Prefixes of the functions of system calls.
 #[cfg(target_arch = "x86_64")]
 const PREFIX: &str = "__x64_sys_";
 #[cfg(not(target_arch = "x86_64"))]
 const PREFIX: &str = "__arm64_sys_";
 
-/// System calls whose functions have other names, since those of these names serve older programs.
+/// System calls whose functions have other names, since the functions of these names serve older programs.
 const OTHER_NAMES: [(&str, &str); 6] = [
     ("stat", "newstat"),
     ("fstat", "newfstat"),
@@ -54,11 +54,11 @@ const OTHER_NAMES: [(&str, &str); 6] = [
 ];
 
 impl Routines {
-    /// Those of the running kernel. Its symbols are read once, which takes some tens of milliseconds.
+    /// Returns the addresses in the running kernel. Its symbols are read once, which takes some tens of milliseconds.
     ///
     /// # Errors
     ///
-    /// The addresses are hidden.
+    /// Returns [`AddressesHidden`] if the kernel hides its addresses from this process.
     pub fn of_this_boot() -> Result<&'static Routines, AddressesHidden> {
         static KNOWN: OnceLock<Routines> = OnceLock::new();
         if let Some(known) = KNOWN.get() {
@@ -89,7 +89,7 @@ impl Routines {
         if routines.system_calls.is_empty() { Err(AddressesHidden) } else { Ok(routines) }
     }
 
-    /// What is looked for, by the names of symbols.
+    /// Returns what to look for, by names of symbols.
     fn places() -> HashMap<String, Place> {
         let system_calls = (0..).map_while(|number| (number < MOST_SYSTEM_CALLS).then_some(number));
         let system_calls = system_calls.filter_map(|number| {
@@ -115,18 +115,18 @@ impl Routines {
         }
     }
 
-    /// The function that serves a system call of this number; nothing if it is not known.
+    /// Returns the function of the system call with this number; `None` if it is unknown.
     pub fn of_system_call(&self, number: u32) -> Option<u64> {
         self.system_calls.get(number as usize).copied().filter(|address| *address != 0)
     }
 
-    /// The function that serves a softirq of this number; nothing if it is not known.
+    /// Returns the function of the softirq with this number; `None` if it is unknown.
     pub fn of_softirq(&self, number: u32) -> Option<u64> {
         self.softirqs.get(number as usize).copied().filter(|address| *address != 0)
     }
 }
 
-/// No architecture has a greater number.
+/// Exceeds the numbers of all architectures.
 const MOST_SYSTEM_CALLS: usize = 1024;
 
 /// What a function serves.

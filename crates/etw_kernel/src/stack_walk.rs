@@ -1,10 +1,10 @@
-//! Which events have their stack told behind them (`TraceStackTracingInfo`, `xperf -stackwalk`).
+//! Events that are followed by their stack (`TraceStackTracingInfo`, `xperf -stackwalk`).
 
 use std::fmt;
 
 use etw_event::HookId;
 
-/// Kinds of records in the kernel's rings, one bit each, whose events are followed by a stack.
+/// A set of kinds of records in the kernel's rings, one bit each, that are followed by a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StackKinds(pub u128);
 
@@ -13,22 +13,22 @@ impl StackKinds {
     pub const SAMPLES: StackKinds = StackKinds(1 << 6);
 }
 
-/// Why a stack cannot be told.
+/// Why an event cannot have a stack.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackWalkError {
-    /// There is no such event, or Linux does not give it.
+    /// There is no such event, or Linux does not support it.
     #[error(
-        "`{0}` is no event that has a stack here; write names of `xperf -stackwalk`, such as Profile, CSwitch or \
+        "`{0}` is not an event that can have a stack here; use names of `xperf -stackwalk`, such as Profile, CSwitch or \
          ReadyThread, or 0x and the hook id"
     )]
     Unknown(String),
-    /// The event is there, but nobody knows its stack.
-    #[error("{0}: Linux tells of mappings without a stack")]
+    /// Linux reports the event without its stack.
+    #[error("{0}: Linux reports mappings without a stack")]
     Without(&'static str),
 }
 
-/// Names that xperf and wpr have for events with stacks, and their hook ids.
+/// Names of events with stacks in xperf and wpr, and their hook ids.
 const NAMES: &[(&str, u16)] = &[
     ("ProcessCreate", 0x0301),
     ("ProcessDelete", 0x0302),
@@ -69,23 +69,24 @@ const NAMES: &[(&str, u16)] = &[
     ("VirtualFree", 0x0263),
     ("MapFile", 0x0425),
     ("UnmapFile", 0x0426),
-    // The names of recording profiles, where they are others.
+    // The names in recording profiles, if they differ.
     ("SampledProfile", PROFILE),
     ("VirtualAllocation", 0x0262),
 ];
 
-/// The sampled profile, whose stacks are told by default.
+/// The sampled profile, whose stacks are captured by default.
 const PROFILE: u16 = 0x0F2E;
 
-/// The events whose stack is told, by their hook ids.
+/// The events that are followed by their stack, by hook id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackWalks(Vec<u16>);
 
 impl StackWalks {
-    /// These events; none of them are those of the sampled profile.
+    /// Selects events; without any, the sampled profile.
     ///
     /// # Errors
-    /// The first event that has no stack.
+    ///
+    /// Fails on the first event that cannot have a stack.
     pub fn of(hook_ids: &[u16]) -> Result<StackWalks, StackWalkError> {
         for id in hook_ids {
             if *id == HookId::IMAGE_LOAD.0 {
@@ -98,10 +99,11 @@ impl StackWalks {
         Ok(StackWalks(if hook_ids.is_empty() { vec![PROFILE] } else { hook_ids.to_vec() }))
     }
 
-    /// Reads names joined by `+` or `,`, in any case, and hook ids (`0x0F2E`).
+    /// Parses names and hook ids (`0x0F2E`) joined by `+` or `,`, in any case.
     ///
     /// # Errors
-    /// A name that nobody has, or an event that has no stack.
+    ///
+    /// Fails on an unknown name, and on an event that cannot have a stack.
     pub fn parse(text: &str) -> Result<StackWalks, StackWalkError> {
         let mut ids = Vec::new();
         for part in text.split(['+', ',']).map(str::trim).filter(|part| !part.is_empty()) {
@@ -116,17 +118,17 @@ impl StackWalks {
         StackWalks::of(&ids)
     }
 
-    /// The hook ids.
+    /// Returns the hook ids.
     pub fn hook_ids(&self) -> &[u16] {
         &self.0
     }
 
-    /// Whether the stack of this event is told.
+    /// Returns whether this event is followed by its stack.
     pub fn has(&self, hook: HookId) -> bool {
         self.0.contains(&hook.0)
     }
 
-    /// The kinds of records that these events are made of.
+    /// Returns the kinds of records that these events are made from.
     pub fn kinds(&self) -> StackKinds {
         StackKinds(self.0.iter().fold(0, |kinds, id| kinds | kinds_of(*id)))
     }
@@ -153,8 +155,7 @@ impl Default for StackWalks {
     }
 }
 
-/// The kinds of records that an event is made of, as `bpf/capture.bpf.c` numbers them; more of them where it does not
-/// say which.
+/// Returns the kinds of records that an event may be made from, as numbered in `bpf/ring.h`.
 const fn kinds_of(hook_id: u16) -> u128 {
     const fn range(from: u32, to: u32) -> u128 {
         (1 << (to + 1)) - (1 << from)
@@ -174,7 +175,7 @@ const fn kinds_of(hook_id: u16) -> u128 {
         0x010C | 0x010D | 0x010F => range(11, 11),
         0x010A | 0x010B | 0x010E => range(12, 12),
         0x0200..=0x02FF => range(13, 13) | range(41, 41),
-        // 20 are names of files, which come before their events; memory (41) has mappings of files too.
+        // 20 are names of files, which precede their events; memory (41) includes mappings of files.
         0x0400..=0x04FF => range(21, 39) | range(41, 41),
         0x0600..=0x06FF | 0x0800..=0x08FF => range(40, 40),
         _ => 0,
@@ -205,10 +206,10 @@ mod tests {
             let error = StackWalks::parse(text).unwrap_err().to_string();
             assert!(error.contains(said), "{text}: {error}");
         };
-        check("CSwitch+RegOpenKey", "`RegOpenKey` is no event");
-        check("ImageLoad", "ImageLoad: Linux tells of mappings without a stack");
-        check("0x1234", "`0x1234` is no event");
-        check("0x123456", "`0x123456` is no event");
+        check("CSwitch+RegOpenKey", "`RegOpenKey` is not an event");
+        check("ImageLoad", "ImageLoad: Linux reports mappings without a stack");
+        check("0x1234", "`0x1234` is not an event");
+        check("0x123456", "`0x123456` is not an event");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The kernel's code between an event and the program that tells of it, which stacks of events begin with.
+//! The kernel's tracing code between an event and the program that records it, which stacks of events start with.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Where the kernel's code lies that calls programs at tracepoints.
+/// The addresses of the kernel's code that runs programs at tracepoints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TracingCode(Vec<Range<u64>>);
 
-/// Begins of the names of its functions.
+/// Prefixes of the names of its functions.
 const NAMES: [&str; 6] = [
     "bpf_trace_run",
     "__bpf_trace_",
@@ -20,12 +20,12 @@ const NAMES: [&str; 6] = [
     "__bpf_get_stack",
 ];
 
-/// It is among the first frames; further out it would be what an event is about.
+/// Number of first frames that may be tracing code. Further out, it would be what an event is about.
 const FIRST_FRAMES: usize = 12;
 
 impl TracingCode {
-    /// That of the running kernel. Its symbols are read once, which takes some tens of milliseconds. Where they are hidden,
-    /// stacks begin with that code.
+    /// Returns the code of the running kernel. Its symbols are read once, which takes some tens of milliseconds. If
+    /// they are hidden, nothing is known, and stacks start with that code.
     pub fn of_this_boot() -> &'static TracingCode {
         static KNOWN: OnceLock<TracingCode> = OnceLock::new();
         KNOWN.get_or_init(|| TracingCode::of_symbols(Path::new("/proc/kallsyms")).unwrap_or_default())
@@ -54,7 +54,7 @@ impl TracingCode {
         Ok(TracingCode(ranges))
     }
 
-    /// How many frames, innermost first, led from the event to the program.
+    /// Returns how many of these frames, innermost first, are tracing code.
     pub fn frames_of(&self, frames: impl Iterator<Item = u64>) -> usize {
         let of_tracing = frames.take(FIRST_FRAMES).enumerate().filter(|(_, address)| self.has(*address));
         of_tracing.last().map_or(0, |(index, _)| index + 1)

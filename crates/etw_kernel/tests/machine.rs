@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use etw_kernel::capture::{Body, Capture, CaptureError, CaptureOptions, Disk, Event, File};
+use etw_kernel::capture::{Capture, CaptureError, CaptureOptions};
+use etw_kernel::records::{Body, Disk, Event, File};
 use etw_kernel::{Hook, Hooks};
 
 /// An event that lives on, as far as the tests look at it.

@@ -417,7 +417,7 @@ fn hosts_that_talk_nonsense_are_left() {
         |peer, id| peer.send(&ToProvider::Enable { id, slot: 5, epoch: 1, enable: Enable::default() }),
         |peer, _| peer.send(&ToProvider::Region { slot: 0, epoch: 1 }),
         |peer, _| {
-            let file = etw_sys::temporary_file().unwrap();
+            let file = tempfile::tempfile().unwrap();
             peer.channel.send(&ToProvider::Region { slot: 0, epoch: 1 }, &[file.as_fd()]).unwrap();
         },
         |peer, _| {

@@ -1,11 +1,11 @@
-//! Where debug information lies that is kept apart from programs.
+//! Locations of debug information that is separate from programs.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::elf::{Elf, MappedFile};
 
-/// `.build-id/ab/cdef.debug` below each directory.
+/// Returns the file `.build-id/ab/cdef.debug` below one of the directories.
 pub(crate) fn by_build_id(directories: &[PathBuf], build_id: &[u8]) -> Option<MappedFile> {
     let (first, rest) = build_id.split_first()?;
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -13,8 +13,8 @@ pub(crate) fn by_build_id(directories: &[PathBuf], build_id: &[u8]) -> Option<Ma
     directories.iter().find_map(|directory| with_id(&directory.join(&below), build_id))
 }
 
-/// The file that a program names (`.gnu_debuglink`): beside it, in `.debug` beside it, or in its place below each
-/// directory. Only one with the program's build id is taken.
+/// Returns the file that a program names (`.gnu_debuglink`): next to it, in `.debug` next to it, or at its path below
+/// one of the directories. Only a file with the program's build id is used.
 pub(crate) fn by_link(directories: &[PathBuf], program: &Path, elf: &Elf<'_>) -> Option<MappedFile> {
     let name = path_of(elf.debug_link()?)?;
     let (beside, build_id) = (program.parent()?, elf.build_id());
@@ -27,14 +27,14 @@ pub(crate) fn by_link(directories: &[PathBuf], program: &Path, elf: &Elf<'_>) ->
     near.into_iter().chain(far).filter(|path| path != program).find_map(|path| with_id(&path, build_id))
 }
 
-/// The file with what several debug files have in common (`.gnu_debugaltlink`).
+/// Returns the file with the parts that several debug files share (`.gnu_debugaltlink`).
 pub(crate) fn shared(directories: &[PathBuf], file: &MappedFile, elf: &Elf<'_>) -> Option<MappedFile> {
     let (name, build_id) = elf.shared_link()?;
     let named = || with_id(&file.path.canonicalize().ok()?.parent()?.join(path_of(name)?), build_id);
     by_build_id(directories, build_id).or_else(named)
 }
 
-/// The file, if it is an ELF file with this build id.
+/// Opens the file if it is an ELF file with this build id.
 fn with_id(path: &Path, build_id: &[u8]) -> Option<MappedFile> {
     let file = MappedFile::open(path).ok()?;
     let is_it = file.elf().is_ok_and(|elf| elf.build_id() == build_id);

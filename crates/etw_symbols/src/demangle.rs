@@ -1,19 +1,23 @@
-//! Names of functions as people write them.
+//! Readable names of functions.
 
 use std::borrow::Cow;
 
 use cpp_demangle::{DemangleOptions, ParseOptions};
 
-/// How deep names of C++ may be nested; deeper ones stay as they are.
+/// Maximum nesting of C++ names. Names with deeper nesting are not demangled.
 const MAX_DEPTH: u32 = 96;
 
-/// The name that a linker's name stands for, in Rust without its hash, in C++ without its parameters; the name itself
-/// if it is of neither language.
+/// Demangles a linker's name: Rust names without their hash, C++ names without parameters. Returns names of other
+/// languages unchanged.
+///
+/// ```
+/// assert_eq!(etw_symbols::demangle("_Z3addii"), "add");
+/// ```
 pub fn demangle(name: &str) -> Cow<'_, str> {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return Cow::Owned(format!("{rust:#}"));
     }
-    // Other names would be taken for types: `f` for `float`.
+    // Other names would be demangled as types: `f` as `float`.
     if !name.starts_with("_Z") {
         return Cow::Borrowed(name);
     }

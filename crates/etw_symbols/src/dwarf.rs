@@ -1,4 +1,4 @@
-//! Functions and lines in DWARF.
+//! Functions and lines from DWARF.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -16,13 +16,13 @@ pub(crate) struct Sections<'d> {
 }
 
 impl<'d> Sections<'d> {
-    /// Those of a file, and of the file with what it has in common with others.
+    /// Loads the sections of a file, and of the file that it shares debug information with.
     pub(crate) fn new(elf: &Elf<'d>, shared: Option<&Elf<'d>>) -> Sections<'d> {
         let endian = if elf.is_big_endian() { RunTimeEndian::Big } else { RunTimeEndian::Little };
         Sections { own: load(elf), shared: shared.map(load), endian }
     }
 
-    /// What finds functions by address; `None` if the DWARF is damaged.
+    /// Returns an index of functions by address; `None` if the DWARF is damaged.
     pub(crate) fn context(&self) -> Option<Context<'_>> {
         let borrow = |section| EndianSlice::new(Cow::as_ref(section), self.endian);
         let dwarf = self.own.borrow_with_sup(self.shared.as_ref(), borrow);
@@ -37,14 +37,14 @@ fn load<'d>(elf: &Elf<'d>) -> DwarfSections<Cow<'d, [u8]>> {
     }
 }
 
-/// Finds functions by address.
+/// An index of functions by address.
 pub(crate) struct Context<'s> {
     context: addr2line::Context<EndianSlice<'s, RunTimeEndian>>,
 }
 
 impl Context<'_> {
-    /// The functions that an address lies in: inlined ones first, each followed by the one that it is inlined into.
-    /// None if DWARF knows no function there.
+    /// Returns the functions at an address: inlined functions first, each followed by the function that it is inlined
+    /// into. Empty if DWARF describes no function there.
     pub(crate) fn find(&self, address: u64) -> Vec<Frame> {
         let mut found = Vec::new();
         let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() else { return found };

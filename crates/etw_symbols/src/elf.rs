@@ -1,8 +1,8 @@
-//! ELF files: build ids, where their code is loaded, and symbol tables.
+//! ELF files: build ids, load addresses and symbol tables.
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use etw_sys::FileMap;
@@ -13,12 +13,12 @@ use object::{
 
 use crate::SymbolError;
 
-/// Most bytes that a compressed section may have.
+/// Maximum size in bytes of a decompressed section.
 const MAX_SECTION_LEN_BYTES: u64 = 4 << 30;
-/// Loaded files begin at whole pages of this size at least.
+/// Smallest page size; files are loaded at multiples of it.
 const PAGE_LEN_BYTES: u64 = 4096;
 
-/// A file that is mapped, or code that the kernel has mapped.
+/// A mapped file, or a copy of the vDSO.
 pub(crate) struct MappedFile {
     pub(crate) path: PathBuf,
     bytes: Bytes,
@@ -29,32 +29,41 @@ enum Bytes {
     Copy(Vec<u8>),
 }
 
-/// What images of the code are called that the kernel gives every process.
+/// The path of the vDSO in traces: the code that the kernel maps into every process.
 pub(crate) const VDSO: &str = "[vdso]";
 
 impl MappedFile {
     /// Maps a regular file.
     pub(crate) fn open(path: &Path) -> Result<MappedFile, SymbolError> {
         let io = |source| SymbolError::Io { path: path.to_owned(), source };
-        // Before it is opened, since opening a pipe waits for its writer.
+        // Checked before opening, since opening a pipe blocks until it has a writer.
         if !std::fs::metadata(path).map_err(io)?.is_file() {
-            return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "no regular file")));
+            return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
         }
         let map = FileMap::new(&File::open(path).map_err(io)?).map_err(io)?;
         Ok(MappedFile { path: path.to_owned(), bytes: Bytes::Map(map) })
     }
 
-    /// The code that the kernel gives this process, as any other.
+    /// Copies the vDSO of this process, which is that of every process.
+    #[cfg(target_os = "linux")]
     pub(crate) fn vdso() -> Result<MappedFile, SymbolError> {
         let path = PathBuf::from(VDSO);
-        match copy_vdso() {
-            Ok(Some(bytes)) => Ok(MappedFile { path, bytes: Bytes::Copy(bytes) }),
-            Ok(None) => Err(SymbolError::NoFile { name: VDSO.to_owned() }),
+        match etw_sys::vdso::own() {
+            Ok(bytes) => Ok(MappedFile { path, bytes: Bytes::Copy(bytes) }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(SymbolError::NoFile { name: VDSO.to_owned() })
+            }
             Err(source) => Err(SymbolError::Io { path, source }),
         }
     }
 
-    /// The file as ELF.
+    /// Fails: only Linux has a vDSO.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn vdso() -> Result<MappedFile, SymbolError> {
+        Err(SymbolError::NoFile { name: VDSO.to_owned() })
+    }
+
+    /// Parses the file as ELF.
     pub(crate) fn elf(&self) -> Result<Elf<'_>, SymbolError> {
         let not_elf = |reason: String| SymbolError::NotElf { path: self.path.clone(), reason };
         let bytes: &[u8] = match &self.bytes {
@@ -64,25 +73,9 @@ impl MappedFile {
         let file = object::File::parse(bytes).map_err(|error| not_elf(error.to_string()))?;
         match file.format() {
             object::BinaryFormat::Elf => Ok(Elf { file }),
-            other => Err(not_elf(format!("it is {other:?}"))),
+            other => Err(not_elf(format!("its format is {other:?}"))),
         }
     }
-}
-
-/// `None` where there is no vdso.
-fn copy_vdso() -> io::Result<Option<Vec<u8>>> {
-    let maps = std::fs::read_to_string("/proc/self/maps")?;
-    let range = maps.lines().find(|line| line.ends_with(VDSO)).and_then(|line| {
-        let (start, end) = line.split(' ').next()?.split_once('-')?;
-        let hex = |digits| u64::from_str_radix(digits, 16).ok();
-        Some((hex(start)?, hex(end)?))
-    });
-    let Some((start, end)) = range else { return Ok(None) };
-    let mut memory = File::open("/proc/self/mem")?;
-    memory.seek(SeekFrom::Start(start))?;
-    let mut bytes = Vec::new();
-    memory.take(end.saturating_sub(start)).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
 }
 
 /// An ELF file.
@@ -91,23 +84,23 @@ pub(crate) struct Elf<'d> {
 }
 
 impl<'d> Elf<'d> {
-    /// The build id; empty if there is none.
+    /// Returns the build id; empty if there is none.
     pub(crate) fn build_id(&self) -> &'d [u8] {
         self.file.build_id().ok().flatten().unwrap_or_default()
     }
 
-    /// The address, as the file counts, of the first byte that is mapped.
+    /// Returns the link address of the first byte that is mapped.
     pub(crate) fn base(&self) -> u64 {
         let lowest = self.file.segments().map(|segment| segment.address()).min().unwrap_or(0);
         lowest & !(PAGE_LEN_BYTES - 1)
     }
 
-    /// Name of the file with the debug information (`.gnu_debuglink`).
+    /// Returns the name of the file with the debug information (`.gnu_debuglink`).
     pub(crate) fn debug_link(&self) -> Option<&'d [u8]> {
         self.file.gnu_debuglink().ok().flatten().map(|(name, _)| name)
     }
 
-    /// Name and build id of the file with what several debug files have in common (`.gnu_debugaltlink`).
+    /// Returns name and build id of the file with the parts that several debug files share (`.gnu_debugaltlink`).
     pub(crate) fn shared_link(&self) -> Option<(&'d [u8], &'d [u8])> {
         self.file.gnu_debugaltlink().ok().flatten()
     }
@@ -121,13 +114,13 @@ impl<'d> Elf<'d> {
     }
 
     fn section_is_filled(&self, name: &str) -> bool {
-        // Sections of the program are there in debug files too, without contents.
+        // Debug files also list the program's sections, without contents.
         self.file
             .section_by_name(name)
             .is_some_and(|section| section.kind() != SectionKind::UninitializedData && section.size() > 0)
     }
 
-    /// The bytes of a section, decompressed; empty if there is none.
+    /// Returns the decompressed bytes of a section; empty if there is none.
     pub(crate) fn section(&self, name: &str) -> Cow<'d, [u8]> {
         let Some(section) = self.file.section_by_name(name) else { return Cow::Borrowed(&[]) };
         let Ok(data) = section.compressed_data() else { return Cow::Borrowed(&[]) };
@@ -146,7 +139,7 @@ impl<'d> Elf<'d> {
             if is_relocatable || !is_function || symbol.is_undefined() || symbol.address() == 0 {
                 continue;
             }
-            // Marks of ARM and RISC-V that say what kind of bytes follow.
+            // Mapping symbols of ARM and RISC-V, which mark the kind of the bytes that follow.
             let Ok(name) = symbol.name() else { continue };
             if name.is_empty() || name.starts_with('$') {
                 continue;
@@ -166,7 +159,7 @@ impl<'d> Elf<'d> {
     }
 }
 
-/// Functions by address. One that does not tell its length reaches to the end of its section.
+/// Functions sorted by address. A function without a size extends to the end of its section.
 #[derive(Debug, Default)]
 pub(crate) struct Functions<'d> {
     functions: Vec<Function<'d>>,
@@ -180,7 +173,7 @@ struct Function<'d> {
 }
 
 impl<'d> Functions<'d> {
-    /// Those of the symbol tables of files that belong together.
+    /// Collects the functions from the symbol tables of related files.
     pub(crate) fn of(elves: &[Elf<'d>]) -> Functions<'d> {
         let mut functions = Functions::default();
         elves.iter().for_each(|elf| elf.add_functions(&mut functions));
@@ -188,8 +181,8 @@ impl<'d> Functions<'d> {
         functions
     }
 
-    /// Puts them in order. Of several names of one address the one with the fewest underscores before it counts: `read`
-    /// before `__read`.
+    /// Sorts the functions. Of several names of one address, the one with the fewest leading underscores is kept:
+    /// `read`, not `__read`.
     fn sort(&mut self) {
         let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
         self.functions
@@ -197,7 +190,7 @@ impl<'d> Functions<'d> {
         self.functions.dedup_by_key(|function| function.address);
     }
 
-    /// The function that an address lies in.
+    /// Returns the function at an address.
     pub(crate) fn find(&self, address: u64) -> Option<&'d str> {
         let after = self.functions.partition_point(|function| function.address <= address);
         let function = self.functions.get(after.checked_sub(1)?)?;

@@ -1,15 +1,15 @@
-//! Why an image has no symbols.
+//! Errors of finding symbols.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why an image has no symbols. Each says which file it means.
+/// Why an image has no symbols. Each variant names the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SymbolError {
-    /// The image is no file of this machine: its name is no absolute path.
-    #[error("{name} is no file of this machine")]
+    /// The image is not a file on this machine: its name is not an absolute path.
+    #[error("{name} is not a file on this machine")]
     NoFile {
         /// The image's name.
         name: String,
@@ -19,25 +19,25 @@ pub enum SymbolError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is not the one that ran.
-    #[error("{}: its build id is {found}, that of the trace {wanted}", path.display())]
+    /// The file is not the one that was traced.
+    #[error("{}: its build id is {found}, but the trace has {wanted}", path.display())]
     OtherBuildId {
         /// The file.
         path: PathBuf,
         /// The file's build id.
         found: BuildIdText,
-        /// What the trace has of the id.
+        /// The build id in the trace, which may be cut.
         wanted: BuildIdText,
     },
-    /// The file is no ELF file, or a damaged one.
-    #[error("{}: no ELF file: {reason}", path.display())]
+    /// The file is not an ELF file, or is damaged.
+    #[error("{}: not an ELF file: {reason}", path.display())]
     NotElf {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// The kernel hides its addresses from this user.
@@ -48,7 +48,7 @@ pub enum SymbolError {
     },
 }
 
-/// A build id as people read it.
+/// A build id, displayed in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildIdText(pub(crate) Vec<u8>);
 

@@ -4,16 +4,20 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use object::NativeEndian;
+use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
+use object::read::elf::{Note, NoteIterator};
+
 use crate::SymbolError;
 
-/// No function is longer. What lies farther behind the last symbol of the kernel or of a module belongs to something
-/// that has no symbols, as a program that was compiled in the kernel and is gone.
+/// Maximum size of a function in bytes. Code farther from the last symbol of the kernel or of a module has no symbols,
+/// such as BPF programs that were unloaded.
 const MAX_LEN_BYTES: u64 = 1 << 20;
 
-/// Functions of the kernel and its modules with their addresses, as `/proc/kallsyms` or a `System.map` lists them.
+/// Functions of the kernel and its modules with their addresses, as listed by `/proc/kallsyms` or a `System.map`.
 #[derive(Debug, Clone, Default)]
 pub struct KernelSymbols {
-    /// In the order of addresses.
+    /// Sorted by address.
     entries: Vec<Entry>,
     names: String,
     base: u64,
@@ -23,7 +27,7 @@ pub struct KernelSymbols {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     address: u64,
-    /// Where in the names it lies: `name`, or `name\tmodule`.
+    /// Offset in `names` of `name` or `name\tmodule`.
     start: u32,
     len: u16,
 }
@@ -33,19 +37,21 @@ struct Entry {
 pub struct KernelSymbol<'a> {
     /// Name.
     pub name: &'a str,
-    /// The module it belongs to, without brackets; `None` for the kernel itself.
+    /// The module, without brackets; `None` for the kernel itself.
     pub module: Option<&'a str>,
     /// Its address.
     pub address: u64,
-    /// Where the next function begins.
+    /// Start of the next function.
     pub end: u64,
 }
 
 impl KernelSymbols {
-    /// The symbols of the kernel that runs, from `/proc/kallsyms`.
+    /// Reads the symbols of the running kernel from `/proc/kallsyms`.
     ///
     /// # Errors
-    /// The list cannot be read, or hides the addresses from this user.
+    ///
+    /// Returns [`SymbolError::Io`] if the list cannot be read, and [`SymbolError::Hidden`] if it hides the addresses
+    /// from this user.
     pub fn of_this_machine() -> Result<KernelSymbols, SymbolError> {
         let mut symbols = KernelSymbols::read(Path::new("/proc/kallsyms"))?;
         symbols.build_id =
@@ -53,10 +59,12 @@ impl KernelSymbols {
         Ok(symbols)
     }
 
-    /// The symbols of a list in the format of `/proc/kallsyms` and `System.map`: address, type, name, module.
+    /// Reads symbols from a list in the format of `/proc/kallsyms` and `System.map`: address, type, name, module.
     ///
     /// # Errors
-    /// The file cannot be read, or all addresses in it are zero.
+    ///
+    /// Returns [`SymbolError::Io`] if the file cannot be read, and [`SymbolError::Hidden`] if all addresses in it are
+    /// zero.
     pub fn read(path: &Path) -> Result<KernelSymbols, SymbolError> {
         let io = |source| SymbolError::Io { path: path.to_owned(), source };
         let symbols = KernelSymbols::parse(BufReader::with_capacity(64 << 10, File::open(path).map_err(io)?));
@@ -77,7 +85,7 @@ impl KernelSymbols {
             }
             symbols.add(&line);
         }
-        // Of several names of one address the first one counts.
+        // Of several names of one address, the first one is kept.
         symbols.entries.sort_by_key(|entry| entry.address);
         symbols.entries.dedup_by_key(|entry| entry.address);
         Ok(symbols)
@@ -95,7 +103,7 @@ impl KernelSymbols {
         if name == "_text" {
             self.base = address;
         }
-        // Marks that begin where a function does.
+        // Labels at the start of a function.
         if matches!(name, "_text" | "_stext" | "startup_64") {
             return;
         }
@@ -113,28 +121,28 @@ impl KernelSymbols {
         self.entries.push(Entry { address, start, len });
     }
 
-    /// Address of the kernel's first byte, `_text`; 0 if the list does not tell. Where the kernel is moved at its start
+    /// Returns the address of the kernel's first byte, `_text`; 0 if it is not listed. With address space randomization
     /// it differs from boot to boot.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// The build id of the kernel that runs; empty for a list from a file.
+    /// Returns the build id of the running kernel; empty for a list from a file.
     pub fn build_id(&self) -> &[u8] {
         &self.build_id
     }
 
-    /// How many functions are known.
+    /// Returns the number of functions.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no function is known.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The function that an address lies in.
+    /// Returns the function at an address.
     pub fn find(&self, address: u64) -> Option<KernelSymbol<'_>> {
         let after = self.entries.partition_point(|entry| entry.address <= address);
         let entry = self.entries.get(after.checked_sub(1)?)?;
@@ -150,27 +158,16 @@ impl KernelSymbols {
     }
 }
 
-/// The build id in ELF notes: lengths of name and value, the kind, name and value, each filled up to four bytes.
+/// Returns the build id among ELF notes of this machine's byte order; empty if there is none.
 fn build_id_of_notes(notes: &[u8]) -> Vec<u8> {
-    const BUILD_ID: u32 = 3;
-    let mut rest = notes;
-    let word = |rest: &mut &[u8]| {
-        let (word, behind) = rest.split_first_chunk()?;
-        *rest = behind;
-        Some(u32::from_ne_bytes(*word))
+    let Ok(mut notes) = NoteIterator::<FileHeader64<NativeEndian>>::new(NativeEndian, 4, notes) else {
+        return Vec::new();
     };
-    let bytes = |rest: &mut &[u8], len: u32| {
-        let (value, behind) = rest.split_at_checked(len as usize)?;
-        *rest = behind.get((len as usize).next_multiple_of(4) - len as usize..).unwrap_or_default();
-        Some(value.to_vec())
+    let is_build_id = |note: &Note<'_, FileHeader64<NativeEndian>>| {
+        note.name() == ELF_NOTE_GNU && note.n_type(NativeEndian) == NT_GNU_BUILD_ID
     };
-    while let (Some(name_len), Some(len), Some(kind)) = (word(&mut rest), word(&mut rest), word(&mut rest)) {
-        let (Some(name), Some(value)) = (bytes(&mut rest, name_len), bytes(&mut rest, len)) else { break };
-        if kind == BUILD_ID && name == b"GNU\0" {
-            return value;
-        }
-    }
-    Vec::new()
+    let found = notes.find_map(|note| note.ok().filter(is_build_id));
+    found.map(|note| note.desc().to_vec()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Addresses to names: functions and lines of programs, libraries and the kernel.
 //!
-//! A trace tells of addresses, and of the images that lie around them, each by its path and its build id.
-//! [`Symbolizer`] looks for these files on this machine, and answers for many addresses of one image at a time, so that
-//! no file stays open, and memory holds what one file needs. A file that has another build id than the trace says is not
-//! used, and the error says so.
+//! A trace has addresses, and the images that they lie in, each with its path and build id. [`Symbolizer`] looks for
+//! the files on this machine and resolves many addresses of one image at a time, so that no file stays open and memory
+//! holds what one file needs. A file with another build id than the trace has is not used, and the error says so.
 //!
-//! [`KernelSymbols`] are the kernel's own: `/proc/kallsyms` of the boot that runs, or a `System.map`.
+//! [`KernelSymbols`] are those of the kernel: `/proc/kallsyms` of the running system, or a `System.map`.
 //!
-//! Not here: PDB files of Windows, unwinding.
+//! Not in this crate: PDB files of Windows, unwinding.
 //!
 //! ```no_run
 //! use etw_symbols::{Module, Symbolizer};
@@ -18,6 +17,8 @@
 //! }
 //! # Ok::<(), etw_symbols::SymbolError>(())
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod debug_files;
 mod demangle;

@@ -1,4 +1,4 @@
-//! Many addresses of one image to names.
+//! Resolving addresses of an image to names.
 
 use std::path::{Path, PathBuf};
 
@@ -6,45 +6,46 @@ use crate::elf::{Elf, Functions, MappedFile, VDSO};
 use crate::error::BuildIdText;
 use crate::{SymbolError, debug_files, demangle, dwarf};
 
-/// Bytes of a build id that traces have at most; shorter ids are filled up with zeros.
+/// Length in bytes of build ids in traces. Shorter ids are padded with zeros.
 const TRACE_ID_LEN_BYTES: usize = 20;
 
-/// An image as a trace tells of it.
+/// An image as described by a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Module<'a> {
     /// Path of its file.
     pub path: &'a str,
-    /// The first bytes of its build id, filled up with zeros to 20 bytes, as far as the trace has them; empty if the
+    /// The leading bytes of its build id as far as the trace has them, padded with zeros to 20 bytes; empty if the
     /// image has none.
     pub build_id: &'a [u8],
 }
 
-/// What lies at an address.
+/// The code at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// Inlined functions first, each followed by the one that it is inlined into; never empty.
+    /// Inlined functions first, each followed by the function that it is inlined into. Never empty.
     pub frames: Vec<Frame>,
 }
 
 impl Symbol {
-    /// Name of the function that the code belongs to, whatever is inlined there.
+    /// Returns the name of the outermost function, which others may be inlined into.
     pub fn function(&self) -> &str {
         self.frames.last().map_or("", |frame| &frame.function)
     }
 }
 
-/// A function, and where in it.
+/// A function and a position in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// Name.
     pub function: String,
-    /// The source file, if debug information tells.
+    /// Source file, if debug information has it.
     pub file: Option<String>,
-    /// The line in it, from 1.
+    /// Line in the source file, counted from 1.
     pub line: Option<u32>,
 }
 
-/// Finds names in the files of this machine: symbol tables, and DWARF in the files themselves or apart from them.
+/// Resolves addresses by the files on this machine: symbol tables, and DWARF in the files themselves or in separate
+/// files.
 #[derive(Debug, Clone)]
 pub struct Symbolizer {
     debug_directories: Vec<PathBuf>,
@@ -57,23 +58,24 @@ impl Default for Symbolizer {
 }
 
 impl Symbolizer {
-    /// Looks for separate debug files in `/usr/lib/debug`.
+    /// Creates a symbolizer that looks for separate debug files in `/usr/lib/debug`.
     pub fn new() -> Symbolizer {
         Symbolizer { debug_directories: vec![PathBuf::from("/usr/lib/debug")] }
     }
 
-    /// Looks for separate debug files there too, and there first.
+    /// Adds a directory for separate debug files, which is searched first.
     pub fn debug_directory(mut self, directory: impl Into<PathBuf>) -> Symbolizer {
         self.debug_directories.insert(0, directory.into());
         self
     }
 
-    /// What lies at each of these offsets from the image's base, in their order; `None` where no function is known.
+    /// Resolves offsets from the image's base, in their order; `None` where no function is known.
     ///
-    /// The address that a call returns to lies behind the call; who asks for the caller asks for the byte before it.
+    /// A return address is the address after the call. To resolve the caller, pass the offset of the byte before it.
     ///
     /// # Errors
-    /// There is no file of this name and build id, nor a debug file for it.
+    ///
+    /// Fails if there is no readable ELF file with this name and build id, and no debug file for it either.
     pub fn resolve(&self, module: &Module<'_>, offsets: &[u64]) -> Result<Vec<Option<Symbol>>, SymbolError> {
         let files = self.files(module)?;
         let elves = files.iter().map(MappedFile::elf).collect::<Result<Vec<_>, _>>()?;
@@ -88,7 +90,7 @@ impl Symbolizer {
         let symbol = |offset: &u64| {
             let address = base.checked_add(*offset)?;
             let mut frames = context.as_ref().map(|context| context.find(address)).unwrap_or_default();
-            // Symbol tables have whole names; DWARF of little detail has not.
+            // Symbol tables have full names, which DWARF with little detail lacks.
             match (functions.find(address).map(demangle), frames.last_mut()) {
                 (Some(name), Some(function)) => function.function = name.into_owned(),
                 (Some(name), None) => {
@@ -102,11 +104,11 @@ impl Symbolizer {
         Ok(offsets.iter().map(symbol).collect())
     }
 
-    /// The image's file and the one with its debug information, as far as they are there; one of them is.
+    /// Opens the image's file and the file with its debug information; fails if both are missing.
     fn files(&self, module: &Module<'_>) -> Result<Vec<MappedFile>, SymbolError> {
         let program = match open_program(module) {
             Ok(program) => program,
-            // The id alone leads to the debug file of a program that is elsewhere.
+            // A complete build id is enough to find the debug file of a program that is not on this machine.
             Err(error) if module.build_id.len() == TRACE_ID_LEN_BYTES => {
                 let debug = debug_files::by_build_id(&self.debug_directories, module.build_id);
                 return debug.map(|debug| vec![debug]).ok_or(error);
@@ -120,12 +122,12 @@ impl Symbolizer {
     }
 }
 
-/// The image's file, if it is the one that ran.
+/// Opens the image's file if it is the one that was traced.
 fn open_program(module: &Module<'_>) -> Result<MappedFile, SymbolError> {
     let file = match module.path {
         VDSO => MappedFile::vdso()?,
         path if path.starts_with('/') => MappedFile::open(Path::new(path))?,
-        // Paths of Windows, and modules of the kernel.
+        // Paths of Windows and modules of the kernel.
         path => return Err(SymbolError::NoFile { name: path.to_owned() }),
     };
     let found = file.elf()?.build_id().to_vec();
@@ -266,7 +268,7 @@ mod tests {
         assert_eq!(build_id(&program), []);
         assert!(resolve(&[]).is_ok() && resolve(&id).is_err());
         let error = Symbolizer::new().resolve(&Module { path: "e1000.ko", build_id: &[] }, &[0]).unwrap_err();
-        assert_eq!(error.to_string(), "e1000.ko is no file of this machine");
+        assert_eq!(error.to_string(), "e1000.ko is not a file on this machine");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A place for a reference that threads change and read without locks.
+//! A reference that threads change and read without locks.
 
 // UNSAFETY: turns the pointer that is stored back into the reference that it was.
 #![expect(unsafe_code)]
@@ -8,9 +8,9 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A reference to something that lives as long as the program, or none; all threads may change and read it.
+/// An optional `'static` reference that all threads may change and read.
 ///
-/// What is stored is never freed, so that a reader needs nothing but one load, also in a signal handler.
+/// What is stored is never freed, so reading takes one load and is allowed in signal handlers.
 pub struct AtomicRef<T: 'static> {
     pointer: AtomicPtr<T>,
     /// Makes this as shareable as the reference itself is.
@@ -18,24 +18,24 @@ pub struct AtomicRef<T: 'static> {
 }
 
 impl<T> AtomicRef<T> {
-    /// No reference.
+    /// Creates an empty place.
     pub const fn none() -> AtomicRef<T> {
         AtomicRef { pointer: AtomicPtr::new(ptr::null_mut()), reference: PhantomData }
     }
 
-    /// The reference. What was done before it was stored is seen.
+    /// Returns the reference. Everything written before it was stored is visible.
     #[inline(always)]
     pub fn load(&self) -> Option<&'static T> {
         // SAFETY: the pointer is null or was made of a `&'static T` in `store` or `replace`.
         unsafe { self.pointer.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Stores a reference, or none.
+    /// Stores a reference, or clears the place.
     pub fn store(&self, reference: Option<&'static T>) {
         self.pointer.store(pointer_of(reference), Ordering::Release);
     }
 
-    /// Stores `new` if the present reference is `old`, by address; tells whether it was.
+    /// Stores `new` if the current reference is `old`, compared by address. Returns whether it was.
     pub fn replace(&self, old: Option<&'static T>, new: Option<&'static T>) -> bool {
         let (old, new) = (pointer_of(old), pointer_of(new));
         self.pointer.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()

@@ -1,7 +1,16 @@
-//! System calls, one module per operating system: memory maps of files, files without a name, hints to caches, and on
-//! Linux what live sessions need: shared memory, clocks, ids, sockets.
+//! System calls, one module per operating system: memory maps of files, cache hints, and on Linux what live sessions
+//! need: shared memory, clocks, ids, sockets.
 //!
-//! The only crate of the workspace with `unsafe` code; everything it offers is safe to call.
+//! This is the only crate of the workspace with `unsafe` code. Everything it exports is safe to call.
+//!
+//! ```
+//! # fn main() -> std::io::Result<()> {
+//! let file = std::fs::File::open("Cargo.toml")?;
+//! let map = etw_sys::FileMap::new(&file)?;
+//! assert!(map.starts_with(b"[package]"));
+//! # Ok(())
+//! # }
+//! ```
 
 mod atomic_ref;
 #[cfg(target_os = "linux")]
@@ -9,7 +18,6 @@ mod linux;
 mod map;
 mod page_errors;
 mod prefetch;
-mod temporary;
 mod words;
 
 pub use atomic_ref::AtomicRef;
@@ -18,5 +26,4 @@ pub use linux::*;
 pub use map::FileMap;
 pub use page_errors::exit_on_page_error;
 pub use prefetch::{prefetch, prefetch_for_writing};
-pub use temporary::temporary_file;
 pub use words::{bytes_of, bytes_of_mut};

@@ -9,19 +9,21 @@ use std::ops::Deref;
 
 use memmap2::Mmap;
 
-/// A read-only memory map of a whole file. An empty file is an empty slice.
+/// A read-only memory map of a whole file. An empty file gives an empty slice.
 ///
-/// The file must stay as it is while it is mapped: if another process shortens it, touching the missing pages
-/// ends this process (`SIGBUS`), as with every program that maps files; [`exit_on_page_error`](crate::exit_on_page_error)
-/// has it end with a message. Bytes that change underneath are read as they come; all parsers of this project check what
-/// they read.
+/// The file must not change while it is mapped. If another process shortens it, touching the missing pages ends this
+/// process (`SIGBUS`), as in every program that maps files; with [`exit_on_page_error`](crate::exit_on_page_error) it
+/// ends with a message. Bytes that are changed are read as they are; all parsers of this project check what they read.
 #[derive(Debug)]
 pub struct FileMap(Option<Mmap>);
 
 impl FileMap {
-    /// Maps `file` from its start to its present end.
+    /// Maps `file` from its start to its current end.
     ///
-    /// Fails with what the system says, or with `InvalidInput` if the file is longer than the address space.
+    /// # Errors
+    ///
+    /// Returns `InvalidInput` if the file is longer than the address space, and the system's error if it cannot be
+    /// mapped.
     pub fn new(file: &File) -> io::Result<FileMap> {
         let length = file.metadata()?.len();
         if length == 0 {
@@ -39,7 +41,7 @@ impl FileMap {
         Ok(FileMap(Some(map)))
     }
 
-    /// Tells the system that the file will be read from its start to its end, once. Only a hint.
+    /// Advises the system that the file will be read once from start to end.
     pub fn advise_sequential(&self) {
         #[cfg(unix)]
         if let Some(map) = &self.0 {
@@ -64,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_map_shows_the_file() {
-        let mut file = crate::temporary_file().unwrap();
+        let mut file = tempfile::tempfile().unwrap();
         assert!(FileMap::new(&file).unwrap().is_empty());
         file.write_all(b"buffers").unwrap();
         let map = FileMap::new(&file).unwrap();

@@ -1,10 +1,10 @@
-//! Hints to the processor's caches.
+//! Hints for the processor's caches.
 
 // UNSAFETY: the intrinsic takes a raw pointer, and the instruction for writing has none.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code))]
 
-/// Asks the processor to fetch the cache line at `offset` of `bytes`, which will be read soon. Past the end nothing is
-/// asked for. Only a hint; nothing on processors other than x86-64.
+/// Prefetches the cache line at `offset` of `bytes`, which will be read soon. Does nothing past the end, and on
+/// processors other than x86-64.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], offset: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -20,8 +20,8 @@ pub fn prefetch(bytes: &[u8], offset: usize) {
     let _ = (bytes, offset);
 }
 
-/// Asks the processor for the cache lines of so many words from `offset` words behind the first one on, which will be
-/// written to soon. There need be no memory. Only a hint; nothing on processors other than x86-64.
+/// Prefetches the cache lines of `words` words, starting `offset` words after `first`, which will be written soon. The
+/// memory need not exist. Does nothing on processors other than x86-64.
 #[inline(always)]
 pub fn prefetch_for_writing<T>(first: &T, offset: usize, words: usize) {
     #[cfg(target_arch = "x86_64")]

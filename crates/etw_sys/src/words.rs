@@ -3,14 +3,14 @@
 // UNSAFETY: sees integers as the bytes that they consist of.
 #![expect(unsafe_code)]
 
-/// The bytes of words, in the order of memory.
+/// Returns the bytes of words in memory order.
 #[inline]
 pub fn bytes_of(words: &[u64]) -> &[u8] {
     // SAFETY: the bytes of the words are all initialised, need no alignment, and are borrowed like the words.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
-/// As [`bytes_of`], to be changed.
+/// Returns the bytes of words in memory order, for writing.
 #[inline]
 pub fn bytes_of_mut(words: &mut [u64]) -> &mut [u8] {
     // SAFETY: as above; every value of the bytes is one of the words, and nobody else has them meanwhile.

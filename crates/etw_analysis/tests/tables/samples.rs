@@ -204,5 +204,5 @@ fn a_function_counts_once_for_each_stack() {
     check_module("library", 1, 2);
     let notes = &table(&report, TableKind::Functions).notes;
     assert_eq!(notes[0], "100.0 % of the samples are in no function that has a name.");
-    assert_eq!(notes[1], "50.0 % in library: library is no file of this machine.");
+    assert_eq!(notes[1], "50.0 % in library: library is not a file on this machine.");
 }

@@ -61,5 +61,5 @@ fn a_trace_with_samples_disk_faults_and_network() {
     assert!(inclusive > 4900, "{inclusive}");
     // No symbols of Windows, and that is said.
     let notes = &table(&report, TableKind::Functions).notes;
-    assert!(notes[1].contains("ntoskrnl.exe is no file of this machine"), "{notes:?}");
+    assert!(notes[1].contains("ntoskrnl.exe is not a file on this machine"), "{notes:?}");
 }

@@ -171,7 +171,7 @@ fn what_linux_cannot_give_is_refused_by_name() {
     for (flags, said) in [
         ("PROC_THREAD+REGISTRY", "REGISTRY: Linux has no registry"),
         ("ALPC", "ALPC: Linux has no local procedure calls"),
-        ("CSWITHC", "`CSWITHC` is no flag"),
+        ("CSWITHC", "`CSWITHC` is not a flag"),
     ] {
         let output = etw.record(&["-k", flags, "-o", "k.etl"], &["true"]);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -306,5 +306,5 @@ fn samples_are_taken_as_often_as_is_asked_for() {
     let (status, text) = etw.fails(&["record", "-k", "PROFILE", "--sample-interval", "50us", "--", "true"]);
     assert!(status == 2 && text.contains("every 100us to 1s"), "{text}");
     let (_, text) = etw.fails(&["record", "-k", "CSWITCH", "--stackwalk", "RegOpenKey", "--", "true"]);
-    assert!(text.contains("`RegOpenKey` is no event that has a stack here"), "{text}");
+    assert!(text.contains("`RegOpenKey` is not an event that can have a stack here"), "{text}");
 }

@@ -4,10 +4,11 @@ use std::io::{self, Cursor, Read, Seek, Write};
 use std::path::Path;
 
 use etw_etl::{EtlFile, OpenError};
-use etw_sys::{FileMap, temporary_file};
+use etw_sys::FileMap;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use tempfile::tempfile;
 use zip::ZipArchive;
 
 use super::{Bytes, Input, InputError, InputLimits};
@@ -110,7 +111,7 @@ fn unpack(
     let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
     let broken =
         |error: io::Error| InputError::Unpack { name: name.to_owned(), format, reason: error.to_string() };
-    let mut file = temporary_file().map_err(temporary)?;
+    let mut file = tempfile().map_err(temporary)?;
     let mut reader = reader.take(limits.decompressed_bytes.saturating_add(1));
     let mut chunk = Vec::with_capacity(CHUNK);
     let mut length = 0;

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 
 use etw_etl::{BufferRef, Damage, EtlFile, Place, RecordCursor, Records};
 use etw_event::{Origin, Outline, Record, Ticks};
-use etw_sys::{FileMap, temporary_file};
+use etw_sys::FileMap;
+use tempfile::tempfile;
 
 use super::batch::{Batch, Item};
 use super::plan::StreamPlan;
@@ -351,7 +352,7 @@ impl<'a> Stream<'a> {
 }
 
 fn to_temporary(bytes: &[u8]) -> std::io::Result<FileMap> {
-    let mut file = temporary_file()?;
+    let mut file = tempfile()?;
     file.write_all(bytes)?;
     FileMap::new(&file)
 }

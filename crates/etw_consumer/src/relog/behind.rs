@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_file_has_what_was_written_where_it_was_written() {
-        let mut written = etw_sys::temporary_file().unwrap();
+        let mut written = tempfile::tempfile().unwrap();
         let mut behind = Behind::new(written.try_clone().unwrap()).unwrap();
         let bytes: Vec<u8> = (0..5 * PIECE_BYTES).map(|at| (at / 7) as u8).collect();
         for chunk in bytes.chunks(100_001) {

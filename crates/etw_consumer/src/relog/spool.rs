@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use etw_event::{Clock, Fields, Origin, Record, Ticks};
-use etw_sys::{FileMap, temporary_file};
+use etw_sys::FileMap;
+use tempfile::tempfile;
 
 /// Before each record: its length and processor, and its time.
 const HEAD_BYTES: usize = 16;
@@ -24,7 +25,7 @@ pub(super) struct Spooled {
 
 impl Spool {
     pub(super) fn new() -> io::Result<Spool> {
-        Ok(Spool { file: BufWriter::with_capacity(1 << 16, temporary_file()?) })
+        Ok(Spool { file: BufWriter::with_capacity(1 << 16, tempfile()?) })
     }
 
     pub(super) fn push(&mut self, record: &Record<'_>) -> io::Result<()> {

@@ -1,6 +1,6 @@
-//! What can go wrong when the capture starts.
+//! Errors of starting a capture.
 
-/// Why the kernel cannot be captured, or not any more.
+/// Why the kernel cannot be captured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
@@ -13,12 +13,12 @@ pub enum CaptureError {
         /// The capabilities that are missing.
         missing: String,
     },
-    /// The kernel does not describe its types, so programs cannot be fitted to it.
+    /// The kernel does not describe its types, so programs cannot be adapted to it.
     #[error(
         "this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF), which tracing it needs: {0}"
     )]
     NoTypes(String),
-    /// The kernel refused what all programs share: rings and tables.
+    /// The kernel refused the rings and tables that all programs share.
     #[error("the kernel refused the rings and tables for tracing it: {0}")]
     Refused(String),
 }

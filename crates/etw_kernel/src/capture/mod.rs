@@ -1,11 +1,22 @@
-//! Capturing what the kernel does: programs at its tracepoints write records into a ring for each processor.
+//! Captures the kernel's activity: programs at its tracepoints write records into a ring for each processor.
 //!
-//! The programs are `bpf/capture.bpf.c`, compiled beforehand (`bpf/build.sh`) and fitted to the running kernel when
-//! they are loaded. They are attached when a hook needs them, and only then; a kernel without a hook's tracepoint
-//! loses that hook alone.
+//! The programs are compiled from `bpf/capture.bpf.c` beforehand (`bpf/build.sh`) and adapted to the running kernel
+//! when they are loaded. Each is attached only while a hook needs it. On a kernel without a hook's tracepoint, only
+//! that hook is missing.
+//!
+//! ```no_run
+//! use etw_kernel::capture::{Capture, CaptureOptions};
+//! use etw_kernel::{Hook, Hooks};
+//!
+//! let mut capture = Capture::start(Hooks::of(&[Hook::Process]), &CaptureOptions::default())?;
+//! std::thread::sleep(std::time::Duration::from_secs(1));
+//! for processor in 0..capture.processors() {
+//! capture.read(processor, u64::MAX, |event| println!("{} {:?}", event.time, event.body));
+//! }
+//! # Ok::<(), etw_kernel::capture::CaptureError>(())
+//! ```
 
 mod error;
-mod event;
 mod file_calls;
 mod open_files;
 mod programs;
@@ -22,45 +33,39 @@ use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_RINGBUF;
 use etw_sys::{MappingRing, SharedWords};
 
 pub use error::CaptureError;
-pub use event::{
-    Body, ConnectionOptions, ContextSwitch, Disk, Event, Exec, File, FileAct, FileBegin, FileEnd,
-    FileIdentity, FileName, FilePaths, Following, Fork, ImageChange, Mapping, Memory, MemoryAct, Network,
-    NetworkAct, PageFault, Protocol, Registers, Space, Stack,
-};
-#[cfg(test)]
-pub(crate) use event::{StackParts, stack_for_tests};
 pub use open_files::OpenFiles;
 pub use programs::KernelPrograms;
 use programs::{Attached, Object, with_causes};
 use ring::Ring;
 
+use crate::records::{Event, Space};
+use crate::rules::{IMAGES_MOST, IS_KNOWN_CODE, ImageRange, ImageTable, RuleTable};
 use crate::stack_walk::StackKinds;
-use crate::unwind::{IMAGES_MOST, IS_KNOWN_CODE, RuleTable};
 use crate::{Hook, Hooks};
 
-/// The programs, as `bpf/build.sh` makes them.
+/// The programs as built by `bpf/build.sh`.
 static PROGRAMS: &[u8] = include_bytes_aligned!("../../bpf/capture.bpf.o");
 
-/// The least that a ring has: the greatest page of any machine, and room for one event of the longest kind.
+/// Minimum size of a ring in bytes: the largest page size of any machine, with room for one event of the longest kind.
 const LEAST_RING_BYTES: u32 = 64 << 10;
 
-/// How to capture.
+/// Options of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureOptions {
-    /// Bytes of each processor's ring; rounded up to a power of two, 64 KiB at least.
+    /// Size of each processor's ring in bytes, rounded up to a power of two; at least 64 KiB.
     pub ring_bytes: u32,
-    /// The time between two samples of a processor.
+    /// Time between two samples of a processor.
     pub sample_interval: Duration,
-    /// Kinds of events that have stacks from the start.
+    /// Kinds of events with stacks.
     pub stacks: StackKinds,
-    /// A process whose own system calls and page faults are left out: the one that reads the rings, for example, whose
-    /// work would otherwise make events that make work. Its life, its switches and its samples are captured all the
-    /// same, since what a processor did would have holes without them.
+    /// A process whose system calls, page faults and file operations are not captured, such as the reader of the rings,
+    /// whose work would otherwise cause more events. Its start and end, its context switches and its samples are
+    /// captured, since the activity of a processor would have gaps otherwise.
     pub left_out_process: Option<u32>,
 }
 
 impl Default for CaptureOptions {
-    /// 4 MiB for each processor, a sample each millisecond, stacks of samples, no process left out.
+    /// Returns the defaults: rings of 4 MiB, a sample per millisecond, stacks of samples, and no process left out.
     fn default() -> CaptureOptions {
         CaptureOptions {
             ring_bytes: 4 << 20,
@@ -71,15 +76,15 @@ impl Default for CaptureOptions {
     }
 }
 
-/// How many images there are, and begin, end and file of each, as `bpf/rules.h` has them.
+/// The number of images and their ranges, as in `bpf/rules.h`.
 type Images = [u64; 1 + 3 * IMAGES_MOST];
 
-/// A running capture. When it is dropped, everything is detached.
+/// A running capture. Dropping it detaches all programs.
 pub struct Capture {
     programs: KernelPrograms,
     rings: Vec<Ring>,
-    /// Records that were no events, and mappings that found no room, by processor. The kernel has the count of the other
-    /// events that found no room.
+    /// Invalid records, and mappings without room in their ring, by processor. The kernel counts the other events that
+    /// found no room.
     lost_outside: Vec<u64>,
     lost: PerCpuArray<MapData, u64>,
     stacks: Array<MapData, [u64; 2]>,
@@ -92,11 +97,11 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Loads and attaches what `hooks` need. What cannot be attached stands in [`Capture::missing`] afterwards.
+    /// Loads and attaches the programs of `hooks`. [`Capture::missing`] has the hooks that could not be attached.
     ///
     /// # Errors
     ///
-    /// The process lacks the rights, or the kernel what every hook needs.
+    /// Fails if the process lacks the rights, or the kernel lacks what every hook needs.
     pub fn start(hooks: Hooks, options: &CaptureOptions) -> Result<Capture, CaptureError> {
         check_rights()?;
         let types = Btf::from_sys_fs().map_err(|error| CaptureError::NoTypes(with_causes(&error)))?;
@@ -126,7 +131,9 @@ impl Capture {
         let mut take = |name: &str| {
             object.take_map(name).ok_or_else(|| refused(&format!("the map `{name}` is missing")))
         };
-        let Map::Array(rules) = take("rules")? else { return Err(refused("`rules` is no array")) };
+        let Map::Array(rules) = take("rules")? else {
+            return Err(refused("the map `rules` is not an array"));
+        };
         let spaces = HashMap::try_from(take("spaces")?).map_err(|error| refused(&with_causes(&error)))?;
         let mut capture = Capture {
             programs: KernelPrograms::new(object, types),
@@ -146,13 +153,13 @@ impl Capture {
         Ok(capture)
     }
 
-    /// The programs, for a thread that loads those of further hooks.
+    /// Returns a handle to the programs, for loading more of them in another thread.
     pub fn programs(&self) -> KernelPrograms {
         self.programs.clone()
     }
 
-    /// Attaches what `hooks` need and is not attached, and detaches what they do not need. What was captured before is
-    /// still read.
+    /// Attaches and detaches programs so that exactly those of `hooks` are attached. Events captured before can still
+    /// be read.
     pub fn set_hooks(&mut self, hooks: Hooks) {
         let (stay, go) =
             std::mem::take(&mut self.attached).into_iter().partition(|(hook, _)| hooks.has(*hook));
@@ -177,7 +184,7 @@ impl Capture {
 
     fn attach(&mut self, hook: Hook) -> Result<Attached, String> {
         let mappings = if hook == Hook::Image { open_mappings(&self.online)? } else { Vec::new() };
-        // What had begun when they were detached has ended unseen.
+        // What was running when the programs were detached has ended since.
         match hook {
             Hook::Interrupt => self.clear("interrupt_begun"),
             Hook::Dpc => self.clear("dpc_begun"),
@@ -192,49 +199,40 @@ impl Capture {
         Ok(attached)
     }
 
-    /// Sets the only number of a map to zero, for all processors.
+    /// Sets the only value of a per-processor map to zero.
     fn clear(&mut self, map: &str) {
         let programs = &mut self.programs.lock().object;
         let numbers = programs.map_mut(map).and_then(|map| PerCpuArray::<_, u64>::try_from(map).ok());
         let zeros = nr_cpus().ok().and_then(|count| PerCpuValues::try_from(vec![0; count]).ok());
         if let (Some(mut numbers), Some(zeros)) = (numbers, zeros) {
-            // The map has this one entry.
+            // Cannot fail: the map has this one entry.
             let _ = numbers.set(0, zeros, 0);
         }
     }
 
-    /// What tells the names of the files that processes have open.
+    /// Starts a walk over the files that processes have open, which reports their names.
     ///
     /// # Errors
     ///
-    /// The kernel has no such list. It has it since Linux 5.8.
+    /// Fails if the kernel has no such iterator. Linux has it since 5.8.
     pub fn open_files(&self) -> Result<OpenFiles, CaptureError> {
         let Object { object, types } = &mut *self.programs.lock();
         OpenFiles::start(object, types).map_err(CaptureError::Refused)
     }
 
-    /// Changes which kinds of events have stacks.
+    /// Sets the kinds of events with stacks.
     pub fn set_stacks(&mut self, kinds: StackKinds) {
-        // The map has this one entry.
+        // Cannot fail: the map has this one entry.
         let _ = self.stacks.set(0, [kinds.0 as u64, (kinds.0 >> 64) as u64], 0);
     }
 
-    /// Teaches the programs the images of a process: begin, end and file of each. What is not learnt is asked for again.
-    pub(crate) fn teach_images(&mut self, space: &Space, images: &[[u64; 3]]) {
-        let mut words: Images = [0; 1 + 3 * IMAGES_MOST];
-        words[0] = images.len() as u64;
-        words[1..].as_chunks_mut().0.iter_mut().zip(images).for_each(|(to, image)| *to = *image);
-        let ids = u64::from(space.process_id) | u64::from(space.programs) << 32;
-        let _ = self.spaces.insert([space.began, ids], words, 0);
-    }
-
-    /// Where the programs look for the rules of code; `None` if they follow no stacks.
+    /// Returns the table in which the programs look up rules; `None` if they do not follow stacks on this machine.
     pub fn rules(&self) -> Option<RuleTable> {
         let memory = || SharedWords::map_of_kernel(self.rules.fd(), RuleTable::LEN_WORDS).ok();
         if follows_stacks() { memory().map(RuleTable::new) } else { None }
     }
 
-    /// Changes the time between two samples of a processor.
+    /// Sets the time between two samples of a processor.
     pub fn set_sample_interval(&mut self, interval: Duration) {
         if interval == std::mem::replace(&mut self.sample_interval, interval) {
             return;
@@ -250,25 +248,25 @@ impl Capture {
         }
     }
 
-    /// The hooks that were asked for and could not be attached, with the reason.
+    /// Returns the hooks that could not be attached, with the reasons.
     pub fn missing(&self) -> &[(Hook, String)] {
         &self.missing
     }
 
-    /// How many rings there are: one for each processor that the machine may have.
+    /// Returns the number of rings: one for each processor that the machine may have.
     pub fn processors(&self) -> usize {
         self.rings.len()
     }
 
-    /// Hands out what is in the ring of one processor from before `until`, in nanoseconds of `CLOCK_MONOTONIC`, in the
-    /// order of time, and answers how many events that were.
+    /// Passes the events of one processor from before `until` (nanoseconds of `CLOCK_MONOTONIC`) to `each`, in the
+    /// order of time. Returns their number.
     ///
-    /// The times of one processor never go back, not from one reading to the next either. One reading takes about a
-    /// mebibyte at most; one that hands out nothing has found nothing more from before `until`. Nobody is woken when
-    /// events come: the rings are to be read every few milliseconds.
+    /// The times of one processor never go back, also across calls. One call reads about a mebibyte at most; if it
+    /// delivers no event, there are no more from before `until`. New events wake no one: the rings have to be read
+    /// every few milliseconds.
     ///
-    /// An event may be seen in its ring some time after its own time. With an `until` that lies 100 µs back, the events
-    /// of all processors together can be put in order too.
+    /// An event may appear in its ring some time after its own time. With an `until` of 100 µs ago, the events of all
+    /// processors can be merged in the order of time.
     pub fn read(&mut self, processor: usize, until: u64, each: impl FnMut(Event<'_>)) -> usize {
         let Some((ring, lost)) = self.rings.get_mut(processor).zip(self.lost_outside.get_mut(processor))
         else {
@@ -279,15 +277,25 @@ impl Capture {
         delivered.events
     }
 
-    /// How many events of each processor were lost since the start, since its ring was full.
+    /// Returns how many events of each processor were lost since the start because its ring was full.
     pub fn lost(&self) -> impl Iterator<Item = u64> + '_ {
-        // All processors' counts come with one call.
+        // One call returns the counts of all processors.
         let in_kernel = self.lost.get(&0, 0).ok();
         let outside = self.lost_outside.iter().enumerate();
         outside.map(move |(processor, outside)| {
             let counted = in_kernel.as_ref().and_then(|counts| counts.get(processor).copied());
             counted.unwrap_or(0) + outside
         })
+    }
+}
+
+impl ImageTable for Capture {
+    fn set_images(&mut self, space: &Space, images: &[ImageRange]) {
+        let mut words: Images = [0; 1 + 3 * IMAGES_MOST];
+        words[0] = images.len() as u64;
+        words[1..].as_chunks_mut().0.iter_mut().zip(images).for_each(|(to, image)| *to = *image);
+        let ids = u64::from(space.process_id) | u64::from(space.programs) << 32;
+        let _ = self.spaces.insert([space.began, ids], words, 0);
     }
 }
 
@@ -301,7 +309,7 @@ impl std::fmt::Debug for Capture {
     }
 }
 
-/// Makes a ring for each processor and tells the programs of them.
+/// Creates a ring for each processor and registers it with the programs.
 fn make_rings(object: &mut Ebpf, processors: u32, ring_bytes: u32) -> Result<Vec<Ring>, MapError> {
     let mut table: ArrayOfMaps<_, RingBuf<MapData>> = match object.map_mut("rings") {
         Some(map) => ArrayOfMaps::try_from(map)?,
@@ -317,7 +325,7 @@ fn make_rings(object: &mut Ebpf, processors: u32, ring_bytes: u32) -> Result<Vec
     Ok(rings)
 }
 
-/// Bytes of each processor's ring for mappings: as much as the kernel allows without `CAP_IPC_LOCK`.
+/// Size in bytes of each processor's ring for mappings: the kernel's limit without `CAP_IPC_LOCK`.
 const MAPPING_RING_BYTES: usize = 512 << 10;
 
 fn open_mappings(processors: &[u32]) -> Result<Vec<(u32, MappingRing)>, String> {
@@ -328,15 +336,15 @@ fn open_mappings(processors: &[u32]) -> Result<Vec<(u32, MappingRing)>, String> 
     processors.iter().map(open).collect()
 }
 
-/// Places where stacks are put together, for each processor: `bpf/stack.h` has the same number.
+/// Number of buffers per processor in which stacks are assembled; `bpf/room.h` has the same number.
 const ROOMS: u32 = 4;
 
-/// Whether the kernel has the helper that tells of a program's registers.
+/// Returns whether the kernel has the helper that returns a program's registers.
 fn tells_registers() -> bool {
     KernelVersion::current().is_ok_and(|version| version >= KernelVersion::new(5, 15, 0))
 }
 
-/// Whether the programs follow stacks: that takes registers to begin at.
+/// Returns whether the programs follow stacks, which needs registers to start from.
 fn follows_stacks() -> bool {
     IS_KNOWN_CODE && tells_registers()
 }
@@ -345,11 +353,12 @@ fn refused(reason: &str) -> CaptureError {
     CaptureError::Refused(reason.to_owned())
 }
 
-/// Capabilities that tracing needs, by their bits; the first stands for all others.
+/// Capabilities that tracing needs, by their bits. The first includes all others.
 const SYS_ADMIN: u32 = 21;
 const NEEDED: [(u32, &str); 2] = [(39, "CAP_BPF"), (38, "CAP_PERFMON")];
 
-/// Whether the process has the capabilities that tracing needs. The kernel itself says only that something is missing.
+/// Checks that the process has the capabilities that tracing needs. The kernel's own error does not say which one is
+/// missing.
 fn check_rights() -> Result<(), CaptureError> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     match missing_rights(&status) {

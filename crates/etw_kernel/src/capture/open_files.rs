@@ -8,12 +8,12 @@ use aya::{Btf, Ebpf};
 
 use super::programs::with_causes;
 
-/// How many files are looked at at once: so many that a ring has room for all their names.
+/// Number of files per step, chosen so that a ring has room for all their names.
 const FILES_AT_ONCE: usize = 1024;
 
-/// A walk through the files that processes have open, which tells the names of those that have not been told.
+/// A walk over the files that processes have open, which reports names that were not reported before.
 ///
-/// They come as events ([`FileName`](super::FileName)) of the processors that the walk runs on.
+/// They are delivered as events ([`FileName`](crate::records::FileName)) of the processors that the walk runs on.
 #[derive(Debug)]
 pub struct OpenFiles(fs::File);
 
@@ -24,15 +24,15 @@ impl OpenFiles {
         link.into_file().map(OpenFiles).map_err(|error| with_causes(&error))
     }
 
-    /// Goes some thousand files on, and answers whether there may be more. The rings are to be read before it is called
-    /// again.
+    /// Walks about a thousand files further, and returns whether there may be more. The rings must be read between
+    /// calls.
     pub fn go_on(&mut self) -> bool {
         // The program writes a byte for each file.
         self.0.read(&mut [0; FILES_AT_ONCE]).is_ok_and(|files| files > 0)
     }
 }
 
-/// The program, which is loaded now if it was not.
+/// Returns the program, and loads it if needed.
 pub(super) fn load<'a>(object: &'a mut Ebpf, types: &Btf) -> Result<&'a mut Iter, ProgramError> {
     let program: &mut Iter =
         object.program_mut("open_files").ok_or(ProgramError::UnexpectedProgramType)?.try_into()?;

@@ -1,4 +1,4 @@
-//! The programs in the kernel: which there are, for which hook, and how they are attached.
+//! The programs in the kernel: their hooks, and how they are attached.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,15 +21,16 @@ use crate::{Hook, Hooks};
 #[derive(Clone, Copy)]
 enum Place {
     TracePoint(&'static str),
-    /// At each sample.
+    /// At each sample of a processor.
     Clock,
-    /// At each of the kernel's own events of this kind, on every processor.
+    /// At each software event of this kind, on every processor.
     Each(SoftwareEvent),
 }
 
 /// A program: its hook, its name in the object, and where it runs.
 ///
-/// Those of one hook are attached in this order, and detached in it: what notes begins goes before what reads them.
+/// The programs of a hook are attached and detached in this order: those that record starts come before those that use
+/// them.
 const PROGRAMS: &[(Hook, &str, Place)] = &[
     (Hook::Process, "process_fork", TracePoint("sched_process_fork")),
     (Hook::Process, "process_exec", TracePoint("sched_process_exec")),
@@ -85,23 +86,23 @@ impl fmt::Display for Place {
     }
 }
 
-/// A program at its place.
+/// An attached program.
 enum Link {
     TracePoint(&'static str, BtfTracePointLinkId),
     Event(&'static str, PerfEventLinkId),
 }
 
-/// The programs of one hook at their places.
+/// The attached programs of one hook.
 pub(super) struct Attached(Vec<Link>);
 
 /// The programs of a [`Capture`](super::Capture).
 ///
-/// The kernel looks at each for some tens of milliseconds when it is loaded, and for a quarter of a second at some. Where
-/// the rings must be read meanwhile, another thread loads what will be attached then.
+/// The kernel's verifier takes some tens of milliseconds for a program, and a quarter of a second for some. If the
+/// rings must be read meanwhile, another thread can load the programs before they are attached.
 #[derive(Clone)]
 pub struct KernelPrograms(Arc<Mutex<Object>>);
 
-/// The programs and their maps, and the types of the kernel.
+/// The programs and their maps, and the kernel's types.
 pub(super) struct Object {
     pub(super) object: Ebpf,
     pub(super) types: Btf,
@@ -116,8 +117,8 @@ impl KernelPrograms {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Loads what these hooks need, and what tells the names of open files if that is needed. What cannot be loaded is
-    /// told when it is to be attached.
+    /// Loads the programs of these hooks, and with `with_open_files` the one for
+    /// [`Capture::open_files`](super::Capture::open_files). Failures are reported when the programs are attached.
     pub fn load(&self, hooks: Hooks, with_open_files: bool) {
         let Object { object, types } = &mut *self.lock();
         for (_, name, place) in PROGRAMS.iter().filter(|program| hooks.has(program.0)) {
@@ -138,7 +139,7 @@ impl fmt::Debug for KernelPrograms {
     }
 }
 
-/// Loads the programs of a hook where that has not been done, and attaches them; all of them, or none.
+/// Attaches all programs of a hook, and loads them if needed. If one fails, none is attached.
 pub(super) fn attach(
     Object { object, types }: &mut Object,
     hook: Hook,
@@ -146,7 +147,7 @@ pub(super) fn attach(
     processors: &[u32],
 ) -> Result<Attached, String> {
     if hook == Hook::Disk && !arguments_are_known() {
-        return Err("its tracepoints have the arguments that are read since Linux 5.11".to_owned());
+        return Err("its tracepoints need Linux 5.11 or later".to_owned());
     }
     let mut attached = Attached(Vec::new());
     for (_, name, place) in PROGRAMS.iter().filter(|program| program.0 == hook) {
@@ -166,10 +167,10 @@ pub(super) fn attach(
     Ok(attached)
 }
 
-/// Takes the programs away from their places. They stay loaded.
+/// Detaches the programs. They stay loaded.
 pub(super) fn detach(object: &mut Ebpf, attached: Attached) {
     for link in attached.0 {
-        // A link that is not there any more is what is wanted.
+        // Fails only if the link is gone already.
         let _ = match link {
             Link::TracePoint(name, link) => {
                 tracepoint_program(object, name).and_then(|program| program.detach(link))
@@ -179,8 +180,8 @@ pub(super) fn detach(object: &mut Ebpf, attached: Attached) {
     }
 }
 
-/// Whether the tracepoints of disks have a request as their first argument. Before, a queue stood there, and nothing
-/// would tell that fields of another structure are read.
+/// Returns whether the first argument of the disks' tracepoints is a request. Before Linux 5.11 it was a queue, and its
+/// fields would be misread without any error.
 fn arguments_are_known() -> bool {
     KernelVersion::current().is_ok_and(|version| version >= KernelVersion::new(5, 11, 0))
 }
@@ -215,7 +216,7 @@ fn attach_event(
     Ok(())
 }
 
-/// A program, which is loaded now if it was not.
+/// Returns a program, and loads it if needed.
 fn load_tracepoint<'a>(
     object: &'a mut Ebpf,
     types: &Btf,
@@ -245,7 +246,7 @@ fn event_program<'a>(object: &'a mut Ebpf, name: &str) -> Result<&'a mut PerfEve
     object.program_mut(name).ok_or(ProgramError::UnexpectedProgramType)?.try_into()
 }
 
-/// An error with what caused it, in one line.
+/// Formats an error and its causes in one line.
 pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

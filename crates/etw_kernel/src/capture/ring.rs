@@ -1,15 +1,15 @@
-//! The ring of one processor, read in the order of time.
+//! Reading the ring of a processor in the order of time.
 
 use aya::maps::{MapData, RingBuf};
 
 use etw_sys::MappingRing;
 
-use super::event::{Body, Event, lost_of_mapping_ring, of_mapping_ring, time_of};
+use crate::records::{Body, Event, lost_of_mapping_ring, of_mapping_ring, time_of};
 
-/// What is read at once at most; what is kept until the next reading is a part of it.
+/// Maximum number of bytes that are read at once, including those kept from the call before.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// The ring of one processor, and the one with its mappings.
+/// The ring of a processor, and the ring with its mappings.
 pub(super) struct Ring {
     ring: RingBuf<MapData>,
     mappings: Option<MappingRing>,
@@ -21,13 +21,13 @@ impl Ring {
         Ring { ring, mappings: None, batch: Batch::default() }
     }
 
-    /// Takes the ring of the processor's mappings on, or lets it go when what is in it has been taken out.
+    /// Sets or removes the ring of the processor's mappings. Records of the previous one are kept.
     pub(super) fn set_mappings(&mut self, mappings: Option<MappingRing>) {
         self.batch.take_mappings(self.mappings.as_mut());
         self.mappings = mappings;
     }
 
-    /// Hands out the rings' events from before `until` in the order of time.
+    /// Passes the rings' events from before `until` to `each` in the order of time.
     pub(super) fn read(&mut self, processor: u32, until: u64, each: impl FnMut(Event<'_>)) -> Delivered {
         let mut all = false;
         self.batch.take_mappings(self.mappings.as_mut());
@@ -42,34 +42,34 @@ impl Ring {
     }
 }
 
-/// What came of a reading.
+/// The result of a reading.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Delivered {
-    /// Events that were handed out.
+    /// Number of events delivered.
     pub(super) events: usize,
-    /// Records that are no events, and mappings that found no room.
+    /// Number of invalid records, and of mappings lost because their ring was full.
     pub(super) lost: u64,
 }
 
-/// Records that were taken out of the ring.
+/// Records taken out of the ring.
 ///
-/// A record has its time from after its place in the ring. Records that were written by interrupts of the program
-/// that wrote it stand behind it, with earlier times, and they are complete when it is. So records that were read up
-/// to the end of the ring can be put in order for good. If reading stops before, those from the last one's time on
-/// wait for the next reading. So do those that are not wanted yet.
+/// The time of a record is taken after its space in the ring is reserved. Records written by interrupts in between
+/// follow it with earlier times, and they are complete when it is. So records that were read up to the end of the ring
+/// can be sorted for good. If reading stops earlier, records from the time of the last one on are kept for the next
+/// reading, as are those from `until` on.
 ///
-/// Mappings come in a ring of their own, and a record of either ring may be held up where the processor itself is, as in
-/// a virtual machine. One that comes too late gets the time of the last one that was handed out.
+/// Mappings arrive in a ring of their own, and a record of either ring may be delayed when the processor itself is, as
+/// in a virtual machine. A record that arrives too late gets the time of the last delivered one.
 #[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
-    /// Time, begin and end of each record.
+    /// Time, start and end of each record.
     order: Vec<(u64, usize, usize)>,
     ordered: bool,
     kept: Vec<u8>,
-    /// Time of the last event that was handed out.
+    /// Time of the last delivered event.
     told: u64,
-    /// The time of the last event that may have a stack, as its record has it and as it was handed out.
+    /// Time of the last event that may have a stack: in its record, and as delivered.
     last: (u64, u64),
     lost: u64,
 }
@@ -92,7 +92,7 @@ impl Batch {
     fn push(&mut self, record: &[u8]) {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(record);
-        // A record without a time is none; it is counted when it is parsed.
+        // A record without a time is invalid; it is counted when it is parsed.
         let time = time_of(record).unwrap_or(0);
         self.ordered = self.order.last().is_none_or(|last| last.0 <= time) && (self.ordered || begin == 0);
         self.order.push((time, begin, self.bytes.len()));

@@ -1,14 +1,13 @@
-//! The buffer that records are written into.
+//! The buffer that records are written to.
 
 use etw_event::{Guid, HeaderKind, HookId, Ticks};
 
-use super::KernelEvent;
 use super::field::Field;
-use crate::providers::ManifestEvent;
+use super::{KernelEvent, ManifestEvent};
 
-/// When a record is logged, and by whom.
+/// Time, process and thread of a record.
 ///
-/// Thread, process and CPU times go into headers that have a place for them, and nowhere else.
+/// Thread, process and CPU times are written to headers that have a field for them, and nowhere else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     /// Time on the session's raw clock.
@@ -24,13 +23,13 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// A stamp without CPU times.
+    /// Creates a stamp without CPU times.
     pub fn new(time: Ticks, process_id: u32, thread_id: u32) -> Stamp {
         Stamp { time, process_id, thread_id, ..Stamp::default() }
     }
 }
 
-/// Whose a record of a manifest event is.
+/// The owner of a record of a manifest event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ManifestOwner {
     /// The provider.
@@ -44,7 +43,7 @@ pub struct ManifestOwner {
 }
 
 impl ManifestOwner {
-    /// That of a record of a [`RecordBuffer`]; nothing if it is a classic event.
+    /// Returns the owner of a record of a [`RecordBuffer`]; `None` for a classic event.
     pub fn of(record: &[u64]) -> Option<ManifestOwner> {
         let [first, ids, time, low, high, descriptor, ..] = *record else { return None };
         let provider = || {
@@ -62,47 +61,47 @@ impl ManifestOwner {
     }
 }
 
-/// Records, one behind the other: each begins at a word, and what its last word has to spare is zero.
+/// Records one after the other. Each starts at a word, and the rest of its last word is zero.
 ///
-/// The buffer keeps its memory, so that once it has grown, putting records allocates nothing.
+/// The buffer keeps its memory, so adding records allocates nothing once it has grown.
 #[derive(Debug, Clone, Default)]
 pub struct RecordBuffer {
     words: Vec<u64>,
 }
 
-/// Largest size of a record that the header's size field can say.
+/// Maximum size of a record in bytes, by the header's size field.
 const MAX_RECORD_BYTES: usize = u16::MAX as usize;
 
-/// What the fourth byte of a record's header has for headers of this kind.
+/// The fourth byte of a record's header, without the kind.
 const MARK: u64 = 0xC0 << 24;
 
 impl RecordBuffer {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     pub fn new() -> RecordBuffer {
         RecordBuffer::default()
     }
 
-    /// Forgets the records.
+    /// Removes all records.
     pub fn clear(&mut self) {
         self.words.clear();
     }
 
-    /// The words of all records; little-endian in a trace.
+    /// Returns the words of all records, little-endian in a trace.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// Whether there are no records.
+    /// Returns whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The words of each record.
+    /// Returns the words of each record.
     pub fn records(&self) -> impl Iterator<Item = &[u64]> {
         self.records_from(0)
     }
 
-    /// Gives all records this time.
+    /// Sets the time of all records.
     pub fn set_time(&mut self, time: Ticks) {
         let mut rest = &mut self.words[..];
         while let Some(first) = rest.first().copied() {
@@ -115,7 +114,8 @@ impl RecordBuffer {
         }
     }
 
-    /// The words of each record from a word on, which one begins at: what [`RecordBuffer::words`] had so many of.
+    /// Returns the words of each record from a word on, at which a record starts: an earlier length of
+    /// [`RecordBuffer::words`].
     pub fn records_from(&self, word: usize) -> impl Iterator<Item = &[u64]> {
         let mut rest = self.words.get(word..).unwrap_or_default();
         std::iter::from_fn(move || {
@@ -125,7 +125,7 @@ impl RecordBuffer {
         })
     }
 
-    /// The hook ids of the events from a word on, of those that have one in their header.
+    /// Returns the hook ids of the records from a word on, for headers that have one.
     pub fn hooks_from(&self, word: usize) -> impl Iterator<Item = HookId> {
         let by_hook = |record: &&[u64]| !is_by_guid(record[0]);
         self.records_from(word).filter(by_hook).map(|record| HookId((record[0] >> 48) as u16))
@@ -133,8 +133,8 @@ impl RecordBuffer {
 
     /// Adds a record.
     ///
-    /// Every event of this crate fits into a record. One of a foreign [`KernelEvent`] that takes more than 65,535
-    /// bytes is left out, and the answer is `false`.
+    /// Every event of this crate fits into a record. An event of another crate that takes more than 65,535 bytes is not
+    /// added, and the result is `false`.
     #[inline]
     pub fn put<E: KernelEvent>(&mut self, stamp: &Stamp, event: &E) -> bool {
         let start = self.words.len();
@@ -168,7 +168,7 @@ impl RecordBuffer {
         self.put_payload(start, size_at, |payload| event.put_payload(payload))
     }
 
-    /// Adds a record of a manifest event; answers as [`RecordBuffer::put`] does.
+    /// Adds a record of a manifest event. Returns `false` if it is too long, as [`RecordBuffer::put`].
     pub fn put_manifest<E: ManifestEvent>(&mut self, stamp: &Stamp, event: &E) -> bool {
         let start = self.words.len();
         let d = event.descriptor();
@@ -195,7 +195,7 @@ impl RecordBuffer {
         self.put_payload(start, 0, |payload| event.put_payload(payload))
     }
 
-    /// Adds the payload of the record that begins at `start`, and says its size there.
+    /// Adds the payload of the record at `start`, and sets its size there.
     #[inline(always)]
     fn put_payload(&mut self, start: usize, size_at: u32, put: impl FnOnce(&mut Payload<'_>)) -> bool {
         let mut payload = Payload { words: &mut self.words, pending: 0, bits: 0 };
@@ -211,43 +211,43 @@ impl RecordBuffer {
     }
 }
 
-/// Whether the record that begins with `first` names its class or its provider in full.
+/// Returns whether the record with this first word has the GUID of its class or provider.
 fn is_by_guid(first: u64) -> bool {
     let kind = first >> 16 & 0xFF;
     kind == HeaderKind::Full64 as u64 || kind == HeaderKind::Event64 as u64
 }
 
-/// Words of the record that begins with `first`.
+/// Returns the number of words of the record with this first word.
 fn len_words(first: u64) -> usize {
     let size = if is_by_guid(first) { first as u16 } else { (first >> 32) as u16 };
     usize::from(size).div_ceil(8)
 }
 
-/// A GUID as it lies in a record.
+/// Returns a GUID as stored in a record.
 fn guid_words(guid: Guid) -> [u64; 2] {
     let bytes = guid.to_bytes();
     let (low, high) = bytes.split_at(8);
     [low, high].map(|half| half.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
 }
 
-/// The payload of a record that is being written.
+/// The payload of a record while it is written.
 #[derive(Debug)]
 pub struct Payload<'b> {
     words: &'b mut Vec<u64>,
     /// Bytes that do not fill a word yet.
     pending: u64,
-    /// How many bits of `pending` are taken; less than 64.
+    /// Number of used bits in `pending`; less than 64.
     bits: u32,
 }
 
 impl Payload<'_> {
-    /// Puts a field.
+    /// Writes a field.
     #[inline]
     pub fn put(&mut self, field: impl Field) {
         field.put(self);
     }
 
-    /// Puts the `len_bytes` (1 to 8) low bytes of `value`, whose other bytes must be zero.
+    /// Writes the `len_bytes` (1 to 8) low bytes of `value`, whose other bytes must be zero.
     #[inline(always)]
     pub(super) fn put_low_bytes(&mut self, value: u64, len_bytes: u32) {
         let filled = self.bits + 8 * len_bytes;
@@ -257,12 +257,12 @@ impl Payload<'_> {
             return;
         }
         self.words.push(self.pending);
-        // By two steps, since a shift by 64 is none.
+        // In two steps, since a shift by 64 is not allowed.
         self.pending = (value >> 1) >> (63 - self.bits);
         self.bits = filled - 64;
     }
 
-    /// Stores what does not fill a word, and tells how many bytes it lacks.
+    /// Stores the last, incomplete word. Returns the number of bytes that it lacks.
     fn finish(self) -> usize {
         if self.bits == 0 {
             return 0;

@@ -2,23 +2,23 @@
 
 use super::layout;
 
-/// What a disk is asked for.
+/// A kind of disk request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DiskOperation {
-    /// To read.
+    /// Read.
     Read,
-    /// To write.
+    /// Write.
     Write,
-    /// To bring what it has cached to the medium.
+    /// Write cached data to the medium.
     Flush,
 }
 
-/// A request goes to a disk (`DiskIo_TypeGroup2`).
+/// A request is sent to a disk (`DiskIo_TypeGroup2`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskIoInit {
-    /// What is asked for.
+    /// The kind of request.
     pub operation: DiskOperation,
-    /// The request's key, which its end has too.
+    /// The request's key, which its end repeats.
     pub irp: u64,
     /// The thread that sent it.
     pub issuing_thread_id: u32,
@@ -33,7 +33,7 @@ layout! {
     e.irp, e.issuing_thread_id,
 }
 
-/// Which way data goes.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DiskTransfer {
@@ -43,24 +43,24 @@ pub enum DiskTransfer {
     Write = 11,
 }
 
-/// A disk has read or written (`DiskIo_TypeGroup1`).
+/// A disk has completed a read or a write (`DiskIo_TypeGroup1`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskIo {
-    /// Which way.
+    /// The direction.
     pub transfer: DiskTransfer,
-    /// The disk, as [`linux::disk_number`](super::linux::disk_number) says.
+    /// The disk, by [`linux::disk_number`](super::linux::disk_number).
     pub disk_number: u32,
     /// `IRP_*` flags: 2 no cache, 0x40 synchronous paging, 0x20000 …; 0 if none are known.
     pub irp_flags: u32,
-    /// Bytes.
+    /// Number of bytes.
     pub transfer_size: u32,
-    /// Where on the disk, in bytes.
+    /// Position on the disk in bytes.
     pub byte_offset: u64,
-    /// Key of the file, 0 if it is unknown.
+    /// Key of the file; 0 if unknown.
     pub file_object: u64,
-    /// The request's key, which its beginning has too.
+    /// The request's key, as at its start.
     pub irp: u64,
-    /// How long it took, in ticks of the session's clock.
+    /// Duration in ticks of the session's clock.
     pub response_time: u64,
     /// The thread that sent the request.
     pub issuing_thread_id: u32,
@@ -72,14 +72,14 @@ layout! {
     e.issuing_thread_id,
 }
 
-/// A disk has brought what it had cached to the medium (`DiskIo_TypeGroup3`).
+/// A disk has written its cached data to the medium (`DiskIo_TypeGroup3`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskIoFlush {
     /// The disk.
     pub disk_number: u32,
     /// As in [`DiskIo`].
     pub irp_flags: u32,
-    /// How long it took, in ticks of the session's clock.
+    /// Duration in ticks of the session's clock.
     pub response_time: u64,
     /// The request's key.
     pub irp: u64,

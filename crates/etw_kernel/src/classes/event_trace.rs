@@ -1,4 +1,4 @@
-//! Class EventTrace: what a system session says of itself.
+//! Class EventTrace: a system session's events about itself.
 
 use super::field::Narrow;
 use super::layout;
@@ -6,20 +6,20 @@ use super::layout;
 /// Version of the kernel's events as a whole: that of Windows 10 1903, whose classes these are.
 const KERNEL_EVENT_VERSION: u32 = 0x46;
 
-/// When the masks are said.
+/// The kind of event about the masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum GroupMasksEvent {
-    /// From now on they are in force.
+    /// They are in force from now on.
     Extension = 5,
-    /// The session ends; they were in force until now.
+    /// The session stops; they were in force until now.
     EndExtension = 32,
 }
 
-/// Which events the session asks for (`Header_Extension_TypeGroup`).
+/// The events that the session has enabled (`Header_Extension_TypeGroup`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupMasks {
-    /// When they are said.
+    /// The kind of event.
     pub event: GroupMasksEvent,
     /// The masks; the first one has the enable flags.
     pub masks: [u32; 8],
@@ -27,7 +27,7 @@ pub struct GroupMasks {
 
 layout! { GroupMasks, version 2, |e| PerfInfo64 e.event as u16; e.masks, KERNEL_EVENT_VERSION }
 
-/// The rundown at the session's begin or end is over (`RDComplete`).
+/// The end of the rundown at the session's start or stop (`RDComplete`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RundownComplete;
 

@@ -1,4 +1,4 @@
-//! Values as they lie in payloads.
+//! Encoding of values in payloads.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,14 +6,14 @@ use etw_event::{Guid, Ticks};
 
 use super::Payload;
 
-/// Most UTF-16 units (or, in the one 8-bit text of these classes, bytes) of a text, without its terminator.
+/// Maximum number of UTF-16 units of a text (bytes, for the one 8-bit text of these classes) without its terminator.
 ///
-/// Longest texts are command lines; the number keeps the largest record below 24 KiB.
+/// The longest texts are command lines; the limit keeps the largest record below 24 KiB.
 pub const MAX_TEXT_UNITS: usize = 8_191;
 
-/// A value that can be put into a payload.
+/// A value that can be written to a payload.
 pub trait Field {
-    /// Puts the value behind those before it, without a gap.
+    /// Writes the value after the previous one, without padding.
     fn put(&self, to: &mut Payload<'_>);
 }
 
@@ -77,7 +77,7 @@ impl Field for Ipv6Addr {
     }
 }
 
-/// The address alone; which kind it is, the event's type says.
+/// The address alone; the event's type has its family.
 impl Field for IpAddr {
     fn put(&self, to: &mut Payload<'_>) {
         match self {
@@ -163,10 +163,10 @@ impl<const N: usize> Field for Fixed<'_, N> {
     }
 }
 
-/// Arguments, each ended by a zero byte, as one UTF-16 text with terminator.
+/// Arguments, each terminated by a zero byte, as one UTF-16 text with terminator.
 ///
-/// Arguments are parted by spaces. One that is empty, or has a space, tab, line end, quotation mark or backslash in
-/// it, stands in quotation marks, with backslashes before the quotation marks and backslashes in it.
+/// Arguments are separated by spaces. An empty argument, or one with a space, tab, line end, quotation mark or
+/// backslash, is put in quotation marks, with backslashes before its quotation marks and backslashes.
 pub(super) struct CommandLine<'a>(pub &'a [u8]);
 
 impl Field for CommandLine<'_> {
@@ -186,7 +186,7 @@ impl Field for CommandLine<'_> {
                 units.put(b" ", to);
             }
             is_first = false;
-            // A text without zeros is a title that the process gave itself.
+            // A text without zeros is a title that the process has set.
             let is_title = arguments.len() == argument.len() && self.0.last() != Some(&0);
             if is_title || !needs_quotes(argument) {
                 units.put(argument, to);
@@ -213,7 +213,7 @@ fn needs_quotes(argument: &[u8]) -> bool {
         || argument.iter().any(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\\'))
 }
 
-/// UTF-16 units that are put, up to a greatest number.
+/// Writes UTF-16 units up to a maximum number.
 struct Units {
     written: usize,
     max: usize,
@@ -229,12 +229,12 @@ impl Units {
         self.is_full
     }
 
-    /// Puts text up to its end, a zero, or where there is room for an ellipsis only.
+    /// Writes text up to its end, a zero, or the room for an ellipsis.
     fn put(&mut self, text: &[u8], to: &mut Payload<'_>) {
         if self.is_full {
             return;
         }
-        // Most texts are ASCII, and surely fit.
+        // Most texts are ASCII and certain to fit.
         if text.len() < self.max - self.written && text.iter().all(|byte| matches!(byte, 1..0x80)) {
             for byte in text {
                 to.put_low_bytes((*byte).into(), 2);

@@ -1,29 +1,29 @@
 //! Class FileIo.
 //!
-//! An operation is said when it begins, and its end refers to it by `irp`. `file_object` stands for an open file (in
-//! Linux what a descriptor refers to), `file_key` for the file itself; names are said of either by [`FileIoName`].
+//! An operation is recorded when it starts, and its end refers to it by `irp`. `file_object` is the key of an open file
+//! (in Linux what a descriptor refers to), `file_key` that of the file itself; [`FileIoName`] has the name of either.
 
 use super::field::Wide;
 use super::layout;
 
-/// What is said of a file's name.
+/// The kind of event about a file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum NameEvent {
-    /// This is the name.
+    /// The name of a key.
     Name = 0,
     /// The file came into use.
     FileCreate = 32,
-    /// The file is used no more.
+    /// The file is no longer used.
     FileDelete = 35,
-    /// The file was in use when the session ended.
+    /// The file was in use when the session stopped.
     FileRundown = 36,
 }
 
 /// The name of a file (`FileIo_Name`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIoName<'a> {
-    /// What is said of it.
+    /// The kind of event.
     pub event: NameEvent,
     /// Key of the file or open file.
     pub file_object: u64,
@@ -33,7 +33,7 @@ pub struct FileIoName<'a> {
 
 layout! { FileIoName<'_>, version 3, |e| PerfInfo64 0x0400 | e.event as u16; e.file_object, Wide(e.file_name) }
 
-/// What is said of a mapping.
+/// The kind of event about a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum MapEvent {
@@ -41,22 +41,22 @@ pub enum MapEvent {
     MapFile = 37,
     /// The mapping ends.
     UnmapFile = 38,
-    /// It was there when the session began.
+    /// It existed when the session started.
     DcStart = 39,
-    /// It was there when the session ended.
+    /// It existed when the session stopped.
     DcEnd = 40,
 }
 
 /// A file in the memory of a process (`FileIo_V2_MapFile`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIoMap {
-    /// What is said of it.
+    /// The kind of event.
     pub event: MapEvent,
-    /// Where it begins.
+    /// Start address.
     pub base: u64,
     /// Key of the file.
     pub file_object: u64,
-    /// Its bytes.
+    /// Number of bytes.
     pub len_bytes: u64,
     /// The process.
     pub process_id: u32,
@@ -67,7 +67,7 @@ layout! {
     e.base, e.file_object, 0_u64, e.len_bytes, e.process_id,
 }
 
-/// A file is opened or made (`FileIo_Create`).
+/// A file is opened or created (`FileIo_Create`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIoCreate<'a> {
     /// The operation's key.
@@ -76,11 +76,11 @@ pub struct FileIoCreate<'a> {
     pub file_object: u64,
     /// The thread.
     pub thread_id: u32,
-    /// As [`linux::create_options`](super::linux::create_options) says.
+    /// Options, by [`linux::create_options`](super::linux::create_options).
     pub create_options: u32,
     /// `FILE_ATTRIBUTE_*`; 0 if none are known.
     pub file_attributes: u32,
-    /// `FILE_SHARE_*`: in Linux files are shared for all, 7.
+    /// `FILE_SHARE_*`: 7, since files in Linux are shared for all access.
     pub share_access: u32,
     /// Path.
     pub open_path: &'a [u8],
@@ -91,7 +91,7 @@ layout! {
     e.irp, e.file_object, e.thread_id, e.create_options, e.file_attributes, e.share_access, Wide(e.open_path),
 }
 
-/// Operations that have no parameters.
+/// Operations without parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SimpleEvent {
@@ -99,14 +99,14 @@ pub enum SimpleEvent {
     Cleanup = 65,
     /// Nothing refers to the open file any more.
     Close = 66,
-    /// What is cached goes to the disk.
+    /// Cached data is written to the disk.
     Flush = 73,
 }
 
 /// An operation without parameters (`FileIo_SimpleOp`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIoSimple {
-    /// Which one.
+    /// The operation.
     pub event: SimpleEvent,
     /// The operation's key.
     pub irp: u64,
@@ -123,7 +123,7 @@ layout! {
     e.irp, e.file_object, e.file_key, e.thread_id,
 }
 
-/// Which way data goes.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ReadWriteEvent {
@@ -136,9 +136,9 @@ pub enum ReadWriteEvent {
 /// A file is read or written (`FileIo_ReadWrite`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIoReadWrite {
-    /// Which way.
+    /// The direction.
     pub event: ReadWriteEvent,
-    /// Where in the file, in bytes.
+    /// Position in the file in bytes.
     pub offset: u64,
     /// The operation's key.
     pub irp: u64,
@@ -148,7 +148,7 @@ pub struct FileIoReadWrite {
     pub file_key: u64,
     /// The thread.
     pub thread_id: u32,
-    /// Bytes.
+    /// Number of bytes.
     pub io_size: u32,
     /// Flags of the request; 0 if none are known.
     pub io_flags: u32,
@@ -159,26 +159,26 @@ layout! {
     e.offset, e.irp, e.file_object, e.file_key, e.thread_id, e.io_size, e.io_flags,
 }
 
-/// Operations that have a parameter.
+/// Operations with a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum InfoEvent {
-    /// Something is set: size, times, rights.
+    /// Information is set: size, times, permissions.
     SetInfo = 69,
     /// The file is deleted.
     Delete = 70,
-    /// The file gets another name.
+    /// The file is renamed.
     Rename = 71,
-    /// Something is asked.
+    /// Information is queried.
     QueryInfo = 74,
-    /// The file system is asked for something of its own.
+    /// A control operation of the file system.
     FsControl = 75,
 }
 
 /// An operation with a parameter (`FileIo_Info`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIoInfo {
-    /// Which one.
+    /// The operation.
     pub event: InfoEvent,
     /// The operation's key.
     pub irp: u64,
@@ -190,7 +190,7 @@ pub struct FileIoInfo {
     pub extra_info: u64,
     /// The thread.
     pub thread_id: u32,
-    /// What is set or asked: one of [`linux::info`](super::linux::info).
+    /// The class of information: one of [`linux::info`](super::linux::info).
     pub info_class: u32,
 }
 
@@ -199,20 +199,20 @@ layout! {
     e.irp, e.file_object, e.file_key, e.extra_info, e.thread_id, e.info_class,
 }
 
-/// What is asked of a directory.
+/// Operations on directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DirEnumEvent {
-    /// Its entries.
+    /// Its entries are read.
     DirEnum = 72,
-    /// To be told of changes.
+    /// It is watched for changes.
     DirNotify = 77,
 }
 
 /// A directory is read or watched (`FileIo_DirEnum`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIoDirEnum<'a> {
-    /// What is asked.
+    /// The operation.
     pub event: DirEnumEvent,
     /// The operation's key.
     pub irp: u64,
@@ -222,13 +222,13 @@ pub struct FileIoDirEnum<'a> {
     pub file_key: u64,
     /// The thread.
     pub thread_id: u32,
-    /// Bytes of the buffer.
+    /// Size of the buffer in bytes.
     pub len_bytes: u32,
     /// One of [`linux::info`](super::linux::info).
     pub info_class: u32,
-    /// Where in the directory.
+    /// Position in the directory.
     pub file_index: u32,
-    /// Which names are asked for; empty for all.
+    /// Pattern of the requested names; empty for all.
     pub file_name: &'a [u8],
 }
 
@@ -252,7 +252,7 @@ pub enum PathEvent {
 /// An operation on a name (`FileIo_PathOperation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIoPathOperation<'a> {
-    /// Which one.
+    /// The operation.
     pub event: PathEvent,
     /// The operation's key.
     pub irp: u64,
@@ -280,9 +280,9 @@ layout! {
 pub struct FileIoOperationEnd {
     /// The operation's key.
     pub irp: u64,
-    /// What it gave; the number of bytes for reads and writes.
+    /// Result: the number of bytes for reads and writes.
     pub extra_info: u64,
-    /// How it ended, as [`linux::nt_status`](super::linux::nt_status) says.
+    /// Status, by [`linux::nt_status`](super::linux::nt_status).
     pub status: u32,
 }
 

@@ -1,11 +1,11 @@
-//! Classes Image, and ImageID, which says of an image where its symbols are.
+//! Classes Image and ImageID, which identifies an image's symbols.
 
 use etw_event::{Guid, HeaderKind, HookId, classes};
 
 use super::field::{Narrow, Wide};
 use super::{Field, KernelEvent, Payload, layout};
 
-/// What is said of an image.
+/// The kind of event about an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ImageEvent {
@@ -13,13 +13,13 @@ pub enum ImageEvent {
     Load = 10,
     /// It is unmapped, or its process has ended.
     Unload = 2,
-    /// It was there when the session began.
+    /// It existed when the session started.
     DcStart = 3,
-    /// It was there when the session ended.
+    /// It existed when the session stopped.
     DcEnd = 4,
 }
 
-/// An identity of a program or library: the note `NT_GNU_BUILD_ID` of its file.
+/// The identity of a program or library: the note `NT_GNU_BUILD_ID` of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct BuildId {
     bytes: [u8; 20],
@@ -27,8 +27,8 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// The identity of these bytes. Linkers make ids of 20 bytes, or fewer; of longer ones the first 20 are kept.
-    /// `None` if there are no bytes.
+    /// Creates a build id from these bytes; `None` if there are none. Linkers create ids of 20 bytes or fewer; of
+    /// longer ones the first 20 are used.
     pub fn new(bytes: &[u8]) -> Option<BuildId> {
         let mut id = BuildId::default();
         let len = bytes.len().min(id.bytes.len());
@@ -37,25 +37,25 @@ impl BuildId {
         (len > 0).then_some(id)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// The first 16 bytes, as [`ImageDebugId`] stores them in place of a PDB's signature.
+    /// Returns the first 16 bytes, which [`ImageDebugId`] stores in place of a PDB's signature.
     pub fn guid(&self) -> Guid {
         let mut first = [0; 16];
         first.copy_from_slice(&self.bytes[..16]);
         Guid::from_bytes(first)
     }
 
-    /// The other bytes, as [`ImageDebugId`] stores them in place of a PDB's age.
+    /// Returns the other bytes, which [`ImageDebugId`] stores in place of a PDB's age.
     pub fn age(&self) -> u32 {
         self.word(16)
     }
 
-    /// The first bytes, as [`Image`] stores them in place of the time stamp of a file that is built reproducibly, which
-    /// is part of a hash too.
+    /// Returns the first bytes, which [`Image`] stores in place of the time stamp. In reproducible builds of Windows
+    /// that is part of a hash too.
     pub fn time_date_stamp(&self) -> u32 {
         self.word(0)
     }
@@ -65,22 +65,22 @@ impl BuildId {
     }
 }
 
-/// A file that a process has mapped to run code of it (`Image_Load`).
+/// An image of a process (`Image_Load`).
 ///
-/// Images of the kernel belong to process 0. Their rundown names thread and process, that of processes does not.
+/// Images of the kernel belong to process 0. Only their rundown has thread and process in the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image<'a> {
-    /// What is said of it.
+    /// The kind of event.
     pub event: ImageEvent,
     /// Lowest address of its mappings.
     pub base: u64,
-    /// From there to the end of its highest mapping.
+    /// Size in bytes up to the end of its highest mapping.
     pub len_bytes: u64,
     /// The process; 0 for the kernel.
     pub process_id: u32,
     /// The file's build id.
     pub build_id: Option<BuildId>,
-    /// Path of the file, as the process sees it.
+    /// Path of the file in the process's view.
     pub file_name: &'a [u8],
 }
 
@@ -94,11 +94,11 @@ layout! {
         other => 0x1400 | other as u16,
     };
     e.base, e.len_bytes, e.process_id, 0_u32, e.build_id.map_or(0, |id| id.time_date_stamp()),
-    // Signature level and type, which ELF files have not.
+    // Signature level and type, which ELF files do not have.
     0_u8, 0_u8, 0_u16, e.base, [0_u32; 4], Wide(e.file_name),
 }
 
-/// Where the kernel is (`KernelImageBase`).
+/// The address of the kernel (`KernelImageBase`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelBase {
     /// Lowest address of its code.
@@ -107,10 +107,11 @@ pub struct KernelBase {
 
 layout! { KernelBase, version 2, |e| PerfInfo64 0x1421; e.base }
 
-/// The build id of an image (`ImageID/DbgID_RSDS`), as the merge step of Windows writes the identities of PDBs.
+/// The build id of an image (`ImageID/DbgID_RSDS`), in the form in which the merge step of Windows writes identities of
+/// PDBs.
 ///
-/// `GuidSig` has the first 16 bytes, in the order of memory; `Age` the next four, little-endian.
-/// The name of the PDB is the path of the file itself, which debug files are found by together with the build id.
+/// `GuidSig` has the first 16 bytes in memory order; `Age` the next four, little-endian. The name of the PDB is the
+/// path of the file itself, which debug files are found by together with the build id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageDebugId<'a> {
     /// Base of the image.
@@ -126,7 +127,7 @@ pub struct ImageDebugId<'a> {
 impl KernelEvent for ImageDebugId<'_> {
     const VERSION: u8 = 2;
 
-    /// The class has no group; the type is that of its opcode.
+    /// The class has no group; the type is its opcode.
     fn hook_id(&self) -> HookId {
         HookId(36)
     }

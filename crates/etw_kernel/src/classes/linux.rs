@@ -1,8 +1,8 @@
-//! What values of the Linux kernel mean in the kernel's event classes.
+//! Mapping of values of the Linux kernel to values of the event classes.
 
 /// States of threads (`KTHREAD_STATE`).
 pub mod state {
-    /// May run, and waits for a processor.
+    /// Can run and waits for a processor.
     pub const READY: i8 = 1;
     /// Runs.
     pub const RUNNING: i8 = 2;
@@ -12,7 +12,7 @@ pub mod state {
     pub const WAITING: i8 = 5;
 }
 
-/// Reasons to wait (`KWAIT_REASON`), as far as they occur here.
+/// The reasons to wait (`KWAIT_REASON`) that occur here.
 pub mod wait {
     /// For something in the kernel.
     pub const EXECUTIVE: i8 = 0;
@@ -20,29 +20,29 @@ pub mod wait {
     pub const PAGE_IN: i8 = 2;
     /// For a time.
     pub const DELAY_EXECUTION: i8 = 4;
-    /// Until it is continued.
+    /// To be continued.
     pub const SUSPENDED: i8 = 5;
-    /// For something that the program asked for.
+    /// For a request of the program.
     pub const USER_REQUEST: i8 = 6;
     /// For work, in a queue.
     pub const QUEUE: i8 = 15;
-    /// For ever.
+    /// Forever: it has ended.
     pub const TERMINATED: i8 = 22;
-    /// Not at all: its time was over.
+    /// Not at all: its time slice was over.
     pub const QUANTUM_END: i8 = 30;
-    /// Not at all: another thread went first.
+    /// Not at all: it was preempted.
     pub const PREEMPTED: i8 = 32;
-    /// Not at all: it let others go first.
+    /// Not at all: it yielded.
     pub const YIELD_EXECUTION: i8 = 33;
     /// For another thread of the program.
     pub const ALERT_BY_THREAD_ID: i8 = 37;
 }
 
-/// Bits of a task's state, as its `__state` has them at a switch.
+/// Bits of a task's `__state` at a switch.
 pub mod task {
-    /// Waits, and signals end that.
+    /// Waits interruptibly.
     pub const INTERRUPTIBLE: u32 = 0x1;
-    /// Waits, and signals do not end that.
+    /// Waits uninterruptibly.
     pub const UNINTERRUPTIBLE: u32 = 0x2;
     /// Stopped by a signal.
     pub const STOPPED: u32 = 0x4;
@@ -50,17 +50,17 @@ pub mod task {
     pub const TRACED: u32 = 0x8;
     /// Ended.
     pub const EXIT: u32 = 0x30;
-    /// Parked, as threads of the kernel are.
+    /// Parked, as kernel threads.
     pub const PARKED: u32 = 0x40;
     /// Ended for good.
     pub const DEAD: u32 = 0x80;
-    /// Waits without adding to the load: a thread of the kernel that has nothing to do.
+    /// Waits without adding to the load: an idle kernel thread.
     pub const NOLOAD: u32 = 0x400;
 }
 
-/// The state of a thread that a processor turns away from, by its task's state.
+/// Returns the state of a thread that is switched out, by its task's state.
 ///
-/// The idle thread is always running or ready; it counts as [`state::READY`], as any thread does that could go on.
+/// The idle thread is always running or ready; it counts as [`state::READY`], as any thread that could continue.
 pub fn thread_state(task_state: u32) -> i8 {
     if task_state & (task::EXIT | task::DEAD) != 0 {
         state::TERMINATED
@@ -71,10 +71,10 @@ pub fn thread_state(task_state: u32) -> i8 {
     }
 }
 
-/// What a thread asked the kernel for before a processor turned away from it.
+/// What a thread requested from the kernel before it was switched out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Request {
-    /// Nothing: it runs in user mode, was interrupted there, or is a thread of the kernel.
+    /// Nothing: it was interrupted in user mode, or is a kernel thread.
     Nothing,
     /// To sleep for a time.
     Sleep,
@@ -91,8 +91,8 @@ pub enum Request {
 }
 
 impl Request {
-    /// What the system call of this number asks for, in the numbers of the architecture this is compiled for;
-    /// `None` stands for no system call.
+    /// Returns what the system call with this number of the target architecture requests; `None` stands for no system
+    /// call.
     pub fn of_system_call(number: Option<u32>) -> Request {
         let Some(number) = number else { return Request::Nothing };
         // Numbers from 424 on are the same for all architectures.
@@ -134,7 +134,7 @@ mod numbers {
 }
 use numbers::{EPOLL, FUTEX, SCHED_YIELD, SLEEP, TRANSFER};
 
-/// Why a thread does not run, when a processor turns away from it.
+/// Returns why a thread was switched out.
 ///
 /// | task's state | | reason |
 /// |---|---|---|
@@ -181,7 +181,7 @@ pub fn wait_reason(task_state: u32, is_preempted: bool, is_in_io_wait: bool, req
     }
 }
 
-/// Priority of a thread, 0 to 31, by its task's `prio`.
+/// Returns the priority of a thread, 0 to 31, by its task's `prio`.
 ///
 /// | Linux | `prio` | priority |
 /// |---|---|---|
@@ -204,8 +204,8 @@ pub fn priority(prio: i32) -> u8 {
     priority as u8
 }
 
-/// Exit status of a process, by the status that its parent waits for: the code that it gave to `exit`, or the negative
-/// number of the signal that ended it.
+/// Returns the exit status of a process from its wait status: the code passed to `exit`, or the negative number of the
+/// signal that ended it.
 pub fn exit_status(wait_status: u32) -> i32 {
     match wait_status & 0x7F {
         0 => (wait_status >> 8 & 0xFF) as i32,
@@ -213,12 +213,12 @@ pub fn exit_status(wait_status: u32) -> i32 {
     }
 }
 
-/// Number of a disk: its device number, major above 20 bits of minor, as the kernel has it.
+/// Returns the number of a disk: its device number in the kernel's form, major above 20 bits of minor.
 pub fn disk_number(major: u32, minor: u32) -> u32 {
     major << 20 | minor & 0xF_FFFF
 }
 
-/// `CreateOptions` of an open file, by the flags of `open`.
+/// Returns the `CreateOptions` of an open file from the flags of `open`.
 ///
 /// The high byte has the disposition (`FILE_OPEN` 1, `FILE_CREATE` 2, `FILE_OPEN_IF` 3, `FILE_OVERWRITE` 4,
 /// `FILE_OVERWRITE_IF` 5), the others the options (`FILE_DIRECTORY_FILE` 1, `FILE_WRITE_THROUGH` 2,
@@ -254,7 +254,7 @@ mod open {
     pub(super) const DIRECTORY: u32 = 0o40000;
 }
 
-/// What is set or asked of a file (`FILE_INFORMATION_CLASS`), as far as it occurs here.
+/// The classes of file information (`FILE_INFORMATION_CLASS`) that occur here.
 pub mod info {
     /// Entries of a directory.
     pub const DIRECTORY: u32 = 1;
@@ -266,16 +266,16 @@ pub mod info {
     pub const LINK: u32 = 11;
     /// Deletion.
     pub const DISPOSITION: u32 = 13;
-    /// Space that is set aside.
+    /// Allocated space.
     pub const ALLOCATION: u32 = 19;
     /// The size.
     pub const END_OF_FILE: u32 = 20;
 }
 
-/// `NTSTATUS` of an error number, positive as `errno` has it; 0 for success.
+/// Returns the `NTSTATUS` of a positive error number as in `errno`; 0 stands for success.
 ///
-/// Errors that mean in Linux what a status means in Windows become that status. The others keep their number, in a
-/// status that Windows leaves to others: 0xE0000000 and the number.
+/// Errors with an equivalent in Windows become that status. The others keep their number, as 0xE0000000 plus the
+/// number, a status that Windows reserves for customers.
 pub fn nt_status(errno: u32) -> u32 {
     match errno {
         0 => 0,
@@ -351,9 +351,9 @@ pub fn nt_status(errno: u32) -> u32 {
     }
 }
 
-/// `NTSTATUS` of a system call, by what it gives back: an error if that is one, else success.
+/// Returns the `NTSTATUS` of a system call from its return value.
 ///
-/// The kernel's own numbers for calls that a signal interrupts count as `EINTR`.
+/// The kernel's internal numbers for calls interrupted by a signal count as `EINTR`.
 pub fn status_of_call(result: i64) -> u32 {
     match result {
         -516..=-512 => nt_status(4),
@@ -362,8 +362,8 @@ pub fn status_of_call(result: i64) -> u32 {
     }
 }
 
-/// `FailureCode` of a transfer that failed, by its error number: 1 resources, 2 too many addresses, 3 address exists,
-/// 4 invalid address, 5 anything else.
+/// Returns the `FailureCode` of a failed transfer by its error number: 1 resources, 2 too many addresses, 3 address
+/// exists, 4 invalid address, 5 anything else.
 pub fn failure_code(errno: u32) -> u16 {
     match errno {
         // ENOMEM, ENOBUFS, EMFILE

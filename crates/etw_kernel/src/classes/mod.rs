@@ -1,16 +1,26 @@
-//! The kernel's event classes: plain values become records as the NT kernel logger writes them on 64-bit Windows.
+//! The kernel's event classes, which turn plain values into records as the NT kernel logger writes them on 64-bit
+//! Windows.
 //!
-//! Each event is a structure with the fields of its class. [`RecordBuffer::put`] writes it, with the header that
-//! Windows uses for it: `SYSTEM_TRACE_HEADER`, which names thread and process, for what is rare;
-//! `PERFINFO_TRACE_HEADER`, which has the time only, for what is frequent.
-//! Which it is was observed in the fixtures net.4.5.2.x64, ShutdownPerfDiagLogger and diaghub.kernel.1. Events that no
-//! fixture has (context switches, interrupts, system calls, soft faults, file I/O) carry their thread or process in the
-//! payload, or belong to the processor of their buffer; they take the `PERFINFO_TRACE_HEADER`.
+//! Each event is a structure with the fields of its class. [`RecordBuffer::put`] writes it with the header that Windows
+//! uses for it: `SYSTEM_TRACE_HEADER`, which has thread and process, for rare events; `PERFINFO_TRACE_HEADER`, which
+//! has the time only, for frequent ones. The kinds were observed in the fixtures net.4.5.2.x64, ShutdownPerfDiagLogger
+//! and diaghub.kernel.1. Events without a fixture (context switches, interrupts, system calls, soft faults, file I/O)
+//! have their thread or process in the payload, or belong to the processor of their buffer; they use
+//! `PERFINFO_TRACE_HEADER`.
 //!
-//! [`linux`] says what values of Linux mean in these classes.
+//! [`linux`] maps values of Linux to those of these classes.
 //!
-//! Texts are bytes, since names in Linux need not be UTF-8; what is not becomes U+FFFD in UTF-16. A text of
-//! [`MAX_TEXT_UNITS`] units or more is cut, and ends in an ellipsis then.
+//! Texts are bytes, since names in Linux need not be UTF-8; invalid UTF-8 becomes U+FFFD. A text of [`MAX_TEXT_UNITS`]
+//! units or more is cut and ends in an ellipsis.
+//!
+//! ```
+//! use etw_event::Ticks;
+//! use etw_kernel::classes::{ProcessTerminate, RecordBuffer, Stamp};
+//!
+//! let mut buffer = RecordBuffer::new();
+//! buffer.put(&Stamp::new(Ticks(5), 7, 8), &ProcessTerminate { process_id: 7 });
+//! assert_eq!(buffer.records().count(), 1);
+//! ```
 
 mod buffer;
 mod disk_io;
@@ -52,29 +62,48 @@ pub use process::{Process, ProcessEvent, ProcessTerminate, STILL_ACTIVE};
 pub use system_config::{Cpu, Irq, LogDisk, Nic, PhyDisk, Platform, ProcGroup, Processor};
 pub use thread::{CSwitch, ReadyThread, Thread, ThreadEvent, ThreadSetName};
 
-use etw_event::{Guid, HeaderKind, HookId};
+use etw_event::{EventDescriptor, Guid, HeaderKind, HookId};
 
 /// An event of one of the kernel's classes.
 pub trait KernelEvent {
     /// Version of the class.
     const VERSION: u8;
 
-    /// The event's group and type.
+    /// Returns the event's group and type.
     fn hook_id(&self) -> HookId;
 
-    /// The kind of header.
+    /// Returns the kind of header.
     fn kind(&self) -> HeaderKind;
 
-    /// The class, for headers that name it in full.
+    /// Returns the GUID of the class, for headers that have it.
     fn class(&self) -> Guid {
         self.hook_id().class_guid()
     }
 
-    /// Puts the fields, one behind the other.
+    /// Writes the fields one after the other.
     fn put_payload(&self, to: &mut Payload<'_>);
 }
 
-/// Says of a structure which event it is, and what its payload consists of. The kind of header may depend on the event.
+/// An event of one of the kernel's manifest providers ([`providers`](crate::providers)).
+pub trait ManifestEvent {
+    /// Returns the provider's GUID.
+    fn provider(&self) -> Guid;
+
+    /// Returns the event's descriptor.
+    fn descriptor(&self) -> EventDescriptor;
+
+    /// Writes the fields one after the other.
+    fn put_payload(&self, to: &mut Payload<'_>);
+
+    /// Returns whether the event describes what its process does. The name of a file does not: it is written for
+    /// whichever process uses the file first.
+    fn is_of_process(&self) -> bool {
+        true
+    }
+}
+
+/// Implements [`KernelEvent`] for a structure: its event and the fields of its payload. The kind of header may depend
+/// on the event.
 macro_rules! layout {
     ($type:ty, version $version:literal, |$event:ident| kind = $kind:expr, $hook:expr; $($value:expr),* $(,)?) => {
         impl $crate::classes::KernelEvent for $type {

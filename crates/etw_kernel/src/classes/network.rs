@@ -11,8 +11,8 @@ use super::{Field, Payload, layout};
 /// the packet: what is received comes from the source.
 /// Observed: fixture net.4.5.2.x64, multicasts received, and TCP both ways.
 ///
-/// The destination decides which kind of event it is. A source of the other kind is written as the unspecified
-/// address, except that an IPv4 address is written to IPv6 events as its mapped one.
+/// The destination decides whether the event is one of IPv4 or IPv6. A source of the other family is written as the
+/// unspecified address, except that an IPv4 address is written to IPv6 events as its mapped one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoints {
     /// Destination.
@@ -22,7 +22,7 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Whether both are IPv4, possibly as mapped addresses; such sockets of IPv6 transfer IPv4 packets.
+    /// Returns whether both are IPv4, possibly as mapped addresses; such IPv6 sockets transfer IPv4 packets.
     fn canonical(&self) -> Endpoints {
         let canonical = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
         let (destination, source) = (canonical(self.destination), canonical(self.source));
@@ -32,7 +32,7 @@ impl Endpoints {
         *self
     }
 
-    /// The hook id of these ends, where that of IPv6 is 16 above that of IPv4.
+    /// Returns the hook id for these ends; that of IPv6 is 16 above that of IPv4.
     fn hook_id(&self, of_ipv4: u16) -> u16 {
         of_ipv4 + if self.canonical().destination.is_ipv4() { 0 } else { 16 }
     }
@@ -59,15 +59,15 @@ impl Field for Endpoints {
 pub struct TcpSend {
     /// The process that the socket belongs to.
     pub process_id: u32,
-    /// Bytes.
+    /// Number of bytes.
     pub len_bytes: u32,
     /// The ends.
     pub endpoints: Endpoints,
-    /// When it began, in milliseconds since the system started.
+    /// Start time in milliseconds since the system started.
     pub start_time: u32,
-    /// When it was done, likewise.
+    /// End time, likewise.
     pub end_time: u32,
-    /// Sequence number; 0 if it is unknown.
+    /// Sequence number; 0 if unknown.
     pub sequence_number: u32,
     /// Key of the connection.
     pub connection_id: u64,
@@ -78,7 +78,7 @@ layout! {
     e.process_id, e.len_bytes, e.endpoints, e.start_time, e.end_time, e.sequence_number, e.connection_id,
 }
 
-/// What happens to a connection.
+/// Operations on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum TcpEvent {
@@ -86,26 +86,26 @@ pub enum TcpEvent {
     Receive = 11,
     /// The connection ends.
     Disconnect = 13,
-    /// A segment is sent again.
+    /// A segment is retransmitted.
     Retransmit = 14,
-    /// A connection is tried again.
+    /// A connection request is repeated.
     Reconnect = 16,
-    /// Data is copied for the process before it asks.
+    /// Data is copied for the process before it requests it.
     Copy = 18,
 }
 
-/// Something happens to a connection (`TcpIp_TypeGroup1`, `TcpIp_TypeGroup3`).
+/// An operation on a connection (`TcpIp_TypeGroup1`, `TcpIp_TypeGroup3`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpIp {
-    /// What.
+    /// The operation.
     pub event: TcpEvent,
     /// The process that the socket belongs to.
     pub process_id: u32,
-    /// Bytes.
+    /// Number of bytes.
     pub len_bytes: u32,
     /// The ends.
     pub endpoints: Endpoints,
-    /// Sequence number; 0 if it is unknown.
+    /// Sequence number; 0 if unknown.
     pub sequence_number: u32,
     /// Key of the connection.
     pub connection_id: u64,
@@ -116,7 +116,7 @@ layout! {
     e.process_id, e.len_bytes, e.endpoints, e.sequence_number, e.connection_id,
 }
 
-/// Who began a connection.
+/// The end that requested a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum TcpConnectEvent {
@@ -126,16 +126,16 @@ pub enum TcpConnectEvent {
     Accept = 15,
 }
 
-/// A connection is made (`TcpIp_TypeGroup2`, `TcpIp_TypeGroup4`).
+/// A connection is established (`TcpIp_TypeGroup2`, `TcpIp_TypeGroup4`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpConnect {
-    /// Who began it.
+    /// The end that requested it.
     pub event: TcpConnectEvent,
     /// The process that the socket belongs to.
     pub process_id: u32,
     /// The ends.
     pub endpoints: Endpoints,
-    /// Largest segment in bytes.
+    /// Maximum segment size in bytes.
     pub mss: u16,
     /// Whether selective acknowledgements are used.
     pub has_sack: bool,
@@ -143,13 +143,13 @@ pub struct TcpConnect {
     pub has_timestamps: bool,
     /// Whether the window is scaled.
     pub has_window_scale: bool,
-    /// Window for receiving, in bytes.
+    /// Receive window in bytes.
     pub receive_window: u32,
-    /// By how many bits the window for receiving is scaled.
+    /// Scale of the receive window in bits.
     pub receive_window_scale: i16,
-    /// By how many bits the window for sending is scaled.
+    /// Scale of the send window in bits.
     pub send_window_scale: i16,
-    /// Sequence number; 0 if it is unknown.
+    /// Sequence number; 0 if unknown.
     pub sequence_number: u32,
     /// Key of the connection.
     pub connection_id: u64,
@@ -162,7 +162,7 @@ layout! {
     e.connection_id,
 }
 
-/// Which protocol failed.
+/// The protocol of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// TCP.
@@ -174,11 +174,11 @@ pub enum Protocol {
 /// A connection or a transfer failed (`TcpIp_Fail`, `UdpIp_Fail`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NetworkFail {
-    /// Which protocol.
+    /// The protocol.
     pub protocol: Protocol,
     /// Address family as Windows numbers it: 2 for IPv4, 23 for IPv6.
     pub family: u16,
-    /// As [`linux::failure_code`](super::linux::failure_code) says.
+    /// Reason, by [`linux::failure_code`](super::linux::failure_code).
     pub failure_code: u16,
 }
 
@@ -190,7 +190,7 @@ layout! {
     e.family, e.failure_code,
 }
 
-/// Which way a datagram goes.
+/// The direction of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum UdpEvent {
@@ -203,15 +203,15 @@ pub enum UdpEvent {
 /// A process sends or receives a datagram (`UdpIp_TypeGroup1`, `UdpIp_TypeGroup2`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdpIp {
-    /// Which way.
+    /// The direction.
     pub event: UdpEvent,
     /// The process that the socket belongs to.
     pub process_id: u32,
-    /// Bytes.
+    /// Number of bytes.
     pub len_bytes: u32,
     /// The ends.
     pub endpoints: Endpoints,
-    /// Sequence number; UDP has none, 0.
+    /// Sequence number; 0, since UDP has none.
     pub sequence_number: u32,
     /// Key of the socket.
     pub connection_id: u64,

@@ -4,7 +4,7 @@ use etw_event::Ticks;
 
 use super::layout;
 
-/// Why the processor could not use an address at once.
+/// Kinds of page faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FaultKind {
@@ -18,14 +18,14 @@ pub enum FaultKind {
     GuardPage = 13,
     /// The page must be read from a disk.
     HardPageFault = 14,
-    /// There is no page, or it must not be used in this way.
+    /// There is no page, or this access is not allowed.
     AccessViolation = 15,
 }
 
 /// A page fault (`PageFault_TypeGroup1`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageFault {
-    /// Which kind.
+    /// The kind.
     pub kind: FaultKind,
     /// The address.
     pub virtual_address: u64,
@@ -35,20 +35,20 @@ pub struct PageFault {
 
 layout! { PageFault, version 2, |e| PerfInfo64 0x0200 | e.kind as u16; e.virtual_address, e.program_counter }
 
-/// A page was read from a disk (`PageFault_HardFault`). The record's time is when that was done.
+/// A page was read from a disk (`PageFault_HardFault`). The record has the time of completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HardFault {
-    /// When it began, on the session's clock.
+    /// Start time on the session's clock.
     pub initial_time: Ticks,
-    /// Where in the file, in bytes.
+    /// Position in the file in bytes.
     pub read_offset: u64,
     /// The address.
     pub virtual_address: u64,
-    /// Key of the file; 0 if it is unknown.
+    /// Key of the file; 0 if unknown.
     pub file_object: u64,
     /// The thread.
     pub thread_id: u32,
-    /// Bytes that were read.
+    /// Number of bytes read.
     pub byte_count: u32,
 }
 
@@ -57,24 +57,24 @@ layout! {
     e.initial_time, e.read_offset, e.virtual_address, e.file_object, e.thread_id, e.byte_count,
 }
 
-/// What a process does to its addresses.
+/// Operations on virtual memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum VirtualAllocEvent {
-    /// It takes some.
+    /// Memory is allocated.
     Alloc = 98,
-    /// It gives some back.
+    /// Memory is freed.
     Free = 99,
 }
 
-/// A process takes or gives back addresses (`PageFault_VirtualAlloc`).
+/// A process allocates or frees memory (`PageFault_VirtualAlloc`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VirtualAlloc {
-    /// Which.
+    /// The operation.
     pub event: VirtualAllocEvent,
     /// Lowest address.
     pub base: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub len_bytes: u64,
     /// The process.
     pub process_id: u32,

@@ -5,14 +5,14 @@ use etw_event::Ticks;
 use super::field::Wide;
 use super::layout;
 
-/// What a processor did when the sampling timer fired (`SampledProfile`).
+/// A sample of what a processor ran (`SampledProfile`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampledProfile {
-    /// The next instruction.
+    /// Address of the next instruction.
     pub instruction_pointer: u64,
     /// The thread that ran; 0 for the idle thread.
     pub thread_id: u32,
-    /// Samples that this one stands for, usually 1.
+    /// Number of samples that this one stands for, usually 1.
     pub count: u16,
     /// Whether a softirq ran.
     pub is_dpc: bool,
@@ -29,28 +29,28 @@ layout! {
     u16::from(e.is_dpc) | u16::from(e.is_isr) << 1 | u16::from(e.priority & 31) << 3,
 }
 
-/// When the sampling interval is said.
+/// The kind of event about the sampling interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SampledProfileIntervalEvent {
     /// It has changed.
     Set = 72,
-    /// It was in force when the session began.
+    /// It was in force when the session started.
     CollectionStart = 73,
-    /// It was in force when the session ended.
+    /// It was in force when the session stopped.
     CollectionEnd = 74,
 }
 
 /// The sampling interval (`SampledProfileInterval_V3`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampledProfileInterval<'a> {
-    /// When it is said.
+    /// The kind of event.
     pub event: SampledProfileIntervalEvent,
-    /// What is sampled; 0 is the timer.
+    /// The source; 0 is the timer.
     pub source: u32,
     /// The interval in units of 100 ns, or the number of events for other sources.
     pub new_interval: u32,
-    /// What it was before.
+    /// The previous interval.
     pub old_interval: u32,
     /// Name of the source, `Timer`.
     pub source_name: &'a [u8],
@@ -61,10 +61,10 @@ layout! {
     e.source, e.new_interval, e.old_interval, Wide(e.source_name),
 }
 
-/// A system call begins (`SysCallEnter`).
+/// A system call starts (`SysCallEnter`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SysCallEnter {
-    /// Address of the kernel's function that serves it.
+    /// Address of the kernel's function for it.
     pub address: u64,
 }
 
@@ -73,20 +73,20 @@ layout! { SysCallEnter, version 2, |e| PerfInfo64 0x0F33; e.address }
 /// A system call ends (`SysCallExit`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SysCallExit {
-    /// How it ended, as [`linux::nt_status`](super::linux::nt_status) says.
+    /// Status, by [`linux::nt_status`](super::linux::nt_status).
     pub status: u32,
 }
 
 layout! { SysCallExit, version 2, |e| PerfInfo64 0x0F34; e.status }
 
-/// An interrupt was served (`ISR`). The record's time is when it was done.
+/// An interrupt was served (`ISR`). The record has the time of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Isr {
-    /// When it began, on the session's clock.
+    /// Start time on the session's clock.
     pub initial_time: Ticks,
     /// Address of the function that served it.
     pub routine: u64,
-    /// Whether the function says that the interrupt was its device's.
+    /// Whether the function claimed the interrupt for its device.
     pub is_handled: bool,
     /// Number of the interrupt.
     pub vector: u16,
@@ -97,7 +97,7 @@ layout! {
     e.initial_time, e.routine, u8::from(e.is_handled), e.vector, 0_u8,
 }
 
-/// Which kind of deferred call ran.
+/// Kinds of deferred calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DpcKind {
@@ -109,12 +109,12 @@ pub enum DpcKind {
     Timer = 69,
 }
 
-/// A deferred call ran (`DPC`); in Linux a softirq. The record's time is when it was done.
+/// A deferred call ran (`DPC`), in Linux a softirq. The record has the time of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dpc {
-    /// Which kind.
+    /// The kind.
     pub kind: DpcKind,
-    /// When it began, on the session's clock.
+    /// Start time on the session's clock.
     pub initial_time: Ticks,
     /// Address of the function that ran.
     pub routine: u64,
@@ -122,7 +122,7 @@ pub struct Dpc {
 
 layout! { Dpc, version 2, |e| PerfInfo64 0x0F00 | e.kind as u16; e.initial_time, e.routine }
 
-/// Most frames of a stack; ETW has as many.
+/// Maximum number of frames of a stack, as in ETW.
 pub const MAX_FRAMES: usize = 192;
 
 /// The stack of an event (`StackWalk_Event`).

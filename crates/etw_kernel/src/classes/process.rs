@@ -6,7 +6,7 @@ use super::layout;
 /// `STILL_ACTIVE`: the exit status of a process that has not ended.
 pub const STILL_ACTIVE: i32 = 259;
 
-/// What is said of a process.
+/// The kind of event about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ProcessEvent {
@@ -14,35 +14,35 @@ pub enum ProcessEvent {
     Start = 1,
     /// It has ended.
     End = 2,
-    /// It was there when the session began.
+    /// It existed when the session started.
     DcStart = 3,
-    /// It was there when the session ended.
+    /// It existed when the session stopped.
     DcEnd = 4,
 }
 
 /// A process (`Process_V4_TypeGroup1`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process<'a> {
-    /// What is said of it.
+    /// The kind of event.
     pub event: ProcessEvent,
-    /// A number that no other process of this boot has.
+    /// A number that is unique among the processes of this boot.
     pub key: u64,
     /// Id.
     pub process_id: u32,
-    /// Id of the process that made it.
+    /// Id of the process that created it.
     pub parent_id: u32,
     /// Session that it belongs to; all ones if there is none.
     pub session_id: u32,
-    /// [`STILL_ACTIVE`], or how it ended.
+    /// [`STILL_ACTIVE`], or the exit status.
     pub exit_status: i32,
     /// The user whose rights it has.
     pub uid: u32,
     /// Name of the program's file, without its directory.
     pub image_file_name: &'a [u8],
-    /// Arguments, the program's name first, each ended by a zero byte, as `/proc/PID/cmdline` has them.
+    /// Arguments, the program's name first, each terminated by a zero byte, as in `/proc/PID/cmdline`.
     ///
-    /// They are written as one text, parted by spaces. One that is empty, or has white space, a quotation mark or a
-    /// backslash in it, stands in quotation marks, with backslashes before the quotation marks and backslashes in it.
+    /// They are written as one text, separated by spaces. An empty argument, or one with white space, a quotation mark
+    /// or a backslash, is put in quotation marks, with backslashes before its quotation marks and backslashes.
     pub command_line: &'a [u8],
 }
 
@@ -56,7 +56,7 @@ layout! {
     Narrow(e.image_file_name), CommandLine(e.command_line), Wide(b""), Wide(b""),
 }
 
-/// A process begins to end (`Process_Terminate_TypeGroup1`).
+/// A process starts to end (`Process_Terminate_TypeGroup1`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessTerminate {
     /// Id.
@@ -137,7 +137,7 @@ mod tests {
         check(b"a\0\"\0\\n\0x\"y\0", r#"a "\"" "\\n" "x\"y""#);
         check("größe\0€𝄞\0".as_bytes(), "größe €𝄞");
         check(b"a\0\xFFb\0", "a \u{FFFD}b");
-        // What a process writes over its arguments.
+        // A title that a process writes over its arguments.
         check(b"postgres: writer process", "postgres: writer process");
         check(b"", "");
         check(b"\0", r#""""#);

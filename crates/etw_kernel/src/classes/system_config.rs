@@ -6,15 +6,15 @@ use super::layout;
 /// The machine as a whole (`SystemConfig_V3_CPU`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cpu<'a> {
-    /// Clock rate in MHz; 0 if it is unknown.
+    /// Clock rate in MHz; 0 if unknown.
     pub mhz: u32,
-    /// Processors.
+    /// Number of processors.
     pub processors: u32,
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// Bytes of a page.
+    /// Page size in bytes.
     pub page_size: u32,
-    /// Mappings begin at multiples of this.
+    /// Granularity of mappings in bytes.
     pub allocation_granularity: u32,
     /// Name of the machine.
     pub computer_name: &'a [u8],
@@ -45,22 +45,22 @@ layout! {
 
 /// A disk (`SystemConfig_V2_PhyDisk`).
 ///
-/// The geometry is the one by which the size of a disk is usually said in cylinders: 255 heads of 63 sectors.
+/// The geometry is the usual one for sizes in cylinders: 255 heads of 63 sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PhyDisk<'a> {
-    /// The disk, as [`linux::disk_number`](super::linux::disk_number) says.
+    /// The disk, by [`linux::disk_number`](super::linux::disk_number).
     pub disk_number: u32,
-    /// Bytes of a sector.
+    /// Sector size in bytes.
     pub bytes_per_sector: u32,
-    /// Bytes of the disk.
+    /// Size of the disk in bytes.
     pub len_bytes: u64,
     /// Host, channel, target and unit of a disk that is addressed like SCSI.
     pub scsi: [u32; 4],
-    /// The name of its device, and vendor and model in parentheses.
+    /// The name of its device, with vendor and model in parentheses.
     pub manufacturer: &'a [u8],
-    /// Partitions.
+    /// Number of partitions.
     pub partitions: u32,
-    /// Whether it keeps written data in a cache.
+    /// Whether it has a write cache.
     pub has_write_cache: bool,
 }
 
@@ -77,26 +77,26 @@ layout! {
 
 /// A file system on a disk (`SystemConfig_V2_LogDisk`).
 ///
-/// Clusters are those of the file system; how many are free is not said.
+/// Clusters are those of the file system; the number of free ones is not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogDisk<'a> {
-    /// Where it begins on its disk, in bytes.
+    /// Position on its disk in bytes.
     pub start_offset: u64,
-    /// Its bytes.
+    /// Size in bytes.
     pub len_bytes: u64,
-    /// The disk, as [`linux::disk_number`](super::linux::disk_number) says.
+    /// The disk, by [`linux::disk_number`](super::linux::disk_number).
     pub disk_number: u32,
-    /// Where it is mounted, in place of the drive's letter; up to two characters, as `/`.
+    /// Mount point in place of the drive letter; up to two characters, such as `/`.
     pub mount_point: &'a [u8],
     /// Number of the partition; 0 for a whole disk.
     pub partition_number: u32,
-    /// Bytes of a sector.
+    /// Sector size in bytes.
     pub bytes_per_sector: u32,
     /// Name of the file system.
     pub file_system: &'a [u8],
 }
 
-/// Size of the fields up to the file system's name, which the record says of itself.
+/// Size of the fields up to the file system's name, which the record contains.
 const LOG_DISK_SIZE: u32 = 112;
 /// `DRIVE_FIXED` less one, as Windows writes it here. Observed: fixture net.4.5.2.x64.
 const DRIVE_TYPE: u32 = 1;
@@ -112,13 +112,13 @@ layout! {
 pub struct Nic<'a> {
     /// Hardware address.
     pub physical_address: [u8; 8],
-    /// How many bytes of it there are.
+    /// Length of the hardware address in bytes.
     pub physical_address_len: u32,
     /// Index of the interface.
     pub index: u32,
     /// Its name.
     pub name: &'a [u8],
-    /// Its addresses, parted by semicolons.
+    /// Its addresses, separated by semicolons.
     pub ip_addresses: &'a [u8],
     /// Its name servers, likewise.
     pub dns_servers: &'a [u8],
@@ -135,7 +135,7 @@ layout! {
 pub struct Irq<'a> {
     /// The processors that may serve it, of the first 64.
     pub affinity: u64,
-    /// Number, as [`Isr`](super::Isr) has it.
+    /// Number, as in [`Isr`](super::Isr).
     pub number: u32,
     /// Units of the description, with its terminator.
     pub description: &'a [u8],
@@ -147,7 +147,7 @@ layout! {
     1 + String::from_utf8_lossy(e.description).encode_utf16().count() as u32, Wide(e.description),
 }
 
-/// Who made the machine (`SystemConfig_V2_Platform`).
+/// Manufacturer, model and firmware of the machine (`SystemConfig_V2_Platform`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Platform<'a> {
     /// Its manufacturer.
@@ -168,7 +168,7 @@ layout! {
 /// The processors by groups (`SystemConfig_V2_ProcGroup`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcGroup<'a> {
-    /// For each group of 64 the processors that are there; up to 64 groups.
+    /// A mask of the existing processors for each group of 64; up to 64 groups.
     pub affinities: &'a [u64],
 }
 
@@ -182,11 +182,11 @@ layout! {
 pub struct Processor<'a> {
     /// Its number.
     pub index: u32,
-    /// Its clock rate in MHz; 0 if it is unknown.
+    /// Its clock rate in MHz; 0 if unknown.
     pub mhz: u32,
     /// Its name.
     pub name: &'a [u8],
-    /// Who made it.
+    /// Its manufacturer.
     pub vendor: &'a [u8],
     /// Family, model and stepping in words.
     pub identifier: &'a [u8],

@@ -3,8 +3,7 @@
 use etw_event::{Clock, ClockType, FileTime, HeaderKind, Origin, Record, Ticks};
 use etw_schema::{Located, Resolver};
 
-use super::{KernelEvent, RecordBuffer, Stamp};
-use crate::providers::ManifestEvent;
+use super::{KernelEvent, ManifestEvent, RecordBuffer, Stamp};
 
 /// The bytes of words, as a trace has them.
 pub(crate) fn bytes_of(words: &[u64]) -> Vec<u8> {

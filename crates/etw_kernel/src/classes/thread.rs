@@ -3,7 +3,7 @@
 use super::field::Wide;
 use super::layout;
 
-/// What is said of a thread.
+/// The kind of event about a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ThreadEvent {
@@ -11,9 +11,9 @@ pub enum ThreadEvent {
     Start = 1,
     /// It has ended.
     End = 2,
-    /// It was there when the session began.
+    /// It existed when the session started.
     DcStart = 3,
-    /// It was there when the session ended.
+    /// It existed when the session stopped.
     DcEnd = 4,
 }
 
@@ -22,17 +22,17 @@ pub enum ThreadEvent {
 /// Version 3 is what Windows 11 writes; version 4, which is in its class list, has the same fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thread<'a> {
-    /// What is said of it.
+    /// The kind of event.
     pub event: ThreadEvent,
     /// Its process.
     pub process_id: u32,
     /// Id.
     pub thread_id: u32,
-    /// Highest address of its stack in user mode; 0 if that is unknown.
+    /// Highest address of its stack in user mode; 0 if unknown.
     pub user_stack_base: u64,
     /// The processors that it may run on, of the first 64.
     pub affinity: u64,
-    /// Where it starts; 0 if that is unknown.
+    /// Its start address; 0 if unknown.
     pub start_address: u64,
     /// Priority, 0 to 31.
     pub base_priority: u8,
@@ -40,9 +40,9 @@ pub struct Thread<'a> {
     pub name: &'a [u8],
 }
 
-/// Priority of a thread's pages: Linux has none, so it is what Windows gives threads that do not ask, "normal".
+/// Page priority of threads. Linux has none, so this is the default of Windows, "normal".
 const PAGE_PRIORITY: u8 = 5;
-/// Priority of a thread's I/O, likewise.
+/// I/O priority of threads, likewise.
 const IO_PRIORITY: u8 = 2;
 
 // Kernel stack, the user stack's limit, TEB, sub-process tag and flags are unknown, or have no counterpart.
@@ -52,7 +52,7 @@ layout! {
     e.base_priority, PAGE_PRIORITY, IO_PRIORITY, 0_u8, Wide(e.name),
 }
 
-/// A thread gets another name (`ThreadSetName`).
+/// A thread is renamed (`ThreadSetName`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadSetName<'a> {
     /// Its process.
@@ -65,7 +65,7 @@ pub struct ThreadSetName<'a> {
 
 layout! { ThreadSetName<'_>, version 2, |e| PerfInfo64 0x0548; e.process_id, e.thread_id, Wide(e.name) }
 
-/// A processor goes from one thread to another (`CSwitch_V4`). Which processor, the record's buffer says.
+/// A processor switches from one thread to another (`CSwitch_V4`). The record's buffer has the processor.
 ///
 /// Thread 0 is the idle thread of each processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,15 +78,15 @@ pub struct CSwitch {
     pub new_thread_priority: i8,
     /// The old thread's priority.
     pub old_thread_priority: i8,
-    /// Why the old thread waits, as [`linux::wait_reason`](super::linux::wait_reason) says.
+    /// Why the old thread waits, by [`linux::wait_reason`](super::linux::wait_reason).
     pub old_thread_wait_reason: i8,
     /// Whether the old thread waits on behalf of user mode (1) or of the kernel (0).
     pub old_thread_wait_mode: i8,
-    /// The old thread's state, as [`linux::thread_state`](super::linux::thread_state) says.
+    /// The old thread's state, by [`linux::thread_state`](super::linux::thread_state).
     pub old_thread_state: i8,
-    /// Processor that the old thread ran on last, or is to run on.
+    /// Processor that the old thread last ran on, or will run on.
     pub old_thread_ideal_processor: i8,
-    /// How long the new thread did not run, in units of the file header's `TimerResolution`.
+    /// Time for which the new thread did not run, in units of the file header's `TimerResolution`.
     pub new_thread_wait_time: u32,
 }
 
@@ -97,14 +97,14 @@ layout! {
     e.new_thread_wait_time, 0_u32,
 }
 
-/// A thread may run again (`ReadyThread`), said on the processor of the thread that woke it.
+/// A thread is made ready (`ReadyThread`), recorded on the processor of the thread that woke it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadyThread {
-    /// The thread that may run.
+    /// The thread that is made ready.
     pub thread_id: u32,
-    /// Why its priority is adjusted: 0 it is not, 1 its wait is over, 2 it is boosted.
+    /// Why its priority is adjusted: 0 not adjusted, 1 end of a wait, 2 boost.
     pub adjust_reason: i8,
-    /// By how much.
+    /// The adjustment.
     pub adjust_increment: i8,
     /// Whether an interrupt or a softirq woke it.
     pub is_executing_dpc: bool,

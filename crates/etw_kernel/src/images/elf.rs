@@ -1,25 +1,33 @@
-//! ELF files: build ids, and where their segments are loaded.
+//! The heads of ELF files: build ids, and where their segments are loaded.
+//!
+//! Only the parts that are needed are read, since a live capture does this for every file that a process maps: usually
+//! the first page of the file, which has the program headers and the note with the build id.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use etw_event::Fields;
+use object::elf::{
+    ELF_NOTE_GNU, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD, PT_NOTE, ProgramHeader32,
+    ProgramHeader64,
+};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
+use object::{LittleEndian, pod};
 
 use crate::classes::BuildId;
 
-/// Most bytes of program headers, and of notes, that are looked at.
+/// Number of bytes at the start of a file that are read at once.
+const START_BYTES: u64 = 4096;
+/// Maximum size in bytes of the program headers, and of a segment of notes. Larger ones are cut.
 const MAX_BYTES: u64 = 64 * 1024;
-const PT_LOAD: u32 = 1;
-const PT_NOTE: u32 = 4;
-const PF_X: u32 = 1;
-const NT_GNU_BUILD_ID: u32 = 3;
 
-/// The build id of an ELF file of either size, little-endian; `None` if it has none, or is no such file.
+/// Returns the build id of a little-endian ELF file of 32 or 64 bits; `None` if it has none or is not such a file.
 ///
 /// # Errors
-/// If the file cannot be read.
+///
+/// Returns the system's error if the file cannot be opened or read.
 pub fn build_id_of_file(path: &Path) -> io::Result<Option<BuildId>> {
     let file = File::open(path)?;
     // A device or a pipe might never end.
@@ -29,121 +37,116 @@ pub fn build_id_of_file(path: &Path) -> io::Result<Option<BuildId>> {
     Ok(Head::of_file(&file)?.and_then(|head| head.build_id))
 }
 
-/// What the head of an ELF file says.
+/// What the head of an ELF file describes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Head {
     pub(crate) build_id: Option<BuildId>,
-    /// What is loaded from the file, by rising addresses.
+    /// The segments that are loaded from the file, sorted by address.
     pub(crate) loads: Vec<Load>,
 }
 
 /// A segment that is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Load {
-    /// Where it begins in the file.
+    /// Offset in the file.
     pub(crate) offset: u64,
-    /// The address that it was linked for.
+    /// The address that it is linked for.
     pub(crate) address: u64,
-    /// How many bytes come from the file.
+    /// Number of bytes that come from the file.
     pub(crate) bytes: u64,
-    /// Whether it is code.
+    /// Whether it is executable.
     pub(crate) is_code: bool,
 }
 
 impl Head {
-    /// Reads the head of a file; `None` if it is no ELF file.
+    /// Reads the head of a file; `None` if it is not a little-endian ELF file.
     pub(crate) fn of_file(file: &File) -> io::Result<Option<Head>> {
-        Head::by(|offset, len| read(file, offset, len))
+        let start = read(file, 0, START_BYTES)?;
+        let part = |offset: u64, len: u64| match within(&start, offset, len) {
+            Some(part) => Ok(Cow::Borrowed(part)),
+            None => read(file, offset, len.min(MAX_BYTES)).map(Cow::Owned),
+        };
+        Head::of_start(&start, part)
     }
 
     /// Reads the head of a file that is in memory.
     pub(crate) fn of_bytes(file: &[u8]) -> Option<Head> {
-        let part = |offset: u64, len: u64| {
-            let rest = file.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default();
-            Ok(rest[..rest.len().min(len.min(MAX_BYTES) as usize)].to_vec())
-        };
-        Head::by(part).ok().flatten()
+        let part = |offset, len| Ok(Cow::Borrowed(within(file, offset, len).unwrap_or_default()));
+        Head::of_start(file, part).ok().flatten()
     }
 
-    fn by(read: impl Fn(u64, u64) -> io::Result<Vec<u8>>) -> io::Result<Option<Head>> {
-        let header = read(0, 64)?;
-        let Some(segments) = Segments::of(&header) else { return Ok(None) };
-        let table = read(segments.offset, u64::from(segments.size) * u64::from(segments.count))?;
+    /// Reads the head of the file with these first bytes; `part` returns the bytes at an offset, fewer at the end of the
+    /// file.
+    fn of_start<'d>(
+        start: &[u8],
+        part: impl Fn(u64, u64) -> io::Result<Cow<'d, [u8]>>,
+    ) -> io::Result<Option<Head>> {
+        if let Ok(header) = FileHeader64::<LittleEndian>::parse(start) {
+            return Head::of_segments::<_, ProgramHeader64<LittleEndian>>(header, part).map(Some);
+        }
+        match FileHeader32::<LittleEndian>::parse(start) {
+            Ok(header) => Head::of_segments::<_, ProgramHeader32<LittleEndian>>(header, part).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn of_segments<'d, F, P>(
+        header: &F,
+        part: impl Fn(u64, u64) -> io::Result<Cow<'d, [u8]>>,
+    ) -> io::Result<Head>
+    where
+        F: FileHeader<Endian = LittleEndian, ProgramHeader = P>,
+        P: ProgramHeader<Elf = F, Endian = LittleEndian, Word = F::Word>,
+    {
+        let (endian, size) = (LittleEndian, size_of::<P>());
         let mut head = Head::default();
-        for segment in table.chunks_exact(segments.size.into()).filter_map(|bytes| segments.segment(bytes)) {
-            match segment.kind {
-                PT_LOAD => head.loads.push(segment.load),
+        if header.endian().is_err() || usize::from(header.e_phentsize(endian)) != size {
+            return Ok(head);
+        }
+        let count = usize::from(header.e_phnum(endian));
+        let table = part(header.e_phoff(endian).into(), (size * count) as u64)?;
+        let segments = pod::slice_from_bytes::<P>(&table, count.min(table.len() / size));
+        for segment in segments.map(|(segments, _)| segments).unwrap_or_default() {
+            let (offset, bytes) = segment.file_range(endian);
+            match segment.p_type(endian) {
+                PT_LOAD if bytes > 0 => head.loads.push(Load {
+                    offset,
+                    address: segment.p_vaddr(endian).into(),
+                    bytes,
+                    is_code: segment.p_flags(endian).contains(PF_X),
+                }),
                 PT_NOTE if head.build_id.is_none() => {
-                    head.build_id = of_notes(&read(segment.load.offset, segment.load.bytes)?);
+                    head.build_id = build_id::<F>(&part(offset, bytes)?, segment.p_align(endian));
                 }
                 _ => {}
             }
         }
-        head.loads.retain(|load| load.bytes > 0);
         head.loads.sort_by_key(|load| load.address);
-        Ok(Some(head))
+        Ok(head)
     }
 }
 
-/// The build id among notes.
-pub(crate) fn of_notes(notes: &[u8]) -> Option<BuildId> {
-    let mut rest = notes;
-    loop {
-        let (name_len, len, kind) = (rest.u32_at(0)? as usize, rest.u32_at(4)? as usize, rest.u32_at(8)?);
-        let name = rest.get(12..)?.get(..name_len)?;
-        let content = rest.get(12..)?.get(name_len.checked_next_multiple_of(4)?..)?;
-        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
-            return BuildId::new(content.get(..len)?);
-        }
-        rest = content.get(len.checked_next_multiple_of(4)?..)?;
-    }
+/// Returns the build id among ELF notes that are aligned to 4 bytes, as in `/sys/kernel/notes`.
+pub(crate) fn build_id_of_notes(notes: &[u8]) -> Option<BuildId> {
+    build_id::<FileHeader64<LittleEndian>>(notes, 4)
 }
 
-/// Where the program headers are.
-struct Segments {
-    is_64: bool,
-    offset: u64,
-    size: u16,
-    count: u16,
+fn build_id<F: FileHeader<Endian = LittleEndian>>(notes: &[u8], align: F::Word) -> Option<BuildId> {
+    let mut notes = NoteIterator::<F>::new(LittleEndian, align, notes).ok()?;
+    let is_build_id = |note: &object::read::elf::Note<'_, F>| {
+        note.name() == ELF_NOTE_GNU && note.n_type(LittleEndian) == NT_GNU_BUILD_ID
+    };
+    BuildId::new(notes.find_map(|note| note.ok().filter(is_build_id))?.desc())
 }
 
-impl Segments {
-    fn of(header: &[u8]) -> Option<Segments> {
-        // Magic, class, little-endian.
-        let is_64 = match header.get(..6)? {
-            [0x7F, b'E', b'L', b'F', 1, 1] => false,
-            [0x7F, b'E', b'L', b'F', 2, 1] => true,
-            _ => return None,
-        };
-        let (offset, size_at) = match is_64 {
-            true => (header.u64_at(0x20)?, 0x36),
-            false => (header.u32_at(0x1C)?.into(), 0x2A),
-        };
-        let (size, count) = (header.u16_at(size_at)?, header.u16_at(size_at + 2)?);
-        (size >= 0x20).then_some(Segments { is_64, offset, size, count })
-    }
-
-    fn segment(&self, bytes: &[u8]) -> Option<Segment> {
-        let (flags, offset, address, len) = match self.is_64 {
-            true => (bytes.u32_at(0x04)?, bytes.u64_at(0x08)?, bytes.u64_at(0x10)?, bytes.u64_at(0x20)?),
-            false => {
-                let word = |at| Some(u64::from(bytes.u32_at(at)?));
-                (bytes.u32_at(0x18)?, word(0x04)?, word(0x08)?, word(0x10)?)
-            }
-        };
-        let load = Load { offset, address, bytes: len, is_code: flags & PF_X != 0 };
-        Some(Segment { kind: bytes.u32_at(0)?, load })
-    }
+/// Returns this part of the bytes if they have all of it.
+fn within(bytes: &[u8], offset: u64, len: u64) -> Option<&[u8]> {
+    bytes.get(usize::try_from(offset).ok()?..)?.get(..usize::try_from(len).ok()?)
 }
 
-struct Segment {
-    kind: u32,
-    load: Load,
-}
-
-/// Bytes of a file, fewer if there are not so many.
+/// Reads bytes of a file, fewer at its end.
 fn read(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; len.min(MAX_BYTES) as usize];
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         let Some(at) = offset.checked_add(filled as u64).filter(|at| i64::try_from(*at).is_ok()) else {
@@ -167,31 +170,33 @@ mod tests {
     fn file_of(bytes: &[u8]) -> Option<BuildId> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
-        build_id_of_file(file.path()).unwrap()
+        let found = build_id_of_file(file.path()).unwrap();
+        assert_eq!(Head::of_bytes(bytes).and_then(|head| head.build_id), found);
+        found
     }
 
-    /// A file with one segment of notes: an ABI note, then a build id.
-    fn elf(is_64: bool) -> Vec<u8> {
+    /// An ELF file with one segment of notes at an offset: an ABI note, then a build id.
+    fn elf(is_64: bool, notes_at: usize) -> Vec<u8> {
         let mut notes = Vec::new();
-        for (kind, content) in [(1_u32, vec![0; 16]), (NT_GNU_BUILD_ID, (1..=20).collect::<Vec<u8>>())] {
+        for (kind, content) in [(1_u32, vec![0; 16]), (3, (1..=20).collect::<Vec<u8>>())] {
             notes.extend(
                 [4_u32.to_le_bytes(), (content.len() as u32).to_le_bytes(), kind.to_le_bytes()].concat(),
             );
             notes.extend(b"GNU\0");
             notes.extend(content);
         }
-        let mut bytes = vec![0; 0x100];
-        bytes[..6].copy_from_slice(&[0x7F, b'E', b'L', b'F', 1 + u8::from(is_64), 1]);
+        let mut bytes = vec![0; notes_at];
+        bytes[..7].copy_from_slice(&[0x7F, b'E', b'L', b'F', 1 + u8::from(is_64), 1, 1]);
         let mut put = |at: usize, value: u64, len: usize| {
             bytes[at..at + len].copy_from_slice(&value.to_le_bytes()[..len]);
         };
-        let len = notes.len() as u64;
+        let (at, len) = (notes_at as u64, notes.len() as u64);
         if is_64 {
-            [(0x20, 0x40, 8), (0x36, 0x38, 2), (0x38, 1, 2), (0x40, 4, 4), (0x48, 0x100, 8), (0x60, len, 8)]
+            [(0x20, 0x40, 8), (0x36, 0x38, 2), (0x38, 1, 2), (0x40, 4, 4), (0x48, at, 8), (0x60, len, 8)]
                 .into_iter()
                 .for_each(|(at, value, len)| put(at, value, len));
         } else {
-            [(0x1C, 0x40, 4), (0x2A, 0x20, 2), (0x2C, 1, 2), (0x40, 4, 4), (0x44, 0x100, 4), (0x50, len, 4)]
+            [(0x1C, 0x40, 4), (0x2A, 0x20, 2), (0x2C, 1, 2), (0x40, 4, 4), (0x44, at, 4), (0x50, len, 4)]
                 .into_iter()
                 .for_each(|(at, value, len)| put(at, value, len));
         }
@@ -203,7 +208,7 @@ mod tests {
     fn build_ids_are_found_and_damage_is_survived() {
         let id: Vec<u8> = (1..=20).collect();
         for is_64 in [true, false] {
-            let whole = elf(is_64);
+            let whole = elf(is_64, 0x100);
             assert_eq!(file_of(&whole).unwrap().as_bytes(), id);
             for len in 0..whole.len() {
                 assert_eq!(file_of(&whole[..len]), None, "{len}");
@@ -213,8 +218,12 @@ mod tests {
                 damaged[at] = 0xFF;
                 let _ = file_of(&damaged);
             }
+            // After what is read at once, and across its end.
+            for notes_at in [0xFF0, 0x2000] {
+                assert_eq!(file_of(&elf(is_64, notes_at)).unwrap().as_bytes(), id);
+            }
         }
         assert_eq!(file_of(b"#!/bin/sh\n"), None);
-        assert_eq!(of_notes(&[0xFF; 64]), None);
+        assert_eq!(build_id_of_notes(&[0xFF; 64]), None);
     }
 }

@@ -1,57 +1,58 @@
-//! What is known of the files that are mapped.
+//! Mapped files and what their heads describe.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::elf::Head;
-use super::{VDSO, maps};
-use crate::capture::{FileIdentity, Mapping};
-use crate::classes::BuildId;
+use etw_sys::vdso;
 
-/// A file that is mapped, as far as its head says.
+use super::elf::Head;
+use crate::classes::BuildId;
+use crate::records::{FileIdentity, Mapping};
+
+/// A mapped file, as described by its head.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ImageFile {
     head: Head,
 }
 
-/// Files whose heads were read; each is read once, as long as there are not too many.
+/// A cache of mapped files. Each is read once unless there are too many.
 #[derive(Debug, Default)]
 pub struct ImageFiles {
     by_identity: HashMap<FileIdentity, Arc<ImageFile>>,
     vdso: Option<Arc<ImageFile>>,
 }
 
-/// Most files that are remembered.
+/// Maximum number of files in the cache.
 const MAX_FILES: usize = 8_192;
 
-/// What mappings are multiples of. Where pages are larger, files are laid out for those.
+/// Smallest page size. Files for machines with larger pages are laid out for those.
 const PAGE: u64 = 4096;
 
 impl ImageFile {
-    /// Its build id.
+    /// Returns the build id.
     pub fn build_id(&self) -> Option<BuildId> {
         self.head.build_id
     }
 
-    /// The lowest address that it was linked for, which the base of the image stands for.
+    /// Returns the lowest link address, which corresponds to the image's base.
     pub fn linked_base(&self) -> u64 {
         self.head.loads.first().map_or(0, |load| load.address / PAGE * PAGE)
     }
 
-    /// From the lowest to the highest address that the loader maps of the file, if it maps this part of it.
+    /// Returns the range of addresses of the whole file, given the mapping of a part; `None` if no segment has this
+    /// part.
     pub(super) fn place(&self, mapping: &Mapping<'_>) -> Option<Range<u64>> {
         let is_of = |offset: u64, bytes: u64| {
             (offset / PAGE * PAGE..offset.saturating_add(bytes)).contains(&mapping.offset)
         };
         let parts = || self.head.loads.iter().filter(|load| is_of(load.offset, load.bytes));
         let part = parts().find(|load| load.is_code).or_else(|| parts().next())?;
-        // Where the part's first byte is, and how far that is from where it was linked for.
+        // The address of the part's first byte, and its distance from the link address.
         let at = mapping.address.wrapping_sub(mapping.offset).wrapping_add(part.offset);
         let moved = at.wrapping_sub(part.address);
         let start = self.linked_base().wrapping_add(moved);
@@ -63,7 +64,7 @@ impl ImageFile {
 }
 
 impl ImageFiles {
-    /// The file that the process with this directory has mapped; nothing if it cannot be read.
+    /// Returns the file that a process has mapped; `None` if it cannot be read.
     pub(super) fn find(
         &mut self,
         directory: &Path,
@@ -86,19 +87,19 @@ impl ImageFiles {
         Some(file)
     }
 
-    /// The code that the kernel gives every process; that of this process is that of all.
+    /// Returns the vDSO, which is the same in all processes.
     pub(super) fn vdso(&mut self) -> Option<Arc<ImageFile>> {
         if self.vdso.is_none() {
-            let head = own_vdso().ok().and_then(|bytes| Head::of_bytes(&bytes))?;
+            let head = vdso::own().ok().and_then(|bytes| Head::of_bytes(&bytes))?;
             self.vdso = Some(Arc::new(ImageFile { head }));
         }
         self.vdso.clone()
     }
 }
 
-/// Opens the file that a process has mapped: the mapping itself where that is allowed, else the file of its name, as the
-/// process sees it or, when the process is gone, as this one does; with the file's head. Another file that has taken the
-/// name, or the place, is not taken for it.
+/// Opens a mapped file and reads its head: the mapping itself if that is allowed, otherwise the file with its name as
+/// the process sees it, or as this process does if the other one has ended. A different file that has taken the name is
+/// not used.
 pub(super) fn open(
     directory: &Path,
     mapping: Range<u64>,
@@ -124,21 +125,6 @@ fn is_identity(file: &File, head: &Head, identity: FileIdentity) -> bool {
     }
 }
 
-/// The bytes of the code that the kernel gives this process.
-pub(crate) fn own_vdso() -> io::Result<Vec<u8>> {
-    let directory = Path::new("/proc/self");
-    let mut place = None;
-    maps::for_each(directory, |mapped| {
-        if mapped.path == VDSO {
-            place = Some(mapped.start..mapped.end);
-        }
-    })?;
-    let place = place.ok_or(io::ErrorKind::NotFound)?;
-    let mut bytes = vec![0; (place.end - place.start) as usize];
-    File::open(directory.join("mem"))?.read_exact_at(&mut bytes, place.start)?;
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::elf::Load;
@@ -147,7 +133,7 @@ mod tests {
     #[test]
     fn where_a_file_is_follows_from_one_part() {
         let load = |offset, address, bytes, is_code| Load { offset, address, bytes, is_code };
-        // As lld links: addresses run ahead of offsets, and a page of the file may be in two places.
+        // Linked by lld: addresses run ahead of offsets, and a page of the file may be mapped twice.
         let loads = vec![
             load(0, 0x1_0000, 0x900, false),
             load(0x900, 0x1_1900, 0x800, true),
@@ -168,8 +154,8 @@ mod tests {
     #[test]
     fn the_kernels_code_in_this_process_has_a_build_id() {
         let mut files = ImageFiles::default();
-        // Some machines have none.
-        if own_vdso().is_ok() {
+        // Some machines have no vDSO.
+        if vdso::own().is_ok() {
             assert!(files.vdso().unwrap().build_id().is_some());
         }
     }

@@ -1,37 +1,38 @@
-//! Mappings, as `/proc/PID/maps` lists them.
+//! Mappings as listed in `/proc/PID/maps`.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::Path;
 
-/// A file's mappings that belong together.
+/// Related mappings of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mapped<'a> {
     /// Lowest address.
     pub(super) start: u64,
-    /// Behind the highest address.
+    /// End of the highest address range.
     pub(super) end: u64,
-    /// Where the first mapping ends.
+    /// End of the first mapping.
     pub(super) first_end: u64,
     /// Addresses of the first executable mapping.
     pub(super) code: Range<u64>,
     /// Device: major and minor number.
     pub(super) device: (u32, u32),
     pub(super) inode: u64,
-    /// Path, as the process sees it.
+    /// Path in the process's view.
     pub(super) path: &'a [u8],
 }
 
-/// The images of the process with this directory.
+/// Passes the images of the process with this directory to `each`.
 ///
 /// # Errors
-/// If the mappings cannot be read.
+///
+/// Returns the system's error if the mappings cannot be read.
 pub(super) fn for_each(directory: &Path, each: impl FnMut(&Mapped<'_>)) -> io::Result<()> {
     of_maps(BufReader::new(File::open(directory.join("maps"))?), each)
 }
 
-/// Mappings that are being gathered.
+/// The mappings collected so far.
 #[derive(Default)]
 struct Group {
     start: u64,
@@ -54,9 +55,10 @@ impl Group {
     }
 }
 
-/// The images in the lines of `maps`: mappings of one file with rising offsets, of which one is executable.
+/// Passes the images in the lines of `maps` to `each`: mappings of one file with increasing offsets, one of them
+/// executable.
 ///
-/// Memory without a file may lie between them. A file that is mapped a second time is another image.
+/// Memory without a file may lie between them. A file that is mapped again is another image.
 fn of_maps(mut maps: impl BufRead, mut each: impl FnMut(&Mapped<'_>)) -> io::Result<()> {
     let mut group = Group::default();
     let mut line = Vec::new();

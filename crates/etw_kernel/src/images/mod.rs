@@ -1,4 +1,4 @@
-//! Files that processes have mapped to run code of them: those that are there, and what becomes of them.
+//! Images: files that processes have mapped as executable.
 
 pub(crate) mod elf;
 mod files;
@@ -10,39 +10,42 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::capture::{FileIdentity, Mapping};
+use etw_sys::vdso;
+
 use crate::classes::{BuildId, Image, ImageDebugId, ImageEvent};
+use crate::records::{FileIdentity, Mapping};
 
 pub use elf::build_id_of_file;
-pub(crate) use files::own_vdso;
 pub use files::{ImageFile, ImageFiles};
 pub use processes::{ImageStep, Images};
 
-/// The name of the code that the kernel gives every process.
-const VDSO: &[u8] = b"[vdso]";
+/// The path that mappings of the vDSO have, the code that the kernel maps into every process.
+const VDSO: &[u8] = vdso::NAME.as_bytes();
 
-/// An image of a process: a file's mappings that belong together.
+/// An image of a process: the related mappings of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedImage {
     /// Lowest address.
     pub base: u64,
-    /// From there to the end of its highest mapping of the file.
+    /// Size in bytes up to the end of the file's highest mapping.
     pub len_bytes: u64,
     /// Addresses of the first executable mapping.
     pub code: Range<u64>,
-    /// Which file.
+    /// The file.
     pub identity: FileIdentity,
-    /// Path, as the process sees it; `[vdso]` for the code that the kernel gives every process.
+    /// Path in the process's view; `[vdso]` for the code that the kernel maps into every process.
     pub path: Box<[u8]>,
-    /// What is known of the file; nothing if it could not be read.
+    /// The file's head; `None` if it could not be read.
     pub file: Option<Arc<ImageFile>>,
 }
 
 impl LoadedImage {
-    /// The images of the process with this directory in `/proc`.
+    /// Passes the images of a process to `each`; `directory` is that of the process in `/proc`.
     ///
     /// # Errors
-    /// If the mappings cannot be read.
+    ///
+    /// Returns the system's error if the mappings cannot be read, such as `PermissionDenied` for processes of other
+    /// users.
     pub fn for_each(
         directory: &Path,
         files: &mut ImageFiles,
@@ -67,9 +70,9 @@ impl LoadedImage {
         })
     }
 
-    /// The image that a process maps a part of; nothing for memory that has no file.
+    /// Returns the image that a process maps a part of; `None` for memory without a file.
     ///
-    /// Which part of the file is where, the file says; the image is then what its loader maps in all.
+    /// The file describes where its parts are loaded; the image has the range of all of them.
     fn of_mapping(directory: &Path, mapping: &Mapping<'_>, files: &mut ImageFiles) -> Option<LoadedImage> {
         let is_vdso = mapping.path == VDSO;
         let is_file = mapping.path.first() == Some(&b'/') && !mapping.path.starts_with(b"//");
@@ -87,7 +90,7 @@ impl LoadedImage {
         Some(LoadedImage { base, len_bytes, code, identity: mapping.file, path: mapping.path.into(), file })
     }
 
-    /// The build id: as the kernel says, or as the file does.
+    /// Returns the build id as reported by the kernel, otherwise by the file.
     pub fn build_id(&self) -> Option<BuildId> {
         match self.identity {
             FileIdentity::BuildId(id) => Some(id),
@@ -95,7 +98,7 @@ impl LoadedImage {
         }
     }
 
-    /// The event that says something of it.
+    /// Returns an event about the image.
     pub fn event(&self, event: ImageEvent, process_id: u32) -> Image<'_> {
         Image {
             event,
@@ -107,23 +110,23 @@ impl LoadedImage {
         }
     }
 
-    /// The event with its whole build id.
+    /// Returns the event with the complete build id; `None` if there is no build id.
     pub fn debug_id(&self, process_id: u32) -> Option<ImageDebugId<'_>> {
         let build_id = self.build_id()?;
         Some(ImageDebugId { base: self.base, process_id, build_id, file_name: &self.path })
     }
 
-    /// Whether it is the code that the kernel gives every process.
+    /// Returns whether this is the vDSO.
     pub(crate) fn is_vdso(&self) -> bool {
         self.path[..] == *VDSO
     }
 
-    /// Opens its file, if that is still there; `directory` is that of the process in `/proc`.
+    /// Opens the file if it still exists; `directory` is that of the process in `/proc`.
     pub(crate) fn open(&self, directory: &Path) -> Option<std::fs::File> {
         files::open(directory, self.code.clone(), &self.path, self.identity).map(|(file, _)| file)
     }
 
-    /// Whether an address is one of its.
+    /// Returns whether an address lies in the image.
     pub(crate) fn holds(&self, address: u64) -> bool {
         address.checked_sub(self.base).is_some_and(|behind| behind < self.len_bytes)
     }

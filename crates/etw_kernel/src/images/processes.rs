@@ -1,32 +1,32 @@
-//! Which images each process has, by the events of the capture.
+//! The images of each process, kept current by the events of the capture.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{ImageFiles, LoadedImage};
-use crate::capture::{Body, Event, ImageChange};
-use crate::rundown::process;
+use crate::proc;
+use crate::records::{Body, Event, ImageChange};
 
 /// The images of all processes.
 ///
-/// Linux begins a process as a copy of its parent, with the parent's images, and most processes run another program at
-/// once. So the images of a copy are told when there is a reason to; those of a program, which the kernel maps before the
-/// program is told of, when it is.
+/// Linux creates a process as a copy of its parent, with the parent's images, and most processes then run another
+/// program at once. So the images of a copy are reported only when needed. Those of a program, which the kernel maps
+/// before it reports the program, are reported with it.
 #[derive(Debug)]
 pub struct Images {
     proc: PathBuf,
     files: ImageFiles,
     processes: HashMap<u32, Process>,
-    /// Processes that were there before, whose images were not read yet.
+    /// Existing processes whose images were not read yet.
     unread: BTreeSet<u32>,
     steps: Vec<ImageStep>,
 }
 
-/// An image that is loaded or unloaded.
+/// The load or unload of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageStep {
-    /// Whether it is loaded; otherwise it is unloaded.
+    /// Whether the image is loaded, not unloaded.
     pub is_load: bool,
     /// The process.
     pub process_id: u32,
@@ -37,27 +37,27 @@ pub struct ImageStep {
 #[derive(Debug, Default, Clone)]
 struct Process {
     images: Vec<Arc<LoadedImage>>,
-    /// Whether they were told.
+    /// Whether the images were reported.
     is_told: bool,
 }
 
 impl Images {
-    /// The images of the processes that are there already, which are held to be told.
+    /// Returns the images of the processes that exist, which count as reported.
     ///
-    /// They are read when something is told of their process, and by [`Images::go_on`].
+    /// They are read when an event of their process arrives, and by [`Images::go_on`].
     pub fn of_this_machine() -> Images {
-        let mut images = Images::at(Path::new("/proc"));
-        images.unread = process::ids(&images.proc).into_iter().flatten().collect();
+        let mut images = Images::at(Path::new(proc::PROC));
+        images.unread = proc::ids(&images.proc).into_iter().flatten().collect();
         images
     }
 
-    /// Reads the images of a further process that was there already; answers whether there was one.
+    /// Reads the images of one more existing process. Returns whether there was one.
     pub fn go_on(&mut self) -> bool {
         let next = self.unread.first().copied();
         next.inspect(|id| self.know(*id)).is_some()
     }
 
-    /// Reads the images of a process that was there already.
+    /// Reads the images of an existing process.
     fn know(&mut self, id: u32) {
         if !self.unread.remove(&id) {
             return;
@@ -80,14 +80,14 @@ impl Images {
         }
     }
 
-    /// The images of a process.
+    /// Returns the images of a process.
     pub fn of(&mut self, process_id: u32) -> &[Arc<LoadedImage>] {
         self.know(process_id);
         self.processes.get(&process_id).map_or(&[], |process| &process.images)
     }
 
-    /// Takes in what an event says of images, and answers what is to be told of it. The events of all processors come in
-    /// the order of time.
+    /// Applies an event and returns the loads and unloads to report. The events of all processors must be passed in the
+    /// order of time.
     pub fn follow(&mut self, event: &Event<'_>) -> &[ImageStep] {
         self.steps.clear();
         let id = event.process_id;
@@ -124,7 +124,7 @@ impl Images {
         &self.steps
     }
 
-    /// What is to be told before something of a process is told that needs its images.
+    /// Returns the loads to report before an event that needs the images of a process.
     pub fn tell(&mut self, process_id: u32) -> &[ImageStep] {
         self.steps.clear();
         self.know(process_id);
@@ -144,10 +144,10 @@ impl Images {
     fn load(&mut self, process_id: u32, image: LoadedImage) {
         let images = self.of(process_id);
         if images.iter().any(|known| known.is_same(&image)) {
-            // A further part of it.
+            // Another part of a known image.
             return;
         }
-        // What is mapped over others takes their place.
+        // A mapping replaces those that it overlaps.
         self.unload(process_id, |known| known.overlaps(&image));
         let process = self.processes.entry(process_id).or_default();
         let image = Arc::new(image);
@@ -170,7 +170,7 @@ impl Images {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::{Exec, FileIdentity, Fork, Mapping};
+    use crate::records::{Exec, FileIdentity, Fork, Mapping};
 
     const IDENTITY: FileIdentity = FileIdentity::Inode { device: (0, 0), inode: 0 };
 
@@ -221,12 +221,12 @@ mod tests {
         check(7, exec(), &["+7 /program", "+7 [vdso]"]);
         check(7, mapped(0x3000, b"/library"), &["+7 /library"]);
         check(7, mapped(0x3000, b"/library"), &[]);
-        // What is mapped over it takes its place.
+        // A mapping replaces those that it overlaps.
         check(7, mapped(0x3800, b"/other"), &["-7 /library", "+7 /other"]);
         let unmapped = |address, bytes| Body::Image(ImageChange::Unmapped { address, bytes });
         check(7, unmapped(0x3800, 0x800), &[]);
         check(7, unmapped(0x3000, 0x4000), &["-7 /other"]);
-        // A copy is told when there is a reason to.
+        // A copy is reported when needed.
         check(7, fork(7, 8), &[]);
         check(8, Body::Exit { code: 0, process_code: Some(0) }, &[]);
         check(7, fork(7, 9), &[]);

@@ -10,7 +10,7 @@ pub(super) const READ: EventDescriptor = analytic(10, 0, 0, 0, 0);
 pub(super) const WRITE: EventDescriptor = analytic(11, 0, 0, 0, 0);
 pub(super) const FLUSH: EventDescriptor = analytic(14, 0, 0, 0, 0);
 
-/// Which way data goes.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DiskEvent {
     /// From the disk.
@@ -19,22 +19,22 @@ pub enum DiskEvent {
     Write,
 }
 
-/// A disk has read or written.
+/// A disk has completed a read or a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disk {
-    /// Which way.
+    /// The direction.
     pub event: DiskEvent,
-    /// The disk, as [`linux::disk_number`](crate::classes::linux::disk_number) says.
+    /// The disk, by [`linux::disk_number`](crate::classes::linux::disk_number).
     pub disk_number: u32,
-    /// Bytes.
+    /// Number of bytes.
     pub transfer_size: u32,
-    /// Where on the disk, in bytes.
+    /// Position on the disk in bytes.
     pub byte_offset: u64,
-    /// Key of the file, 0 if it is unknown.
+    /// Key of the file; 0 if unknown.
     pub file_object: u64,
     /// The request's key.
     pub irp: u64,
-    /// How long it took, in ticks of the session's clock.
+    /// Duration in ticks of the session's clock.
     pub response_time: u64,
 }
 
@@ -46,12 +46,12 @@ manifest_event! {
     e.disk_number, 0_u32, e.transfer_size, 0_u32, e.byte_offset, e.file_object, e.irp, e.response_time,
 }
 
-/// A disk has brought what it had cached to the medium.
+/// A disk has written its cached data to the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskFlush {
     /// The disk.
     pub disk_number: u32,
-    /// How long it took, in ticks of the session's clock.
+    /// Duration in ticks of the session's clock.
     pub response_time: u64,
     /// The request's key.
     pub irp: u64,

@@ -34,11 +34,11 @@ pub(super) const OPERATION_END: EventDescriptor = event(24, 0, KEYWORD_FILEIO | 
 pub(super) const DELETE_PATH: EventDescriptor = event(26, 1, KEYWORD_DELETE_PATH);
 pub(super) const RENAME_PATH: EventDescriptor = event(27, 1, KEYWORD_RENAME_SETLINK_PATH);
 pub(super) const SET_LINK_PATH: EventDescriptor = event(28, 1, KEYWORD_RENAME_SETLINK_PATH);
-/// A link, by its place among the events; the schema calls it another rename.
+/// A link, judging by its place among the events; the schema calls it another rename.
 pub(super) const SET_LINK: EventDescriptor = event(29, 1, KEYWORD_FILEIO);
 pub(super) const CREATE_NEW_FILE: EventDescriptor = event(30, 1, KEYWORD_CREATE_NEW_FILE);
 
-/// The event that class FileIo has this type for, if there is one.
+/// Returns the event for this type of class FileIo, if there is one.
 pub(super) const fn of_class(event_type: u8) -> Option<EventDescriptor> {
     Some(match event_type {
         0 | 32 => NAME_CREATE,
@@ -59,7 +59,7 @@ pub(super) const fn of_class(event_type: u8) -> Option<EventDescriptor> {
     })
 }
 
-/// Tasks have the numbers of their events, but for that of [`SET_LINK`].
+/// Tasks have the numbers of their events, except that of [`SET_LINK`].
 const fn event(id: u16, version: u8, keywords: u64) -> EventDescriptor {
     const RENAME: u16 = 19;
     analytic(id, version, if id == 29 { RENAME } else { id }, 0, keywords)

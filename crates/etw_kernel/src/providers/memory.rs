@@ -8,29 +8,29 @@ pub(super) const PROVIDER: Guid = Guid::from_u128(0xd1d93ef7_e1f2_4f45_9943_03d2
 
 pub(super) const MEM_INFO: EventDescriptor = analytic(1, 1, 1, 0, 0x20);
 
-/// Priorities that pages have.
+/// Number of page priorities.
 pub const PRIORITY_LEVELS: usize = 8;
-/// The priority that pages of programs have as a rule.
+/// The usual priority of pages of programs.
 const NORMAL_PRIORITY: usize = 5;
 
-/// How many pages are on which list (`MemInfo_V1`), in pages.
+/// Sizes of the lists of pages (`MemInfo_V1`), in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemInfo {
-    /// Free ones.
+    /// Free pages.
     pub free: u64,
-    /// Ones that are to be written before they can be used otherwise.
+    /// Modified pages, which must be written before they can be reused.
     pub modified: u64,
-    /// Broken ones.
+    /// Bad pages.
     pub bad: u64,
-    /// Ones that can be used otherwise at once, and still have what they had.
+    /// Standby pages, which can be reused at once and still have their contents.
     pub standby: u64,
-    /// Ones that were used otherwise since the system started.
+    /// Pages reused since the system started.
     pub repurposed: u64,
-    /// Those of the kernel that it can give up.
+    /// Reclaimable pages of the kernel.
     pub paged_pool: u64,
-    /// Those of the kernel that it cannot.
+    /// Other pages of the kernel.
     pub non_paged_pool: u64,
-    /// What has been promised.
+    /// Committed pages.
     pub commit: u64,
 }
 

@@ -1,8 +1,15 @@
-//! The kernel's manifest providers: the events of Microsoft-Windows-Kernel-Process and its like, as records.
+//! The kernel's manifest providers: the events of Microsoft-Windows-Kernel-Process and similar providers, as records.
 //!
-//! Ids, versions, levels, keywords and layouts are those that Windows 10 1903 to Windows 11 23H2 register; which events
-//! there are is said by [`KernelProvider::ALL`]. As there, the channel is Analytic (16), whose bit stands among the
-//! keywords.
+//! Ids, versions, levels, keywords and layouts are those that Windows 10 1903 to Windows 11 23H2 register.
+//! [`KernelProvider::ALL`] lists the events. As on Windows, the channel is Analytic (16), whose bit is set in the
+//! keyword.
+//!
+//! ```
+//! use etw_kernel::providers::{KernelProvider, refusal};
+//!
+//! assert!(KernelProvider::ALL.iter().any(|it| it.name == "Microsoft-Windows-Kernel-Process"));
+//! assert!(refusal("Microsoft-Windows-Kernel-Registry").is_some());
+//! ```
 
 mod disk;
 mod file;
@@ -13,8 +20,9 @@ mod same;
 
 use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
 
-use crate::classes::Payload;
 use crate::{Hook, Hooks};
+
+pub use crate::classes::ManifestEvent;
 
 pub use disk::{Disk, DiskEvent, DiskFlush};
 pub use file::{NAME_CREATE as FILE_NAME_CREATE, PROVIDER as FILE_PROVIDER};
@@ -22,31 +30,14 @@ pub use memory::{MemInfo, PRIORITY_LEVELS};
 pub use process::{ImageMap, ImageMapEvent, Process, ProcessEvent, ProcessStop, Thread, ThreadEvent};
 pub use same::SameFields;
 
-/// An event of one of the providers.
-pub trait ManifestEvent {
-    /// The provider.
-    fn provider(&self) -> Guid;
-
-    /// Which event it is.
-    fn descriptor(&self) -> EventDescriptor;
-
-    /// Puts the fields, one behind the other.
-    fn put_payload(&self, to: &mut Payload<'_>);
-
-    /// Whether it tells what a process does. The name of a file does not, whoever meets it first.
-    fn is_of_process(&self) -> bool {
-        true
-    }
-}
-
-/// A provider of the kernel, and what of it Linux gives.
+/// A provider of the kernel, and the events of it that Linux supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelProvider {
     /// GUID.
     pub guid: Guid,
     /// Name.
     pub name: &'static str,
-    /// The events, each with the hooks that it comes from.
+    /// The supported events, each with the hooks that it needs.
     pub events: &'static [(EventDescriptor, Hooks)],
 }
 
@@ -57,7 +48,7 @@ const NETWORK: Hooks = Hooks::of(&[Hook::Network]);
 const FILE: Hooks = Hooks::of(crate::flags::FILES);
 
 impl KernelProvider {
-    /// All of them.
+    /// All supported providers.
     pub const ALL: &'static [KernelProvider] = &[
         KernelProvider {
             guid: process::PROVIDER,
@@ -134,14 +125,14 @@ impl KernelProvider {
         },
     ];
 
-    /// The provider with this GUID.
+    /// Returns the provider with this GUID.
     pub fn of(guid: Guid) -> Option<&'static KernelProvider> {
         KernelProvider::ALL.iter().find(|provider| provider.guid == guid)
     }
 }
 
-/// Why nothing on Linux writes the events of a provider of this name, if it is one of the Windows kernel's that
-/// [`KernelProvider::ALL`] has not.
+/// Returns why Linux does not support a provider of the Windows kernel with this name; `None` for supported providers
+/// and for those that are not the kernel's.
 pub fn refusal(name: &str) -> Option<&'static str> {
     let is_given = KernelProvider::ALL.iter().any(|provider| provider.name == name);
     match name.strip_prefix("Microsoft-Windows-Kernel-") {
@@ -152,7 +143,7 @@ pub fn refusal(name: &str) -> Option<&'static str> {
     }
 }
 
-/// An informational event of the channel Analytic.
+/// Returns the descriptor of an informational event in the channel Analytic.
 const fn analytic(id: u16, version: u8, task: u16, opcode: u8, keywords: u64) -> EventDescriptor {
     EventDescriptor {
         id,
@@ -165,10 +156,10 @@ const fn analytic(id: u16, version: u8, task: u16, opcode: u8, keywords: u64) ->
     }
 }
 
-/// Says of a structure which event of which provider it is, and what its payload consists of.
+/// Implements [`ManifestEvent`] for a structure: its provider, its event, and the fields of its payload.
 macro_rules! manifest_event {
     ($type:ty, $provider:expr, |$event:ident| $descriptor:expr; $($value:expr),* $(,)?) => {
-        impl $crate::providers::ManifestEvent for $type {
+        impl $crate::classes::ManifestEvent for $type {
             fn provider(&self) -> ::etw_event::Guid {
                 $provider
             }

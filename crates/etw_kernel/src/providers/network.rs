@@ -18,12 +18,12 @@ const IPV6: u8 = 16;
 /// By how much ids and opcodes of UDP are above the class's types.
 const UDP: u8 = 32;
 
-/// The event that class TcpIp has this type for.
+/// Returns the event for this type of class TcpIp.
 pub(super) const fn tcp(event_type: u8) -> EventDescriptor {
     analytic(event_type as u16, 0, TASK_TCP, of_ipv4(event_type), keywords(event_type))
 }
 
-/// The event that class UdpIp has this type for.
+/// Returns the event for this type of class UdpIp.
 pub(super) const fn udp(event_type: u8) -> EventDescriptor {
     let (id, opcode) = (event_type + UDP, of_ipv4(event_type) + UDP);
     analytic(id as u16, 0, TASK_UDP, opcode, keywords(event_type))

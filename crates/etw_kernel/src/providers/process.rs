@@ -22,29 +22,29 @@ pub(super) const RUNDOWN: EventDescriptor = analytic(15, 1, 15, 0, KEYWORD_PROCE
 /// `TokenElevationTypeDefault`: a user has no second set of rights.
 const ELEVATION_TYPE_DEFAULT: u32 = 1;
 
-/// What is said of a process.
+/// The kind of event about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProcessEvent {
     /// It starts.
     Start,
-    /// It is there.
+    /// It exists.
     Rundown,
 }
 
-/// A process starts or is there (`ProcessStart_V3`, `ProcessRundown_V1`).
+/// A process starts or exists (`ProcessStart_V3`, `ProcessRundown_V1`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process<'a> {
-    /// What is said of it.
+    /// The kind of event.
     pub event: ProcessEvent,
     /// Id.
     pub process_id: u32,
-    /// A number that no other process of this boot has.
+    /// A number that is unique among the processes of this boot.
     pub sequence_number: u64,
-    /// When it was made.
+    /// Creation time.
     pub create_time: FileTime,
-    /// Id of the process that made it.
+    /// Id of the process that created it.
     pub parent_id: u32,
-    /// That one's number; 0 if it is not known.
+    /// The unique number of that process; 0 if unknown.
     pub parent_sequence_number: u64,
     /// Session that it belongs to.
     pub session_id: u32,
@@ -70,13 +70,13 @@ manifest_event! {
 pub struct ProcessStop<'a> {
     /// Id.
     pub process_id: u32,
-    /// The number that its start has.
+    /// The unique number, as at its start.
     pub sequence_number: u64,
-    /// When it was made.
+    /// Creation time.
     pub create_time: FileTime,
-    /// When it ended.
+    /// End time.
     pub exit_time: FileTime,
-    /// How it ended.
+    /// Exit status.
     pub exit_code: i32,
     /// Name of its program's file, without its directory.
     pub image_name: &'a [u8],
@@ -89,7 +89,7 @@ manifest_event! {
     0_u64, 0_u64, 0_u32, 0_u32, 0_u32, 0_u32, 0_u32, Narrow(e.image_name),
 }
 
-/// What is said of a thread.
+/// The kind of event about a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ThreadEvent {
     /// It starts.
@@ -101,7 +101,7 @@ pub enum ThreadEvent {
 /// A thread (`ThreadStart_V1`, `ThreadStop_V1`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thread {
-    /// What is said of it.
+    /// The kind of event.
     pub event: ThreadEvent,
     /// Its process.
     pub process_id: u32,
@@ -109,7 +109,8 @@ pub struct Thread {
     pub thread_id: u32,
 }
 
-/// Stacks, start addresses, environment block and service tag have no counterpart; of its end, the cycles are not told.
+/// Stacks, start addresses, environment block and service tag, which have no counterpart, and the cycles of a thread's
+/// end.
 struct ThreadRest(ThreadEvent);
 
 impl crate::classes::Field for ThreadRest {
@@ -130,7 +131,7 @@ manifest_event! {
     e.process_id, e.thread_id, ThreadRest(e.event),
 }
 
-/// What is said of an image.
+/// The kind of event about an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImageMapEvent {
     /// It is mapped.
@@ -142,11 +143,11 @@ pub enum ImageMapEvent {
 /// An image of a process (`ImageLoad`, `ImageUnload`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageMap<'a> {
-    /// What is said of it.
+    /// The kind of event.
     pub event: ImageMapEvent,
-    /// Where it lies.
+    /// Base address.
     pub base: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Its process.
     pub process_id: u32,

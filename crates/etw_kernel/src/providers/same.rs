@@ -1,4 +1,4 @@
-//! Events that have the fields of a classic one.
+//! Events with the fields of a classic event.
 
 use etw_event::{EventDescriptor, Guid};
 
@@ -10,7 +10,7 @@ const GROUP_FILE: u8 = 0x04;
 const GROUP_TCP: u8 = 0x06;
 const GROUP_UDP: u8 = 0x08;
 
-/// A classic event as that of a manifest provider that has the same fields.
+/// A classic event as the event of a manifest provider with the same fields.
 #[derive(Debug, Clone, Copy)]
 pub struct SameFields<'e, E> {
     event: &'e E,
@@ -19,7 +19,7 @@ pub struct SameFields<'e, E> {
 }
 
 impl<'e, E: KernelEvent> SameFields<'e, E> {
-    /// The event of a provider that has the fields of this one, if there is one.
+    /// Returns the manifest event with the fields of this classic event, if there is one.
     pub fn of(event: &'e E) -> Option<SameFields<'e, E>> {
         let hook = event.hook_id();
         let (provider, descriptor) = match (hook.group(), hook.event_type()) {
@@ -33,14 +33,14 @@ impl<'e, E: KernelEvent> SameFields<'e, E> {
 }
 
 impl<'e> SameFields<'e, FileIoCreate<'e>> {
-    /// The event of a file that has been made, with the fields of the one by which it was.
+    /// Returns the event of a new file, with the fields of the event that created it.
     pub fn new_file(event: &'e FileIoCreate<'e>) -> SameFields<'e, FileIoCreate<'e>> {
         SameFields { event, provider: file::PROVIDER, descriptor: file::CREATE_NEW_FILE }
     }
 }
 
 impl<'e> SameFields<'e, FileIoInfo> {
-    /// The event of a file that Windows tells beside an operation on its name.
+    /// Returns the event of a file that Windows writes in addition to an operation on its name.
     pub fn beside(event: &'e FileIoInfo, operation: PathEvent) -> SameFields<'e, FileIoInfo> {
         let descriptor = match operation {
             PathEvent::Delete => file::SET_DELETE,

@@ -9,8 +9,9 @@ use std::sync::OnceLock;
 use super::{Out, Phase, text_of};
 use crate::classes::{BuildId, Image, ImageDebugId};
 use crate::images::elf;
+use crate::proc::PROC;
 
-/// The kernel, or a module of it.
+/// The kernel or a module of it.
 pub(super) struct KernelImage {
     pub(super) base: u64,
     len_bytes: u64,
@@ -29,7 +30,7 @@ impl KernelImage {
     }
 }
 
-/// The kernel itself, from `_text` to `_etext`; `None` if its address is hidden.
+/// Returns the kernel itself, from `_text` to `_etext`; `None` if its address is hidden.
 ///
 /// Its name is `vmlinux-` and the release.
 pub(super) fn image(proc: &Path, sys: &Path) -> Option<KernelImage> {
@@ -38,15 +39,16 @@ pub(super) fn image(proc: &Path, sys: &Path) -> Option<KernelImage> {
     Some(KernelImage {
         base: text.start,
         len_bytes: text.end.checked_sub(text.start)?,
-        build_id: elf::of_notes(&std::fs::read(sys.join("kernel/notes")).unwrap_or_default()),
+        build_id: elf::build_id_of_notes(&std::fs::read(sys.join("kernel/notes")).unwrap_or_default()),
         name: [b"vmlinux-", &release[..]].concat(),
     })
 }
 
-/// The kernel's code. The symbols of the one that runs are read once, which takes tens of milliseconds.
+/// Returns the addresses of the kernel's code. The symbols of the running kernel are read once, which takes tens of
+/// milliseconds.
 fn text(proc: &Path) -> Option<Range<u64>> {
     static KNOWN: OnceLock<Range<u64>> = OnceLock::new();
-    if proc != Path::new(super::PROC) {
+    if proc != Path::new(PROC) {
         return text_of_symbols(&proc.join("kallsyms"));
     }
     if KNOWN.get().is_none() {
@@ -64,7 +66,7 @@ fn text_of_symbols(path: &Path) -> Option<Range<u64>> {
         if symbols.read_until(b'\n', &mut line).ok()? == 0 {
             break;
         }
-        // Symbols of modules have their module behind the name.
+        // Symbols of modules have their module after the name.
         let mut fields = line.trim_ascii_end().splitn(3, |byte| *byte == b' ');
         let (address, _kind, name) = (fields.next(), fields.next(), fields.next());
         let place = match name {
@@ -81,7 +83,8 @@ fn text_of_symbols(path: &Path) -> Option<Range<u64>> {
     Some(base?..end?)
 }
 
-/// Each module; `None` for one whose address is hidden. Its name is that of its file without the directory.
+/// Passes each module to `each`, `None` for one whose address is hidden. The name is that of the module's file without
+/// the directory.
 pub(super) fn for_each_module(proc: &Path, sys: &Path, mut each: impl FnMut(Option<&KernelImage>)) {
     // A kernel that cannot load modules has no such file.
     let Ok(modules) = File::open(proc.join("modules")) else { return };
@@ -103,7 +106,7 @@ pub(super) fn for_each_module(proc: &Path, sys: &Path, mut each: impl FnMut(Opti
         each(Some(&KernelImage {
             base,
             len_bytes,
-            build_id: elf::of_notes(&std::fs::read(notes).unwrap_or_default()),
+            build_id: elf::build_id_of_notes(&std::fs::read(notes).unwrap_or_default()),
             name: [name, &b".ko"[..]].concat(),
         }));
     }

@@ -1,4 +1,4 @@
-//! The machine.
+//! The machine: processors, memory, disks, file systems, network interfaces and interrupts.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use super::process::mask;
 use super::{Out, number_of, text_of};
 use crate::classes::{BuildInfo, Cpu, Irq, LogDisk, Nic, PhyDisk, Platform, ProcGroup, Processor, linux};
 
-/// All events of the machine.
+/// Writes all events of the machine.
 pub(super) fn run(proc: &Path, sys: &Path, out: &mut Out<'_>) {
     out.put(&BuildInfo { build: &text_of(&proc.join("version")) });
     processors(proc, sys, out);
@@ -31,7 +31,7 @@ pub(super) fn run(proc: &Path, sys: &Path, out: &mut Out<'_>) {
     }
 }
 
-/// Numbers of the processors that are in use, as groups of 64.
+/// Returns a mask of the online processors for each group of 64.
 fn online(sys: &Path) -> Vec<u64> {
     let text = std::fs::read_to_string(sys.join("devices/system/cpu/online")).unwrap_or_default();
     let mut groups = Vec::new();
@@ -48,12 +48,12 @@ fn online(sys: &Path) -> Vec<u64> {
     groups
 }
 
-/// How many processors are in use.
+/// Returns the number of online processors.
 pub(super) fn online_processors(sys: &Path) -> u32 {
     online(sys).iter().map(|group| group.count_ones()).sum()
 }
 
-/// What `cpuinfo` says of a processor.
+/// A processor as described in `cpuinfo`.
 #[derive(Default)]
 struct Info {
     mhz: u32,
@@ -156,7 +156,7 @@ const ARCHITECTURE: u16 = if cfg!(target_arch = "x86_64") {
 const HIGHEST_USER_ADDRESS: u64 =
     if cfg!(target_arch = "x86_64") { 0x7FFF_FFFF_EFFF } else { 0xFFFF_FFFF_FFFF };
 
-/// Bytes of a page, from what the kernel told this program at its start; 4096 if that cannot be read.
+/// Returns the page size in bytes from this process's auxiliary vector; 4096 if that cannot be read.
 pub(super) fn page_size(proc: &Path) -> u32 {
     const AT_PAGESZ: u64 = 6;
     let bytes = std::fs::read(proc.join("self/auxv")).unwrap_or_default();
@@ -166,13 +166,13 @@ pub(super) fn page_size(proc: &Path) -> u32 {
     found.map_or(4096, |[_, size]| *size as u32)
 }
 
-/// `major:minor`.
+/// Parses `major:minor`.
 fn device(text: &[u8]) -> Option<(u32, u32)> {
     let (major, minor) = str::from_utf8(text).ok()?.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The disks: block devices of hardware, and others that have a size.
+/// Writes the disks: block devices of hardware, and others with a size.
 fn disks(sys: &Path, out: &mut Out<'_>) {
     let Ok(disks) = std::fs::read_dir(sys.join("block")) else { return };
     for disk in disks.filter_map(Result::ok) {
@@ -217,7 +217,7 @@ fn scsi_address(disk: &Path) -> [u32; 4] {
     address().unwrap_or_default()
 }
 
-/// File systems on block devices, each where it is mounted first.
+/// Writes the file systems on block devices, each at its first mount point.
 fn volumes(proc: &Path, sys: &Path, out: &mut Out<'_>) {
     let Ok(mounts) = File::open(proc.join("self/mountinfo")) else { return };
     let mut seen = Vec::new();
@@ -319,7 +319,7 @@ fn addresses_v6(text: &str) -> Vec<(String, IpAddr)> {
     text.lines().filter_map(of_line).collect()
 }
 
-/// Interrupts that have a device.
+/// Writes the interrupts that have a device.
 fn interrupts(proc: &Path, out: &mut Out<'_>) {
     let Ok(mut lines) = File::open(proc.join("interrupts")).map(|file| BufReader::new(file).lines()) else {
         return;

@@ -1,4 +1,4 @@
-//! How memory is used.
+//! The use of memory.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use crate::providers::MemInfo;
 /// The unit of `meminfo`.
 const KIB: u64 = 1024;
 
-/// What `vmstat` and `meminfo` of a directory like `/proc` say; what they lack is 0.
+/// Returns what `vmstat` and `meminfo` in this directory report; missing values are 0.
 pub(super) fn mem_info(proc: &Path, page_bytes: u64) -> MemInfo {
     let read = |name: &str| std::fs::read_to_string(proc.join(name)).unwrap_or_default();
     let (vmstat, meminfo) = (read("vmstat"), read("meminfo"));
     let pages = |name: &str| number_behind(&vmstat, name);
     let in_pages = |name: &str| number_behind(&meminfo, name) * KIB / page_bytes.max(1);
     let modified = pages("nr_dirty") + pages("nr_writeback");
-    // Files' pages that neither a program maps nor a disk waits for can be taken at once.
+    // Cached pages that are neither mapped nor dirty can be reused at once.
     let cached = pages("nr_file_pages").saturating_sub(pages("nr_shmem"));
     MemInfo {
         free: pages("nr_free_pages"),
@@ -28,7 +28,7 @@ pub(super) fn mem_info(proc: &Path, page_bytes: u64) -> MemInfo {
     }
 }
 
-/// The number in the line that begins with a name.
+/// Returns the number in the line that starts with a name.
 fn number_behind(text: &str, name: &str) -> u64 {
     let mut lines = text.lines().map(str::split_ascii_whitespace);
     let line = lines.find_map(|mut words| (words.next() == Some(name)).then_some(words));

@@ -1,14 +1,24 @@
-//! What is there when a session begins and ends: processes, threads, images, the machine; from `/proc` and `/sys` alone.
+//! The state of the machine when a session starts and stops: processes, threads, images and hardware, from `/proc` and
+//! `/sys` alone.
 //!
-//! One process is looked at at a time, and what it consists of is handed out record by record. Processes and threads
-//! that end meanwhile are left out. What the kernel hides is not guessed: [`Summary`] says what was hidden.
+//! Processes are read one at a time. Processes and threads that end meanwhile are left out. What the kernel hides is
+//! not guessed: [`Summary`] counts it.
 //!
-//! Ids of processes and threads are those of the PID namespace that `/proc` shows.
+//! Ids of processes and threads are those of the PID namespace of `/proc`.
+//!
+//! ```
+//! use etw_kernel::rundown::{Parts, Rundown, Scope};
+//!
+//! let scope = Scope { parts: Parts::ALL, ..Scope::default() };
+//! let inventory = Rundown::new().take(scope, std::process::id())?;
+//! assert!(inventory.summary().processes > 0);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 mod kernel;
 mod machine;
 mod memory;
-pub(crate) mod process;
+mod process;
 #[cfg(test)]
 mod tests;
 
@@ -23,20 +33,18 @@ use crate::classes::{
     ImageEvent, KernelEvent, ProcessEvent, RecordBuffer, RundownComplete, Stamp, ThreadEvent,
 };
 use crate::images::{ImageFiles, LoadedImage};
+use crate::proc;
 use crate::providers::MemInfo;
 
 pub use process::{ProcessEntry, ThreadEntry};
 
-/// Where the kernel tells of processes.
-const PROC: &str = "/proc";
-
-/// Whether a session begins or ends.
+/// Whether a session starts or stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Phase {
-    /// It begins: events `DCStart`.
+    /// The session starts: `DCStart` events.
     #[default]
     Start,
-    /// It ends: events `DCEnd`.
+    /// The session stops: `DCEnd` events.
     End,
 }
 
@@ -63,19 +71,19 @@ impl Phase {
     }
 }
 
-/// What a rundown is to tell.
+/// What a rundown includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Scope {
-    /// Whether the session begins or ends.
+    /// Whether the session starts or stops.
     pub phase: Phase,
-    /// Processes and what they consist of.
+    /// Parts of processes.
     pub parts: Parts,
-    /// The machine: processors, memory, disks, file systems, network interfaces, interrupts, firmware, build of the
-    /// kernel.
+    /// Whether the machine is described: processors, memory, disks, file systems, network interfaces, interrupts,
+    /// firmware, kernel build.
     pub has_machine: bool,
 }
 
-/// Which parts of a rundown are wanted.
+/// Parts of processes to include.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Parts {
     /// Processes.
@@ -89,30 +97,30 @@ pub struct Parts {
 impl Parts {
     /// All parts.
     pub const ALL: Parts = Parts { processes: true, threads: true, images: true };
-    /// None.
+    /// No parts.
     pub const NONE: Parts = Parts { processes: false, threads: false, images: false };
 }
 
-/// What a rundown found, and what it was not shown.
+/// Counts of what a rundown found, and of what was hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Summary {
-    /// Processes, without the idle process.
+    /// Processes without the idle process.
     pub processes: u64,
-    /// Threads, without the idle threads.
+    /// Threads without the idle threads.
     pub threads: u64,
     /// Images of processes.
     pub images: u64,
     /// Images of the kernel: itself and its modules.
     pub kernel_images: u64,
-    /// Processes whose mappings may not be read.
+    /// Processes whose mappings this process may not read.
     pub processes_without_images: u64,
-    /// Whether the kernel does not tell its own address (`kernel.kptr_restrict`, or rights that lack).
+    /// Whether the kernel hides its address (`kernel.kptr_restrict`, or missing rights).
     pub kernel_address_is_hidden: bool,
     /// Modules of the kernel whose addresses are hidden.
     pub modules_hidden: u64,
 }
 
-/// Finds out what is there.
+/// Takes rundowns.
 #[derive(Debug)]
 pub struct Rundown {
     proc: PathBuf,
@@ -127,20 +135,21 @@ impl Default for Rundown {
 }
 
 impl Rundown {
-    /// A rundown of this machine.
+    /// Creates a rundown of this machine.
     pub fn new() -> Rundown {
-        Rundown::at(Path::new(PROC), Path::new("/sys"))
+        Rundown::at(Path::new(proc::PROC), Path::new("/sys"))
     }
 
-    /// A rundown that reads these directories in place of `/proc` and `/sys`.
+    /// Creates a rundown that reads these directories instead of `/proc` and `/sys`.
     pub fn at(proc: &Path, sys: &Path) -> Rundown {
         Rundown { proc: proc.to_owned(), sys: sys.to_owned(), files: ImageFiles::default() }
     }
 
-    /// Finds out what is there; `logger` is the id of the process that tells of it, which the records name as theirs.
+    /// Collects the current state. `logger` is the id of the logging process, which the records are attributed to.
     ///
     /// # Errors
-    /// If the list of processes cannot be read.
+    ///
+    /// Returns the system's error if the list of processes cannot be read.
     pub fn take(&mut self, scope: Scope, logger: u32) -> io::Result<Inventory> {
         let Scope { phase, parts, has_machine } = scope;
         let mut inventory = Inventory { scope, logger, ..Inventory::default() };
@@ -159,7 +168,7 @@ impl Rundown {
                 first.put(&process::idle_thread(phase.of_thread(), processor));
             }
         }
-        for id in process::ids(&self.proc)? {
+        for id in proc::ids(&self.proc)? {
             self.take_process(&mut inventory, id);
         }
         if parts.images {
@@ -169,7 +178,7 @@ impl Rundown {
         Ok(inventory)
     }
 
-    /// Finds out anew what the process of this id is; takes it out of the inventory if it is not there any more.
+    /// Reads the process with this id again, and removes it from the inventory if it has ended.
     pub fn take_process(&mut self, inventory: &mut Inventory, id: u32) {
         let Inventory { scope: Scope { phase, parts, .. }, logger, .. } = *inventory;
         inventory.processes.remove(&id);
@@ -201,7 +210,7 @@ impl Rundown {
         inventory.processes.insert(id, found);
     }
 
-    /// How memory is used now.
+    /// Returns the current use of memory.
     pub fn memory(&self) -> MemInfo {
         memory::mem_info(&self.proc, machine::page_size(&self.proc).into())
     }
@@ -229,9 +238,9 @@ impl Rundown {
     }
 }
 
-/// What is there, as records that get their time when they are told.
+/// The collected state, as records that get their time when they are delivered.
 ///
-/// To find it out takes a while, and the machine goes on; what changes meanwhile can be looked at anew
+/// Collecting takes a while, during which the machine goes on. Processes that change meanwhile can be read again
 /// ([`Rundown::take_process`]).
 #[derive(Debug, Default)]
 pub struct Inventory {
@@ -240,12 +249,12 @@ pub struct Inventory {
     /// The machine, the idle process and its threads.
     first: RecordBuffer,
     processes: BTreeMap<u32, Found>,
-    /// The images of the kernel; then the event that says that this is all.
+    /// The images of the kernel, then the event that ends the rundown.
     last: RecordBuffer,
     kernel: KernelFound,
 }
 
-/// What was found of a process.
+/// The records and counts of a process.
 #[derive(Debug, Default)]
 struct Found {
     records: RecordBuffer,
@@ -254,7 +263,7 @@ struct Found {
     are_images_hidden: bool,
 }
 
-/// What was found of the kernel.
+/// The counts of the kernel.
 #[derive(Debug, Default)]
 struct KernelFound {
     images: u64,
@@ -263,8 +272,8 @@ struct KernelFound {
 }
 
 impl Inventory {
-    /// Hands out each record with this time: the machine; the processes, with the idle process first; then the images of
-    /// the kernel; then the event that says that this is all.
+    /// Passes each record to `out` with this time: the machine, the processes with the idle process first, the images
+    /// of the kernel, and the event that ends the rundown.
     pub fn tell(&mut self, time: Ticks, mut out: impl FnMut(&[u64])) {
         let of_processes = self.processes.values_mut().map(|found| &mut found.records);
         for records in [&mut self.first].into_iter().chain(of_processes).chain([&mut self.last]) {
@@ -273,7 +282,7 @@ impl Inventory {
         }
     }
 
-    /// What was found, and what was not shown.
+    /// Returns the counts of what was found and of what was hidden.
     pub fn summary(&self) -> Summary {
         let mut summary = Summary {
             kernel_images: self.kernel.images,
@@ -291,7 +300,7 @@ impl Inventory {
     }
 }
 
-/// Where records go, as the process that tells of them logs them.
+/// Writes records that are attributed to the logging process.
 struct Out<'r> {
     records: &'r mut RecordBuffer,
     logger: u32,
@@ -303,7 +312,7 @@ impl Out<'_> {
     }
 }
 
-/// The text of a small file, without the line end behind it; empty if it cannot be read.
+/// Returns the text of a small file without the line end; empty if it cannot be read.
 fn text_of(path: &Path) -> Vec<u8> {
     let mut text = bytes_of(path).unwrap_or_default();
     while text.last().is_some_and(|byte| matches!(byte, b'\n' | b'\0' | b' ')) {
@@ -312,12 +321,12 @@ fn text_of(path: &Path) -> Vec<u8> {
     text
 }
 
-/// The number in a small file; `None` if there is none.
+/// Returns the number in a small file; `None` if there is none.
 fn number_of(path: &Path) -> Option<u64> {
     str::from_utf8(&bytes_of(path).ok()?).ok()?.trim().parse().ok()
 }
 
-/// A file of `/proc` or `/sys`, which do not say how long they are, by few system calls.
+/// Reads a file of `/proc` or `/sys`, which do not report their sizes, with few system calls.
 fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(4096);
     File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;

@@ -1,13 +1,14 @@
 //! Processes and threads.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 
 use super::bytes_of;
 use crate::classes::{MAX_TEXT_UNITS, Process, ProcessEvent, STILL_ACTIVE, Thread, ThreadEvent, linux};
+use crate::proc::{PROC, ids};
 
-/// What `/proc` says of a process.
+/// A process as described in `/proc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessEntry {
     /// Id.
@@ -20,23 +21,22 @@ pub struct ProcessEntry {
     pub uid: u32,
     /// When it started, in clock ticks (usually of 10 ms) since the system started.
     pub start_ticks: u64,
-    /// Path of its program's file; empty if that is not known, as for threads of the kernel.
+    /// Path of its program's file; empty if unknown, as for kernel threads.
     pub path: Vec<u8>,
-    /// Name of its program's file without the directory, or the name of the main thread if that is not known.
+    /// Name of its program's file without the directory; the name of the main thread if that is unknown.
     pub name: Vec<u8>,
-    /// Arguments, each ended by a zero byte; what is longer than a record can take is cut. Empty for threads of the
-    /// kernel.
+    /// Arguments, each terminated by a zero byte, cut to what fits into a record. Empty for kernel threads.
     pub command_line: Vec<u8>,
     is_kernel_thread: bool,
 }
 
-/// Bit of a task's flags: a thread of the kernel.
+/// Bit of a task's flags: a kernel thread.
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 impl ProcessEntry {
-    /// The processes that are there now.
+    /// Returns the processes that exist now.
     pub fn all() -> impl Iterator<Item = ProcessEntry> {
-        let proc = Path::new(super::PROC);
+        let proc = Path::new(PROC);
         ids(proc).into_iter().flatten().filter_map(|id| ProcessEntry::read(&proc.join(id.to_string())))
     }
 
@@ -44,18 +44,18 @@ impl ProcessEntry {
     pub fn read(directory: &Path) -> Option<ProcessEntry> {
         let stat = Stat::read(directory)?;
         let status = bytes_of(&directory.join("status")).ok()?;
-        // Real, effective, saved, that of files.
+        // Real, effective, saved and file system id.
         let ids = status_field(&status, b"Uid:").and_then(|ids| str::from_utf8(ids).ok());
         let uid = ids.and_then(|ids| ids.split_ascii_whitespace().nth(1)?.parse().ok());
         let session_id = super::number_of(&directory.join("sessionid")).unwrap_or(u32::MAX.into()) as u32;
-        // No unit takes more than three bytes.
+        // A UTF-16 unit takes at most three bytes of UTF-8.
         let mut command_line = Vec::with_capacity(4096);
         if let Ok(file) = File::open(directory.join("cmdline")) {
             let _ = file.take(3 * MAX_TEXT_UNITS as u64).read_to_end(&mut command_line);
         }
         let program = std::fs::read_link(directory.join("exe")).ok();
         let path = program.unwrap_or_default().into_os_string().into_encoded_bytes();
-        // What the kernel appends when the file was replaced since.
+        // Appended by the kernel if the file was replaced since.
         let path = path.strip_suffix(b" (deleted)").unwrap_or(&path).to_vec();
         let name = path.rsplit(|byte| *byte == b'/').next().filter(|name| !name.is_empty());
         Some(ProcessEntry {
@@ -71,18 +71,18 @@ impl ProcessEntry {
         })
     }
 
-    /// Whether this is a thread of the kernel, which Linux shows as a process of its own.
+    /// Returns whether this is a kernel thread, which Linux lists as a process.
     pub fn is_kernel_thread(&self) -> bool {
         self.is_kernel_thread
     }
 
-    /// A number that no other process of this boot has: the start and the id, as the item `PROCESS_START_KEY` of
-    /// events has it.
+    /// Returns a number that is unique among the processes of this boot: start time and id, as in the item
+    /// `PROCESS_START_KEY` of events.
     pub fn key(&self) -> u64 {
         self.start_ticks << 22 | u64::from(self.process_id) & 0x3F_FFFF
     }
 
-    /// The event that says that the process is there.
+    /// Returns the process as an event.
     pub fn event(&self, event: ProcessEvent) -> Process<'_> {
         Process {
             event,
@@ -98,7 +98,7 @@ impl ProcessEntry {
     }
 }
 
-/// The idle process, which has the idle threads of all processors; name and ids are those of Windows.
+/// Returns the idle process, which has the idle threads of all processors. Name and ids are those of Windows.
 pub(super) fn idle_process(event: ProcessEvent) -> Process<'static> {
     Process {
         event,
@@ -113,7 +113,7 @@ pub(super) fn idle_process(event: ProcessEvent) -> Process<'static> {
     }
 }
 
-/// The idle thread of a processor.
+/// Returns the idle thread of a processor.
 pub(super) fn idle_thread(event: ThreadEvent, processor: u32) -> Thread<'static> {
     Thread {
         event,
@@ -127,7 +127,7 @@ pub(super) fn idle_thread(event: ThreadEvent, processor: u32) -> Thread<'static>
     }
 }
 
-/// What `/proc` says of a thread.
+/// A thread as described in `/proc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadEntry {
     /// Id.
@@ -138,7 +138,7 @@ pub struct ThreadEntry {
     pub priority: u8,
     /// Processors that it may run on, of the first 64.
     pub affinity: u64,
-    /// Where the main thread's stack begins; 0 for other threads, or if that is hidden.
+    /// Start address of the main thread's stack; 0 for other threads, and if it is hidden.
     pub stack_base: u64,
     /// When it started, in clock ticks since the system started.
     pub start_ticks: u64,
@@ -152,7 +152,7 @@ impl ThreadEntry {
         let affinity = status_field(&status, b"Cpus_allowed:").map_or(0, mask);
         Some(ThreadEntry {
             thread_id: stat.id,
-            // The kernel says priorities less 100, which is where those that are not real-time begin.
+            // The kernel reports priorities less 100, the first one that is not real-time.
             priority: linux::priority((stat.signed(17)? + 100) as i32),
             affinity,
             stack_base: stat.number(27).unwrap_or(0),
@@ -161,7 +161,7 @@ impl ThreadEntry {
         })
     }
 
-    /// The event that says that the thread is there.
+    /// Returns the thread as an event.
     pub fn event(&self, process_id: u32, event: ThreadEvent) -> Thread<'_> {
         Thread {
             event,
@@ -176,12 +176,7 @@ impl ThreadEntry {
     }
 }
 
-/// The ids of all processes.
-pub(crate) fn ids(proc: &Path) -> io::Result<impl Iterator<Item = u32> + use<>> {
-    Ok(std::fs::read_dir(proc)?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))
-}
-
-/// The threads of the process with this directory.
+/// Passes the threads of the process with this directory to `each`.
 pub(super) fn for_each_thread(directory: &Path, mut each: impl FnMut(&ThreadEntry)) {
     let directory = directory.join("task");
     let Ok(threads) = ids(&directory) else { return };
@@ -192,7 +187,7 @@ pub(super) fn for_each_thread(directory: &Path, mut each: impl FnMut(&ThreadEntr
     }
 }
 
-/// The line of `stat`.
+/// The fields of `stat`.
 struct Stat {
     id: u32,
     name: Vec<u8>,
@@ -212,7 +207,7 @@ impl Stat {
         })
     }
 
-    /// The field at `index`, counted from 0 with the id.
+    /// Returns the field at `index`; the id has index 0.
     fn field(&self, index: usize) -> Option<&str> {
         let mut fields = self.rest.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
         str::from_utf8(fields.nth(index.checked_sub(2)?)?.trim_ascii()).ok()
@@ -231,12 +226,12 @@ fn number(digits: &[u8]) -> Option<u64> {
     str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// What stands behind a name in `status`.
+/// Returns the text after a name in `status`.
 fn status_field<'s>(status: &'s [u8], name: &[u8]) -> Option<&'s [u8]> {
     status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))
 }
 
-/// The low 64 bits of a mask in hexadecimal groups of 32 bits.
+/// Parses the low 64 bits of a mask in hexadecimal groups of 32 bits.
 pub(super) fn mask(text: &[u8]) -> u64 {
     let digits = text.iter().filter_map(|byte| (*byte as char).to_digit(16));
     digits.fold(0, |mask, digit| mask << 4 | u64::from(digit))

@@ -55,7 +55,7 @@ fn run(rundown: &mut Rundown, phase: Phase, parts: Parts) -> (Summary, Events) {
 }
 
 fn proc_ids(directory: &str) -> BTreeSet<u32> {
-    process::ids(Path::new(directory)).unwrap().collect()
+    proc::ids(Path::new(directory)).unwrap().collect()
 }
 
 #[test]

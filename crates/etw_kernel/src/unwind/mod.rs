@@ -1,34 +1,33 @@
-//! Stacks of programs, by what their files say of unwinding: from their registers and a copy of their memory, and as far as
-//! the kernel's programs followed them.
+//! Unwinding of user stacks by the unwind information in files: from registers and a copy of the stack's memory,
+//! continuing where the kernel's programs stopped.
 
-mod rules;
+mod rows;
 mod sections;
-mod table;
 mod taught;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use etw_sys::vdso;
 use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, Unwinder as _};
 use framehop::{UnwindRegsNative, UnwinderNative};
 
-use crate::capture::{Capture, FileIdentity, Following, Registers, Stack};
 use crate::classes::MAX_FRAMES;
-use crate::images::{LoadedImage, own_vdso};
+use crate::images::LoadedImage;
+use crate::records::{FileIdentity, Following, Registers, Stack};
+use crate::rules::{ImageTable, RuleTable};
 use sections::{Bytes, Sections};
-pub use table::RuleTable;
-pub(crate) use taught::{IMAGES_MOST, IS_KNOWN_CODE};
 use taught::{Place, Teacher};
 
 type Unwinder = UnwinderNative<Bytes, MayAllocateDuringUnwind>;
 
-/// Finds the frames of programs.
+/// Finds the frames of user stacks.
 ///
-/// The kernel's programs are taught what it took ([`StackUnwinder::teach`]): they follow the next stack themselves as far
-/// as they can.
+/// It provides the kernel's programs with the images and rules that it needed ([`StackUnwinder::teach`]), so that they
+/// can follow the next stack themselves.
 ///
-/// The files' sections are read once each, when a stack goes through them first, and kept within bounds.
+/// The sections of a file are read when a stack first leads through it, and cached within bounds.
 #[derive(Default)]
 pub struct StackUnwinder {
     processes: HashMap<u32, Process>,
@@ -39,24 +38,24 @@ pub struct StackUnwinder {
     counts: UnwindCounts,
 }
 
-/// What became of stacks.
+/// Counts of unwound stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnwindCounts {
-    /// Stacks of programs.
+    /// User stacks.
     pub stacks: u64,
-    /// Of those, the ones that were followed to where the thread began.
+    /// Of those, stacks that were followed to the start of the thread.
     pub whole: u64,
-    /// Of the others, the ones that needed memory behind what was copied, or were followed in the kernel by images that
-    /// the process had not any more.
+    /// Of the others, stacks that needed memory that was not copied, or were followed in the kernel by images that the
+    /// process no longer had.
     pub cut: u64,
 }
 
 /// A process with its images.
 struct Process {
     images: Vec<Arc<LoadedImage>>,
-    /// Of the images of which the files say something.
+    /// The images whose files have unwind information.
     places: Vec<Place>,
-    /// From when a stack is to be followed here. Rules of other images must not be taken for those of these.
+    /// Created when a stack is first unwound here. Belongs to these images only.
     unwinding: Option<Box<Unwinding>>,
 }
 
@@ -73,21 +72,21 @@ impl Unwinding {
     }
 }
 
-/// Most bytes of sections that are kept.
+/// Maximum size of cached sections in bytes.
 const KEPT_BYTES: usize = 256 << 20;
-/// Most processes whose unwinders are kept.
+/// Maximum number of processes with cached unwinders.
 const PROCESSES: usize = 1024;
 
 impl StackUnwinder {
-    /// One that teaches rules to those who read this table ([`Capture::rules`]).
+    /// Creates an unwinder that writes rules to this table ([`Capture::rules`](crate::capture::Capture::rules)).
     pub fn of(table: RuleTable) -> StackUnwinder {
         StackUnwinder { teacher: Teacher::of(table), ..StackUnwinder::default() }
     }
 
-    /// Puts the frames of a program, the innermost first: the instruction where it was, then return addresses.
+    /// Appends the frames of a user stack, innermost first: the current instruction, then return addresses.
     ///
-    /// `images` are those of the process at the time of the stack. Code of which no file tells how to unwind is followed
-    /// by frame pointers, and so is what lies behind the copied memory.
+    /// `images` are those of the process at the time of the stack. Code without unwind information is followed by frame
+    /// pointers, as is what lies after the copied memory.
     pub fn unwind(
         &mut self,
         process_id: u32,
@@ -106,10 +105,10 @@ impl StackUnwinder {
         let Some(process) = self.processes.get_mut(&process_id) else { return };
         let trusted = self.teacher.trusted(process_id, images, stack);
         self.teacher.teach_images(process_id, images, &process.places, stack);
-        // Where it was is so in any case.
+        // The current instruction is right in any case.
         frames.extend(stack.followed().take(trusted.max(1)));
         if trusted < stack.followed().len() {
-            // The kernel's programs took other images for these.
+            // The kernel's programs used other images.
             self.counts.cut += 1;
             return;
         }
@@ -143,7 +142,7 @@ impl StackUnwinder {
             return;
         }
         self.counts.cut += u64::from(is_cut);
-        // Frame pointers may lead on from where this ended.
+        // Frame pointers may continue from where this ended.
         let last = frames.last().copied().unwrap_or_default();
         let mut rest = stack.user();
         if rest.any(|address| address == last) {
@@ -151,14 +150,15 @@ impl StackUnwinder {
         }
     }
 
-    /// What became of all stacks so far.
+    /// Returns the counts since the start.
     pub fn counts(&self) -> UnwindCounts {
         self.counts
     }
 
-    /// Teaches the kernel's programs the images that they lacked since this was done last; answers whether there were any.
-    pub fn teach(&mut self, capture: &mut Capture) -> bool {
-        self.teacher.teach(capture)
+    /// Passes the images that the kernel's programs lacked since the last call to `table`. Returns whether there were
+    /// any.
+    pub fn teach(&mut self, table: &mut impl ImageTable) -> bool {
+        self.teacher.teach(table)
     }
 
     /// Forgets a process that has ended.
@@ -167,7 +167,7 @@ impl StackUnwinder {
         self.teacher.forget(process_id);
     }
 
-    /// Sees to it that a process has just these images.
+    /// Makes a process have exactly these images.
     fn prepare(&mut self, process_id: u32, images: &[Arc<LoadedImage>]) {
         if self.processes.get(&process_id).is_some_and(|process| same_images(&process.images, images)) {
             return;
@@ -186,7 +186,7 @@ impl StackUnwinder {
 
     fn sections_of(&mut self, process_id: u32, image: &LoadedImage) -> Option<Arc<Sections>> {
         if image.is_vdso() {
-            let read = || own_vdso().ok().and_then(|bytes| Sections::of(&bytes[..])).map(Arc::new);
+            let read = || vdso::own().ok().and_then(|bytes| Sections::of(&bytes[..])).map(Arc::new);
             return self.vdso.get_or_insert_with(read).clone();
         }
         if let Some(known) = self.sections.get(&image.identity) {
@@ -204,7 +204,7 @@ impl StackUnwinder {
     }
 }
 
-/// Whether these are the same images.
+/// Returns whether these are the same images.
 fn same_images(one: &[Arc<LoadedImage>], other: &[Arc<LoadedImage>]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
 }
@@ -228,9 +228,9 @@ impl std::fmt::Debug for StackUnwinder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::{Space, StackParts, stack_for_tests};
+    use crate::records::{Space, StackParts, stack_for_tests};
 
-    /// Frames of code with frame pointers: where each frame's pointer is, and the words there.
+    /// The stack of code with frame pointers.
     fn memory() -> Vec<u64> {
         let mut words = vec![0; 64];
         for (at, next, return_address) in [(2, 10, 0x2222), (10, 20, 0x3333), (20, 60, 0x4444)] {
@@ -264,7 +264,7 @@ mod tests {
         let (frames, counts) = unwind(&memory, &[]);
         assert_eq!(frames[..5], [7, 0x1111, 0x2222, 0x3333, 0x4444]);
         assert_eq!(counts.stacks, 1);
-        // The kernel found more of them than was copied.
+        // The kernel found more of them than the copied memory has.
         let (frames, counts) = unwind(&memory[..16], &[0x1111, 0x2222, 0x3333, 0x4444, 0x5555]);
         assert_eq!(frames, [7, 0x1111, 0x2222, 0x3333, 0x4444, 0x5555]);
         assert_eq!(counts, UnwindCounts { stacks: 1, whole: 0, cut: 1 });

@@ -16,8 +16,9 @@ use object::elf::{FileHeader64, SHF_COMPRESSED};
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, ReadCache, ReadRef};
 
-use super::rules::Rule;
+use super::rows::rule_of;
 use crate::images::LoadedImage;
+use crate::rules::Rule;
 
 pub(super) type Bytes = Arc<[u8]>;
 pub(super) type Reader<'d> = EndianSlice<'d, LittleEndian>;
@@ -38,20 +39,20 @@ pub(super) struct Sections {
 
 static NEXT_NUMBER: AtomicU32 = AtomicU32::new(1);
 
-/// Most bytes of one section.
+/// Maximum size of a section in bytes.
 const SECTION_BYTES: u64 = 64 << 20;
-/// No program is linked for addresses from here on.
+/// Upper limit of link addresses.
 pub(super) const HIGHEST: u64 = 1 << 56;
-/// Of what a file says of functions, so much is read for those beside the one that is asked for. That is some hundred
-/// functions; but there are files that are made to keep their readers busy.
+/// Number of bytes of unwind information that are read for neighbours of the requested function. That is some hundred
+/// functions, but files may be crafted to keep their readers busy.
 const NEIGHBOURS_BYTES: usize = 64 << 10;
-/// Functions begin at multiples of this, as compilers do it.
+/// Alignment of functions, as by compilers.
 const ALIGNMENT: u64 = 16;
 
 impl Sections {
-    /// What a program's file says.
+    /// Reads the sections of a program's file.
     pub(super) fn of_file(file: File) -> Option<Sections> {
-        // What only the machine's owner can write is taken as it is, with its index.
+        // A file that only root can write is trusted, including its index.
         let is_trusted =
             file.metadata().is_ok_and(|metadata| metadata.uid() == 0 && metadata.mode() & 0o022 == 0);
         let cache = ReadCache::new(file);
@@ -59,7 +60,8 @@ impl Sections {
         if is_trusted { Some(sections) } else { sections.checked() }
     }
 
-    /// The sections if nothing in them goes on for ever; with an index of our own, since theirs might lead elsewhere.
+    /// Returns the sections if nothing in them loops forever. They get an index of our own, since the file's may be
+    /// wrong.
     fn checked(self) -> Option<Sections> {
         let bases = self.bases();
         let index = match (&self.eh_frame, &self.debug_frame) {
@@ -74,7 +76,7 @@ impl Sections {
     pub(super) fn of<'d>(file: impl ReadRef<'d>) -> Option<Sections> {
         let header = FileHeader64::<Endianness>::parse(file).ok()?;
         let endian = header.endian().ok()?;
-        // With a number that is too large for its field the table might be as large as the file says it is.
+        // A count too large for its field would allow a table of any size.
         let table = header.sections(endian, file).ok().filter(|_| header.e_shnum(endian) != 0)?;
         let named = |name: &str| {
             let (_, section) = table.section_by_name(endian, name.as_bytes())?;
@@ -101,12 +103,12 @@ impl Sections {
         })
     }
 
-    /// A number that no other file has, nor had.
+    /// Returns a number that is unique among all files ever read.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
 
-    /// What the unwinder gets of an image with this file, which is linked for `linked_base`.
+    /// Returns an image with this file, whose lowest link address is `linked_base`, in the unwinder's form.
     pub(super) fn module(&self, image: &LoadedImage, linked_base: u64) -> Module<Bytes> {
         let range = |section: &(u64, Bytes)| section.0..section.0 + section.1.len() as u64;
         let info = ExplicitModuleSectionInfo {
@@ -123,8 +125,8 @@ impl Sections {
         Module::new(String::new(), image.base..image.base + image.len_bytes, image.base, info)
     }
 
-    /// Hands out what holds for the function of an address, as the file is linked, and for those beside it that reach
-    /// into `around`; nothing if the file does not say, and no rule where it takes more than one to find the caller.
+    /// Passes the rules of the function at a link address, and of neighbours that reach into `around`, to `each`. There
+    /// are none if the file has no information, and the rule is `None` where the programs cannot express it.
     pub(super) fn for_each_rule(
         &self,
         address: u64,
@@ -145,7 +147,7 @@ impl Sections {
             let encoding = entry.cie().encoding();
             let mut table = entry.rows(&section, &bases, context).ok()?;
             while let Ok(Some(row)) = table.next_row() {
-                each(row.start_address()..row.end_address(), Rule::of(row, &section, encoding));
+                each(row.start_address()..row.end_address(), rule_of(row, &section, encoding));
             }
             Some(entry.initial_address()..entry.end_address())
         };
@@ -164,7 +166,7 @@ impl Sections {
         }
     }
 
-    /// Where in `.eh_frame` the function of an address is told of, or one before it.
+    /// Returns the offset in `.eh_frame` of the entry for the function at an address, or for one before it.
     fn entry_of(&self, address: u64, bases: &BaseAddresses) -> Option<usize> {
         let Some((_, header)) = &self.eh_frame_header else {
             let behind = self.index.partition_point(|(begin, _)| *begin <= address);
@@ -194,8 +196,8 @@ impl Sections {
     }
 }
 
-/// Where functions are told of, by their first addresses, if every expression of a file comes to an end: none of them
-/// jumps back.
+/// Returns the offsets of all entries by the functions' first addresses; `None` if an expression may not terminate
+/// because it jumps back.
 fn index_of_harmless<'d, S: UnwindSection<Reader<'d>>>(
     section: &S,
     bases: &BaseAddresses,
@@ -286,13 +288,13 @@ mod tests {
         let near = rules_near(&ours, ours.index[510].0, first..last);
         assert_eq!(near, rules_near(&theirs, ours.index[510].0, first..last));
         let has = |address: u64| near.iter().any(|(addresses, _)| addresses.start == address);
-        // Some functions may lie in a part of the file of their own.
+        // Some functions may lie in a separate part of the file.
         assert!(ours.index[500..520].iter().filter(|(address, _)| has(*address)).count() >= 10, "{near:x?}");
     }
 
     #[test]
     fn expressions_that_jump_back_are_refused() {
-        // A CIE with an expression for the frame's address, of these operations; then the end.
+        // A CIE with an expression for the frame's address, then the end mark.
         let section = |operations: &[u8]| {
             let mut entry = vec![0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0F, operations.len() as u8];
             entry.extend(operations);
@@ -310,7 +312,7 @@ mod tests {
                 let _ = index(&bytes[..len]);
             }
         };
-        // Register 7 and 8; forward by 1; back to its own begin.
+        // Register 7 plus 8; a jump forward by 1; a jump back to its own start.
         check(&[0x77, 8], Some(true));
         check(&[0x77, 8, 0x2F, 1, 0, 0x96], Some(true));
         check(&[0x77, 8, 0x2F, 0xFD, 0xFF], Some(false));

@@ -1,4 +1,4 @@
-//! What the kernel's programs know of images and their code, and what they are to be taught.
+//! The images and rules that the kernel's programs have, and those that they need next.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,61 +7,55 @@ use std::sync::Arc;
 use etw_sys::clock;
 use framehop::Module;
 
+use super::same_images;
 use super::sections::{Bytes, Context, HIGHEST, Sections};
-use super::{RuleTable, rules, same_images};
-use crate::capture::{Capture, Following, Space, Stack};
 use crate::images::LoadedImage;
+use crate::records::{Following, Space, Stack};
+use crate::rules::{self, IMAGES_MOST, ImageRange, ImageTable, RuleTable, UNIT};
 
-/// Code comes in units of 256 bytes.
-const UNIT: u64 = 256;
-/// So much around an address is taught with it.
+/// Number of bytes before and after an address whose rules are stored with it.
 const AROUND: u64 = 8 << 10;
-/// A rule that holds for fewer bytes of a unit is taught when it is needed.
+/// A rule that holds for fewer bytes of a unit is stored only when it is needed.
 const BYTES_LEAST: u64 = 16;
-/// Most images of a process that are taught.
-pub(crate) const IMAGES_MOST: usize = 128;
 
-/// Whether there are rules for the code of this machine.
-pub(crate) const IS_KNOWN_CODE: bool = cfg!(target_arch = "x86_64");
-
-/// Code of a process, with what its file says of it.
+/// An image of a process, with the unwind information of its file.
 pub(super) struct Place {
     image: Arc<LoadedImage>,
-    /// The file's lowest address, as it is linked.
+    /// The file's lowest link address.
     linked_base: u64,
     sections: Arc<Sections>,
 }
 
-/// What was taught, and what comes next.
+/// What the programs were given, and what they are to be given next.
 #[derive(Default)]
 pub(super) struct Teacher {
     taught: HashMap<u32, Taught>,
-    /// Where rules go, if there is anybody who reads them.
+    /// The table of rules, if the programs follow stacks.
     table: Option<RuleTable>,
-    /// How many rules have given way to others.
+    /// Number of rules that were replaced by others.
     replaced: usize,
-    /// Images that are to be taught: begin, end, and the number of the file in the upper half of a word.
-    images: Vec<(Space, Vec<[u64; 3]>)>,
+    /// Images to pass on: start, end, and the number of the file in the upper half of a word.
+    images: Vec<(Space, Vec<ImageRange>)>,
     context: Box<Context>,
 }
 
-/// The images of a process that were taught.
+/// The images that the programs have for a process.
 struct Taught {
     space: Space,
     images: Vec<Arc<LoadedImage>>,
-    /// Those that were before.
+    /// The images before those.
     before: Vec<Arc<LoadedImage>>,
-    /// When the programs had no others than `images`, in nanoseconds; the highest number as long as that is not so.
+    /// Time from which the programs had only `images`, in nanoseconds; the maximum while that is not so.
     at: u64,
 }
 
 impl Teacher {
-    /// One whose rules go to this table.
+    /// Creates a teacher that writes rules to this table.
     pub(super) fn of(table: RuleTable) -> Teacher {
         Teacher { table: Some(table), ..Teacher::default() }
     }
 
-    /// How many of the frames that were followed are those of these images, which the process had then.
+    /// Returns how many of the followed frames are valid for these images, which the process had at that time.
     pub(super) fn trusted(&self, process_id: u32, images: &[Arc<LoadedImage>], stack: &Stack<'_>) -> usize {
         let Some(taught) = self.taught.get(&process_id).filter(|taught| taught.space == stack.space) else {
             return 0;
@@ -80,7 +74,7 @@ impl Teacher {
         stack.followed().enumerate().take_while(is_trusted).count()
     }
 
-    /// Will teach the images of a process if the programs lack them, or have others.
+    /// Schedules the images of a process if the programs lack them or have others.
     pub(super) fn teach_images(
         &mut self,
         process_id: u32,
@@ -110,7 +104,7 @@ impl Teacher {
         self.taught.insert(process_id, taught);
     }
 
-    /// Teaches how the caller of an address is found, and those of what lies near it, unless that was taught.
+    /// Stores the rules for an address and the code near it, unless it has one.
     pub(super) fn teach_rule(&mut self, places: &[Place], address: u64) {
         let Some(table) = &self.table else { return };
         let Some(place) = places.iter().find(|place| place.image.holds(address)) else { return };
@@ -153,12 +147,12 @@ impl Teacher {
         }
     }
 
-    /// Teaches the images that are to be taught; answers whether there were any.
-    pub(super) fn teach(&mut self, capture: &mut Capture) -> bool {
+    /// Passes the scheduled images to `table`. Returns whether there were any.
+    pub(super) fn teach(&mut self, table: &mut impl ImageTable) -> bool {
         if self.images.is_empty() {
             return false;
         }
-        self.images.iter().for_each(|(space, images)| capture.teach_images(space, images));
+        self.images.iter().for_each(|(space, images)| table.set_images(space, images));
         let now = clock::monotonic_nanos();
         for (space, _) in self.images.drain(..) {
             if let Some(taught) = self.taught.get_mut(&space.process_id) {
@@ -175,20 +169,20 @@ impl Teacher {
 }
 
 impl Place {
-    /// An image of a program, if its file and its addresses go together.
+    /// Returns an image with its sections if its addresses are valid.
     pub(super) fn new(image: Arc<LoadedImage>, sections: Arc<Sections>) -> Option<Place> {
         let linked_base = image.file.as_ref()?.linked_base();
         image.base.checked_add(image.len_bytes).filter(|_| linked_base < HIGHEST)?;
         Some(Place { image, linked_base, sections })
     }
 
-    /// What the unwinder gets of it.
+    /// Returns the image in the unwinder's form.
     pub(super) fn module(&self) -> Module<Bytes> {
         self.sections.module(&self.image, self.linked_base)
     }
 
-    /// The image as the programs have it.
-    fn line(&self) -> [u64; 3] {
+    /// Returns the image in the programs' form.
+    fn line(&self) -> ImageRange {
         let base = self.image.base;
         [base, base.saturating_add(self.image.len_bytes), u64::from(self.sections.number()) << 32]
     }
@@ -201,7 +195,8 @@ fn image_of(images: &[Arc<LoadedImage>], address: u64) -> Option<&Arc<LoadedImag
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::{FileIdentity, Registers, StackParts, stack_for_tests};
+    use crate::records::{FileIdentity, Registers, StackParts, stack_for_tests};
+    use crate::rules::IS_KNOWN_CODE;
 
     const SPACE: Space = Space { began: 5, process_id: 7, programs: 1 };
 
@@ -244,7 +239,7 @@ mod tests {
             assert_eq!(trusted(&teacher, &now, Space { programs: 2, ..SPACE }, &frames), 0);
         };
         check([&program, &library], &[], 0, 4);
-        // Another library was there when the stack was followed; the return address ends the program.
+        // Another library was mapped when the stack was followed; the return address is at the end of the program.
         check([&program, &other], &[], 0, 2);
         check([&program, &library], &[&program, &other], 1, 2);
         check([&program, &library], &[&program], 1, 4);

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// 100 ns intervals from 1601, where FILETIME begins, to 1970.
+/// 100 ns intervals from 1601, the epoch of FILETIME, to 1970.
 const EPOCH_100NS: u64 = 116_444_736_000_000_000;
 
-/// What a session's timestamps are read from.
+/// The clock that a session's timestamps are read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ClockSource {
@@ -24,7 +24,7 @@ pub enum ClockSource {
 }
 
 impl ClockSource {
-    /// The source with this number, as it stands in shared memory.
+    /// Returns the source with this number, as stored in shared memory.
     pub const fn from_code(code: u8) -> Option<ClockSource> {
         match code {
             0 => Some(ClockSource::Counter),
@@ -34,8 +34,8 @@ impl ClockSource {
         }
     }
 
-    /// The source of the performance counter: the time stamp counter where it runs at one rate on all processors at
-    /// all times, otherwise `CLOCK_MONOTONIC`.
+    /// Returns the source of the performance counter: the time stamp counter if it always runs at one rate on all
+    /// processors, otherwise `CLOCK_MONOTONIC`.
     pub fn of_performance_counter() -> ClockSource {
         static SOURCE: OnceLock<ClockSource> = OnceLock::new();
         *SOURCE.get_or_init(|| {
@@ -43,7 +43,7 @@ impl ClockSource {
         })
     }
 
-    /// The present reading.
+    /// Returns the current reading.
     #[inline(always)]
     pub fn now(self) -> u64 {
         match self {
@@ -53,7 +53,8 @@ impl ClockSource {
         }
     }
 
-    /// Ticks a second. That of the counter is measured against `CLOCK_MONOTONIC_RAW`; the first call takes 20 ms.
+    /// Returns the ticks per second. The counter's rate is measured against `CLOCK_MONOTONIC_RAW`; the first call takes
+    /// 20 ms.
     pub fn frequency(self) -> u64 {
         match self {
             ClockSource::Counter => counter_frequency(),
@@ -62,18 +63,18 @@ impl ClockSource {
         }
     }
 
-    /// A reading and the UTC time (FILETIME) of the same instant, to some tens of nanoseconds.
+    /// Returns a reading and the UTC time (FILETIME) of the same instant, accurate to some tens of nanoseconds.
     pub fn anchor(self) -> (u64, u64) {
         pair(|| self.now(), filetime)
     }
 
-    /// A reading and that of `CLOCK_MONOTONIC` of the same instant, to some tens of nanoseconds.
+    /// Returns a reading and that of `CLOCK_MONOTONIC` of the same instant, accurate to some tens of nanoseconds.
     pub fn beside_monotonic(self) -> (u64, u64) {
         pair(|| self.now(), monotonic_nanos)
     }
 }
 
-/// The time stamp counter. Takes about 10 ns, or 0 where the processor has none that programs can read.
+/// Returns the time stamp counter, which takes about 10 ns; 0 if programs cannot read one on this processor.
 #[inline(always)]
 pub fn counter() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -94,13 +95,13 @@ pub fn counter() -> u64 {
     0
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds.
+/// Returns `CLOCK_MONOTONIC` in nanoseconds.
 #[inline]
 pub fn monotonic_nanos() -> u64 {
     nanos(ClockId::Monotonic)
 }
 
-/// `CLOCK_REALTIME` as FILETIME.
+/// Returns `CLOCK_REALTIME` as FILETIME.
 #[inline]
 pub fn filetime() -> u64 {
     nanos(ClockId::Realtime) / 100 + EPOCH_100NS
@@ -111,7 +112,7 @@ fn nanos(clock: ClockId) -> u64 {
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
-/// Two clocks read at once: the reading of `first` that lay most closely between two of `second`.
+/// Reads two clocks at once: repeats reading `first` between two readings of `second`, and returns the closest pair.
 fn pair(first: impl Fn() -> u64, second: impl Fn() -> u64) -> (u64, u64) {
     let mut best = (u64::MAX, 0, 0);
     for _ in 0..16 {
@@ -126,7 +127,7 @@ fn pair(first: impl Fn() -> u64, second: impl Fn() -> u64) -> (u64, u64) {
     (best.1, best.2)
 }
 
-/// Whether the counter's rate is constant, also in sleep states.
+/// Returns whether the counter's rate is constant, also in sleep states.
 fn counter_is_invariant() -> bool {
     if cfg!(target_arch = "aarch64") {
         return true;

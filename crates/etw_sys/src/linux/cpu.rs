@@ -6,19 +6,20 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
-/// The offset of the rseq area from the thread pointer, as glibc 2.35 and later tells it; 0, where the thread's own
-/// control block is, before it was asked for and where there is none.
+/// The offset of the rseq area from the thread pointer, as reported by glibc 2.35 and later. 0, the offset of the
+/// thread control block, before it is looked up and if there is no such area.
 static RSEQ_OFFSET: AtomicIsize = AtomicIsize::new(0);
 
-/// Index of the processor that this thread runs on; it may be another one by the time it is used.
+/// Returns the index of the processor that this thread runs on. The thread may move before the result is used.
 ///
-/// Costs a load where the C library registers an rseq area, and a call of `sched_getcpu` elsewhere.
+/// Takes one load if the C library registers an rseq area, otherwise a call of `sched_getcpu`.
 #[inline(always)]
 pub fn current() -> u32 {
     known().unwrap_or_else(ask)
 }
 
-/// The same where it costs no call; `None` before [`current`] was called, and where it always takes one.
+/// Returns the processor if that takes no call; `None` before the first call of [`current`], and on systems without an
+/// rseq area.
 #[inline(always)]
 pub fn known() -> Option<u32> {
     match RSEQ_OFFSET.load(Relaxed) {
@@ -38,7 +39,7 @@ fn ask() -> u32 {
     u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
-/// Where the C library has registered the area, if it has.
+/// Returns the offset of the rseq area if the C library has registered one.
 fn find_rseq() -> Option<isize> {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
         return None;
@@ -48,7 +49,7 @@ fn find_rseq() -> Option<isize> {
     unsafe {
         let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
         let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
-        // The size is 0 where the kernel refused the registration, or the user turned it off.
+        // The size is 0 if the kernel refused the registration or the user turned it off.
         if offset.is_null() || size.is_null() || *size == 0 { None } else { Some(*offset) }
     }
 }
@@ -58,7 +59,7 @@ fn find_rseq() -> Option<isize> {
 #[inline(always)]
 fn from_rseq(offset: isize) -> u32 {
     let cpu: u32;
-    // SAFETY: every thread of a glibc that tells an offset has an area of at least 20 bytes there.
+    // SAFETY: if glibc reports an offset, every thread has an area of at least 20 bytes there.
     unsafe {
         std::arch::asm!("mov {0:e}, fs:[{1} + 4]", out(reg) cpu, in(reg) offset, options(nostack, readonly, preserves_flags));
     }
@@ -81,12 +82,12 @@ fn from_rseq(_: isize) -> u32 {
     0
 }
 
-/// One more than the highest index that a processor of this machine can have, hot-plugged ones included
+/// Returns one more than the highest index that a processor of this machine can have, including hot-plugged ones
 /// (`/sys/devices/system/cpu/possible`).
 pub fn possible() -> u32 {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     let last = text.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<u32>().ok());
-    // SAFETY: the call only answers a number.
+    // SAFETY: the call only returns a number.
     let configured = || u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1);
     last.map_or_else(configured, |last| last.saturating_add(1)).max(1)
 }

@@ -1,4 +1,4 @@
-//! Who a process is: user and group ids, the peer of a socket, and a handle that outlives the process's id.
+//! Identities of processes: user and group ids, the peer of a socket, and a handle that outlives the process id.
 
 // UNSAFETY: asks for the credentials of a socket's peer; `rustix` cannot tell a peer of another PID namespace, whose
 // id is 0.
@@ -12,10 +12,10 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 /// `SO_PEERPIDFD` (`asm-generic/socket.h`), from Linux 6.5 on.
 const SO_PEERPIDFD: libc::c_int = 77;
 
-/// The process at the other end of a socket, as it was when it connected.
+/// The process at the other end of a socket when it connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Process id in our own PID namespace; 0 if the process has none there.
+    /// Process id in our own PID namespace; 0 if it has none there.
     pub pid: u32,
     /// Effective user id.
     pub uid: u32,
@@ -23,7 +23,7 @@ pub struct Peer {
     pub gid: u32,
 }
 
-/// A process, however its id is used again. The handle can be polled: it is readable when the process has ended.
+/// A handle to one process that stays valid when its id is used again. It polls as readable when the process has ended.
 #[derive(Debug)]
 pub struct ProcessHandle(OwnedFd);
 
@@ -36,21 +36,28 @@ impl Peer {
 }
 
 impl ProcessHandle {
-    /// The process that connected to a socket.
+    /// Returns the process that connected to a socket.
     ///
-    /// On kernels before 6.5 it is found by its id, so that a process that ended since then is told as `NotFound`, and
-    /// in rare cases another process got its id meanwhile.
+    /// Kernels before 6.5 only report the process's id. In rare cases another process has got that id since.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the process has ended and its id is no longer used, or without a free file handle.
     pub fn of_peer(socket: impl AsFd) -> io::Result<ProcessHandle> {
         let socket = socket.as_fd();
         let mut file: libc::c_int = -1;
         if socket_option(socket, SO_PEERPIDFD, &mut file).is_ok() && file >= 0 {
-            // SAFETY: the kernel has made this file for us; nobody else knows of it.
+            // SAFETY: the kernel has created this file for this call; nothing else owns it.
             return Ok(ProcessHandle(unsafe { OwnedFd::from_raw_fd(file) }));
         }
         ProcessHandle::of_pid(Peer::of_socket(socket)?.pid)
     }
 
-    /// The process with this id.
+    /// Returns the process with this id.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such process or no free file handle.
     pub fn of_pid(pid: u32) -> io::Result<ProcessHandle> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
         Ok(ProcessHandle(pidfd_open(pid, PidfdFlags::empty())?))
@@ -63,12 +70,12 @@ impl AsFd for ProcessHandle {
     }
 }
 
-/// The effective user id of this process.
+/// Returns the effective user id of this process.
 pub fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The effective group id of this process.
+/// Returns the effective group id of this process.
 pub fn effective_gid() -> u32 {
     rustix::process::getegid().as_raw()
 }

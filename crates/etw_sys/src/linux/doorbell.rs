@@ -1,4 +1,4 @@
-//! A counter in another process that is raised from anywhere, and can be exchanged for another one.
+//! A replaceable counter in another process that any thread can raise.
 
 // UNSAFETY: keeps the file as a number, so that it can be used while it is exchanged.
 #![expect(unsafe_code)]
@@ -7,20 +7,24 @@ use std::io;
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// A place for an `eventfd` that others wait for.
+/// A replaceable `eventfd` that other processes wait for.
 ///
-/// All threads may ring while it is exchanged, also in signal handlers: the number of the file stays the same for the
-/// life of the process.
+/// Threads may ring while the file is replaced, also in signal handlers: the file's number stays the same for the life
+/// of the process.
 #[derive(Debug)]
 pub struct Doorbell(AtomicI32);
 
 impl Doorbell {
-    /// No file yet.
+    /// Creates a doorbell without a file.
     pub const fn new() -> Doorbell {
         Doorbell(AtomicI32::new(-1))
     }
 
-    /// Rings `file` from now on, in place of the one before. Not to be called by two threads at once.
+    /// Replaces the file that is rung. Two threads must not call this at once.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if the file's number cannot be taken over.
     pub fn replace(&self, file: OwnedFd) -> io::Result<()> {
         match self.0.load(Ordering::Acquire) {
             // Note: this file is intentionally leaked; it stays open as long as the process lives.
@@ -37,7 +41,7 @@ impl Doorbell {
         Ok(())
     }
 
-    /// Raises the counter. Nothing happens if there is no file, or the counter is at its maximum.
+    /// Raises the counter. Does nothing if there is no file or the counter is at its maximum.
     #[cold]
     pub fn ring(&self) {
         let file = self.0.load(Ordering::Acquire);

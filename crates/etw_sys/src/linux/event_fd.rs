@@ -6,37 +6,49 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-/// A counter that wakes whoever polls it while it is above zero. Neither side ever blocks on it.
+/// A counter that polls as readable while it is above zero. No operation on it blocks.
 #[derive(Debug)]
 pub struct EventFd(OwnedFd);
 
 impl EventFd {
-    /// A counter at zero.
+    /// Creates a counter at zero.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if no file can be created.
     pub fn new() -> io::Result<EventFd> {
         Ok(EventFd(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    /// The counter that another process sent.
+    /// Takes over a counter that another process sent.
     ///
-    /// The file is set not to block, for both sides. Whether it is an `eventfd` at all nobody can tell; one who sends
-    /// something else deprives itself of being woken.
+    /// The file is set to non-blocking, for both sides. Whether it is an `eventfd` cannot be checked; a peer that sends
+    /// something else only deprives itself of wake-ups.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if the file's flags cannot be set.
     pub fn from_file(file: OwnedFd) -> io::Result<EventFd> {
         rustix::io::ioctl_fionbio(&file, true)?;
         Ok(EventFd(file))
     }
 
-    /// Another handle of the same counter.
+    /// Returns another handle of the same counter.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if the file cannot be duplicated.
     pub fn try_clone(&self) -> io::Result<EventFd> {
         Ok(EventFd(self.0.try_clone()?))
     }
 
-    /// Raises the counter and wakes whoever polls it. Nothing happens if the counter is at its maximum.
+    /// Raises the counter and wakes its waiters. Does nothing if the counter is at its maximum.
     pub fn signal(&self) {
         // The only failure of an eventfd is a full counter, and then it wakes already.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Sets the counter to zero, and tells what it was; 0 if nothing was raised.
+    /// Sets the counter to zero and returns its previous value.
     pub fn drain(&self) -> u64 {
         let mut bytes = [0; 8];
         loop {

@@ -1,4 +1,4 @@
-//! Ids of the process and its threads, kept from call to call, and what is to be done in the child of a fork.
+//! Cached ids of the process and its threads, and actions in the child of a fork.
 
 // UNSAFETY: registers a fork handler with the C library.
 #![expect(unsafe_code)]
@@ -10,14 +10,14 @@ use std::sync::{Mutex, Once};
 use std::{io, ptr};
 
 thread_local! {
-    /// Thread id in the low half and process id in the high half; 0 before they were asked for.
+    /// Thread id in the low half and process id in the high half; 0 before the first call.
     static IDS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The thread's id in the low half and the process's in the high half, in the process's own PID namespace.
+/// Returns the thread id in the low half and the process id in the high half, in the process's own PID namespace.
 ///
-/// Costs a load after the thread's first call. Right also in the child of a `fork`; one made by a bare `clone` system
-/// call keeps its parent's ids.
+/// Takes one load after the thread's first call. The ids are also right in the child of a `fork`, but not in a child
+/// created by a bare `clone` system call, which keeps its parent's ids.
 #[inline(always)]
 pub fn thread_and_process() -> u64 {
     match IDS.get() {
@@ -26,7 +26,7 @@ pub fn thread_and_process() -> u64 {
     }
 }
 
-/// The same where it costs no call; `None` before the thread's first call of [`thread_and_process`].
+/// Returns the ids if that takes no call; `None` before the thread's first call of [`thread_and_process`].
 #[inline(always)]
 pub fn known() -> Option<u64> {
     match IDS.get() {
@@ -45,9 +45,13 @@ fn ask() -> u64 {
     ids
 }
 
-/// Has `action` called in the child of each later `fork`, on its only thread. At most eight.
+/// Registers an action for the child of each later `fork`. It runs on the child's only thread.
 ///
-/// The action must do only what is allowed there: other threads of the parent may have held locks.
+/// The action must not take locks: other threads of the parent may have held them.
+///
+/// # Errors
+///
+/// Fails if eight actions are registered already, or with the system's error if no fork handler can be registered.
 pub fn on_fork(action: fn()) -> io::Result<()> {
     install()?;
     static ADDING: Mutex<()> = Mutex::new(());
@@ -58,14 +62,15 @@ pub fn on_fork(action: fn()) -> io::Result<()> {
     Ok(())
 }
 
-/// Has a file closed in the child of each later `fork`, as long as this value lives. At most sixteen at once.
+/// Closes a file in the child of each later `fork` while this value lives. At most sixteen files at once; more are not
+/// closed.
 ///
-/// For connections, whose peer must not take the child for the parent.
+/// For connections, whose peer must not mistake the child for the parent.
 #[derive(Debug)]
 pub struct ClosedInChild(Option<usize>);
 
 impl ClosedInChild {
-    /// Marks a file, which must stay open until this value is dropped.
+    /// Registers a file, which must stay open until this value is dropped.
     pub fn new(file: BorrowedFd<'_>) -> ClosedInChild {
         if install().is_err() {
             return ClosedInChild(None);

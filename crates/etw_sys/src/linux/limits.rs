@@ -1,4 +1,4 @@
-//! What this process may have: handles of files, what they can do, and processors.
+//! Limits of this process: file handles and their access modes, and scheduling priority.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -6,7 +6,11 @@ use std::os::fd::AsFd;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 
-/// Whether a handle is of a regular file, and was opened for writing anywhere in it.
+/// Returns whether a handle refers to a regular file that was opened for writing, not only for appending.
+///
+/// # Errors
+///
+/// Returns the system's error if the file's attributes cannot be read.
 pub fn is_writable_file(file: impl AsFd) -> io::Result<bool> {
     let flags = fcntl_getfl(&file)?;
     let mode = flags & OFlags::RWMODE;
@@ -15,7 +19,11 @@ pub fn is_writable_file(file: impl AsFd) -> io::Result<bool> {
     Ok(is_regular && writes && !flags.intersects(OFlags::APPEND | OFlags::PATH))
 }
 
-/// Lets this process have as many handles as it is allowed to; answers how many.
+/// Raises the limit of open files to the maximum for this process, and returns it.
+///
+/// # Errors
+///
+/// Returns the system's error if the limit cannot be raised.
 pub fn raise_handle_limit() -> io::Result<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
@@ -25,10 +33,10 @@ pub fn raise_handle_limit() -> io::Result<u64> {
     Ok(maximum.unwrap_or(u64::MAX))
 }
 
-/// Has the calling thread go before others when they want a processor, as far as this process may ask for that.
+/// Raises the calling thread's scheduling priority as far as this process is allowed to.
 pub fn prefer_this_thread() {
     const MOST: i32 = -20;
-    // Without the right it goes on as before.
+    // Without the right to do so, nothing changes.
     let _ = setpriority_process(None, MOST);
 }
 

@@ -1,25 +1,31 @@
-//! What the kernel tells of executable mappings: records of `perf_event_open` that go beside samples.
+//! The kernel's records of executable mappings: the side-band records of `perf_event_open`.
 
 // UNSAFETY: a system call that rustix has not, and a map, which is a raw pointer.
 #![expect(unsafe_code)]
 
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use perf_event_open_sys::bindings::{
+    PERF_COUNT_SW_DUMMY, PERF_FLAG_FD_CLOEXEC, PERF_SAMPLE_TID, PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE,
+    perf_event_attr, perf_event_header, perf_event_mmap_page,
+};
+use perf_event_open_sys::perf_event_open;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 
-/// The ring of one processor, into which the kernel writes whenever a thread that runs there maps a file, or memory of
-/// its own, to run code of it, and whenever one takes a new name.
+/// The ring of one processor, into which the kernel writes a record whenever a thread on that processor creates an
+/// executable mapping or changes its name.
 ///
-/// Its records are those of `perf_event_open(2)`: `PERF_RECORD_MMAP2`, with the build id in place of the inode where
-/// kernel and file have one, `PERF_RECORD_COMM` and `PERF_RECORD_LOST`. Behind each stand process, thread and time
-/// (`PERF_SAMPLE_TID`, `PERF_SAMPLE_TIME`), the time by `CLOCK_MONOTONIC`.
+/// The records are those of `perf_event_open(2)`: `PERF_RECORD_MMAP2`, with the build id in place of the inode if both
+/// kernel and file have one, `PERF_RECORD_COMM` and `PERF_RECORD_LOST`. Process, thread and time (`PERF_SAMPLE_TID`,
+/// `PERF_SAMPLE_TIME`) follow at the end of each, the time by `CLOCK_MONOTONIC`.
 #[derive(Debug)]
 pub struct MappingRing {
-    /// The control page; behind it the data.
+    /// The control page, followed by the data.
     start: NonNull<u8>,
     page: usize,
     data: usize,
@@ -31,56 +37,43 @@ pub struct MappingRing {
 // SAFETY: the map belongs to this value alone.
 unsafe impl Send for MappingRing {}
 
-/// `struct perf_event_attr` in its fifth version, word by word.
-type Attributes = [u64; 14];
-
-/// `PERF_TYPE_SOFTWARE`, and the structure's size.
-const TYPE_AND_SIZE: u64 = 1 | (size_of::<Attributes>() as u64) << 32;
-/// `PERF_COUNT_SW_DUMMY`: counts nothing.
-const DUMMY: u64 = 9;
-/// `PERF_SAMPLE_TID` and `PERF_SAMPLE_TIME`.
-const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2;
-/// The flags `mmap`, `comm`, `sample_id_all`, `mmap2`, `comm_exec`, `use_clockid`.
-const FLAGS: u64 = 1 << 8 | 1 << 9 | 1 << 18 | 1 << 23 | 1 << 24 | 1 << 25;
-/// The flag `build_id`, since Linux 5.12.
-const BUILD_ID: u64 = 1 << 34;
-
-/// Where the control page has how far the kernel has written, and how far has been read (`data_head`, `data_tail`).
-const HEAD: usize = 1024;
-const TAIL: usize = 1032;
-/// Bytes of a record's header: kind, flags, size.
-const HEADER: u64 = 8;
+/// Size of a record's header in bytes.
+const HEADER: u64 = size_of::<perf_event_header>() as u64;
 
 impl MappingRing {
-    /// The ring of a processor, with room for `bytes`, which is rounded up to a power of two of pages. What is mapped
-    /// from now on is in it.
+    /// Opens the ring of a processor. Its size is `bytes`, rounded up to a power of two of pages. It gets the mappings
+    /// that are created from now on.
     ///
-    /// Needs `CAP_PERFMON`; without `CAP_IPC_LOCK` all rings together may have 512 KiB for each processor.
+    /// # Errors
+    ///
+    /// Returns `PermissionDenied` without `CAP_PERFMON`, or if all rings together are larger than 512 KiB per processor
+    /// without `CAP_IPC_LOCK`; and other errors of the system, such as `ENODEV` for a processor that is offline.
     pub fn open(processor: u32, bytes: usize) -> io::Result<MappingRing> {
-        let event = match open(processor, FLAGS | BUILD_ID) {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(processor, FLAGS),
+        let event = match open(processor, true) {
+            // Linux has build ids in these records since 5.12.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(processor, false),
             event => event,
         }?;
         let page = page_size();
         let data = bytes.max(page).next_power_of_two();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new map at an address that the kernel chooses touches no memory that anyone else has.
+        // SAFETY: a new map at an address chosen by the kernel overlaps no other memory.
         let start =
             unsafe { mmap(ptr::null_mut(), page + data, protection, MapFlags::SHARED, event.as_fd(), 0)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(MappingRing { start, page, data, record: Vec::new(), _event: event })
     }
 
-    /// Hands out the records that there are, each with its header, and gives their room back.
+    /// Passes each available record to `each`, including its header, and frees the records' space.
     pub fn read(&mut self, mut each: impl FnMut(&[u8])) {
-        let head = self.word(HEAD).load(Ordering::Acquire);
-        let mut tail = self.word(TAIL).load(Ordering::Relaxed);
+        let head = self.word(offset_of!(perf_event_mmap_page, data_head)).load(Ordering::Acquire);
+        let mut tail = self.word(offset_of!(perf_event_mmap_page, data_tail)).load(Ordering::Relaxed);
         while head.wrapping_sub(tail) >= HEADER {
             let mut header = [0; HEADER as usize];
             self.copy(tail, &mut header);
             let size = u16::from_ne_bytes([header[6], header[7]]);
             if u64::from(size) < HEADER || u64::from(size) > head.wrapping_sub(tail) {
-                // The kernel writes no such thing.
+                // The kernel writes no such record.
                 tail = head;
                 break;
             }
@@ -91,21 +84,22 @@ impl MappingRing {
             self.record = record;
             tail = tail.wrapping_add(size.into());
         }
-        self.word(TAIL).store(tail, Ordering::Release);
+        self.word(offset_of!(perf_event_mmap_page, data_tail)).store(tail, Ordering::Release);
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the control page is mapped as long as `self` lives, is aligned, and the kernel writes its words whole.
+        // SAFETY: the control page is mapped while `self` lives, the words are aligned, and the kernel writes each in
+        // one store.
         unsafe { &*self.start.as_ptr().add(at).cast::<AtomicU64>() }
     }
 
-    /// Copies bytes of the data, which begins anew behind its end.
+    /// Copies bytes of the data, which wraps around at its end.
     fn copy(&self, from: u64, to: &mut [u8]) {
         let from = from as usize % self.data;
         let (first, second) = to.split_at_mut(to.len().min(self.data - from));
         for (part, at) in [(first, from), (second, 0)] {
             // SAFETY: a record is shorter than the data, so both parts lie in the map; the kernel does not write there
-            // before the room is given back.
+            // before the space is freed.
             unsafe {
                 let data = self.start.as_ptr().add(self.page + at);
                 ptr::copy_nonoverlapping(data, part.as_mut_ptr(), part.len());
@@ -121,40 +115,47 @@ impl Drop for MappingRing {
     }
 }
 
-fn open(processor: u32, flags: u64) -> io::Result<OwnedFd> {
-    let mut attributes: Attributes = [0; 14];
-    attributes[0] = TYPE_AND_SIZE;
-    attributes[1] = DUMMY;
-    attributes[3] = SAMPLE_TYPE;
-    attributes[5] = flags;
-    // The clock stands in the upper half.
-    attributes[11] = (libc::CLOCK_MONOTONIC as u64) << 32;
+fn open(processor: u32, has_build_ids: bool) -> io::Result<OwnedFd> {
+    let mut attributes = perf_event_attr {
+        type_: PERF_TYPE_SOFTWARE,
+        size: size_of::<perf_event_attr>() as u32,
+        // Counts nothing.
+        config: PERF_COUNT_SW_DUMMY.into(),
+        sample_type: (PERF_SAMPLE_TID | PERF_SAMPLE_TIME).into(),
+        clockid: libc::CLOCK_MONOTONIC,
+        ..perf_event_attr::default()
+    };
+    attributes.set_mmap(1);
+    attributes.set_comm(1);
+    attributes.set_sample_id_all(1);
+    attributes.set_mmap2(1);
+    attributes.set_comm_exec(1);
+    attributes.set_use_clockid(1);
+    attributes.set_build_id(has_build_ids.into());
     const ALL_THREADS: libc::pid_t = -1;
     const NO_GROUP: libc::c_int = -1;
-    const CLOSE_ON_EXEC: libc::c_ulong = 8;
-    // SAFETY: the structure lives during the call, says its size, and the kernel only reads it.
+    // SAFETY: the structure lives during the call and has its size in it; what it asks for touches no memory but the ring
+    // that is mapped later.
     let file = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            attributes.as_ptr(),
+        perf_event_open(
+            &raw mut attributes,
             ALL_THREADS,
             processor as libc::c_int,
             NO_GROUP,
-            CLOSE_ON_EXEC,
+            PERF_FLAG_FD_CLOEXEC.into(),
         )
     };
     if file < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made the file, for this process alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(file as libc::c_int) })
+    // SAFETY: the kernel has just created the file, for this process alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(file) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MAPPING: u32 = 10;
+    use perf_event_open_sys::bindings::PERF_RECORD_MMAP2;
 
     #[test]
     fn mappings_of_programs_are_told() {
@@ -162,7 +163,7 @@ mod tests {
         for processor in 0..crate::cpu::possible() {
             match MappingRing::open(processor, 64 << 10) {
                 Ok(ring) => rings.push(ring),
-                // A processor that is not there.
+                // A processor that is offline.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     eprintln!("left out: {error}");
@@ -178,7 +179,7 @@ mod tests {
             ring.read(|record| {
                 records += 1;
                 let word = |at: usize| u32::from_ne_bytes(record[at..at + 4].try_into().unwrap());
-                if word(0) == MAPPING && word(8) == child.id() {
+                if word(0) == PERF_RECORD_MMAP2 && word(8) == child.id() {
                     let name = record[72..].split(|byte| *byte == 0).next().unwrap();
                     paths.push(String::from_utf8_lossy(name).into_owned());
                 }

@@ -1,4 +1,4 @@
-//! What live sessions need of Linux.
+//! What live sessions need from Linux.
 
 pub mod clock;
 pub mod cpu;
@@ -13,6 +13,7 @@ mod shared;
 pub mod signals;
 pub mod socket;
 pub mod stack;
+pub mod vdso;
 pub mod watch;
 
 pub use doorbell::Doorbell;

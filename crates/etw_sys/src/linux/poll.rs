@@ -7,36 +7,36 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 
-/// What a [`Poller`] waits for at a file. The end of the peer is always told.
+/// What a [`Poller`] waits for. The end of the peer is always reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Until something can be read.
+    /// Data can be read.
     Read,
-    /// Until something can be read, or written.
+    /// Data can be read or written.
     ReadWrite,
-    /// Until something can be written.
+    /// Data can be written.
     Write,
-    /// As `Read`, but told once each time that something comes, so that several sets may wait for one
-    /// [`EventFd`](super::EventFd) that nobody sets to zero.
+    /// As `Read`, but reported once per arrival, so that several pollers can wait for one [`EventFd`](super::EventFd)
+    /// that is never set to zero.
     Arrival,
-    /// Only for the end.
+    /// Only the end of the peer.
     End,
 }
 
 /// A file that is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
-    /// The number that the file was added with.
+    /// The number that was passed when the file was added.
     pub token: u64,
-    /// Something can be read, or the end can.
+    /// Data or the end of the stream can be read.
     pub readable: bool,
-    /// Something can be written.
+    /// Data can be written.
     pub writable: bool,
-    /// The peer has gone, or the file failed. Packets that it sent before may still be there to be read.
+    /// The peer has closed the connection, or the file failed. Packets sent before may still be readable.
     pub ended: bool,
 }
 
-/// A set of files to wait for (`epoll`). A file that stays ready is told each time.
+/// A set of files to wait for (`epoll`). A file that stays ready is reported each time.
 #[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
@@ -44,32 +44,52 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// Most files that one call of [`Poller::wait`] tells of; the others come with the next one.
+    /// Maximum number of files that one call of [`Poller::wait`] reports. The others follow with the next call.
     const BATCH: usize = 256;
 
-    /// An empty set.
+    /// Creates an empty set.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if no file can be created.
     pub fn new() -> io::Result<Poller> {
         let ready = Vec::with_capacity(Poller::BATCH);
         Ok(Poller { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, ready })
     }
 
     /// Adds a file. It must be removed before it is closed if other handles of it stay open.
+    ///
+    /// # Errors
+    ///
+    /// Returns `AlreadyExists` if the file was added before, and the system's error otherwise.
     pub fn add(&self, file: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, file, epoll::EventData::new_u64(token), flags(interest))?)
     }
 
-    /// Changes what a file is waited for.
+    /// Changes what to wait for on a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns `NotFound` if the file was not added, and the system's error otherwise.
     pub fn modify(&self, file: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         Ok(epoll::modify(&self.epoll, file, epoll::EventData::new_u64(token), flags(interest))?)
     }
 
-    /// Takes a file out.
+    /// Removes a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns `NotFound` if the file was not added, and the system's error otherwise.
     pub fn remove(&self, file: impl AsFd) -> io::Result<()> {
         Ok(epoll::delete(&self.epoll, file)?)
     }
 
-    /// Waits until a file is ready or the time is over (`None`: for ever), and tells which are. A signal ends the
-    /// wait with none.
+    /// Blocks until a file is ready or the timeout expires (`None`: no timeout), and returns the files that are ready.
+    /// Returns none if a signal ends the wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if waiting fails.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<impl Iterator<Item = Ready> + '_> {
         self.ready.clear();
         let timeout = timeout.map(timespec);
@@ -85,7 +105,7 @@ impl Poller {
 
 impl Ready {
     fn from_event(event: &epoll::Event) -> Ready {
-        // The fields of a packed structure are copied before they are looked at.
+        // Fields of a packed structure must be copied before they are used.
         let (found, data) = (event.flags, event.data);
         let has = |flags| found.intersects(flags);
         Ready {
@@ -97,8 +117,12 @@ impl Ready {
     }
 }
 
-/// Waits until one of a few files can be read or has ended, or the time is over (`None`: for ever). Answers for each
-/// file, in order, whether it is ready; a signal ends the wait with none.
+/// Blocks until one of a few files is readable or has ended, or the timeout expires (`None`: no timeout). Returns for
+/// each file whether it is ready; for none if a signal ends the wait.
+///
+/// # Errors
+///
+/// Returns the system's error if waiting fails.
 pub fn wait_readable<const N: usize>(
     files: [BorrowedFd<'_>; N],
     timeout: Option<Duration>,
@@ -108,7 +132,11 @@ pub fn wait_readable<const N: usize>(
     Ok(polled.map(|file| !file.revents().is_empty()))
 }
 
-/// As [`wait_readable`], for any number of files: whether one of them is ready.
+/// As [`wait_readable`], for any number of files. Returns whether one of them is ready.
+///
+/// # Errors
+///
+/// Returns the system's error if waiting fails.
 pub fn wait_any(files: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<bool> {
     let mut polled: Vec<PollFd<'_>> =
         files.iter().map(|file| PollFd::from_borrowed_fd(*file, PollFlags::IN)).collect();

@@ -1,4 +1,4 @@
-//! Memory that processes share, as atomic words.
+//! Memory shared between processes, as atomic words.
 
 // UNSAFETY: a map is a raw pointer.
 #![expect(unsafe_code)]
@@ -15,8 +15,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 
 /// Words of memory that other processes may read and write at the same time.
 ///
-/// The memory is a file without a name (`memfd_create`) whose size is sealed, so that nobody can shorten it under the
-/// map. Peers may be hostile: whoever reads a word uses the copy, and never reads it again to check it.
+/// The memory is an unnamed file (`memfd_create`) with a sealed size, so that no process can shorten it under the map.
+/// Peers may be hostile: read a word once and use the copy; never read it again to check it.
 #[derive(Debug)]
 pub struct SharedWords {
     start: NonNull<AtomicU64>,
@@ -29,8 +29,12 @@ unsafe impl Send for SharedWords {}
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
-    /// New memory of `len_words` words, all zero, and its file, which gives others access. `name` is for people who
-    /// look at `/proc/PID/maps`.
+    /// Creates `len_words` words of memory, all zero. Returns it with its file, which gives other processes access.
+    /// `name` appears in `/proc/PID/maps`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if the file cannot be created, sized or mapped.
     pub fn create(name: &str, len_words: usize) -> io::Result<(SharedWords, OwnedFd)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
@@ -43,14 +47,20 @@ impl SharedWords {
         Ok((SharedWords::map(&file)?, file))
     }
 
-    /// The memory of a file that another process made, for reading and writing.
+    /// Maps the memory of a file that another process created, for reading and writing.
     ///
-    /// Fails with `InvalidData` if the file's size is not sealed.
+    /// # Errors
+    ///
+    /// Returns `InvalidData` if the file's size is not sealed, and the system's error if it cannot be mapped.
     pub fn map(file: impl AsFd) -> io::Result<SharedWords> {
         SharedWords::map_as(file, ProtFlags::READ | ProtFlags::WRITE)
     }
 
-    /// As [`SharedWords::map`], for reading only: to store to a word ends this process (`SIGSEGV`).
+    /// As [`SharedWords::map`], for reading only. Storing to a word ends this process (`SIGSEGV`).
+    ///
+    /// # Errors
+    ///
+    /// As for [`SharedWords::map`].
     pub fn map_for_reading(file: impl AsFd) -> io::Result<SharedWords> {
         SharedWords::map_as(file, ProtFlags::READ)
     }
@@ -64,25 +74,29 @@ impl SharedWords {
         SharedWords::map_words(file, len_words, protection)
     }
 
-    /// Memory that the kernel shares, as that of a map of BPF's, for reading and writing; its file has no size of its
+    /// Maps memory that the kernel shares, such as a BPF map, for reading and writing. Such files have no size of their
     /// own.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if the file cannot be mapped.
     pub fn map_of_kernel(file: impl AsFd, len_words: usize) -> io::Result<SharedWords> {
         SharedWords::map_words(file, len_words, ProtFlags::READ | ProtFlags::WRITE)
     }
 
     fn map_words(file: impl AsFd, len_words: usize, protection: ProtFlags) -> io::Result<SharedWords> {
         let bytes = len_bytes(len_words)?;
-        // SAFETY: a new map at an address that the kernel chooses touches no memory that anyone else has.
+        // SAFETY: a new map at an address chosen by the kernel overlaps no other memory.
         let start = unsafe { mmap(ptr::null_mut(), bytes, protection, MapFlags::SHARED, &file, 0)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(SharedWords { start, len_words })
     }
 
-    /// A range of words as bytes, in the order of memory; the part of it that there is.
+    /// Returns a range of words as bytes in memory order, limited to the words that exist.
     ///
-    /// Meant for words that others have finished writing and leave alone while the slice is looked at, as a ring's
-    /// writer does with entries that have not been given back. As with [`FileMap`](crate::FileMap), bytes that change
-    /// underneath all the same are read as they come; all parsers of this project check what they read.
+    /// For words that other processes have finished writing and do not change while the slice is used, such as entries
+    /// of a ring that have not been released. As with [`FileMap`](crate::FileMap), bytes that change all the same are
+    /// read as they are; all parsers of this project check what they read.
     #[inline]
     pub fn bytes(&self, words: std::ops::Range<usize>) -> &[u8] {
         let end = words.end.min(self.len_words);
@@ -97,8 +111,12 @@ impl SharedWords {
         }
     }
 
-    /// Gives the pages of a range of words back to the system; they read as zero from then on. What is asked for is
-    /// rounded inwards to whole pages.
+    /// Returns the pages of a range of words to the system. The words read as zero afterwards. The range is rounded
+    /// inwards to whole pages.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if it refuses.
     pub fn discard(&self, words: std::ops::Range<usize>) -> io::Result<()> {
         const PAGE: usize = 4096 / size_of::<u64>();
         let (start, end) = (words.start.next_multiple_of(PAGE), words.end.min(self.len_words) / PAGE * PAGE);
@@ -110,10 +128,14 @@ impl SharedWords {
         Ok(())
     }
 
-    /// Leaves the file: from now on the words are memory of this process alone, all zero, and take no room until they
-    /// are written to. Who is about to store a word may still do so; it goes nowhere.
+    /// Detaches from the file. The words become private memory of this process, all zero, that takes no room until it
+    /// is written. Threads may store words meanwhile; what they store may be lost.
     ///
-    /// May be called in the child of a fork. Fails where the system has no memory for the change.
+    /// May be called in the child of a fork.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if it has no memory for the change.
     pub fn detach(&self) -> io::Result<()> {
         let bytes = self.len_words * size_of::<u64>();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -124,7 +146,7 @@ impl SharedWords {
         Ok(())
     }
 
-    /// Makes the pages of a range of words present, so that writing to them does not fault. Only a hint.
+    /// Asks the system to populate the pages of a range of words, so that writing to them does not fault. Only a hint.
     pub fn populate(&self, words: std::ops::Range<usize>) {
         const PAGE: usize = 4096 / size_of::<u64>();
         let (start, end) = (words.start / PAGE * PAGE, words.end.min(self.len_words));

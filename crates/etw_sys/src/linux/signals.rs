@@ -1,4 +1,4 @@
-//! Signals as a file that can be polled.
+//! Signals as a pollable file.
 
 // UNSAFETY: installs handlers of signals.
 #![expect(unsafe_code)]
@@ -18,7 +18,7 @@ pub enum Signal {
     Interrupt = 2,
     /// `SIGTERM`.
     Terminate = 15,
-    /// `SIGHUP`: the terminal has gone, or configuration is to be read again.
+    /// `SIGHUP`: the terminal was closed, or the configuration should be read again.
     Hangup = 1,
     /// `SIGUSR1`.
     User1 = 10,
@@ -26,13 +26,17 @@ pub enum Signal {
     User2 = 12,
 }
 
-/// The file that each signal raises; -1 where none is waited for.
+/// The file that each signal raises; -1 if the signal is not watched.
 static FILES: [AtomicI32; 32] = [const { AtomicI32::new(-1) }; 32];
 
-/// Has the signals raise a counter in place of what they do by default. The counter can be polled and drained.
+/// Makes the signals raise a counter instead of their default action. The counter can be polled and drained.
 ///
-/// A later call for the same signal takes it over. The handlers stay for the life of the process; programs that it
-/// starts get the default ones.
+/// A later call for the same signal replaces the counter. The handlers stay for the life of the process; programs that
+/// it starts get the default ones.
+///
+/// # Errors
+///
+/// Returns the system's error if the counter or a handler cannot be created.
 pub fn watch(signals: &[Signal]) -> io::Result<EventFd> {
     let event = EventFd::new()?;
     for signal in signals {
@@ -58,9 +62,9 @@ pub fn watch(signals: &[Signal]) -> io::Result<EventFd> {
     Ok(event)
 }
 
-/// Keeps all signals from this thread as long as it lives, and from threads that are started meanwhile for good.
+/// Blocks all signals for this thread while this value lives, and for good in threads that are started meanwhile.
 ///
-/// For threads that a library starts: the program's handlers are not to run there.
+/// For threads that a library starts: the program's handlers must not run there.
 pub struct Blocked {
     before: libc::sigset_t,
     /// A thread's mask is its own.

@@ -1,4 +1,4 @@
-//! Sockets that carry whole packets, with open files beside them (`AF_UNIX`, `SOCK_SEQPACKET`).
+//! Sockets that carry packets with open files attached (`AF_UNIX`, `SOCK_SEQPACKET`).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -14,30 +14,34 @@ use rustix::net::{
 
 use super::credentials::Peer;
 
-/// Most files that one packet may carry.
+/// Maximum number of files per packet.
 pub const MAX_FILES: usize = 8;
 
-/// A socket that others connect to. Accepting does not block.
+/// A listening socket. Accepting does not block.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
-/// One end of a connection. A packet arrives whole or not at all, and in order.
+/// One end of a connection. Packets arrive whole and in order, or not at all.
 #[derive(Debug)]
 pub struct Connection(OwnedFd);
 
-/// What arrived: the packet's length in the buffer that was given, and the files that came with it.
+/// A received packet: its length in the caller's buffer, and the attached files.
 #[derive(Debug)]
 pub struct Packet {
-    /// Bytes of the packet.
+    /// Length of the packet in bytes.
     pub len_bytes: usize,
-    /// Files, closed on `exec`.
+    /// Attached files, closed on `exec`.
     pub files: Vec<OwnedFd>,
 }
 
 impl Listener {
     /// Listens at `path`, which must not exist yet.
     ///
-    /// Who may connect is what the mode of the file and of its directory say; the mode is that of the process's umask.
+    /// The modes of the file and its directory decide who may connect; the file's mode follows the process's umask.
+    ///
+    /// # Errors
+    ///
+    /// Returns `AddrInUse` if the path exists, and the system's error otherwise.
     pub fn bind(path: &Path) -> io::Result<Listener> {
         let socket = new_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
         bind(&socket, &SocketAddrUnix::new(path)?)?;
@@ -46,12 +50,16 @@ impl Listener {
         Ok(Listener(socket))
     }
 
-    /// The next connection, which does not block either; `None` if there is none.
+    /// Returns the next connection, which does not block either; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if accepting fails, for example without a free file handle.
     pub fn accept(&self) -> io::Result<Option<Connection>> {
         match accept_with(&self.0, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             Ok(socket) => Ok(Some(Connection(socket))),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            // The peer has gone between connecting and now.
+            // The peer has disconnected since it connected.
             Err(rustix::io::Errno::CONNABORTED) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -59,42 +67,63 @@ impl Listener {
 }
 
 impl Connection {
-    /// Connects to the socket at `path`. The connection blocks, until told otherwise.
+    /// Connects to the socket at `path`. The connection blocks unless changed. Blocks while the listener's queue is
+    /// full.
     ///
-    /// Fails with `NotFound` if there is no such file and with `ConnectionRefused` if nobody listens. Waits while more
-    /// are waiting to be accepted than the system allows.
+    /// # Errors
+    ///
+    /// Returns `NotFound` if there is no such file, `ConnectionRefused` if nothing listens there, and the system's
+    /// error otherwise.
     pub fn connect(path: &Path) -> io::Result<Connection> {
         let socket = new_socket(SocketFlags::CLOEXEC)?;
         connect(&socket, &SocketAddrUnix::new(path)?)?;
         Ok(Connection(socket))
     }
 
-    /// Two ends of one connection.
+    /// Creates both ends of a connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if the sockets cannot be created.
     pub fn pair() -> io::Result<(Connection, Connection)> {
         let (one, other) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         Ok((Connection(one), Connection(other)))
     }
 
-    /// Whether sending and receiving wait (`false`), or fail with `WouldBlock` (`true`).
+    /// Sets whether sending and receiving fail with `WouldBlock` instead of blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if the option cannot be set.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         Ok(rustix::io::ioctl_fionbio(&self.0, nonblocking)?)
     }
 
-    /// How long receiving waits before it fails with `WouldBlock`; `None` is forever.
+    /// Sets the time after which receiving fails with `WouldBlock`; `None` means no limit.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if the option cannot be set.
     pub fn set_receive_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         Ok(sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Recv, timeout)?)
     }
 
-    /// How long sending waits before it fails with `WouldBlock`; `None` is forever.
+    /// Sets the time after which sending fails with `WouldBlock`; `None` means no limit.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if the option cannot be set.
     pub fn set_send_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         Ok(sockopt::set_socket_timeout(&self.0, sockopt::Timeout::Send, timeout)?)
     }
 
-    /// Sends one packet with the files beside it, of which the peer gets its own handles.
+    /// Sends a packet with files attached. The peer gets handles of its own.
     ///
-    /// Fails with `BrokenPipe` or `ConnectionReset` when the peer has gone (no signal is raised), and with
-    /// `InvalidInput` for an empty packet, which would look like the end, or more than [`MAX_FILES`] files.
+    /// # Errors
+    ///
+    /// Returns `BrokenPipe` or `ConnectionReset` if the peer has disconnected (no signal is raised), and `InvalidInput`
+    /// for an empty packet, which would look like the end, or for more than [`MAX_FILES`] files.
     pub fn send(&self, packet: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
         if packet.is_empty() || files.len() > MAX_FILES {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -110,10 +139,12 @@ impl Connection {
         if sent == packet.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
-    /// Receives one packet into `buffer`; `None` when the peer has gone.
+    /// Receives one packet into `buffer`; `None` if the peer has disconnected.
     ///
-    /// Fails with `InvalidData` if the packet is longer than the buffer or carries more files than fit in a packet or
-    /// in this process; the packet is gone then, and its files are closed.
+    /// # Errors
+    ///
+    /// Returns `InvalidData` if the packet is longer than the buffer, or has more files than fit in a packet or in this
+    /// process; the packet is lost then, and its files are closed.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Packet>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -137,8 +168,12 @@ impl Connection {
         Ok((received.bytes > 0).then_some(Packet { len_bytes: received.bytes, files }))
     }
 
-    /// As [`Connection::receive`], from a peer that has no business sending files: a packet with some fails with
-    /// `InvalidData`, and none of them is opened here. To close a file of a hostile program may take forever.
+    /// As [`Connection::receive`], from a peer that must not send files. They are not opened here: closing a file of a
+    /// hostile program may block forever.
+    ///
+    /// # Errors
+    ///
+    /// Returns `InvalidData` if the packet has files, and as [`Connection::receive`].
     pub fn receive_bytes(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let mut control = RecvAncillaryBuffer::default();
         let flags = RecvFlags::CMSG_CLOEXEC;
@@ -158,7 +193,11 @@ impl Connection {
         Ok((received.bytes > 0).then_some(received.bytes))
     }
 
-    /// Who the peer was when it connected (`SO_PEERCRED`).
+    /// Returns who the peer was when it connected (`SO_PEERCRED`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if the option cannot be read.
     pub fn peer(&self) -> io::Result<Peer> {
         Peer::of_socket(self.0.as_fd())
     }
@@ -183,14 +222,15 @@ fn new_socket(flags: SocketFlags) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::temporary_file;
     use std::fs::File;
     use std::io::{Read, Seek, Write};
+
+    use tempfile::tempfile;
 
     #[test]
     fn packets_arrive_whole_with_their_files() {
         let (ours, theirs) = Connection::pair().unwrap();
-        let mut file = temporary_file().unwrap();
+        let mut file = tempfile().unwrap();
         file.write_all(b"buffers").unwrap();
         ours.send(b"one", &[file.as_fd(), file.as_fd()]).unwrap();
         ours.send(b"second", &[]).unwrap();
@@ -228,7 +268,7 @@ mod tests {
         let mut buffer = [0; 16];
         assert_eq!(theirs.receive(&mut buffer).unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert_eq!(theirs.receive(&mut buffer).unwrap().unwrap().len_bytes, 4);
-        let file = temporary_file().unwrap();
+        let file = tempfile().unwrap();
         assert!(ours.send(b"x", &[file.as_fd(); MAX_FILES + 1]).is_err());
         assert!(ours.send(b"", &[]).is_err());
     }

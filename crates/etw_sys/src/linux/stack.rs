@@ -1,4 +1,4 @@
-//! The stack of the thread that asks.
+//! The stack of the calling thread.
 
 // UNSAFETY: calls the unwinder of the C runtime.
 #![expect(unsafe_code)]
@@ -24,11 +24,11 @@ struct Walk<'a> {
     count: usize,
 }
 
-/// Stores the return addresses of this thread, innermost first, without the first `skip` frames and without this
-/// function's own; tells how many.
+/// Stores the return addresses of this thread, innermost first, without the first `skip` frames and this function's
+/// own. Returns how many it stored.
 ///
-/// The frames are found by the unwind tables that every program has, so no frame pointers are needed. Takes some
-/// hundreds of nanoseconds a frame; allocates nothing; on glibc 2.35 and later it takes no lock either.
+/// Frames are found by the unwind tables that every program has, so no frame pointers are needed. Takes some hundreds
+/// of nanoseconds per frame and allocates nothing. With glibc 2.35 and later it takes no lock.
 #[inline(never)]
 pub fn capture(skip: usize, frames: &mut [u64]) -> usize {
     let mut walk = Walk { skip: skip + 1, frames, count: 0 };

@@ -1,4 +1,4 @@
-//! Being told that something appeared in a directory (`inotify`), and locks of files.
+//! Notification of new names in directories (`inotify`), and file locks.
 
 use std::fs::File;
 use std::io;
@@ -7,17 +7,25 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock, inotify};
 
-/// Directories that are watched for names that appear or vanish.
+/// Watches directories for names that appear or vanish.
 #[derive(Debug)]
 pub struct Watch(OwnedFd);
 
 impl Watch {
-    /// Watches nothing yet.
+    /// Creates a watch without directories.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if no file can be created.
     pub fn new() -> io::Result<Watch> {
         Ok(Watch(inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?))
     }
 
-    /// Watches `directory` too, until it is removed. Adding it again does nothing.
+    /// Adds a directory, which is watched until it is removed. Adding it again does nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error, such as `NotFound`, if the directory cannot be watched.
     pub fn add(&self, directory: &Path) -> io::Result<()> {
         let flags = inotify::WatchFlags::CREATE
             | inotify::WatchFlags::MOVE
@@ -30,9 +38,9 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether anything happened since the last call. The handle can be polled for it.
+    /// Returns whether anything happened since the last call. The handle can be polled for it.
     ///
-    /// What it was is not told: many changes at once may be told as one, so the caller looks for itself.
+    /// What happened is not reported, since many changes may arrive as one; the caller lists the directory.
     pub fn drain(&self) -> bool {
         let mut buffer = [0u8; 4096];
         let mut any = false;
@@ -49,12 +57,16 @@ impl AsFd for Watch {
     }
 }
 
-/// A lock that one process of the machine holds, and loses when it ends, however it ends (`flock`).
+/// A lock that one process of the machine holds, until it drops this value or ends (`flock`).
 #[derive(Debug)]
 pub struct FileLock(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
 
 impl FileLock {
-    /// Takes the lock, which is a file that is made if need be and stays; `None` if another one has it.
+    /// Takes the lock, a file that is created if needed and never removed. Returns `None` if another process holds it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if the file cannot be opened, created or locked.
     pub fn try_new(path: &Path) -> io::Result<Option<FileLock>> {
         let file = File::options().create(true).truncate(false).write(true).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -1,4 +1,4 @@
-//! What happens when a page of a mapped file cannot be read.
+//! Reporting pages of mapped files that cannot be read.
 
 #[cfg(not(windows))]
 #[path = "unix.rs"]

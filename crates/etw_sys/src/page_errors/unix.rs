@@ -1,4 +1,4 @@
-//! Unix: `SIGBUS` comes where a page of a map lies behind the present end of its file, or the disk cannot give it.
+//! Unix: the system sends `SIGBUS` when a page of a map lies after the current end of its file, or when the disk fails.
 
 // UNSAFETY: sets a signal handler, which does nothing but two calls that POSIX allows in one.
 #![expect(unsafe_code)]
@@ -7,10 +7,11 @@ use std::sync::OnceLock;
 
 static MESSAGE: OnceLock<&str> = OnceLock::new();
 
-/// Ends the process with `message` on standard error and status 1, instead of by `SIGBUS` without a word, when a page
-/// of a mapped file cannot be read: another process has shortened the file, or the disk fails.
+/// Makes the process print `message` to standard error and exit with status 1 when a page of a mapped file cannot be
+/// read, because another process has shortened the file or the disk fails. By default `SIGBUS` ends the process without
+/// a message.
 ///
-/// For programs, not for libraries: it is about the whole process. A second call changes nothing.
+/// For programs, not for libraries: it changes the whole process. Later calls do nothing.
 pub fn exit_on_page_error(message: &'static str) {
     if MESSAGE.set(message).is_err() {
         return;

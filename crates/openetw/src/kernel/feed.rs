@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use etw_controller::{ErrorKind, Failure};
 use etw_event::{Guid, Keyword, Level, Ticks};
-use etw_kernel::capture::{Body, Capture, CaptureError, CaptureOptions, Event, KernelPrograms};
+use etw_kernel::capture::{Capture, CaptureError, CaptureOptions, KernelPrograms};
 use etw_kernel::classes::{
     ManifestOwner, NameEvent, RecordBuffer, SampledProfileInterval, SampledProfileIntervalEvent, StackWalk,
     Stamp,
 };
 use etw_kernel::images::ImageStep;
 use etw_kernel::providers::{FILE_NAME_CREATE, FILE_PROVIDER};
+use etw_kernel::records::{Body, Event};
 use etw_kernel::rundown::{Inventory, Phase, Rundown, Scope};
 use etw_kernel::unwind::UnwindCounts;
 use etw_kernel::{AddressesHidden, EnableFlags, Hook, Hooks, StackKinds};

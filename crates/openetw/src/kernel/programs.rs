@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use etw_kernel::capture::{Body, Event};
+use etw_kernel::records::{Body, Event};
 
 use super::translate::{Translator, file_name};
 
@@ -55,7 +55,7 @@ impl Programs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etw_kernel::capture::{Exec, Fork};
+    use etw_kernel::records::{Exec, Fork};
 
     #[test]
     fn programs_are_those_of_the_time() {

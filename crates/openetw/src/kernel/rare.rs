@@ -1,6 +1,6 @@
 //! Events that are kept until those of all processors have come.
 
-use etw_kernel::capture::{Body, Event, Exec, Fork, ImageChange, Mapping};
+use etw_kernel::records::{Body, Event, Exec, Fork, ImageChange, Mapping};
 
 /// The begin or end of a process or thread, a program that one runs, an image, or a stack, with memory of its own.
 #[derive(Debug)]

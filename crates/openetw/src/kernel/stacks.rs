@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use etw_kernel::capture::{Body, Capture, Event};
+use etw_kernel::capture::Capture;
 use etw_kernel::images::{ImageStep, Images};
+use etw_kernel::records::{Body, Event};
 use etw_kernel::unwind::{StackUnwinder, UnwindCounts};
 use etw_kernel::{StackKinds, TracingCode};
 

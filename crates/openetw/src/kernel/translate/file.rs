@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 
 use etw_kernel::EnableFlags;
-use etw_kernel::capture::{File, FileAct, FileBegin, FileEnd, FilePaths};
 use etw_kernel::classes::linux::{self, info};
 use etw_kernel::classes::{
     DirEnumEvent, FileIoCreate, FileIoDirEnum, FileIoInfo, FileIoName, FileIoOperationEnd,
@@ -11,6 +10,7 @@ use etw_kernel::classes::{
     SimpleEvent, Stamp,
 };
 use etw_kernel::providers::SameFields;
+use etw_kernel::records::{File, FileAct, FileBegin, FileEnd, FilePaths};
 
 use super::Counted;
 

@@ -1,13 +1,13 @@
 //! The events of the kernel's manifest providers: the same captured events in another vocabulary.
 
 use etw_event::Ticks;
-use etw_kernel::capture::{Body, Event, File};
 use etw_kernel::classes::{FileIoName, KernelEvent, RecordBuffer, Stamp, linux};
 use etw_kernel::images::ImageStep;
 use etw_kernel::providers::{
     Disk, DiskEvent, DiskFlush, FILE_PROVIDER, ImageMap, ImageMapEvent, ManifestEvent, MemInfo, Process,
     ProcessEvent, ProcessStop, SameFields, Thread, ThreadEvent,
 };
+use etw_kernel::records::{Body, Event, File};
 
 use super::super::clock::{SessionClock, filetime_of};
 use super::super::wants::{Doer, Enabled};

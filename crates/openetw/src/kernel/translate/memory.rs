@@ -2,10 +2,10 @@
 
 use etw_event::Ticks;
 use etw_kernel::EnableFlags;
-use etw_kernel::capture::{self, Event, MemoryAct};
 use etw_kernel::classes::{
     FaultKind, FileIoMap, HardFault, MapEvent, PageFault, Stamp, VirtualAlloc, VirtualAllocEvent,
 };
+use etw_kernel::records::{self, Event, MemoryAct};
 
 use super::Counted;
 
@@ -19,13 +19,13 @@ const PAGE_BYTES: u32 = 4096;
 
 /// Puts what a process does with addresses.
 pub(super) fn put(
-    memory: &capture::Memory,
+    memory: &records::Memory,
     process_id: u32,
     flags: EnableFlags,
     stamp: &Stamp,
     records: &mut Counted<'_>,
 ) {
-    let capture::Memory { base, len_bytes, file: file_object, .. } = *memory;
+    let records::Memory { base, len_bytes, file: file_object, .. } = *memory;
     let map = |event| FileIoMap { event, base, file_object, len_bytes, process_id };
     let alloc = |event, flags| VirtualAlloc { event, base, len_bytes, process_id, flags };
     let (of_files, of_memory) = (flags.has(EnableFlags::VAMAP), flags.has(EnableFlags::VIRTUAL_ALLOC));
@@ -46,7 +46,7 @@ pub(super) fn put(
 /// Puts a page fault; `ticks` brings a time to the session's clock.
 pub(super) fn put_fault(
     event: &Event<'_>,
-    fault: &capture::PageFault,
+    fault: &records::PageFault,
     flags: EnableFlags,
     ticks: impl Fn(u64) -> Ticks,
     stamp: &Stamp,

@@ -9,12 +9,12 @@ mod network;
 use std::collections::{HashMap, VecDeque};
 
 use etw_event::{FileTime, Ticks};
-use etw_kernel::capture::{Body, ContextSwitch, Disk, Event, Exec, Fork};
 use etw_kernel::classes::{
     CSwitch, DiskIo, DiskIoFlush, DiskIoInit, DiskOperation, DiskTransfer, Dpc, DpcKind, Isr, KernelEvent,
     Process, ProcessEvent, ReadyThread, RecordBuffer, STILL_ACTIVE, SampledProfile, Stamp, SysCallEnter,
     SysCallExit, Thread, ThreadEvent, linux,
 };
+use etw_kernel::records::{Body, ContextSwitch, Disk, Event, Exec, Fork};
 
 use etw_kernel::providers::ManifestEvent;
 use etw_kernel::rundown::ProcessEntry;

@@ -1,10 +1,10 @@
 //! Classes TcpIp and UdpIp.
 
-use etw_kernel::capture::{self, ConnectionOptions, Network, NetworkAct};
 use etw_kernel::classes::{
     Endpoints, NetworkFail, Protocol, Stamp, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp, TcpSend, UdpEvent,
     UdpIp, linux,
 };
+use etw_kernel::records::{self, ConnectionOptions, Network, NetworkAct};
 
 use super::Counted;
 
@@ -16,14 +16,14 @@ const AF_INET6: u16 = 23;
 pub(super) fn put(network: &Network, time: u64, stamp: &Stamp, records: &mut Counted<'_>) {
     match (network.protocol, network.act) {
         (protocol, NetworkAct::Fail { error }) => put_fail(network, protocol, error, stamp, records),
-        (capture::Protocol::Tcp, act) => put_tcp(network, act, time, stamp, records),
-        (capture::Protocol::Udp, NetworkAct::Send { bytes }) => {
+        (records::Protocol::Tcp, act) => put_tcp(network, act, time, stamp, records),
+        (records::Protocol::Udp, NetworkAct::Send { bytes }) => {
             put_udp(network, UdpEvent::Send, bytes, stamp, records);
         }
-        (capture::Protocol::Udp, NetworkAct::Receive { bytes }) => {
+        (records::Protocol::Udp, NetworkAct::Receive { bytes }) => {
             put_udp(network, UdpEvent::Receive, bytes, stamp, records);
         }
-        (capture::Protocol::Udp, _) => {}
+        (records::Protocol::Udp, _) => {}
     }
 }
 
@@ -106,14 +106,14 @@ fn put_udp(network: &Network, event: UdpEvent, len_bytes: u32, stamp: &Stamp, re
 
 fn put_fail(
     network: &Network,
-    protocol: capture::Protocol,
+    protocol: records::Protocol,
     error: u32,
     stamp: &Stamp,
     records: &mut Counted<'_>,
 ) {
     let protocol = match protocol {
-        capture::Protocol::Tcp => Protocol::Tcp,
-        capture::Protocol::Udp => Protocol::Udp,
+        records::Protocol::Tcp => Protocol::Tcp,
+        records::Protocol::Udp => Protocol::Udp,
     };
     let family = if network.peer.ip().to_canonical().is_ipv4() { AF_INET } else { AF_INET6 };
     records.put(stamp, &NetworkFail { protocol, family, failure_code: linux::failure_code(error) });

@@ -1,20 +1,25 @@
-//! Mappings that programs run code of.
+//! Executable mappings.
+
+use perf_event_open_sys::bindings::{
+    PERF_RECORD_COMM, PERF_RECORD_LOST, PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_MMAP_BUILD_ID,
+    PERF_RECORD_MMAP2,
+};
 
 use super::{Body, Fields, until_nul};
 use crate::classes::BuildId;
 
-/// What a process does with the memory that it runs code of.
+/// A change of a process's executable memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageChange<'a> {
-    /// It maps something executable.
+    /// It creates an executable mapping.
     Mapped(Mapping<'a>),
-    /// It is about to run another program: everything that it had mapped is gone.
+    /// It is about to run another program: all its mappings are gone.
     Replaced,
-    /// It has called `munmap`, whatever was there.
+    /// It has called `munmap`, whatever was mapped there.
     Unmapped {
         /// The lowest address.
         address: u64,
-        /// How many bytes from there.
+        /// Number of bytes from there.
         bytes: u64,
     },
 }
@@ -24,22 +29,22 @@ pub enum ImageChange<'a> {
 pub struct Mapping<'a> {
     /// The lowest address.
     pub address: u64,
-    /// How many bytes from there.
+    /// Number of bytes from there.
     pub bytes: u64,
-    /// Where in the file it begins.
+    /// Offset in the file.
     pub offset: u64,
-    /// Which file.
+    /// The file.
     pub file: FileIdentity,
-    /// The file's path, as the process sees it; `[vdso]`, `//anon` and the like for memory without a file.
+    /// The file's path in the process's view; `[vdso]`, `//anon` and similar for memory without a file.
     pub path: &'a [u8],
 }
 
-/// What the kernel says of a file that is mapped.
+/// How the kernel identifies a mapped file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileIdentity {
-    /// Its build id.
+    /// By its build id.
     BuildId(BuildId),
-    /// Where it is, if it has no build id or the kernel does not tell it.
+    /// By its location, if it has no build id or the kernel does not report it.
     Inode {
         /// Major and minor number of the device.
         device: (u32, u32),
@@ -48,28 +53,25 @@ pub enum FileIdentity {
     },
 }
 
-/// Kinds of the records of `perf_event_open` that are kept, and the kinds that they get here.
-const COMM: u32 = 3;
-const MMAP2: u32 = 10;
+/// Kinds of the records of images; the first two are made of records of `perf_event_open`.
 pub(super) const MAPPED: u32 = 60;
 pub(super) const REPLACED: u32 = 61;
 pub(super) const UNMAPPED: u32 = 62;
 
-/// Flags of those records: the name comes with another program; the file is named by its build id.
-const COMM_EXEC: u16 = 1 << 13;
-const HAS_BUILD_ID: u32 = 1 << 14;
-
-/// Makes a record of the capture of one of `perf_event_open`: its header, then what was behind process and thread.
+/// Converts a record of `perf_event_open` into one of the capture: its header, then the fields after process and
+/// thread.
 ///
-/// Answers whether it is one of those that are kept.
-pub(in super::super) fn of_mapping_ring(record: &[u8], to: &mut Vec<u8>) -> bool {
+/// Returns whether the record is of a kind that is used.
+pub(crate) fn of_mapping_ring(record: &[u8], to: &mut Vec<u8>) -> bool {
     let fields = Fields(record);
     let kind = match (fields.u32(0), fields.u16(4)) {
-        (Some(MMAP2), _) => MAPPED,
-        (Some(COMM), Some(flags)) if flags & COMM_EXEC != 0 => REPLACED,
+        (Some(PERF_RECORD_MMAP2), _) => MAPPED,
+        (Some(PERF_RECORD_COMM), Some(flags)) if u32::from(flags) & PERF_RECORD_MISC_COMM_EXEC != 0 => {
+            REPLACED
+        }
         _ => return false,
     };
-    // Process and thread of what is told, before the body; process, thread and time of who did it, at the end.
+    // The body follows process and thread of the subject. Process, thread and time of the event are at the end.
     let (Some(ids), Some(flags), Some((body, end))) =
         (fields.bytes(8, 8), fields.u16(4), record.get(16..).and_then(|rest| rest.split_last_chunk::<16>()))
     else {
@@ -83,11 +85,10 @@ pub(in super::super) fn of_mapping_ring(record: &[u8], to: &mut Vec<u8>) -> bool
     true
 }
 
-/// How many records a record of `perf_event_open` says were lost, if it is of that kind.
-pub(in super::super) fn lost_of_mapping_ring(record: &[u8]) -> u64 {
-    const LOST: u32 = 2;
+/// Returns the number of lost records if this record of `perf_event_open` reports it, otherwise 0.
+pub(crate) fn lost_of_mapping_ring(record: &[u8]) -> u64 {
     let fields = Fields(record);
-    if fields.u32(0) == Some(LOST) { fields.u64(16).unwrap_or(0) } else { 0 }
+    if fields.u32(0) == Some(PERF_RECORD_LOST) { fields.u64(16).unwrap_or(0) } else { 0 }
 }
 
 pub(super) fn body<'a>(kind: u32, flags: u32, fields: Fields<'a>) -> Option<Body<'a>> {
@@ -106,7 +107,7 @@ pub(super) fn body<'a>(kind: u32, flags: u32, fields: Fields<'a>) -> Option<Body
 }
 
 fn identity(flags: u32, fields: Fields<'_>) -> Option<FileIdentity> {
-    if flags & HAS_BUILD_ID != 0 {
+    if flags & PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
         let len = fields.bytes(24, 1)?[0];
         if let Some(id) = BuildId::new(fields.bytes(28, len.min(20).into())?) {
             return Some(FileIdentity::BuildId(id));
@@ -120,7 +121,7 @@ mod tests {
     use super::super::Event;
     use super::*;
 
-    /// A record of `perf_event_open`: kind, flags, then the body, then process, thread and time.
+    /// A record of `perf_event_open`: kind, flags, body, then process, thread and time.
     fn foreign(kind: u32, flags: u16, body: &[u8]) -> Vec<u8> {
         let size = (8 + 8 + body.len() + 16) as u16;
         let ids = [10_u32, 11].map(u32::to_ne_bytes).concat();
@@ -143,7 +144,7 @@ mod tests {
         let rights = [0; 8];
         let check = |flags, file: &[u8], expected| {
             let body = [&numbers[..], file, &rights, b"/bin/a b\0\0\0\0\0\0\0\0"].concat();
-            let own = parse(&foreign(MMAP2, flags, &body)).unwrap();
+            let own = parse(&foreign(PERF_RECORD_MMAP2, flags, &body)).unwrap();
             let event = Event::parse(&own, 1).unwrap();
             assert_eq!((event.time, event.process_id, event.thread_id), (7, 10, 11));
             let mapping =
@@ -156,14 +157,14 @@ mod tests {
         check(0, &inode, FileIdentity::Inode { device: (8, 1), inode: 9 });
         check(1 << 14, &build_id, FileIdentity::BuildId(BuildId::new(&[5; 20]).unwrap()));
         for len in 0..40 {
-            let _ = parse(&foreign(MMAP2, 0, &inode)[..len]);
+            let _ = parse(&foreign(PERF_RECORD_MMAP2, 0, &inode)[..len]);
         }
     }
 
     #[test]
     fn only_names_of_new_programs_count() {
-        assert_eq!(parse(&foreign(COMM, 0, b"thread\0\0")), None);
-        let own = parse(&foreign(COMM, COMM_EXEC, b"program\0")).unwrap();
+        assert_eq!(parse(&foreign(PERF_RECORD_COMM, 0, b"thread\0\0")), None);
+        let own = parse(&foreign(PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC as u16, b"program\0")).unwrap();
         assert_eq!(Event::parse(&own, 0).unwrap().body, Body::Image(ImageChange::Replaced));
         assert_eq!(parse(&foreign(4, 0, &[0; 16])), None);
         let lost = [1_u64, 77].map(u64::to_ne_bytes).concat();

@@ -1,4 +1,4 @@
-//! The rules that the kernel's programs look up, in memory that they read (`bpf/rules.h`).
+//! The table of rules, in memory that the kernel's programs read (`bpf/rules.h`).
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -6,21 +6,19 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use etw_sys::SharedWords;
 
-use super::rules;
-
-/// Rules of the code that stacks have led through, for all processes together.
+/// The rules of the code that stacks have led through, for all processes together. Clones share the table.
 #[derive(Debug, Clone)]
 pub struct RuleTable(Arc<SharedWords>);
 
-/// A unit of code has its rules in some of the ways of its set: each two words, the unit and the rule.
+/// Number of ways per set. A unit of code has its rules in ways of its set, each of two words: the unit and the rule.
 const WAYS: usize = 8;
 const SET_BITS: u32 = 16;
 
 impl RuleTable {
-    /// Words of the table.
+    /// Size of the table in words.
     pub(crate) const LEN_WORDS: usize = (2 * WAYS) << SET_BITS;
 
-    /// The table in this memory, of [`RuleTable::LEN_WORDS`].
+    /// Creates a table in this memory, which has [`RuleTable::LEN_WORDS`] words.
     pub(crate) fn new(memory: SharedWords) -> RuleTable {
         RuleTable(Arc::new(memory))
     }
@@ -30,17 +28,17 @@ impl RuleTable {
         &self.0.as_chunks().0[set * WAYS..][..WAYS]
     }
 
-    /// Whether there is a rule for a byte of a unit.
-    pub(super) fn has(&self, unit: u64, byte: u8) -> bool {
+    /// Returns whether there is a rule for a byte of a unit.
+    pub(crate) fn has(&self, unit: u64, byte: u8) -> bool {
         let is_it = |[tag, bits]: &[AtomicU64; 2]| {
-            tag.load(Relaxed) == unit && rules::bytes_of(bits.load(Relaxed)).contains(&byte)
+            tag.load(Relaxed) == unit && super::bytes_of(bits.load(Relaxed)).contains(&byte)
         };
         self.ways(unit).iter().any(is_it)
     }
 
-    /// Puts a rule of a unit, in place of another one if its set is full: that is the way of the number `replaced`.
-    /// Answers whether one was replaced.
-    pub(super) fn put(&self, unit: u64, bits: u64, replaced: usize) -> bool {
+    /// Stores a rule of a unit. If its set is full, the way with the number `replaced` is overwritten. Returns whether
+    /// one was.
+    pub(crate) fn put(&self, unit: u64, bits: u64, replaced: usize) -> bool {
         let ways = self.ways(unit);
         let is_there = |[tag, kept]: &[AtomicU64; 2]| tag.load(Relaxed) == unit && kept.load(Relaxed) == bits;
         if ways.iter().any(is_there) {
@@ -48,7 +46,7 @@ impl RuleTable {
         }
         let free = ways.iter().find(|[tag, _]| tag.load(Relaxed) == 0);
         let [tag, kept] = free.unwrap_or(&ways[replaced % WAYS]);
-        // A unit must not be seen with the rule of another one.
+        // A unit must never be visible with the rule of another one.
         tag.store(0, Release);
         kept.store(bits, Release);
         tag.store(unit, Release);
@@ -58,6 +56,7 @@ impl RuleTable {
 
 #[cfg(test)]
 mod tests {
+    use super::super as rules;
     use super::*;
 
     #[test]

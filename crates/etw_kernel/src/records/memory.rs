@@ -1,50 +1,50 @@
-//! What programs do with memory.
+//! Memory operations of programs.
 
 use super::Fields;
 use crate::classes::FaultKind;
 
-/// A program takes addresses or gives them back. The event's process is whose they are.
+/// A program allocates or frees memory, or maps a file. The addresses are those of the event's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// What it does.
+    /// The operation.
     pub act: MemoryAct,
     /// The lowest address.
     pub base: u64,
-    /// Bytes, as the program said; the kernel maps whole pages.
+    /// Number of bytes as passed by the program; the kernel maps whole pages.
     pub len_bytes: u64,
-    /// Key of the file that is mapped there; 0 if it is none, or has no name.
+    /// Key of the mapped file; 0 for memory without a file, or if the file has no name.
     pub file: u64,
-    /// Whether the addresses may be used, not only kept for later (`PROT_NONE`).
+    /// Whether the memory is accessible, and not only reserved (`PROT_NONE`).
     pub is_usable: bool,
 }
 
-/// What a program does with addresses.
+/// A kind of memory operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemoryAct {
-    /// Takes memory: `mmap`, a heap that grows.
+    /// Allocates memory: `mmap`, growth of the heap.
     Take,
-    /// Gives memory back.
+    /// Frees memory.
     GiveBack,
     /// Maps a file.
     MapFile,
-    /// Ends the mapping of a file.
+    /// Unmaps a file.
     UnmapFile,
 }
 
-/// The event's thread touched memory that was not there; now it is.
+/// The event's thread accessed memory that was not present; now it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageFault {
-    /// Which kind.
+    /// The kind of fault.
     pub kind: FaultKind,
-    /// The address that it touched.
+    /// The address that was accessed.
     pub address: u64,
-    /// The instruction that did.
+    /// The instruction that accessed it.
     pub instruction: u64,
-    /// When it did; nothing if that is not known.
+    /// Time of the access; `None` if unknown.
     pub begun: Option<u64>,
-    /// Key of the file that is mapped there; 0 if it is none.
+    /// Key of the mapped file; 0 for memory without a file.
     pub file: u64,
-    /// Where in the file, in bytes.
+    /// Offset in the file in bytes.
     pub offset: u64,
 }
 

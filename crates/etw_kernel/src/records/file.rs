@@ -1,59 +1,59 @@
-//! Files: their keys and names, and what programs do with them.
+//! Files: keys, names and operations.
 
 use super::{Fields, until_nul};
 
-/// What happens to files.
+/// A record about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum File<'a> {
-    /// The name of a file, which is told before its key is used.
+    /// The name of a file, which precedes any use of its key.
     Name(FileName<'a>),
-    /// Something is about to be done with an open file.
+    /// The start of an operation on an open file.
     Begin(FileBegin),
-    /// Something is about to be done with what a path names.
+    /// The start of an operation on a path.
     Paths(FilePaths<'a>),
-    /// It has been done, or could not be.
+    /// The end of an operation, successful or not.
     End(FileEnd),
 }
 
-/// What is done with a file.
+/// A kind of file operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum FileAct {
-    /// It is opened.
+    /// Opens it.
     Open = 1,
-    /// What was opened is closed: nothing refers to it any more.
+    /// Closes it: nothing refers to the open file any more.
     Close,
-    /// It is read.
+    /// Reads it.
     Read,
-    /// It is written.
+    /// Writes it.
     Write,
-    /// Its rights, owner or times are set.
+    /// Sets its permissions, owner or times.
     SetBasic,
-    /// Its size is set.
+    /// Sets its size.
     SetSize,
-    /// Room is set aside for it, or taken away.
+    /// Allocates or frees space for it.
     SetAllocation,
-    /// A name of it is deleted.
+    /// Deletes a name of it.
     Delete,
-    /// It gets another name.
+    /// Renames it.
     Rename,
-    /// It gets a name more.
+    /// Adds a name.
     AddLink,
-    /// What is known of it is asked for.
+    /// Queries its attributes.
     Query,
-    /// Its entries are read.
+    /// Reads its directory entries.
     Enumerate,
-    /// What is cached of it is brought to the disk.
+    /// Writes its cached data to the disk.
     Flush,
-    /// It is made, as a directory.
+    /// Creates a directory.
     MakeDirectory,
-    /// It is made, as a symbolic link or another special file.
+    /// Creates a symbolic link or another special file.
     MakeNode,
-    /// It is mapped into memory, which is not told by itself.
+    /// Maps it into memory. There are no records of this operation itself.
     MapIntoMemory,
-    /// Its last descriptor is closed, while memory that is mapped still refers to it.
+    /// Closes its last descriptor while mapped memory still refers to it.
     CloseMapped,
-    /// It has been made, by the operation of this number, whose end follows.
+    /// It was created by the operation with this number, whose end follows.
     MadeNew,
 }
 
@@ -87,31 +87,32 @@ impl FileAct {
     }
 }
 
-/// The begin of an operation on an open file.
+/// The start of an operation on an open file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileBegin {
-    /// What is done.
+    /// The kind of operation.
     pub act: FileAct,
-    /// The operation's number, which its end has too.
+    /// The operation's number, which its end repeats.
     pub operation: u64,
-    /// The open file: the number of the operation that opened it, or an address of the kernel's if that was before.
+    /// The open file: the number of the operation that opened it, or an address in the kernel if it was opened before
+    /// the capture.
     pub object: u64,
     /// The file's key.
     pub key: u64,
-    /// Where it begins, in bytes; all ones if that is not known.
+    /// Position in the file in bytes; all ones if unknown.
     pub offset: u64,
-    /// How many bytes the program asks for, or the size that it sets.
+    /// Number of bytes requested, or the size to set.
     pub size: u64,
 }
 
-/// The begin of an operation on what a path names.
+/// The start of an operation on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilePaths<'a> {
-    /// What is done.
+    /// The kind of operation.
     pub act: FileAct,
-    /// The operation's number, which its end has too.
+    /// The operation's number, which its end repeats.
     pub operation: u64,
-    /// The flags that it is opened with, or the size that is set.
+    /// The flags passed to `open`, or the size to set.
     pub parameter: u64,
     is_cut: bool,
     path: GivenPath<'a>,
@@ -119,12 +120,12 @@ pub struct FilePaths<'a> {
 }
 
 impl FilePaths<'_> {
-    /// Puts the path, from the root of the file system on as far as it is not cut.
+    /// Appends the path, absolute unless it was cut.
     pub fn put_path(&self, to: &mut Vec<u8>) {
         self.path.put(self.is_cut, to);
     }
 
-    /// Puts the new path of what is renamed or linked. Other operations have none, and get the answer `false`.
+    /// Appends the new path of a rename or a link. Returns `false` for other operations, which have none.
     pub fn put_second_path(&self, to: &mut Vec<u8>) -> bool {
         if let Some(second) = &self.second {
             second.put(self.is_cut, to);
@@ -136,19 +137,19 @@ impl FilePaths<'_> {
 /// The end of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileEnd {
-    /// What was done.
+    /// The kind of operation.
     pub act: FileAct,
     /// The operation's number.
     pub operation: u64,
-    /// The open file, as in [`FileBegin`]; 0 if none was opened, or the operation was on a path.
+    /// The open file, as in [`FileBegin`]; 0 if none was opened or the operation was on a path.
     pub object: u64,
-    /// The file's key; 0 as with `object`.
+    /// The file's key; 0 if `object` is.
     pub key: u64,
-    /// How many bytes were read or written; for what was opened 2 if it was made, else 1. Negative numbers are errors.
+    /// Number of bytes read or written; for `Open` 2 if the file was created, otherwise 1. Negative numbers are errors.
     pub result: i64,
 }
 
-/// A path as a program gives it, and the directory that it is relative to.
+/// A path as passed by a program, and the directory that it is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct GivenPath<'a> {
     base: &'a [u8],
@@ -161,7 +162,7 @@ impl GivenPath<'_> {
         let before = to.len();
         if given.first() != Some(&b'/') {
             PathParts { parts: self.base, is_cut }.put(to);
-            // The root has the slash already.
+            // The root already has the slash.
             to.truncate(if to[before..] == *b"/" { before } else { to.len() });
         }
         for part in given.split(|byte| *byte == b'/').filter(|part| !matches!(*part, [] | [b'.'])) {
@@ -177,24 +178,24 @@ impl GivenPath<'_> {
 /// The name of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileName<'a> {
-    /// Stands for the file, as long as the system keeps it in memory; another file may get the key later, and is told
-    /// then.
+    /// The key of the file while the system keeps it in memory. Another file may get the key later; its name is then
+    /// delivered first.
     pub key: u64,
     path: PathParts<'a>,
 }
 
 impl FileName<'_> {
-    /// Puts the whole path.
+    /// Appends the path.
     pub fn put_path(&self, to: &mut Vec<u8>) {
         self.path.put(to);
     }
 }
 
-/// A path as the kernel keeps it: parts, the last one first, each with its NUL.
+/// A path as stored by the kernel: components, the last one first, each with its NUL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PathParts<'a> {
     parts: &'a [u8],
-    /// Whether the begin of the path is missing.
+    /// Whether the start of the path is missing.
     is_cut: bool,
 }
 
@@ -205,7 +206,7 @@ impl PathParts<'_> {
             to.extend_from_slice("/…".as_bytes());
         }
         let parts = self.parts.strip_suffix(&[0]).unwrap_or(self.parts);
-        // The top of a file system that is not mounted is called `/`.
+        // The root of a file system that is not mounted is named `/`.
         for part in parts.rsplit(|byte| *byte == 0).filter(|part| !matches!(*part, [] | [b'/'])) {
             to.push(b'/');
             to.extend_from_slice(part);

@@ -1,8 +1,8 @@
-//! xperf's groups of flags, and the flags of the further words of the group masks.
+//! xperf's groups of flags, and the flags of the other words of the group masks.
 
-use crate::flags::NOT_YET;
+use super::NOT_YET;
 
-/// Groups of flags, as `xperf -providers KG` lists them, with `FILENAME`, which xperf's `DISK_IO` includes.
+/// Groups of flags, as listed by `xperf -providers KG`, plus `FILENAME`, which xperf's `DISK_IO` includes.
 pub(crate) const GROUPS: &[(&str, &str)] = &[
     ("Base", "PROC_THREAD+LOADER+DISK_IO+FILENAME+HARD_FAULTS+PROFILE+MEMINFO+MEMINFO_WS"),
     (
@@ -26,18 +26,18 @@ pub(crate) const GROUPS: &[(&str, &str)] = &[
     ("Network", "PROC_THREAD+LOADER+NETWORKTRACE"),
 ];
 
-const NO_PAGE_LISTS: &str = "Linux does not tell of single pages that change their list";
+const NO_PAGE_LISTS: &str = "Linux does not report single pages that change their list";
 const NO_FILTERS: &str = "Linux has no filter drivers between programs and file systems";
 const NO_POOL: &str = "Linux has no pools";
 
-/// Flags of the further words of the group masks (`PERF_*`) that are no others' synonyms: xperf's name, that of
-/// recording profiles, and why they give nothing.
+/// Flags of the other words of the group masks (`PERF_*`) that are not synonyms of others: the name in xperf, the name
+/// in recording profiles, and why they are not supported.
 pub(crate) const OF_FURTHER_WORDS: &[(&str, &str, &str)] = &[
     ("MEMORY", "Memory", NO_PAGE_LISTS),
     ("FOOTPRINT", "FootPrint", NO_PAGE_LISTS),
     ("REFSET", "ReferenceSet", NO_PAGE_LISTS),
     ("POOL", "Pool", NO_POOL),
-    ("COMPACT_CSWITCH", "CompactCSwitch", "CSWITCH says the same, and more"),
+    ("COMPACT_CSWITCH", "CompactCSwitch", "CSWITCH has the same information, and more"),
     ("PMC_PROFILE", "PMCProfile", NOT_YET),
     ("PRIORITY", "ThreadPriority", NOT_YET),
     ("SPINLOCK", "SpinLock", NOT_YET),

@@ -2,114 +2,116 @@
 
 use super::{Body, Fields};
 
-/// The stack of an event: that of the thread that was running.
+/// The stack of an event's thread.
 ///
-/// The kernel's programs follow a program's stack as far as they have been taught to (`StackUnwinder`). Where that ends,
-/// the registers and the copied memory are there to go on from.
+/// The programs in the kernel follow a user stack as far as they have rules (see
+/// [`StackUnwinder`](crate::unwind::StackUnwinder)). Registers and a copy of the stack's memory allow to continue from
+/// where they stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stack<'a> {
-    /// Time of the event that it belongs to, which stands before it in the same processor's ring.
+    /// Time of the event that it belongs to, which precedes it in the same processor's ring.
     pub event_time: u64,
-    /// Whether the event is a sample; the kernel's frames of other events begin with those of tracing.
+    /// Whether the event is a sample. The kernel's frames of other events start with tracing code.
     pub is_of_sample: bool,
-    /// The memory of the program, if it was to be followed.
+    /// The address space of the program, if its stack was followed.
     pub space: Space,
     /// How far the program's stack was followed.
     pub following: Following,
     registers: Registers,
     memory_at: u64,
-    /// Bytes of each part.
+    /// Length of each part in bytes.
     lens: [u16; 4],
     rest: &'a [u8],
 }
 
-/// The memory of a process as long as it runs one program.
+/// The address space of a process while it runs one program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Space {
-    /// When the process began, in nanoseconds of `CLOCK_MONOTONIC` (`start_time` of its first thread in the kernel).
+    /// Start time of the process in nanoseconds of `CLOCK_MONOTONIC` (`start_time` of its first thread in the kernel).
     pub began: u64,
-    /// Its id.
+    /// Process id.
     pub process_id: u32,
-    /// How many programs it and its ancestors ran before (`self_exec_id` in the kernel).
+    /// Number of programs that it and its ancestors ran before (`self_exec_id` in the kernel).
     pub programs: u32,
 }
 
 /// How far a program's stack was followed in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Following {
-    /// To where the thread began, or to the most frames that there may be.
+    /// To the start of the thread, or to the maximum number of frames.
     Ended,
-    /// To something that the kernel's programs have not been taught, or cannot read.
+    /// To code without a rule, or to memory that could not be read.
     Stopped,
-    /// To where the images of the program would have been needed.
+    /// Not at all, since the images of the process were unknown.
     SpaceUnknown,
 }
 
 /// The kind of samples.
 const SAMPLE: u32 = 6;
-/// Why following ended, as `bpf/stack.h` numbers it.
+/// Why following ended, as numbered in `bpf/room.h`.
 const WHOLE: u32 = 1;
 const TO_LIMIT: u32 = 2;
 const SPACE_UNKNOWN: u32 = 3;
 
-/// Registers of a program where it was interrupted, or entered the kernel; those of its first frame that was not followed.
+/// The registers of the first frame that was not followed; without followed frames, those of the program where it was
+/// interrupted or entered the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Registers {
-    /// The next instruction.
+    /// Address of the next instruction.
     pub instruction: u64,
-    /// The stack's lowest address.
+    /// Lowest address of the stack.
     pub stack_pointer: u64,
-    /// What code with frame pointers has its frame at (`rbp`, `x29`).
+    /// Frame pointer (`rbp`, `x29`).
     pub frame_pointer: u64,
-    /// Where ARM returns to (`x30`); 0 elsewhere.
+    /// Return address on ARM (`x30`); 0 elsewhere.
     pub link: u64,
 }
 
 impl<'a> Stack<'a> {
-    /// Addresses in the kernel, innermost first; none if the processor was running a program.
+    /// Returns the frames in the kernel, innermost first; none if the processor was running a program.
     pub fn kernel(&self) -> impl ExactSizeIterator<Item = u64> + 'a {
         addresses(self.part(0))
     }
 
-    /// Addresses in the program that were followed, innermost first: the instruction where it was, then return addresses.
+    /// Returns the followed frames in the program, innermost first: the current instruction, then return addresses.
     pub fn followed(&self) -> impl ExactSizeIterator<Item = u64> + 'a {
         addresses(self.part(1))
     }
 
-    /// Addresses in the program, innermost first, if it was not followed to the end. They are found by frame pointers, so
-    /// code without them gives few, and wrong ones at times.
+    /// Returns the program's frames by frame pointers, innermost first, if it was not followed to the end. Code without
+    /// frame pointers gives few frames, and sometimes wrong ones.
     pub fn user(&self) -> impl ExactSizeIterator<Item = u64> + 'a {
         addresses(self.part(2))
     }
 
-    /// The program's registers; nothing if there is no program, or one of 32 bits, or a kernel before 5.15.
+    /// Returns the program's registers; `None` without a program, for 32-bit programs, and before Linux 5.15.
     pub fn registers(&self) -> Option<Registers> {
         (self.registers.instruction != 0).then_some(self.registers)
     }
 
-    /// A word of the program's stack, as far as it was copied.
+    /// Returns a word of the program's stack if it was copied.
     pub fn word(&self, address: u64) -> Option<u64> {
         let at = usize::try_from(address.checked_sub(self.memory_at)?).ok()?;
         Some(u64::from_ne_bytes(*self.part(3).get(at..)?.first_chunk()?))
     }
 
-    /// Whether a word lies behind what was copied.
+    /// Returns whether a word lies after the copied memory.
     pub fn ends_before(&self, address: u64) -> bool {
         self.word(address).is_none() && address >= self.memory_at
     }
 
-    /// What it borrows: frames and memory.
+    /// Returns the bytes that the stack borrows: frames and memory.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The same stack with what it borrows elsewhere.
+    /// Returns the same stack with other borrowed bytes, which must be a copy of [`Stack::rest`].
     pub fn with_rest<'b>(&self, rest: &'b [u8]) -> Stack<'b> {
         let Stack { event_time, is_of_sample, space, following, registers, memory_at, lens, .. } = *self;
         Stack { event_time, is_of_sample, space, following, registers, memory_at, lens, rest }
     }
 
-    /// Frames of the kernel, followed frames, frames by frame pointers, memory.
+    /// Returns a part: 0 frames of the kernel, 1 followed frames, 2 frames by frame pointers, 3 memory.
     fn part(&self, number: usize) -> &'a [u8] {
         let begin = self.lens[..number].iter().map(|len| usize::from(*len)).sum();
         self.rest.get(begin..begin + usize::from(self.lens[number])).unwrap_or_default()
@@ -142,7 +144,7 @@ pub(super) fn body(event_time: u64, event_kind: u32, fields: Fields<'_>) -> Opti
     (all <= rest.len()).then_some(Body::Stack(stack))
 }
 
-/// What stacks of programs are made of, for tests of what is made of them.
+/// The parts of a stack, for tests.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StackParts<'a> {

@@ -1,65 +1,67 @@
-//! The enable flags of the NT Kernel Logger: their bits, the names that tools have for them, and what each needs.
+//! The enable flags of the NT Kernel Logger: their bits, their names in each tool, and the hooks they need.
+
+mod groups;
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr};
 
-use crate::groups::{GROUPS, OF_FURTHER_WORDS};
 use crate::{Hook, Hooks};
+use groups::{GROUPS, OF_FURTHER_WORDS};
 
-/// What a session asks of the kernel (`EVENT_TRACE_PROPERTIES.EnableFlags`, the first word of the group masks).
+/// A session's enable flags (`EVENT_TRACE_PROPERTIES.EnableFlags`, the first word of the group masks).
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct EnableFlags(pub u32);
 
-/// What one flag can give on Linux.
+/// How Linux supports a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
     /// Its events come from these hooks.
     Captured(Hooks),
-    /// It changes what is said at the start, not what is captured.
+    /// It changes the rundown, not what is captured.
     Control,
-    /// Nothing; with the reason.
+    /// Not supported, for this reason.
     Refused(&'static str),
 }
 
-/// A flag: one bit, and what is known of it.
+/// A flag: its bit, its names and its support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flag {
     /// Its bit.
     pub bit: u32,
     /// The name in `evntrace.h`, without `EVENT_TRACE_FLAG_`.
     pub name: &'static str,
-    /// The name that xperf has for it. Some of xperf's names stand for several flags.
+    /// The name in xperf, which may stand for several flags; empty if it has none.
     pub xperf: &'static str,
-    /// The keyword of recording profiles (wpr).
+    /// The keyword in recording profiles (wpr).
     pub wpr: &'static str,
-    /// The name that logman has for it; empty if it has none.
+    /// The name in logman; empty if it has none.
     pub logman: &'static str,
-    /// What it gives on Linux.
+    /// How Linux supports it.
     pub support: Support,
 }
 
-/// What a text of names asks for.
+/// The result of parsing names of flags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// The flags that Linux gives.
+    /// The flags that Linux supports.
     pub flags: EnableFlags,
-    /// What groups have beside them, and Linux does not give.
+    /// Members of groups that Linux does not support.
     pub left_out: Vec<FlagError>,
 }
 
-/// Why names of flags are refused.
+/// Why flags are refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlagError {
     /// There is no flag of this name.
-    #[error("`{0}` is no flag of the kernel logger")]
+    #[error("`{0}` is not a flag of the kernel logger")]
     Unknown(String),
-    /// Linux cannot give what the flag asks for.
+    /// Linux does not support the flag.
     #[error("{flag}: {reason}")]
     Refused {
         /// The flag's name.
         flag: &'static str,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
 }
@@ -81,19 +83,19 @@ impl EnableFlags {
     pub const INTERRUPT: EnableFlags = EnableFlags(0x0000_0040);
     /// System calls.
     pub const SYSTEMCALL: EnableFlags = EnableFlags(0x0000_0080);
-    /// Disk requests that are done.
+    /// Completed disk requests.
     pub const DISK_IO: EnableFlags = EnableFlags(0x0000_0100);
     /// Names of the files that disk requests are for.
     pub const DISK_FILE_IO: EnableFlags = EnableFlags(0x0000_0200);
-    /// Disk requests that are sent.
+    /// Disk requests when they are sent.
     pub const DISK_IO_INIT: EnableFlags = EnableFlags(0x0000_0400);
     /// Threads that are made ready.
     pub const DISPATCHER: EnableFlags = EnableFlags(0x0000_0800);
     /// Page faults of all kinds.
     pub const MEMORY_PAGE_FAULTS: EnableFlags = EnableFlags(0x0000_1000);
-    /// Page faults that a disk serves.
+    /// Page faults that are served from a disk.
     pub const MEMORY_HARD_FAULTS: EnableFlags = EnableFlags(0x0000_2000);
-    /// Memory that programs take and give back.
+    /// Memory that programs allocate and free.
     pub const VIRTUAL_ALLOC: EnableFlags = EnableFlags(0x0000_4000);
     /// Files that programs map.
     pub const VAMAP: EnableFlags = EnableFlags(0x0000_8000);
@@ -101,14 +103,14 @@ impl EnableFlags {
     pub const NETWORK_TCPIP: EnableFlags = EnableFlags(0x0001_0000);
     /// Sampled profile.
     pub const PROFILE: EnableFlags = EnableFlags(0x0100_0000);
-    /// What programs do with files, and how it went.
+    /// File operations, with their results.
     pub const FILE_IO: EnableFlags = EnableFlags(0x0200_0000);
-    /// What programs do with files.
+    /// File operations when they start.
     pub const FILE_IO_INIT: EnableFlags = EnableFlags(0x0400_0000);
-    /// No description of the machine at the start.
+    /// No description of the machine at the session's start.
     pub const NO_SYSCONFIG: EnableFlags = EnableFlags(0x1000_0000);
 
-    /// Every flag that is known, in the order of bits.
+    /// All known flags, in the order of bits.
     pub const KNOWN: &'static [Flag] = &[
         captured(0x0000_0001, "PROCESS", "PROC_THREAD", "ProcessThread", "process", &[Hook::Process]),
         captured(0x0000_0002, "THREAD", "PROC_THREAD", "ProcessThread", "thread", &[Hook::Process]),
@@ -175,16 +177,16 @@ impl EnableFlags {
         },
     ];
 
-    /// xperf's groups of flags: names, and members joined by `+`. Members that are no names of [`EnableFlags::KNOWN`]
-    /// are flags of the further words of the group masks, of which Linux gives none.
+    /// xperf's groups of flags: names, and members joined by `+`. Members that are not in [`EnableFlags::KNOWN`] are
+    /// flags of the other words of the group masks, none of which Linux supports.
     pub const GROUPS: &'static [(&'static str, &'static str)] = GROUPS;
 
-    /// Reads names joined by `+` or `,`, of any tool and in any case, numbers (`0x…` or decimal), and xperf's groups of
-    /// flags. Of groups, that what Linux gives is taken.
+    /// Parses flags joined by `+` or `,`: names of any tool in any case, numbers (`0x…` or decimal), and xperf's groups
+    /// of flags. Of a group, the supported flags are selected.
     ///
     /// # Errors
     ///
-    /// A name that nobody has, a flag that Linux has no counterpart for, or a group of which it gives nothing.
+    /// Fails on an unknown name, on a flag that Linux does not support, and on groups without any supported flag.
     pub fn parse(text: &str) -> Result<Selection, FlagError> {
         let mut selection = Selection::default();
         for part in text.split(['+', ',']).map(str::trim).filter(|part| !part.is_empty()) {
@@ -199,12 +201,12 @@ impl EnableFlags {
         }
     }
 
-    /// The flags of a keyword of recording profiles (wpr), in any case. None of xperf's groups, one of which has the name
-    /// of a keyword.
+    /// Returns the flags of a keyword of recording profiles (wpr), in any case. xperf's groups are not keywords,
+    /// although the names of one keyword and one group are equal.
     ///
     /// # Errors
     ///
-    /// A keyword that nobody knows, or that Linux gives nothing for.
+    /// Fails on an unknown keyword, and on one that Linux does not support.
     pub fn of_keyword(keyword: &str) -> Result<EnableFlags, FlagError> {
         let flags = EnableFlags::KNOWN.iter().filter(|flag| flag.wpr.eq_ignore_ascii_case(keyword));
         match flags.fold(0, |bits, flag| bits | flag.bit) {
@@ -214,11 +216,11 @@ impl EnableFlags {
         }
     }
 
-    /// The hooks that these flags need.
+    /// Returns the hooks that these flags need.
     ///
     /// # Errors
     ///
-    /// The first flag that Linux cannot give, or a bit that is no flag.
+    /// Fails on the first flag that Linux does not support, and on unknown bits.
     pub fn hooks(self) -> Result<Hooks, FlagError> {
         let mut hooks = Hooks::NONE;
         let mut left = self.0;
@@ -233,7 +235,7 @@ impl EnableFlags {
         if left == 0 { Ok(hooks) } else { Err(FlagError::Unknown(format!("{left:#x}"))) }
     }
 
-    /// Whether all of `other` is asked for.
+    /// Returns whether all flags of `other` are set.
     pub const fn has(self, other: EnableFlags) -> bool {
         self.0 & other.0 == other.0
     }
@@ -275,7 +277,7 @@ impl fmt::Debug for EnableFlags {
 }
 
 pub(crate) const NOT_YET: &str = "its events are not captured on Linux yet";
-/// What all that programs do with files comes from.
+/// The hooks of all file operations.
 pub(crate) const FILES: &[Hook] = &[Hook::File, Hook::FileExec, Hook::FileRing];
 const NO_DEBUGGER: &str = "Linux has no messages to a kernel debugger";
 
@@ -302,7 +304,7 @@ const fn refused(
 }
 
 impl Selection {
-    /// Adds what Linux gives of a member of a group. Members are known, all of them.
+    /// Adds a member of a group if Linux supports it. All members are known.
     fn add_member(&mut self, member: &str) {
         match named(member) {
             Ok(flags) => self.flags = self.flags | flags,
@@ -312,7 +314,7 @@ impl Selection {
     }
 }
 
-/// The flags that a name or a number stands for, if Linux gives all of them.
+/// Returns the flags that a name or a number stands for, if Linux supports all of them.
 fn named(text: &str) -> Result<EnableFlags, FlagError> {
     let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
@@ -320,7 +322,7 @@ fn named(text: &str) -> Result<EnableFlags, FlagError> {
     };
     let bare = text.strip_prefix("EVENT_TRACE_FLAG_").unwrap_or(text);
     let is = |name: &str| !name.is_empty() && name.eq_ignore_ascii_case(bare);
-    // xperf's names go first, since some of them stand for several flags.
+    // xperf's names are tried first, since some of them stand for several flags.
     let columns: [fn(&Flag) -> &str; 4] =
         [|flag| flag.xperf, |flag| flag.name, |flag| flag.wpr, |flag| flag.logman];
     let by_name = || {
@@ -337,7 +339,8 @@ fn named(text: &str) -> Result<EnableFlags, FlagError> {
     flags.hooks().map(|_| flags)
 }
 
-/// Why a flag of the further words of the group masks gives nothing, by the names of xperf and of recording profiles.
+/// Returns why a flag of the other words of the group masks is not supported, by its name in xperf or in recording
+/// profiles.
 fn of_further_words(is: impl Fn(&str, &str) -> bool) -> Option<FlagError> {
     let (flag, _, reason) = OF_FURTHER_WORDS.iter().find(|(xperf, wpr, _)| is(xperf, wpr))?;
     Some(FlagError::Refused { flag, reason })
@@ -378,8 +381,8 @@ mod tests {
         check("alpc", "ALPC: ");
         check("POWER", "POWER: ");
         check("SysProf+REGISTRY", "REGISTRY: ");
-        check("CSWITHC", "`CSWITHC` is no flag");
-        check("0x08000000", "`0x8000000` is no flag");
+        check("CSWITHC", "`CSWITHC` is not a flag");
+        check("0x08000000", "`0x8000000` is not a flag");
     }
 
     #[test]
@@ -395,7 +398,7 @@ mod tests {
             ("ProcessCounter", "PROCESS_COUNTERS: "),
             ("FilterIOInit", "FLT_IO_INIT: "),
             ("PmcProfile", "PMC_PROFILE: "),
-            ("PROC_THREAD", "`PROC_THREAD` is no flag"),
+            ("PROC_THREAD", "`PROC_THREAD` is not a flag"),
         ] {
             let error = EnableFlags::of_keyword(keyword).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");

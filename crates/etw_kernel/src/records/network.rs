@@ -1,63 +1,63 @@
-//! What happens on the network.
+//! Network operations.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::Fields;
 
-/// Something that happened to a connection of TCP, or to a datagram of UDP.
+/// An operation on a TCP connection or a UDP datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
-    /// What happened.
+    /// The operation.
     pub act: NetworkAct,
-    /// To what.
+    /// The protocol.
     pub protocol: Protocol,
-    /// Tells sockets apart that are there at the same time.
+    /// Identifies the socket among those that exist.
     pub socket: u64,
-    /// The process that the socket belongs to: the one that acts, or that connected, accepted or used the connection
-    /// last; 0 if that is not known. The event's own process is whoever ran when the network did something.
+    /// The process that owns the socket: the one that calls, or that connected, accepted or last used the connection; 0
+    /// if unknown. The event's own process is the one that ran when the network did something.
     pub process_id: u32,
-    /// The thread of that process that did; 0 if it is not known.
+    /// The thread of that process; 0 if unknown.
     pub thread_id: u32,
-    /// This end. A socket of UDP may have no address of its own, only a port.
+    /// The local end. A UDP socket may have a port only, and no address.
     pub own: SocketAddr,
-    /// The other end; address and port are 0 where the system call did not ask for it.
+    /// The remote end; address and port are 0 if the system call did not ask for it.
     pub peer: SocketAddr,
 }
 
-/// What happens on the network.
+/// Network operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkAct {
-    /// A connection that the process began is made.
+    /// A connection that the process requested is established.
     Connect(ConnectionOptions),
-    /// The process gets a connection that another one began.
+    /// The process gets a connection that its peer requested.
     Accept(ConnectionOptions),
-    /// The process has handed bytes over for sending.
+    /// The process has passed bytes to send.
     Send {
-        /// How many.
+        /// Number of bytes.
         bytes: u32,
     },
-    /// The process has got bytes.
+    /// The process has received bytes.
     Receive {
-        /// How many.
+        /// Number of bytes.
         bytes: u32,
     },
-    /// The process closes or shuts a connection, or it breaks.
+    /// The process closes or shuts down a connection, or it breaks.
     Disconnect,
-    /// A segment is sent again.
+    /// A segment is retransmitted.
     Retransmit {
-        /// How many bytes of data it has.
+        /// Number of data bytes in it.
         bytes: u32,
     },
-    /// A connection is asked for again.
+    /// A connection request is repeated.
     Reconnect,
-    /// A connection could not be made, or a datagram not be sent.
+    /// A connection could not be established, or a datagram could not be sent.
     Fail {
         /// The error number; 0 if the process gave up.
         error: u32,
     },
 }
 
-/// Protocols that are told of.
+/// The protocols that are captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// TCP.
@@ -66,16 +66,16 @@ pub enum Protocol {
     Udp,
 }
 
-/// What the ends of a connection have agreed on.
+/// The negotiated options of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConnectionOptions {
-    /// Largest segment that this end takes, in bytes.
+    /// Maximum segment size of this end in bytes.
     pub mss: u16,
-    /// Window for receiving, in bytes.
+    /// Receive window in bytes.
     pub receive_window: u32,
-    /// By how many bits the window for receiving is scaled.
+    /// Scale of the receive window in bits.
     pub receive_window_scale: u8,
-    /// By how many bits the window for sending is scaled.
+    /// Scale of the send window in bits.
     pub send_window_scale: u8,
     /// Whether selective acknowledgements are used.
     pub has_sack: bool,
@@ -127,7 +127,7 @@ fn options(fields: Fields<'_>) -> Option<ConnectionOptions> {
     })
 }
 
-/// An end without an address is of the kind of the other one: a socket of IPv6 may transfer packets of IPv4.
+/// Gives an end without an address the address family of the other end: an IPv6 socket may transfer IPv4 packets.
 fn beside(end: SocketAddr, other: SocketAddr) -> SocketAddr {
     if end.ip().is_unspecified() && other.is_ipv4() {
         return SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), end.port());
@@ -135,7 +135,7 @@ fn beside(end: SocketAddr, other: SocketAddr) -> SocketAddr {
     end
 }
 
-/// One end, by its family, address and port, these in the order of the network.
+/// Returns an end by its family, and its address and port in network order.
 fn end(family: u16, address: &[u8], port: &[u8]) -> Option<SocketAddr> {
     let address: IpAddr = match family {
         2 => Ipv4Addr::from(*address.first_chunk::<4>()?).into(),

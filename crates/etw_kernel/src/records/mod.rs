@@ -1,4 +1,6 @@
-//! What the programs in the kernel write, record by record: `bpf/` has the same layouts.
+//! The records that the programs in the kernel write. `bpf/` has the same layouts.
+//!
+//! Records are parsed by [`Capture::read`](crate::capture::Capture::read), which delivers them as [`Event`]s.
 
 mod file;
 
@@ -10,25 +12,25 @@ mod network;
 mod stack;
 
 pub use image::{FileIdentity, ImageChange, Mapping};
-pub(super) use image::{lost_of_mapping_ring, of_mapping_ring};
+pub(crate) use image::{lost_of_mapping_ring, of_mapping_ring};
 pub use memory::{Memory, MemoryAct, PageFault};
 pub use network::{ConnectionOptions, Network, NetworkAct, Protocol};
 pub use stack::{Following, Registers, Space, Stack};
 #[cfg(test)]
 pub(crate) use stack::{StackParts, stack_for_tests};
 
-/// Something that happened in the kernel.
+/// An event of the kernel.
 ///
-/// All of it borrows from the bytes that came from the kernel.
+/// It borrows from the bytes that came from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Event<'a> {
-    /// When, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Time in nanoseconds of `CLOCK_MONOTONIC`.
     pub time: u64,
     /// The processor where it happened.
     pub processor: u32,
-    /// The process that was running there. It need not be the cause: interrupts come to whoever runs.
+    /// The process that was running on the processor. It need not be the cause: interrupts arrive in any process.
     pub process_id: u32,
-    /// The thread that was running there; 0 where none was.
+    /// The thread that was running on the processor; 0 if it was idle.
     pub thread_id: u32,
     /// What happened.
     pub body: Body<'a>,
@@ -38,137 +40,137 @@ pub struct Event<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Body<'a> {
-    /// A process or a thread began. The event's thread is the one that made it.
+    /// A process or a thread started. The event's thread created it.
     Fork(Fork<'a>),
     /// The process runs another program from now on.
     Exec(Exec<'a>),
     /// The event's thread ends.
     Exit {
-        /// What the thread gave as its end: a wait status, so `exit(3)` is `0x300`, and a signal its number.
+        /// The thread's wait status: `0x300` for `exit(3)`, the number of a signal that ended it.
         code: u32,
-        /// The wait status of the process, if it ends with this thread.
+        /// The wait status of the process if it ends with this thread.
         process_code: Option<u32>,
     },
-    /// The processor goes from the event's thread to another one.
+    /// The processor switches from the event's thread to another one.
     ContextSwitch(ContextSwitch),
-    /// The event's thread, or an interrupt that it was running under, makes a thread ready.
+    /// The event's thread, or an interrupt during it, makes a thread ready.
     ReadyThread {
         /// The process of the thread that is made ready.
         process_id: u32,
         /// The thread that is made ready.
         thread_id: u32,
-        /// Its priority, as the kernel counts: 0 to 99 real time, 100 to 139 the others.
+        /// Its priority in the kernel's numbers: 0 to 99 for real time, 100 to 139 for the others.
         priority: u32,
-        /// Whether it was an interrupt (a device's, a timer's, or the work that they put off), and not the thread.
+        /// Whether it was an interrupt (of a device or a timer, or deferred work) and not the thread.
         by_interrupt: bool,
     },
-    /// The sampling clock struck.
+    /// The sampling timer fired.
     Sample {
-        /// What the processor was about to do: an address in the kernel, or in the event's process.
+        /// Address of the next instruction, in the kernel or in the event's process.
         instruction: u64,
     },
     /// The stack of the event before it.
     Stack(Stack<'a>),
-    /// A system call begins.
+    /// A system call starts.
     SystemCallEnter {
-        /// Its number on this architecture; those of 32-bit programs, which are others, have bit 31 set.
+        /// Its number on this architecture. Bit 31 is set for 32-bit programs, which have other numbers.
         number: u32,
     },
     /// A system call ends.
     SystemCallExit {
-        /// Its number, as at its begin.
+        /// Its number, as at its start.
         number: u32,
-        /// What it gives back; negative numbers down to -4095 are errors.
+        /// The value that it returns; -1 to -4095 are errors.
         result: i64,
     },
-    /// The handler of an interrupt is done.
+    /// The handler of an interrupt has ended.
     Interrupt {
         /// The interrupt's number.
         vector: u32,
-        /// When the handler began.
+        /// Time when the handler started.
         begun: u64,
         /// The handler's address in the kernel.
         routine: u64,
-        /// Whether the interrupt was the handler's.
+        /// Whether the handler's device caused the interrupt.
         handled: bool,
     },
-    /// Work that interrupts put off (a softirq) is done.
+    /// Work deferred by interrupts (a softirq) has ended.
     Dpc {
         /// The softirq's number: 1 timer, 2 and 3 network, 4 block devices, 7 scheduler, 9 RCU.
         vector: u32,
-        /// When it began.
+        /// Time when it started.
         begun: u64,
     },
-    /// A request for a disk is put into its queue, or sent at once.
+    /// A request for a disk is queued, or sent at once.
     DiskIssue(Disk),
-    /// A disk is done with a request, or with a part of it.
+    /// A disk has completed a request, or a part of it.
     DiskComplete {
         /// The request.
         disk: Disk,
-        /// When it was queued or sent; nothing if that was before the capture.
+        /// Time when it was queued or sent; `None` if that was before the capture.
         issued: Option<u64>,
         /// The kernel's status; 0 is success.
         error: u32,
     },
-    /// Something of files.
+    /// A file operation, or the name of a file.
     File(File<'a>),
-    /// A program takes addresses or gives them back.
+    /// A program allocates or frees memory, or maps a file.
     Memory(Memory),
-    /// The event's thread touched memory that was not there.
+    /// The event's thread accessed memory that was not present.
     PageFault(PageFault),
-    /// Something happened to a connection or a datagram.
+    /// An operation on a connection or a datagram.
     Network(Network),
-    /// The event's process maps or unmaps what it runs code of.
+    /// The event's process maps or unmaps executable memory.
     Image(ImageChange<'a>),
 }
 
-/// The begin of a process or a thread.
+/// The start of a process or a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fork<'a> {
-    /// The process that begins, or that the new thread belongs to.
+    /// The new process, or the process of the new thread.
     pub process_id: u32,
-    /// The new thread; the first thread of a process has the process's id.
+    /// The new thread. The first thread of a process has the process's id.
     pub thread_id: u32,
     /// The parent of the process.
     pub parent_id: u32,
-    /// The user who made it.
+    /// The user that created it.
     pub user_id: u32,
     /// The session (`setsid`) of the process.
     pub session_id: u32,
-    /// Its priority, as the kernel counts: 0 to 99 real time, 100 to 139 the others.
+    /// Its priority in the kernel's numbers: 0 to 99 for real time, 100 to 139 for the others.
     pub priority: u32,
     /// Its short name, without its NUL.
     pub name: &'a [u8],
 }
 
 impl Fork<'_> {
-    /// Whether this is a process, not a further thread of one.
+    /// Returns whether this is a process, and not another thread of one.
     pub const fn is_process(&self) -> bool {
         self.process_id == self.thread_id
     }
 }
 
-/// A program that a process runs from now on.
+/// A program that a process starts to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exec<'a> {
     /// The parent of the process.
     pub parent_id: u32,
-    /// The user whom it runs as.
+    /// The user that it runs as.
     pub user_id: u32,
     /// The session (`setsid`) of the process.
     pub session_id: u32,
-    /// The id that the thread had before; another thread's if that one called `exec`.
+    /// The previous id of the thread, which differs if another than the first thread called `exec`.
     pub old_thread_id: u32,
-    /// The path that was given to `exec`, without its NUL; it may be relative to the directory of the process.
+    /// The path passed to `exec`, without its NUL. It may be relative to the directory of the process.
     pub path: &'a [u8],
-    /// The arguments one behind the other, each with its NUL.
+    /// The arguments one after the other, each with its NUL.
     pub arguments: &'a [u8],
-    /// How many bytes all arguments have. There is room for 24,576 of them here; `/proc` has the others.
+    /// Length in bytes of all arguments. A record holds up to 24,576 of them; `/proc` has the others.
     pub arguments_all_bytes: u32,
 }
 
 impl<'a> Exec<'a> {
-    /// The arguments, the program's own name first.
+    /// Returns the arguments, the program's own name first.
     pub fn argv(&self) -> impl Iterator<Item = &'a [u8]> {
         let text = self.arguments.strip_suffix(&[0]).unwrap_or(self.arguments);
         let some = !self.arguments.is_empty();
@@ -179,62 +181,62 @@ impl<'a> Exec<'a> {
 /// A switch from the event's thread to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextSwitch {
-    /// The process of the thread that goes on.
+    /// The process of the thread that runs next.
     pub new_process_id: u32,
-    /// The thread that goes on; 0 is the processor's idle thread.
+    /// The thread that runs next; 0 is the processor's idle thread.
     pub new_thread_id: u32,
-    /// The priority of the old thread, as the kernel counts: 0 to 99 real time, 100 to 139 the others.
+    /// The priority of the old thread in the kernel's numbers: 0 to 99 for real time, 100 to 139 for the others.
     pub old_priority: u16,
     /// The priority of the new thread.
     pub new_priority: u16,
-    /// The state of the old thread in the kernel's bits: 0 can run, bit 0 waits, bit 1 waits and cannot be interrupted,
-    /// bits 2 and 3 stopped, bits 4 to 7 at its end. Higher bits say more of a wait, differently in each kernel.
+    /// The state of the old thread in the kernel's bits: 0 runnable, bit 0 waits interruptibly, bit 1 waits
+    /// uninterruptibly, bits 2 and 3 stopped, bits 4 to 7 ending. Higher bits qualify a wait and differ between
+    /// kernels.
     pub old_state: u32,
-    /// Whether the old thread was taken off although it could run.
+    /// Whether the old thread was preempted although it could run.
     pub preempted: bool,
-    /// Whether the old thread waits for a device.
+    /// Whether the old thread waits for I/O.
     pub waits_for_io: bool,
-    /// The system call that the old thread is in, by its number on this architecture; nothing for none, and before
-    /// Linux 5.15.
+    /// The number of the system call that the old thread is in; `None` outside of system calls, and before Linux 5.15.
     pub old_system_call: Option<u32>,
 }
 
 /// A request to a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disk {
-    /// Tells requests apart that are under way at the same time.
+    /// Identifies the request among those in progress.
     pub request: u64,
-    /// Where on the disk, in sectors of 512 bytes; all ones for requests without a place, as a flush.
+    /// Position on the disk in sectors of 512 bytes; all ones for requests without a position, such as a flush.
     pub sector: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u32,
-    /// The disk, as the kernel numbers devices: 12 bits major, 20 bits minor.
+    /// The disk's device number in the kernel's form: 12 bits major, 20 bits minor.
     pub device: u32,
-    /// The operation in the lowest 8 bits (0 read, 1 write, 2 flush, 3 discard), and flags of the kernel's.
+    /// The operation in the lowest 8 bits (0 read, 1 write, 2 flush, 3 discard), and flags of the kernel above.
     pub operation: u32,
-    /// The process that asked for it; 0 if that is not known. Writes of cached files are asked for by kernel threads.
+    /// The process that requested it; 0 if unknown. Writes of cached data are requested by kernel threads.
     pub issuer_process_id: u32,
-    /// The thread that asked for it.
+    /// The thread that requested it.
     pub issuer_thread_id: u32,
-    /// The key of the file whose cached data the request begins with, and whose name has been told; 0 if it is no file's,
-    /// or goes past the cache.
+    /// The key of the file whose cached data the request starts with; its name is delivered earlier. 0 if the data is
+    /// not from a file, or bypasses the cache.
     pub file: u64,
 }
 
 /// The kind of stacks.
 const STACK: u32 = 63;
 
-/// Bytes of a record's header.
+/// Size of a record's header in bytes.
 const HEADER: usize = 24;
 
-/// The time of a record.
-pub(super) fn time_of(record: &[u8]) -> Option<u64> {
+/// Returns the time of a record.
+pub(crate) fn time_of(record: &[u8]) -> Option<u64> {
     Fields(record).u64(0)
 }
 
 impl<'a> Event<'a> {
-    /// The event of one record; nothing if the record is none of those above, or too short.
-    pub(super) fn parse(record: &'a [u8], processor: u32) -> Option<Event<'a>> {
+    /// Parses a record; `None` if its kind is unknown or it is too short.
+    pub(crate) fn parse(record: &'a [u8], processor: u32) -> Option<Event<'a>> {
         let header = Fields(record);
         let (kind, number) = (header.u32(8)?, header.u32(20)?);
         let (process_id, thread_id) = (header.u32(12)?, header.u32(16)?);
@@ -334,7 +336,7 @@ fn disk(operation: u32, fields: Fields<'_>, issuer: (u32, u32)) -> Option<Disk> 
     })
 }
 
-/// Fields at their offsets, as far as there are bytes.
+/// Reads fields at offsets, within bounds.
 #[derive(Clone, Copy)]
 struct Fields<'a>(&'a [u8]);
 

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The record of a stack, and the memory in which it is assembled. */
+#pragma once
+
+#include "ring.h"
+#include "rules.h"
+
+#define FRAMES_MOST 127
+/* The most frames of a program that are followed. */
+#define FOLLOWED_MOST 192
+#define FRAMES_MOST_ALL (2 * FRAMES_MOST + FOLLOWED_MOST)
+/* Of a processor with nothing to do. */
+#define FRAMES_IDLE 16
+#define STACK_BYTES_MOST 32768
+#define CHUNK 4096
+/* Code may use so much below its stack pointer (the red zone of x86). */
+#define BELOW 128
+#define ROOMS 4
+
+/* Whether the kernel tells of the registers of programs: since 5.15. */
+const volatile bool has_registers = true;
+/* Of each processor's ring. */
+const volatile u32 ring_bytes = 4096;
+
+/* Why following ended. */
+#define FOLLOWED_NOT 0
+#define FOLLOWED_WHOLE 1
+#define FOLLOWED_TO_LIMIT 2
+#define SPACE_UNKNOWN 3
+#define IMAGE_UNKNOWN 4
+#define RULE_UNKNOWN 5
+#define MEMORY_UNREADABLE 6
+
+/* Images of a walk that are found again at once: stacks go from one to another and back. */
+#define RECENT 4
+
+/* Where following stands. */
+struct walk {
+	u64 instruction;
+	u64 stack_pointer;
+	u64 frame_pointer;
+	struct image image; /* Of the frame before. */
+	struct image recent[RECENT]; /* Those before it. */
+	u64 next; /* Which of those goes next. */
+	struct space space;
+	u64 behind; /* Where frames go. */
+	u64 frames;
+};
+
+struct stack {
+	struct header header; /* Its number: the kind of the event, whose time it has. */
+	/* Of the program; all zero where it has none, or one of 32 bits. */
+	u64 instruction;
+	u64 stack_pointer;
+	u64 frame_pointer;
+	u64 link;
+	/* Where the copied memory begins. */
+	u64 memory;
+	struct space space;
+	u16 kernel_bytes;
+	u16 followed_bytes;
+	u16 user_bytes;
+	u16 copied_bytes;
+	u32 followed; /* Why following ended. */
+	u32 reserved;
+	/* Frames of the kernel, frames of the program that were followed; if they are not whole, the registers are those of
+	 * the next frame, and there are also the program's frames by frame pointers and memory of its stack. */
+	u8 rest[FRAMES_MOST_ALL * 8 + STACK_BYTES_MOST + CHUNK];
+};
+
+/* Places where stacks are put together, some for each processor: programs may be interrupted by others. */
+struct room {
+	u64 users;
+	struct walk walk;
+	struct stack stack;
+};
+
+struct {
+	NUMBER(type, MAP_ARRAY);
+	NUMBER(max_entries, ROOMS);
+	TYPE(key, u32);
+	TYPE(value, struct room);
+} rooms MAP;
+
+#define NO_ROOM (u32) - 1
+
+/* A place that nobody else has now: whoever comes between the two steps sees two users, and takes another one. */
+GLOBAL u32 take_room(void)
+{
+	u32 first = processor() * ROOMS;
+	for (u32 i = 0; i < ROOMS; i++) {
+		u32 index = first + i;
+		struct room *room = map_lookup(&rooms, &index);
+		if (!room)
+			break;
+		__sync_fetch_and_add(&room->users, 1);
+		if (*(volatile u64 *)&room->users == 1)
+			return index;
+		__sync_fetch_and_add(&room->users, -1);
+	}
+	return NO_ROOM;
+}
