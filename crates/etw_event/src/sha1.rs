@@ -1,51 +1,17 @@
-//! Provider GUIDs from names, while the program is compiled.
+//! SHA-1 (FIPS 180-4) as constant functions, so that the compiler can derive GUIDs from names.
+//!
+//! It works byte by byte, which is fast enough for names; the digests identify providers and protect nothing.
 
-use etw_event::Guid;
-
-/// Namespace of provider names, `{482c2db2-c390-47c8-87f8-1a15bfc130fb}` in network order.
-const NAMESPACE: [u8; 16] =
-    [0x48, 0x2C, 0x2D, 0xB2, 0xC3, 0x90, 0x47, 0xC8, 0x87, 0xF8, 0x1A, 0x15, 0xBF, 0xC1, 0x30, 0xFB];
-
-/// The GUID that EventSource and TraceLogging derive from a provider's name, as [`Guid::from_provider_name`] does at
-/// run time.
-///
-/// The name must be ASCII: upper case of other letters is not known to the compiler. Anything else does not compile
-/// where the GUID is a constant; such a provider is given its GUID by hand.
-pub const fn guid_from_name(name: &str) -> Guid {
-    let name = name.as_bytes();
-    let mut hash = Sha1::new();
-    let mut at = 0;
-    while at < NAMESPACE.len() {
-        hash.push(NAMESPACE[at]);
-        at += 1;
-    }
-    at = 0;
-    while at < name.len() {
-        assert!(name[at].is_ascii(), "a GUID is derived from ASCII names only; give this provider one");
-        hash.push(0);
-        hash.push(name[at].to_ascii_uppercase());
-        at += 1;
-    }
-    let digest = hash.finish();
-    let mut bytes = [0; 16];
-    at = 0;
-    while at < 16 {
-        bytes[at] = digest[at];
-        at += 1;
-    }
-    bytes[7] = (bytes[7] & 0x0F) | 0x50;
-    Guid::from_bytes(bytes)
-}
-
-/// SHA-1 (FIPS 180-4), byte by byte; for constants only.
-struct Sha1 {
+/// SHA-1 of the bytes pushed so far.
+pub(crate) struct Sha1 {
     state: [u32; 5],
     block: [u8; 64],
     len_bytes: usize,
 }
 
 impl Sha1 {
-    const fn new() -> Sha1 {
+    /// SHA-1 of no bytes.
+    pub(crate) const fn new() -> Sha1 {
         Sha1 {
             state: [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0],
             block: [0; 64],
@@ -53,7 +19,8 @@ impl Sha1 {
         }
     }
 
-    const fn push(&mut self, byte: u8) {
+    /// Appends a byte.
+    pub(crate) const fn push(&mut self, byte: u8) {
         self.block[self.len_bytes % 64] = byte;
         self.len_bytes += 1;
         if self.len_bytes.is_multiple_of(64) {
@@ -61,7 +28,8 @@ impl Sha1 {
         }
     }
 
-    const fn finish(mut self) -> [u8; 20] {
+    /// Returns the digest.
+    pub(crate) const fn finish(mut self) -> [u8; 20] {
         let bits = (self.len_bytes as u64 * 8).to_be_bytes();
         self.push(0x80);
         while self.len_bytes % 64 != 56 {
@@ -130,13 +98,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constants_equal_what_is_hashed_at_run_time() {
-        const MY_SOURCE: Guid = guid_from_name("MySource");
-        assert_eq!(MY_SOURCE.to_string(), "{a61ea624-4944-55fc-c2a8-37838829438d}");
-        // Lengths on both sides of a block's end.
-        let name = "MyCompany.MyComponent-0123456789_abcdefghijklmnopqrstuvwxyz.MyCompany.MyComponent";
-        for len in 0..name.len() {
-            assert_eq!(guid_from_name(&name[..len]), Guid::from_provider_name(&name[..len]), "{len}");
-        }
+    fn digests_are_those_of_the_standard() {
+        let check = |bytes: &[u8], expected: &str| {
+            let mut hash = Sha1::new();
+            bytes.iter().for_each(|byte| hash.push(*byte));
+            let digest: String = hash.finish().iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(digest, expected, "{} bytes", bytes.len());
+        };
+        // FIPS 180-4, examples of SHA-1: no bytes, one block, two blocks, many blocks.
+        check(b"", "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+        check(b"abc", "a9993e364706816aba3e25717850c26c9cd0d89d");
+        check(
+            b"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+            "84983e441c3bd26ebaae4aa1f95129e5e54670f1",
+        );
+        check(&[b'a'; 1_000_000], "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
     }
 }
