@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod activity;
+pub mod bridge;
 mod builder;
 mod connection;
 mod control;
@@ -34,8 +35,6 @@ pub use write::{MAX_RECORD_BYTES, Outcome};
 pub mod __private {
     pub use etw_event::ExtendedType;
 
-    /// What the bridges of other ways to log describe their events by.
-    pub use crate::builder::EventTemplate;
-    /// Level, keyword and the like of an event, by the options of `event!`.
+    /// The options of `event!`.
     pub use crate::macros::Options;
 }
