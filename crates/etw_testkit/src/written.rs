@@ -38,7 +38,7 @@ fn decode_one(bytes: &[u8]) -> Result<(i64, Written), String> {
     let schema = record.extended(ExtendedType::EVENT_SCHEMA_TL).ok_or("a record without a description")?;
     let provider = ProviderInfo::new(record.provider_id(), "", Decoding::TraceLogging, "");
     let schema = parse_event(schema.data, Arc::new(provider), record.descriptor())
-        .ok_or("a description that cannot be read")?;
+        .map_err(|error| format!("a description that cannot be read: {error:?}"))?;
     let mut text = schema.name.as_deref().unwrap_or_default().to_owned();
     let compiled = CompiledSchema::new(Arc::new(schema));
     let mut located = Located::new();

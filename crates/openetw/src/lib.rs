@@ -76,10 +76,19 @@
 //!
 //! ```
 //! use openetw::export::{Event, JsonWriter, Options};
-//! use openetw::testing::EventBuilder;
+//! use openetw::testing::{EventBuilder, Proxy};
 //!
-//! let start = EventBuilder::built_in("Microsoft-Windows-Kernel-Process", 1, 0)?.pack_incomplete()?;
-//! # let _ = (start, JsonWriter::new(Options::default()));
+//! let start = EventBuilder::built_in("Microsoft-Windows-Kernel-Process", 1, 0)?
+//!     .property("ProcessID", 4711)
+//!     .pack_incomplete()?;
+//! let mut line = Vec::new();
+//! Proxy::new().event(&start, |event| {
+//!     let properties = event.properties.as_ref().map(|properties| *properties);
+//!     let properties = properties.map_err(|reason| *reason as &dyn std::fmt::Display);
+//!     let event = Event { record: event.record, properties, provider: event.provider, process: event.process };
+//!     JsonWriter::new(&Options::default()).put(&mut line, &event);
+//! });
+//! assert!(String::from_utf8_lossy(&line).contains(r#""ProcessID":4711"#));
 //! # Ok::<(), openetw::testing::PackError>(())
 //! ```
 //!
@@ -121,10 +130,14 @@ pub use etw_consumer::{
 /// What payloads mean, as TDH defines it on Windows: schemas of every source, layouts, values and their text.
 ///
 /// ```
-/// use openetw::schema::{SchemaSource, builtin};
+/// use openetw::Guid;
+/// use openetw::schema::builtin::BuiltIn;
 ///
-/// let providers = builtin::providers();
-/// # let _ = providers;
+/// // Microsoft-Windows-Kernel-Process
+/// let guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+/// let provider = BuiltIn.provider(&guid).ok_or("unknown provider")?;
+/// assert!(provider.events.iter().any(|event| event.descriptor.id == 1));
+/// # Ok::<(), &str>(())
 /// ```
 #[cfg(feature = "read")]
 pub mod schema {
@@ -212,10 +225,11 @@ pub mod profile {
 #[cfg(feature = "export")]
 pub mod export {
     #[cfg(feature = "columns")]
-    pub use etw_export::{ColumnFormat, ColumnsSummary, ColumnsWriter};
+    pub use etw_export::{ColumnFormat, ColumnsSummary, ColumnsWriter, columns};
     pub use etw_export::{
         CsvWriter, Event, EvtxSummary, EvtxWriter, FieldName, FieldSelection, JsonWriter, Names, Options,
-        PcapngSummary, PcapngWriter, Source, TextWriter, TracerptCsvWriter, XmlWriter, text,
+        PcapngSummary, PcapngWriter, Source, TextWriter, TracerptCsvWriter, XmlWriter, csv, evtx, pcapng,
+        text, tracerpt, xml,
     };
 }
 

@@ -106,13 +106,13 @@ impl Runtime {
     }
 }
 
-/// The options of a host for an instance.
+/// The options of a host for an instance, with the system's own events.
 #[cfg(feature = "kernel")]
 fn options_at(instance: &Instance) -> HostOptions {
     HostOptions { system: Some(etw_system::provider()), ..HostOptions::new(instance.clone()) }
 }
 
-/// The options of a host for an instance.
+/// The options of a host for an instance, without the system's own events.
 #[cfg(not(feature = "kernel"))]
 fn options_at(instance: &Instance) -> HostOptions {
     HostOptions::new(instance.clone())

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use openetw::kernel::{EnableFlags, StackWalks, refusal};
+use etw_kernel::providers::refusal;
+use openetw::kernel::{EnableFlags, StackWalks};
 use openetw::schema::builtin;
 use openetw::session::{
     Controller, EnableBuilder, EnableProperties, EnableStatus, Filter, Instance, LogFileMode, ProviderKey,
