@@ -113,7 +113,9 @@ fn kill_tree(id: u32) {
 fn children(id: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists.flat_map(|list| list.split(' ').filter_map(|id| id.trim().parse().ok()).collect::<Vec<_>>()).collect()
+    lists
+        .flat_map(|list| list.split(' ').filter_map(|id| id.trim().parse().ok()).collect::<Vec<_>>())
+        .collect()
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -1,7 +1,8 @@
 //! What sessions have enabled, as command lines name it: kernel flags, stacks, and providers.
 
 use anyhow::Result;
-use openetw::kernel::{EnableFlags, StackWalks, refusal};
+use etw_kernel::providers::refusal;
+use openetw::kernel::{EnableFlags, StackWalks};
 use openetw::schema::builtin;
 use openetw::session::{Controller, EnableBuilder, EnableProperties, Filter, ProviderKey};
 use openetw::{Keyword, Level};

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use openetw::Guid;
 use openetw::profile::{
     EventProvider, FindError, LoggingMode, Profile, ProfileFile, ProviderName, Recording, built_in, enable,
     refusal,
 };
 use openetw::session::{Controller, EnableBuilder};
-use openetw::{Guid, kernel};
 
 use crate::output;
 use crate::paths::path;
@@ -101,7 +101,7 @@ pub fn guid(provider: &EventProvider, known: &Known, controller: &mut Controller
         ProviderName::Guid(guid) => Ok(*guid),
         ProviderName::Hashed(name) => Ok(Guid::from_provider_name(name)),
         // Those of the kernel that Linux does not have are among what is left out.
-        ProviderName::Registered(name) if kernel::refusal(name).is_some() => {
+        ProviderName::Registered(name) if etw_kernel::providers::refusal(name).is_some() => {
             let listed = known.schemas.find(name)?;
             Ok(listed.first().map_or_else(|| Guid::from_provider_name(name), |provider| provider.info.guid))
         }

@@ -1,7 +1,8 @@
 //! Providers by the names and masks that tools take.
 
 use anyhow::Result;
-use openetw::kernel::{EnableFlags, Support, refusal};
+use etw_kernel::providers::refusal;
+use openetw::kernel::{EnableFlags, Support};
 use openetw::schema::{KeywordSpec, ProviderKey, ProviderSpec, builtin};
 use openetw::session::{Controller, EnableBuilder};
 use openetw::{Guid, Level, classes};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sha1::{Digest, Sha1};
+use crate::sha1::Sha1;
 
 /// A GUID as Windows lays it out in memory: `u32`, `u16`, `u16` little-endian, then eight raw bytes.
 ///
@@ -72,18 +72,11 @@ impl Guid {
     ///
     /// Source: `TraceLoggingProvider.h`, EventSource. `MySource` gives `{a61ea624-4944-55fc-c2a8-37838829438d}`.
     pub fn from_provider_name(name: &str) -> Guid {
-        const NAMESPACE: [u8; 16] =
-            [0x48, 0x2C, 0x2D, 0xB2, 0xC3, 0x90, 0x47, 0xC8, 0x87, 0xF8, 0x1A, 0x15, 0xBF, 0xC1, 0x30, 0xFB];
-        let mut hash = Sha1::new();
-        hash.update(NAMESPACE);
-        for unit in name.to_uppercase().encode_utf16() {
-            hash.update(unit.to_be_bytes());
+        let mut hash = hash_of_namespace();
+        for byte in name.to_uppercase().encode_utf16().flat_map(u16::to_be_bytes) {
+            hash.push(byte);
         }
-        let digest = hash.finalize();
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&digest[..16]);
-        bytes[7] = (bytes[7] & 0x0F) | 0x50;
-        Guid(bytes)
+        of_name(hash)
     }
 
     /// The 36 characters of the text form without braces, lower case.
@@ -104,6 +97,50 @@ impl Guid {
         }
         text
     }
+}
+
+/// The GUID of a provider's name as [`Guid::from_provider_name`] derives it, for constants.
+///
+/// # Panics
+/// The name must be ASCII, since a constant function cannot convert other letters to upper case. A constant made of
+/// another name does not compile; such a provider needs a GUID that is written out.
+pub const fn guid_from_name(name: &str) -> Guid {
+    let name = name.as_bytes();
+    let mut hash = hash_of_namespace();
+    let mut at = 0;
+    while at < name.len() {
+        assert!(name[at].is_ascii(), "a GUID is derived from ASCII names only; give this provider one");
+        hash.push(0);
+        hash.push(name[at].to_ascii_uppercase());
+        at += 1;
+    }
+    of_name(hash)
+}
+
+/// The hash of the namespace of provider names, `{482c2db2-c390-47c8-87f8-1a15bfc130fb}` in network order.
+const fn hash_of_namespace() -> Sha1 {
+    const NAMESPACE: [u8; 16] =
+        [0x48, 0x2C, 0x2D, 0xB2, 0xC3, 0x90, 0x47, 0xC8, 0x87, 0xF8, 0x1A, 0x15, 0xBF, 0xC1, 0x30, 0xFB];
+    let mut hash = Sha1::new();
+    let mut at = 0;
+    while at < NAMESPACE.len() {
+        hash.push(NAMESPACE[at]);
+        at += 1;
+    }
+    hash
+}
+
+/// The GUID that a hash of a namespace and a name gives.
+const fn of_name(hash: Sha1) -> Guid {
+    let digest = hash.finish();
+    let mut bytes = [0; 16];
+    let mut at = 0;
+    while at < 16 {
+        bytes[at] = digest[at];
+        at += 1;
+    }
+    bytes[7] = (bytes[7] & 0x0F) | 0x50;
+    Guid(bytes)
 }
 
 impl fmt::Display for Guid {
@@ -177,6 +214,17 @@ mod tests {
             ("PerfView", "{a8a71ac1-040f-54a2-07ca-00a89b5ab761}"),
         ] {
             assert_eq!(Guid::from_provider_name(name).to_string(), guid);
+        }
+    }
+
+    #[test]
+    fn constants_equal_what_is_derived_at_run_time() {
+        const MY_SOURCE: Guid = guid_from_name("MySource");
+        assert_eq!(MY_SOURCE.to_string(), "{a61ea624-4944-55fc-c2a8-37838829438d}");
+        // Lengths on both sides of a block's end.
+        let name = "MyCompany.MyComponent-0123456789_abcdefghijklmnopqrstuvwxyz.MyCompany.MyComponent";
+        for len in 0..name.len() {
+            assert_eq!(guid_from_name(&name[..len]), Guid::from_provider_name(&name[..len]), "{len}");
         }
     }
 }

@@ -15,6 +15,7 @@ mod guid;
 mod header;
 mod outline;
 mod record;
+mod sha1;
 mod sid;
 mod system_time;
 
@@ -22,7 +23,7 @@ pub use bytes::Fields;
 pub use clock::{Clock, ClockType, FileTime, Ticks};
 pub use descriptor::{EventDescriptor, Keyword, Level, Opcode, passes};
 pub use extended::{ExtendedItem, ExtendedItems, ExtendedType, StackTrace};
-pub use guid::{Guid, GuidParseError};
+pub use guid::{Guid, GuidParseError, guid_from_name};
 pub use header::{HeaderKind, HookId, PointerSize, classes};
 pub use outline::Outline;
 pub use record::{Instance, MessageFlags, Origin, Record, RecordError};

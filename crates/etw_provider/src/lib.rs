@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod activity;
+pub mod bridge;
 mod builder;
 mod connection;
 mod control;
@@ -12,7 +13,6 @@ pub mod fields;
 mod filters;
 mod macros;
 pub mod metadata;
-mod name_guid;
 pub mod payload;
 mod provider;
 mod registry;
@@ -25,8 +25,7 @@ mod write;
 pub use builder::EventBuilder;
 pub use control::{Control, ControlCode};
 pub use enables::MAX_SESSIONS;
-pub use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
-pub use name_guid::guid_from_name;
+pub use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode, guid_from_name};
 pub use payload::Payload;
 pub use provider::{EventMetadata, Provider};
 pub use registry::join_private_host;
@@ -36,8 +35,6 @@ pub use write::{MAX_RECORD_BYTES, Outcome};
 pub mod __private {
     pub use etw_event::ExtendedType;
 
-    /// What the bridges of other ways to log describe their events by.
-    pub use crate::builder::EventTemplate;
-    /// Level, keyword and the like of an event, by the options of `event!`.
+    /// The options of `event!`.
     pub use crate::macros::Options;
 }

@@ -9,6 +9,7 @@ pub mod mutate;
 pub mod reference;
 pub mod seeds;
 pub mod traces;
+pub mod written;
 
 /// Whether tests that take long are to run: `RUN_SLOW_TESTS` is set and not `0`. Prints the reason if they are not.
 pub fn slow_tests() -> bool {

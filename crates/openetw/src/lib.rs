@@ -1,84 +1,282 @@
 //! Event Tracing for Windows as an open system: the crate that programs depend on.
 //!
-//! | module | what |
-//! |---|---|
-//! | the crate itself | reading traces: files merged in time order, filters, and the vocabulary of events |
-//! | [`schema`] | what payloads mean: schemas of every source, values, text |
-//! | [`etl`] | the bytes of trace files, reading and writing |
-//! | [`export`] | events as JSON, CSV, XML, Windows event logs and text |
-//! | [`analysis`] | tables over the kernel's events: CPU, waits, I/O, network |
-//! | [`symbols`] | addresses to the names of functions |
-//! | `provider` | on Linux: writing events, with the macros `provider!` and `event!` |
-//! | `session` | on Linux: hosts, sessions, and enabling providers in them |
-//! | `kernel` | on Linux: the system's own events, as the NT kernel logger has them |
-//! | `profile` | on Linux: recording profiles (`.wprp`), and what of them can be recorded |
-//! | `bridges` | on Linux, with the features `tracing` and `log`: what programs log by these, as events |
-//! | [`testing`] | events made by hand, for tests of filters and callbacks |
+//! It contains little code: each module re-exports what programs need of a crate of the workspace. Each feature adds
+//! modules; all but `columns` are on by default. [`Guid`], [`Level`], [`Keyword`] and the rest of the vocabulary of
+//! events are always there.
+//!
+//! | feature | modules | for |
+//! |---|---|---|
+//! | `read` | the crate itself, `schema`, `etl`, `filter`, `relog`, `testing` | reading traces: files merged in time order, filters, schemas, rewriting |
+//! | `provider` | `provider`, `provider!`, `event!` | writing events (Linux) |
+//! | `session` | `session` | hosts, sessions, and enabling providers in them (Linux; includes `provider`) |
+//! | `kernel` | `kernel`, `profile` | the system's own events in sessions, and recording profiles (Linux; includes `session`) |
+//! | `export` | `export` | events as JSON, CSV, XML, Windows event logs, packet captures and text (includes `read`) |
+//! | `columns` | `export::ColumnsWriter` | events as Parquet and Arrow files; takes longer to compile than all the rest |
+//! | `analysis` | `analysis`, `symbols` | tables over the kernel's events, and the names of functions (includes `read`) |
+//!
+//! A program that only writes events compiles a small part of it:
+//!
+//! ```toml
+//! openetw = { version = "0.1", default-features = false, features = ["provider"] }
+//! ```
+//!
+//! # Reading: `read`
+//!
+//! ```no_run
+//! let mut trace = openetw::Trace::open_file("trace.etl")?;
+//! trace.for_each(|event| {
+//!     println!("{} {} {}", event.time(), event.provider_id(), event.descriptor().id);
+//! })?;
+//! # Ok::<(), openetw::TraceError>(())
+//! ```
+//!
+//! # Writing events: `provider`
+//!
+#![cfg_attr(target_os = "linux", doc = "```")]
+#![cfg_attr(not(target_os = "linux"), doc = "```ignore")]
+//! use openetw::{Level, event, provider};
+//!
+//! provider!(static APP: "MyCompany.MyApp");
+//!
+//! APP.register();
+//! event!(APP, "ItemDone", level: Level::INFORMATION, u32("number", 7), str8("text", "seven"));
+//! ```
+//!
+//! # Sessions: `session`
+//!
+#![cfg_attr(target_os = "linux", doc = "```no_run")]
+#![cfg_attr(not(target_os = "linux"), doc = "```ignore")]
+//! use openetw::session::{EnableBuilder, Runtime, SessionBuilder};
+//!
+//! // The host that runs, or one in this process.
+//! let mut runtime = Runtime::connect_or_host()?;
+//! SessionBuilder::new("MySession").file("trace.etl").start(runtime.controller())?;
+//! runtime.controller().enable("MySession", &EnableBuilder::new("MyCompany.MyApp".parse()?))?;
+//! // ...
+//! let status = runtime.controller().stop("MySession")?;
+//! println!("{} events, {} lost", status.events_written, status.events_lost);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The system's own events: `kernel`
+//!
+#![cfg_attr(target_os = "linux", doc = "```")]
+#![cfg_attr(not(target_os = "linux"), doc = "```ignore")]
+//! use openetw::kernel::EnableFlags;
+//! use openetw::profile::{self, LoggingMode, Recording};
+//!
+//! let profiles = profile::built_in()?;
+//! let profile = profiles.resolve(profiles.find("CPU", LoggingMode::File)?)?;
+//! let recording = Recording::new(&[profile]);
+//! assert!(recording.sessions.iter().any(|session| session.flags.has(EnableFlags::PROFILE)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Other formats: `export`
+//!
+//! ```
+//! use openetw::export::{Event, JsonWriter, Options};
+//! use openetw::testing::{EventBuilder, Proxy};
+//!
+//! let start = EventBuilder::built_in("Microsoft-Windows-Kernel-Process", 1, 0)?
+//!     .property("ProcessID", 4711)
+//!     .pack_incomplete()?;
+//! let mut line = Vec::new();
+//! Proxy::new().event(&start, |event| {
+//!     let properties = event.properties.as_ref().map(|properties| *properties);
+//!     let properties = properties.map_err(|reason| *reason as &dyn std::fmt::Display);
+//!     let event = Event { record: event.record, properties, provider: event.provider, process: event.process };
+//!     JsonWriter::new(&Options::default()).put(&mut line, &event);
+//! });
+//! assert!(String::from_utf8_lossy(&line).contains(r#""ProcessID":4711"#));
+//! # Ok::<(), openetw::testing::PackError>(())
+//! ```
+//!
+//! # Tables: `analysis`
+//!
+//! ```no_run
+//! use openetw::analysis::{Analysis, ReportOptions, Window};
+//!
+//! let mut trace = openetw::Trace::open_file("trace.etl")?;
+//! let mut analysis = Analysis::new(Window::ALL);
+//! trace.for_each_layout(|event| analysis.add(event))?;
+//! for table in analysis.report(&ReportOptions::of(trace.headers())).tables {
+//!     println!("{}: {} rows", table.kind.title(), table.rows.len());
+//! }
+//! # Ok::<(), openetw::TraceError>(())
+//! ```
+//!
+//! Programs that log by the crates `tracing` and `log` write events with `tracing-openetw` and `openetw-logger`.
+#![forbid(unsafe_code)]
 
-#[cfg(all(target_os = "linux", any(feature = "log", feature = "tracing")))]
-pub mod bridges;
-#[cfg(target_os = "linux")]
-pub mod kernel;
-#[cfg(target_os = "linux")]
-pub mod profile;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "session"))]
 pub mod session;
 
-pub use etw_consumer::*;
 pub use etw_event::{
     Clock, ClockType, EventDescriptor, ExtendedItem, ExtendedType, FileTime, Guid, HeaderKind, HookId,
     Keyword, Level, Opcode, Origin, PointerSize, Record, Sid, StackTrace, SystemTime, Ticks, classes,
 };
-#[cfg(target_os = "linux")]
+
+#[cfg(feature = "read")]
+pub use etw_consumer::{
+    CallbackResult, Callbacks, Event, EventError, EventFilter, EventFilterError, FilterError, IdSet, Input,
+    InputError, InputLimits, KeywordSpec, LossReport, OwnedEvent, OwnedProperties, OwnedValue, Predicate,
+    ProcessTable, ProviderKey, ProviderSpec, ProviderSpecError, ReadRecord, SchemaEvent, SchemaFile,
+    SchemaFileKind, SchemaFiles, Schemas, SessionError, SourceStatistics, Statistics, StopHandle,
+    Subscription, TimePoint, TimePointError, Trace, TraceBuilder, TraceError, TraceReader, filter, relog,
+    testing,
+};
+
+/// What payloads mean, as TDH defines it on Windows: schemas of every source, layouts, values and their text.
+///
+/// ```
+/// use openetw::Guid;
+/// use openetw::schema::builtin::BuiltIn;
+///
+/// // Microsoft-Windows-Kernel-Process
+/// let guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+/// let provider = BuiltIn.provider(&guid).ok_or("unknown provider")?;
+/// assert!(provider.events.iter().any(|event| event.descriptor.id == 1));
+/// # Ok::<(), &str>(())
+/// ```
+#[cfg(feature = "read")]
+pub mod schema {
+    pub use etw_schema::{
+        Array, ChannelName, CompiledSchema, Count, Decoding, EventLabel, EventSchema, Format, FromValue,
+        IdSet, InType, KeywordName, KeywordSpec, Layout, LayoutDefect, Length, LocateError, LocateErrorKind,
+        Located, MAX_DEPTH, MAX_EMPTY_VALUES, MapEntry, MapKind, Members, MessageStyle, Observed, OpcodeName,
+        OutType, PayloadError, Properties, Property, PropertyError, PropertyIndex, PropertyType,
+        PropertyValue, Provider, ProviderInfo, ProviderKey, ProviderSpec, ProviderSpecError, Providers,
+        Resolver, SchemaSource, Struct, TaskName, Undecoded, Value, ValueMap, ValueName, builtin,
+        event_metadata, event_source, manifest, message, model, mof, store, text, tracelogging, wevt, wpp,
+    };
+}
+
+/// The bytes of trace files: buffers, compression, the log file header; reader and writer.
+#[cfg(feature = "read")]
+pub mod etl {
+    pub use etw_etl::{
+        Beginning, BufferData, BufferFlags, BufferHeader, BufferRef, BufferState, BufferType, Buffers,
+        ContextSwitch, ContextSwitches, Damage, DamageKind, EtlFile, EtlWriter, GroupMasks, HeaderRecords,
+        LogFileHeader, LogFileMode, Loss, MAX_BUFFER_BYTES, OpenError, Place, RecordCursor, Records,
+        SwitchedOut, TimeZone, WriteError, WriterOptions, Written, encode, loss_of, lost_count, xpress,
+    };
+}
+
+#[cfg(all(target_os = "linux", feature = "provider"))]
 pub use etw_provider::{event, provider};
 
-/// What payloads mean, as TDH tells it on Windows.
-pub mod schema {
-    pub use etw_schema::*;
-}
-
 /// Writing events: providers, TraceLogging, activities.
-#[cfg(target_os = "linux")]
+///
+/// [`provider!`](crate::provider!) and [`event!`](crate::event!) are enough for most programs.
+///
+/// ```
+/// use openetw::provider::{EventBuilder, Outcome, Provider, fields};
+///
+/// let provider = Provider::create("MyCompany.Script", None, None);
+/// provider.register();
+/// let outcome = EventBuilder::new("LineRead").add("line", fields::u32::FIELD, &7u32).write(provider);
+/// assert_eq!(outcome, Outcome::NotEnabled);
+/// ```
+#[cfg(all(target_os = "linux", feature = "provider"))]
 pub mod provider {
-    pub use etw_provider::*;
+    pub use etw_provider::{
+        Control, ControlCode, EventBuilder, EventDescriptor, EventMetadata, Guid, Keyword, Level,
+        MAX_RECORD_BYTES, MAX_SESSIONS, Opcode, Outcome, Payload, Provider, activity, event, fields,
+        guid_from_name, metadata, payload, provider, testing,
+    };
 }
 
-/// The bytes of trace files.
-pub mod etl {
-    pub use etw_etl::*;
+/// The system's own events, as the NT kernel logger has them.
+///
+/// A host writes them to sessions if its [`HostOptions::system`](crate::session::HostOptions::system) is
+/// [`provider`](kernel::provider). [`Runtime`](crate::session::Runtime) sets it.
+///
+/// ```
+/// use openetw::kernel::EnableFlags;
+///
+/// let flags: EnableFlags = EnableFlags::PROCESS | EnableFlags::CSWITCH;
+/// assert!(flags.has(EnableFlags::PROCESS));
+/// ```
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+pub mod kernel {
+    pub use etw_kernel::providers::KernelProvider;
+    pub use etw_kernel::{
+        EnableFlags, Flag, FlagError, Hook, Hooks, Selection, StackWalkError, StackWalks, Support,
+    };
+    pub use etw_system::provider;
 }
 
-/// Events as JSON, CSV, XML, Windows event logs and text.
+/// Recording profiles (`.wprp`), and what of them Linux can record.
+///
+/// A [`Recording`](profile::Recording) is made of profiles: the sessions to start, and what is left out, with the
+/// reason.
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+pub mod profile {
+    pub use etw_profile::{
+        Buffers, CaptureState, Collector, CollectorKind, Definition, DetailLevel, ErrorKind, EventFilter,
+        EventProvider, FileMode, FindError, HardwareCounter, HeapProvider, LoggingMode, NotUnderstood,
+        Profile, ProfileError, ProfileFile, ProviderName, StackFilter, SystemProvider, TraceMerge, write,
+    };
+    pub use etw_system::profile::{LeftOut, PlannedSession, Recording, built_in, enable, level, refusal};
+}
+
+/// Events as JSON, CSV, XML, Windows event logs, packet captures and text.
+#[cfg(feature = "export")]
 pub mod export {
-    pub use etw_export::*;
+    #[cfg(feature = "columns")]
+    pub use etw_export::{ColumnFormat, ColumnsSummary, ColumnsWriter, columns};
+    pub use etw_export::{
+        CsvWriter, Event, EvtxSummary, EvtxWriter, FieldName, FieldSelection, JsonWriter, Names, Options,
+        PcapngSummary, PcapngWriter, Source, TextWriter, TracerptCsvWriter, XmlWriter, csv, evtx, pcapng,
+        text, tracerpt, xml,
+    };
 }
 
-/// Tables over the kernel's events.
+/// Tables over the kernel's events: processes, CPU, functions, waits, I/O, network.
+#[cfg(feature = "analysis")]
 pub mod analysis {
-    pub use etw_analysis::*;
+    pub use etw_analysis::{
+        Activity, Analysis, Attribution, Cell, Column, DiskRequest, Duration, FileIndex, KernelAddresses,
+        Moment, ProcessFilter, ProcessIndex, Report, ReportOptions, Sample, StackNode, Survey, Switch, Table,
+        TableKind, ThreadIndex, ThreadInfo, Timeline, Window,
+    };
 }
 
-/// Addresses to the names of functions.
+/// Addresses to the names of functions and lines: programs, libraries and the kernel.
+///
+/// ```no_run
+/// use openetw::symbols::{Module, Symbolizer};
+///
+/// let module = Module { path: "/usr/bin/make", build_id: &[] };
+/// for symbol in Symbolizer::new().resolve(&module, &[0x1234])?.into_iter().flatten() {
+///     println!("{}", symbol.function());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "analysis")]
 pub mod symbols {
-    pub use etw_symbols::*;
+    pub use etw_symbols::{
+        Frame, KernelSymbol, KernelSymbols, Module, Symbol, SymbolError, Symbolizer, demangle,
+    };
 }
 
 /// The examples of `docs/library.md` compile.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "default"))]
 #[doc = include_str!("../../../docs/library.md")]
 pub struct LibraryPage;
 
 /// The examples of `docs/providers.md` compile.
-#[cfg(all(doctest, target_os = "linux"))]
+#[cfg(all(doctest, feature = "provider", target_os = "linux"))]
 #[doc = include_str!("../../../docs/providers.md")]
 pub struct ProvidersPage;
 
 /// The examples of `docs/recording.md` compile.
-#[cfg(all(doctest, target_os = "linux"))]
+#[cfg(all(doctest, feature = "default", target_os = "linux"))]
 #[doc = include_str!("../../../docs/recording.md")]
 pub struct RecordingPage;
 
 /// The examples of `docs/sessions.md` compile.
-#[cfg(all(doctest, target_os = "linux"))]
+#[cfg(all(doctest, feature = "default", target_os = "linux"))]
 #[doc = include_str!("../../../docs/sessions.md")]
 pub struct SessionsPage;

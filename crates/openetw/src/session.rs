@@ -13,7 +13,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use etw_controller::*;
+pub use etw_controller::{
+    Controller, ControllerError, Enable, EnableBuilder, EnableProperties, EnableStatus, ErrorKind, Failure,
+    Filter, Instance, LogFileMode, PayloadFilter, PayloadOperator, PayloadPredicate, ProcessStatus,
+    ProviderEnable, ProviderKey, ProviderSpec, ProviderSpecError, ProviderStatus, SessionBuilder,
+    SessionClock, SessionProperties, SessionState, SessionStatus, SessionUpdate,
+};
 pub use etw_session::host::{
     Access, Host, HostError, HostLimits, HostOptions, HostThread, Right, SystemProvider, SystemWants,
 };
@@ -40,7 +45,8 @@ pub enum RuntimeError {
 
 impl Runtime {
     /// Connects to the host of this user's instance. If none runs, this process hosts the instance, for its own user,
-    /// until the value is dropped: other processes' providers find it as they find a daemon.
+    /// until the value is dropped: other processes' providers find it as they find a daemon. With the feature `kernel`,
+    /// sessions of such a host can ask for the system's own events.
     pub fn connect_or_host() -> Result<Runtime, RuntimeError> {
         Runtime::connect_or_host_at(&Instance::default_of_user())
     }
@@ -53,9 +59,7 @@ impl Runtime {
                 Err(ControllerError::NoHost { .. }) => {}
                 controller => return Ok(Runtime { controller: controller?, host: None }),
             }
-            let mut options = HostOptions::new(instance.clone());
-            options.system = Some(crate::kernel::provider());
-            match Host::bind(options, |_| {}) {
+            match Host::bind(options_at(instance), |_| {}) {
                 Ok(host) => {
                     let host = host.spawn().map_err(HostError::System)?;
                     let controller = Controller::connect_to(instance)?;
@@ -100,4 +104,16 @@ impl Runtime {
     pub fn is_host(&self) -> bool {
         self.host.is_some()
     }
+}
+
+/// The options of a host for an instance, with the system's own events.
+#[cfg(feature = "kernel")]
+fn options_at(instance: &Instance) -> HostOptions {
+    HostOptions { system: Some(etw_system::provider()), ..HostOptions::new(instance.clone()) }
+}
+
+/// The options of a host for an instance, without the system's own events.
+#[cfg(not(feature = "kernel"))]
+fn options_at(instance: &Instance) -> HostOptions {
+    HostOptions::new(instance.clone())
 }

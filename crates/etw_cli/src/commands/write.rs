@@ -177,7 +177,7 @@ fn hex(text: &str) -> Result<Vec<u8>, String> {
 
 fn level(text: &str) -> Result<Level> {
     let number = || integer(text).ok().map(Level);
-    openetw::schema::level_by_name(text).or_else(number).ok_or_else(|| {
+    etw_schema::level_by_name(text).or_else(number).ok_or_else(|| {
         usage(format_args!(
             "'{text}' is no level: critical, error, warning, information, verbose or a number"
         ))

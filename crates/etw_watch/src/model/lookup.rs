@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use etw_kernel::images::{ImageFiles, LoadedImage};
 use openetw::FileTime;
-use openetw::kernel::{ImageFiles, LoadedImage};
 use openetw::symbols::{KernelSymbols, Module, Symbolizer};
 
 /// Asks this machine; in tests nobody.

@@ -1,6 +1,5 @@
 //! How long an event takes from its writer to a consumer's callback, with the session's defaults.
 
-
 use anyhow::{Result, ensure};
 use etw_sys::clock::ClockSource;
 use openetw::session::{EnableBuilder, SessionBuilder};

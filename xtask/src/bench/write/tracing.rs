@@ -3,9 +3,9 @@
 use std::hint::black_box;
 
 use anyhow::Result;
-use openetw::bridges::TracingLayer;
 use tracing::subscriber::{NoSubscriber, with_default};
 use tracing::{Dispatch, Event, Subscriber, dispatcher, event};
+use tracing_openetw::TracingLayer;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::{Registry, fmt};
 

@@ -1,0 +1,210 @@
+//! One pass: fetches what the kernel's rings hold and writes it to the sessions.
+
+use std::time::{Duration, Instant};
+
+use etw_event::Ticks;
+use etw_kernel::EnableFlags;
+use etw_kernel::classes::{RecordBuffer, StackWalk, Stamp};
+use etw_kernel::records::{Body, Event};
+use etw_kernel::rundown::Rundown;
+use etw_sys::clock;
+
+use super::session::{Awaited, Queue, Session};
+use super::{Feed, SETTLE_NANOS};
+use crate::clock::SessionClock;
+use crate::programs::Programs;
+use crate::rare::Rare;
+use crate::translate::{Translator, manifest};
+use crate::wants::Wants;
+
+/// Readings of one ring in a row, each of about a mebibyte: so that nobody keeps the others waiting.
+const READINGS: usize = 16;
+/// How often memory is told of, as Windows does.
+const MEMORY_PERIOD: Duration = Duration::from_millis(500);
+
+impl Feed {
+    /// Writes what has happened to all sessions.
+    ///
+    /// Each processor's events come in their order. What begins and ends processes and threads is looked at in the order
+    /// of all processors together, since a process begins on one of them and goes on on another.
+    pub(crate) fn fetch(&mut self) {
+        let complete = clock::monotonic_nanos().saturating_sub(SETTLE_NANOS);
+        self.horizon = complete;
+        let processors = self.capture.processors();
+        for session in self.sessions.values_mut() {
+            session.clock.look();
+            session.queues.resize_with(processors, Queue::default);
+        }
+        self.is_urgent = false;
+        for processor in 0..processors {
+            let (sessions, translator, rare) = (&mut self.sessions, &mut self.translator, &mut self.rare);
+            for reading in 0..READINGS {
+                let events = self.capture.read(processor, complete, |event| {
+                    if let Some(owned) = Rare::of(&event) {
+                        let places = sessions.values_mut().map(|session| session.place(processor, &event));
+                        rare.push((owned, places.collect()));
+                        return;
+                    }
+                    for session in sessions.values_mut() {
+                        if let Some(queue) = session.queues.get_mut(processor) {
+                            let (wants, clock) = (&session.wants, &session.clock);
+                            let before = queue.records.words().len();
+                            queue.new += put(translator, &event, wants, clock, &mut queue.records);
+                            if queue.records.hooks_from(before).any(|hook| wants.walks.has(hook)) {
+                                queue.awaited = Some((event.time, Ticks(clock.of(event.time) as i64)));
+                            }
+                        }
+                    }
+                    translator.forget(&event);
+                });
+                if events == 0 {
+                    break;
+                }
+                // The ring had more than one reading hands out.
+                self.is_urgent |= reading > 0;
+            }
+        }
+        self.count_lost();
+        self.deliver();
+        self.is_urgent |= self.stacks.teach(&mut self.capture);
+        self.tell_overdue(complete);
+        self.tell_memory(complete);
+        for session in self.sessions.values_mut() {
+            session
+                .queues
+                .iter_mut()
+                .for_each(|queue| *queue = Queue::of(std::mem::take(&mut queue.records), queue.awaited));
+            session.tell_names(complete, &self.translator.files);
+            session.region.set_complete(session.clock.of(complete));
+        }
+    }
+
+    /// Writes what was fetched.
+    fn deliver(&mut self) {
+        self.rare.sort_by_key(|(rare, _)| rare.time);
+        let mut programs = Programs::default();
+        if self.sessions.values().any(Session::asks_for_programs) {
+            self.rare.iter().for_each(|(rare, _)| programs.follow(&rare.event(), &self.translator.processes));
+        }
+        let sessions: Vec<&Session> = self.sessions.values().collect();
+        let mut queues: Vec<Vec<_>> = sessions
+            .iter()
+            .map(|session| session.queues.iter().map(|queue| queue.records.records()).collect())
+            .collect();
+        let mut records = RecordBuffer::new();
+        let mut awaited: Vec<Awaited> = vec![None; sessions.len()];
+        for (rare, mut places) in self.rare.drain(..) {
+            let event = rare.event();
+            self.changed.values_mut().for_each(|changed| changed.extend(changed_by(&event)));
+            if let Body::Stack(stack) = event.body {
+                for (place, awaited) in places.iter_mut().zip(&awaited) {
+                    let is_of = |(time, _): &(u64, Ticks)| *time == stack.event_time;
+                    place.stack_of = place.stack_of.or(awaited.filter(is_of).map(|(_, ticks)| ticks));
+                }
+            }
+            self.translator.processes.follow(&event);
+            let is_wanted = places.iter().any(|place| place.stack_of.is_some());
+            let steps = self.stacks.follow(&event, is_wanted).to_vec();
+            let of_sessions = sessions.iter().zip(&mut queues).zip(places).zip(&mut awaited);
+            for (((session, queues), place), awaited) in of_sessions {
+                let queue = queues.get_mut(event.processor as usize).into_iter().flatten();
+                let queue = queue.take(place.records);
+                let wanted =
+                    queue.filter(|record| session.wants_of(record, &programs, &self.translator.processes));
+                wanted.for_each(|record| session.write(event.processor, record));
+                records.clear();
+                let time = Ticks(session.clock.of(event.time) as i64);
+                let stamp = Stamp::new(time, event.process_id, event.thread_id);
+                session.put_images(&self.translator, &steps, false, &stamp, &mut records);
+                put(&mut self.translator, &event, &session.wants, &session.clock, &mut records);
+                session.put_images(&self.translator, &steps, true, &stamp, &mut records);
+                if let Some(event_time) = place.stack_of {
+                    let (process_id, thread_id) = (event.process_id, event.thread_id);
+                    let frames = self.stacks.frames();
+                    records.put(&stamp, &StackWalk { event_time, process_id, thread_id, frames });
+                } else if records.hooks_from(0).any(|hook| session.wants.walks.has(hook)) {
+                    *awaited = Some((event.time, time));
+                }
+                records.records().for_each(|record| session.write(event.processor, record));
+            }
+            self.translator.forget(&event);
+        }
+        for (session, queues) in sessions.iter().zip(queues) {
+            for (queue, processor) in queues.into_iter().zip(0..) {
+                let wanted =
+                    queue.filter(|record| session.wants_of(record, &programs, &self.translator.processes));
+                wanted.for_each(|record| session.write(processor, record));
+            }
+        }
+    }
+
+    fn count_lost(&mut self) {
+        for ((processor, lost), told) in (0..).zip(self.capture.lost()).zip(&mut self.lost) {
+            let new = u32::try_from(lost.saturating_sub(*told)).unwrap_or(u32::MAX);
+            *told = lost;
+            if new > 0 {
+                self.sessions.values().for_each(|session| session.region.lose(processor, new));
+            }
+        }
+    }
+
+    /// Tells of processes that were forked long ago and run no program of their own.
+    fn tell_overdue(&mut self, now: u64) {
+        let mut records = RecordBuffer::new();
+        while let Some(process_id) = self.translator.processes.overdue(now) {
+            let steps = self.stacks.tell_images(process_id);
+            for session in self.sessions.values() {
+                records.clear();
+                let time = Ticks(session.clock.of(now) as i64);
+                let stamp = Stamp::new(time, 0, 0);
+                if session.wants.flags.has(EnableFlags::PROCESS) {
+                    self.translator.put_start(process_id, &stamp, &mut records);
+                }
+                let enabled = &session.wants.enabled;
+                manifest::put_start(&self.translator, process_id, time, enabled, &mut records);
+                session.put_images(&self.translator, steps, true, &stamp, &mut records);
+                records.records().for_each(|record| session.write(0, record));
+            }
+        }
+    }
+
+    /// Tells of memory, at times.
+    fn tell_memory(&mut self, now: u64) {
+        let instant = Instant::now();
+        let is_wanted = self.sessions.values().any(|session| !session.wants.enabled.is_empty());
+        if !is_wanted || instant < self.memory_due {
+            return;
+        }
+        self.memory_due = instant + MEMORY_PERIOD;
+        let info = Rundown::new().memory();
+        let mut records = RecordBuffer::new();
+        for session in self.sessions.values() {
+            records.clear();
+            let time = Ticks(session.clock.of(now) as i64);
+            manifest::put_memory(&info, time, &session.wants.enabled, &mut records);
+            records.records().for_each(|record| session.write(0, record));
+        }
+    }
+}
+
+/// The processes that are not any more what they were before an event.
+fn changed_by(event: &Event<'_>) -> impl Iterator<Item = u32> {
+    let child = match event.body {
+        Body::Fork(fork) => Some(fork.process_id),
+        _ => None,
+    };
+    let own = (!matches!(event.body, Body::Stack(_))).then_some(event.process_id);
+    own.into_iter().chain(child)
+}
+
+/// Puts the records that an event is for a session; answers how many.
+fn put(
+    translator: &mut Translator,
+    event: &Event<'_>,
+    wants: &Wants,
+    clock: &SessionClock,
+    records: &mut RecordBuffer,
+) -> usize {
+    translator.translate(event, wants.flags, clock, records)
+        + manifest::translate(translator, event, &wants.enabled, clock, records)
+}

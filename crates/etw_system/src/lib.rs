@@ -1,0 +1,38 @@
+//! The system's own events in sessions: what a host writes of the Linux kernel, and what of a recording profile it can
+//! record.
+//!
+//! [`provider`] returns the [`SystemProvider`](etw_session::host::SystemProvider) that a host is given. It fetches what
+//! `etw_kernel::capture` captures and writes it to the regions of sessions, as events of the NT kernel logger's classes
+//! and of the kernel's manifest providers. Nothing is attached to the kernel while no session asks for it; all sessions
+//! share what is.
+//!
+//! ```no_run
+//! use etw_controller::Instance;
+//! use etw_session::host::{Host, HostOptions};
+//!
+//! let mut options = HostOptions::new(Instance::default_of_user());
+//! options.system = Some(etw_system::provider());
+//! let host = Host::bind(options, |complaint| eprintln!("{complaint}"))?.spawn()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`profile`] turns recording profiles into sessions.
+//!
+//! It exists on Linux only; elsewhere this crate is empty.
+//!
+//! Not the crate's job: to capture events from the kernel and to know their classes, which `etw_kernel` does.
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
+
+mod clock;
+mod feed;
+pub mod profile;
+mod programs;
+mod provider;
+mod rare;
+mod stacks;
+mod thread;
+mod translate;
+mod wants;
+
+pub use provider::provider;

@@ -1,0 +1,83 @@
+//! Recording profiles (`.wprp`), and what of them Linux can record.
+//!
+//! A [`Recording`] is made of profiles: the sessions to start, and what is left out, with the reason.
+
+mod plan;
+
+use etw_profile::{ProfileError, ProfileFile};
+
+pub use plan::{LeftOut, PlannedSession, Recording, enable, level};
+
+/// The profiles that are built in: those of `wpr` whose events Linux has.
+///
+/// # Errors
+/// None: the file is checked by a test.
+pub fn built_in() -> Result<ProfileFile, ProfileError> {
+    ProfileFile::parse(include_bytes!("built_in.wprp"))
+}
+
+/// Why a profile that is built into `wpr` on Windows is not there.
+pub fn refusal(name: &str) -> Option<&'static str> {
+    let (_, reason) = REFUSED.iter().find(|(refused, _)| refused.eq_ignore_ascii_case(name))?;
+    Some(reason)
+}
+
+const OF_WINDOWS: &str = "what it records is of Windows' graphics, audio and applications";
+
+const REFUSED: &[(&str, &str)] = &[
+    ("Registry", "Linux has no registry"),
+    ("Heap", "Linux tells of no allocations from heaps; VirtualAllocation has the memory that programs take"),
+    (
+        "HeapSnapshot",
+        "Linux tells of no allocations from heaps; VirtualAllocation has the memory that programs take",
+    ),
+    ("Pool", "Linux has no pools"),
+    ("Handle", "Linux has no handles to objects of the kernel"),
+    ("Minifilter", "Linux has no filter drivers between programs and file systems"),
+    (
+        "ResidentSet",
+        "Linux does not tell of single pages that change their list; VirtualAllocation has page faults",
+    ),
+    (
+        "ReferenceSet",
+        "Linux does not tell of single pages that change their list; VirtualAllocation has page faults",
+    ),
+    ("Power", "its events are not captured on Linux yet"),
+    ("DotNET", "programs of .NET write to LTTng and EventPipe here, not to ETW"),
+    ("GPU", OF_WINDOWS),
+    ("Audio", OF_WINDOWS),
+    ("Video", OF_WINDOWS),
+    ("InternetExplorer", OF_WINDOWS),
+    ("EdgeBrowser", OF_WINDOWS),
+    ("DesktopComposition", OF_WINDOWS),
+    ("HTMLActivity", OF_WINDOWS),
+    ("HTMLResponsiveness", OF_WINDOWS),
+    ("XAMLActivity", OF_WINDOWS),
+    ("XAMLAppResponsiveness", OF_WINDOWS),
+];
+
+#[cfg(test)]
+mod tests {
+    use etw_profile::LoggingMode;
+
+    use super::*;
+
+    #[test]
+    fn what_is_built_in_can_all_be_recorded() {
+        let file = built_in().unwrap();
+        assert_eq!(file.not_understood(), []);
+        for name in file.names() {
+            assert_eq!(refusal(&name), None);
+            for mode in [LoggingMode::File, LoggingMode::Memory] {
+                for level in ["Light", "Verbose"] {
+                    let found = file.find(&format!("{name}.{level}"), mode).unwrap();
+                    assert_eq!(found.id, format!("{name}.{level}.{}", mode.name()));
+                    let recording = Recording::new(&[file.resolve(found).unwrap()]);
+                    assert_eq!(recording.left_out, [], "{name}");
+                    assert!(recording.sessions.iter().any(|session| session.flags.0 != 0), "{name}");
+                }
+            }
+        }
+        assert!(refusal("registry").is_some());
+    }
+}

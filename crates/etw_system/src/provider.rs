@@ -1,0 +1,94 @@
+//! The provider of the system's events that a host is given.
+
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use etw_controller::Failure;
+use etw_event::{Guid, Keyword, Level, classes};
+use etw_kernel::providers::KernelProvider;
+use etw_kernel::rundown::{Inventory, Phase, Rundown};
+use etw_session::host::{SystemProvider, SystemWants};
+use etw_session::logger::SystemRegion;
+
+use crate::thread::{FetchThread, GONE, Reply, Request, State};
+use crate::wants::{Wants, not_supported};
+
+/// What writes the kernel's events to the sessions of a host ([`HostOptions::system`](crate::session::HostOptions)).
+///
+/// Nothing is attached to the kernel as long as no session asks for it. All sessions share what is.
+pub fn provider() -> Arc<dyn SystemProvider> {
+    Arc::new(Kernel::default())
+}
+
+#[derive(Debug, Default)]
+struct Kernel {
+    /// To the thread that fetches events, from the first session on.
+    thread: Mutex<Option<FetchThread>>,
+    /// Who changes what is attached does so alone, so that the thread never waits for one that loads programs; and so does
+    /// who takes a rundown.
+    alone: Mutex<()>,
+}
+
+impl Kernel {
+    /// Asks the thread, and waits for its answer.
+    fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, String> {
+        let (reply, answer) = sync_channel(1);
+        {
+            let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            let thread = match &mut *thread {
+                Some(thread) => thread,
+                None => thread.insert(FetchThread::spawn().map_err(|error| format!("no thread: {error}"))?),
+            };
+            thread.send(request(reply))?;
+        }
+        answer.recv().map_err(|_| GONE.to_owned())
+    }
+
+    /// What is there as a session begins or ends; nothing if it asks for none of that.
+    ///
+    /// To find it out takes tens of milliseconds and more, in which the thread goes on to fetch events.
+    fn take_inventory(&self, session: u64, phase: Phase) -> Option<Inventory> {
+        let scope = self.ask(|reply| Request::Watch(session, phase, reply)).ok()??;
+        // With no list of processes to be read, events have their ids all the same.
+        Rundown::new().take(scope, std::process::id()).ok()
+    }
+}
+
+impl SystemProvider for Kernel {
+    fn providers(&self) -> Vec<(Guid, &'static str)> {
+        KernelProvider::ALL.iter().map(|provider| (provider.guid, provider.name)).collect()
+    }
+
+    fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, Failure> {
+        let wants = Wants::new(wants).map_err(not_supported)?;
+        wants.know_kernel();
+        let _alone = self.alone.lock();
+        if let Ok(Some(programs)) = self.ask(Request::Programs) {
+            // Others go on meanwhile.
+            programs.load(wants.hooks | wants.hooks_of_stacks(), wants.has_names());
+        }
+        self.ask(|reply| Request::Want(session, wants, reply)).map_err(not_supported)?
+    }
+
+    fn begin(&self, session: u64, region: SystemRegion) {
+        let _alone = self.alone.lock();
+        let inventory = self.take_inventory(session, Phase::Start);
+        // A thread that has ended writes nothing.
+        let _ = self.ask(|reply| Request::Begin(session, region, inventory, reply));
+    }
+
+    fn capture_state(&self, session: u64, provider: Guid, level: Level, any: Keyword) {
+        let _alone = self.alone.lock();
+        let state = match provider == classes::SYSTEM_TRACE {
+            true => State::System(self.take_inventory(session, Phase::End)),
+            false => State::Provider(provider, level, any),
+        };
+        let _ = self.ask(|reply| Request::CaptureState(session, state, reply));
+    }
+
+    fn detach(&self, session: u64) -> Vec<String> {
+        let _alone = self.alone.lock();
+        let inventory = self.take_inventory(session, Phase::End);
+        self.ask(|reply| Request::Detach(session, inventory, reply)).unwrap_or_default()
+    }
+}

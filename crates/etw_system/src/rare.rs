@@ -1,0 +1,56 @@
+//! Events that are kept until those of all processors have come.
+
+use etw_kernel::records::{Body, Event, Exec, Fork, ImageChange, Mapping};
+
+/// The begin or end of a process or thread, a program that one runs, an image, or a stack, with memory of its own.
+#[derive(Debug)]
+pub(crate) struct Rare {
+    pub(crate) time: u64,
+    processor: u32,
+    process_id: u32,
+    thread_id: u32,
+    body: Body<'static>,
+    /// Name or path, and arguments; the frames and memory of a stack.
+    parts: [Box<[u8]>; 2],
+}
+
+impl Rare {
+    /// The event, if it is one of those.
+    pub(crate) fn of(event: &Event<'_>) -> Option<Rare> {
+        let (body, parts) = match event.body {
+            Body::Fork(fork) => (Body::Fork(Fork { name: b"", ..fork }), [fork.name, b""]),
+            Body::Exec(exec) => {
+                (Body::Exec(Exec { path: b"", arguments: b"", ..exec }), [exec.path, exec.arguments])
+            }
+            Body::Exit { code, process_code } => (Body::Exit { code, process_code }, [&b""[..]; 2]),
+            Body::Image(ImageChange::Mapped(mapping)) => {
+                let body = Body::Image(ImageChange::Mapped(Mapping { path: b"", ..mapping }));
+                (body, [mapping.path, b""])
+            }
+            Body::Image(ImageChange::Replaced) => (Body::Image(ImageChange::Replaced), [&b""[..]; 2]),
+            Body::Image(ImageChange::Unmapped { address, bytes }) => {
+                (Body::Image(ImageChange::Unmapped { address, bytes }), [&b""[..]; 2])
+            }
+            Body::Stack(stack) => (Body::Stack(stack.with_rest(b"")), [stack.rest(), b""]),
+            _ => return None,
+        };
+        let Event { time, processor, process_id, thread_id, .. } = *event;
+        Some(Rare { time, processor, process_id, thread_id, body, parts: parts.map(Box::from) })
+    }
+
+    /// The event again.
+    pub(crate) fn event(&self) -> Event<'_> {
+        let [first, second] = &self.parts;
+        let body = match self.body {
+            Body::Fork(fork) => Body::Fork(Fork { name: first, ..fork }),
+            Body::Exec(exec) => Body::Exec(Exec { path: first, arguments: second, ..exec }),
+            Body::Image(ImageChange::Mapped(mapping)) => {
+                Body::Image(ImageChange::Mapped(Mapping { path: first, ..mapping }))
+            }
+            Body::Stack(stack) => Body::Stack(stack.with_rest(first)),
+            other => other,
+        };
+        let Rare { time, processor, process_id, thread_id, .. } = *self;
+        Event { time, processor, process_id, thread_id, body }
+    }
+}

@@ -1,0 +1,130 @@
+//! The thread that fetches events, and what it is asked for.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel};
+use std::thread;
+
+use etw_controller::Failure;
+use etw_event::{Guid, Keyword, Level};
+use etw_kernel::capture::KernelPrograms;
+use etw_kernel::rundown::{Inventory, Phase, Scope};
+use etw_session::logger::SystemRegion;
+use etw_sys::EventFd;
+
+use crate::feed::Feed;
+use crate::wants::Wants;
+
+/// The error of a request after the thread has ended.
+pub(crate) const GONE: &str = "the thread that fetches the kernel's events has ended";
+
+/// How the thread that fetches events is asked for something.
+#[derive(Debug)]
+pub(crate) struct FetchThread {
+    requests: Sender<Request>,
+    /// Rings for each request.
+    bell: EventFd,
+}
+
+/// What a session asks the thread for.
+pub(crate) enum Request {
+    /// The programs, if any are running.
+    Programs(Reply<Option<KernelPrograms>>),
+    Want(u64, Wants, Reply<Result<Vec<String>, Failure>>),
+    /// A rundown of the session is about to be taken; what is to be in it.
+    Watch(u64, Phase, Reply<Option<Scope>>),
+    Begin(u64, SystemRegion, Option<Inventory>, Reply<()>),
+    CaptureState(u64, State, Reply<()>),
+    Detach(u64, Option<Inventory>, Reply<Vec<String>>),
+}
+
+/// The state that a session asks for.
+pub(crate) enum State {
+    /// Of the provider `SYSTEM_TRACE`: all that its flags ask for.
+    System(Option<Inventory>),
+    Provider(Guid, Level, Keyword),
+}
+
+pub(crate) type Reply<T> = SyncSender<T>;
+
+impl FetchThread {
+    pub(crate) fn spawn() -> io::Result<FetchThread> {
+        let (requests, receiver) = channel();
+        let bell = EventFd::new()?;
+        let theirs = bell.try_clone()?;
+        thread::Builder::new().name("etw-kernel".to_owned()).spawn(move || fetch(&receiver, &theirs))?;
+        Ok(FetchThread { requests, bell })
+    }
+
+    /// Sends a request. Fails if the thread has ended.
+    pub(crate) fn send(&self, request: Request) -> Result<(), String> {
+        self.requests.send(request).map_err(|_| GONE)?;
+        self.bell.signal();
+        Ok(())
+    }
+}
+
+/// Fetches events as long as there is somebody who may ask for them.
+fn fetch(requests: &Receiver<Request>, bell: &EventFd) {
+    // The kernel writes on, however busy the machine is.
+    etw_sys::prefer_this_thread();
+    let mut feed = None;
+    while let Ok(request) = requests.recv() {
+        obey(&mut feed, request, bell);
+        while let Some(feeding) = &mut feed {
+            feeding.fetch();
+            feeding.wait();
+            loop {
+                match requests.try_recv() {
+                    Ok(request) => obey(&mut feed, request, bell),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return,
+                }
+            }
+        }
+    }
+}
+
+/// Does what a session asks for. The hooks are taken down with the last session. Whoever asked waits for the answer.
+fn obey(feed: &mut Option<Feed>, request: Request, bell: &EventFd) {
+    match request {
+        Request::Programs(reply) => {
+            let _ = reply.send(feed.as_ref().map(Feed::programs));
+        }
+        Request::Want(session, wants, reply) => {
+            let answer = match feed {
+                Some(feed) => feed.want(session, wants),
+                None => Feed::start(session, wants, bell).map(|(new, missing)| {
+                    *feed = Some(new);
+                    missing
+                }),
+            };
+            let _ = reply.send(answer);
+        }
+        Request::Watch(session, phase, reply) => {
+            let _ = reply.send(feed.as_mut().and_then(|feed| feed.watch(session, phase)));
+        }
+        Request::Begin(session, region, inventory, reply) => {
+            if let Some(feed) = feed {
+                feed.begin(session, region, inventory);
+            }
+            let _ = reply.send(());
+        }
+        Request::CaptureState(session, state, reply) => {
+            match (feed, state) {
+                (Some(feed), State::System(inventory)) => feed.capture_system_state(session, inventory),
+                (Some(feed), State::Provider(provider, level, any)) => {
+                    feed.capture_state(session, provider, level, any);
+                }
+                (None, _) => {}
+            }
+            let _ = reply.send(());
+        }
+        Request::Detach(session, inventory, reply) => {
+            let in_part = feed.as_mut().map(|feed| feed.detach(session, inventory)).unwrap_or_default();
+            if feed.as_ref().is_some_and(Feed::is_unwanted) {
+                *feed = None;
+            }
+            let _ = reply.send(in_part);
+        }
+    }
+}

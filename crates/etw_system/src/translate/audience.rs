@@ -1,0 +1,49 @@
+//! Who is told an event of the kernel's manifest providers.
+
+use etw_kernel::classes::{KernelEvent, RecordBuffer, Stamp};
+use etw_kernel::providers::{ManifestEvent, SameFields};
+
+use super::processes::Processes;
+use crate::wants::{Doer, Enabled};
+
+/// Who wants events of the providers.
+#[derive(Clone, Copy)]
+pub(super) struct Audience<'a> {
+    pub(super) processes: &'a Processes,
+    pub(super) enabled: &'a [Enabled],
+    /// Whether the programs of processes are known as they are at the time of the event.
+    pub(super) is_in_order: bool,
+}
+
+impl<'a> Audience<'a> {
+    /// For events that are in the order of all processors.
+    pub(super) fn new(processes: &'a Processes, enabled: &'a [Enabled]) -> Audience<'a> {
+        Audience { processes, enabled, is_in_order: true }
+    }
+
+    /// Puts an event of a process, if it is wanted; answers whether.
+    pub(super) fn put(
+        &self,
+        stamp: &Stamp,
+        process_id: u32,
+        event: &impl ManifestEvent,
+        records: &mut RecordBuffer,
+    ) -> bool {
+        let image = || self.processes.get(process_id).map_or(&b""[..], |known| &known.image);
+        let program = self.is_in_order.then(image);
+        let by = event.is_of_process().then_some(Doer { process_id, program });
+        let (provider, descriptor) = (event.provider(), event.descriptor());
+        let is_wanted = |enabled: &Enabled| enabled.wants(provider, &descriptor, by);
+        self.enabled.iter().any(is_wanted) && records.put_manifest(stamp, event)
+    }
+
+    /// Puts the event that has the fields of a classic one, if it is wanted; answers whether.
+    pub(super) fn put_same(
+        &self,
+        stamp: &Stamp,
+        event: &impl KernelEvent,
+        records: &mut RecordBuffer,
+    ) -> bool {
+        SameFields::of(event).is_some_and(|same| self.put(stamp, stamp.process_id, &same, records))
+    }
+}

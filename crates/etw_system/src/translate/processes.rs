@@ -1,0 +1,222 @@
+//! What is known of processes beside their events.
+
+use std::collections::{HashMap, VecDeque};
+
+use etw_event::FileTime;
+use etw_kernel::classes::{Process, ProcessEvent};
+use etw_kernel::records::{Body, Event, Exec, Fork};
+use etw_kernel::rundown::ProcessEntry;
+use etw_sys::clock;
+
+use crate::clock::filetime_of;
+
+/// How long a process that was forked is given to run a program of its own, before it is told as a copy of its parent.
+const TIME_TO_EXEC_NANOS: u64 = 500_000_000;
+
+/// Processes by their ids.
+///
+/// Linux begins a process as a copy of its parent, which then runs another program; Windows begins it with its program.
+/// So a process is told to have started when it runs its program, or, if it does not, some time after it was forked, or
+/// when it ends.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    known: HashMap<u32, Known>,
+    /// Processes that were forked, with the times.
+    forked: VecDeque<(u64, u32)>,
+}
+
+/// A process.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) key: u64,
+    pub(super) parent_id: u32,
+    pub(super) session_id: u32,
+    pub(super) uid: u32,
+    /// When it was made.
+    pub(super) created: FileTime,
+    pub(super) image: Box<[u8]>,
+    /// Path of its program; empty if that is not known.
+    path: Box<[u8]>,
+    pub(super) arguments: Box<[u8]>,
+    /// Whether its start has been told.
+    pub(super) is_told: bool,
+    /// Whether its fork has been seen, or it was there before.
+    is_forked: bool,
+}
+
+impl Processes {
+    /// The processes that run now.
+    pub(super) fn of_this_machine() -> Processes {
+        let mut processes = Processes::default();
+        let begin = start_of_system();
+        ProcessEntry::all().for_each(|process| processes.remember(&process, begin));
+        processes
+    }
+
+    /// The process that has an id.
+    pub(super) fn get(&self, process_id: u32) -> Option<&Known> {
+        self.known.get(&process_id)
+    }
+
+    /// The ids, in ascending order.
+    pub(super) fn ids(&self) -> Vec<u32> {
+        let mut ids: Vec<u32> = self.known.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The file name of the program that a process runs.
+    pub(crate) fn program_of(&self, process_id: u32) -> Option<&[u8]> {
+        self.get(process_id).map(|known| &*known.image)
+    }
+
+    /// Takes in what an event says of processes. To be called before the event is translated.
+    pub(crate) fn follow(&mut self, event: &Event<'_>) {
+        match event.body {
+            Body::Fork(fork) if fork.is_process() => self.begin(event.time, &fork),
+            Body::Exec(exec) => self.run(event.time, event.process_id, &exec),
+            _ => {}
+        }
+    }
+
+    /// Forgets what ends with an event. To be called when the event has been translated for all sessions.
+    pub(super) fn forget(&mut self, event: &Event<'_>) {
+        match event.body {
+            Body::Exit { process_code: Some(_), .. } => {
+                self.known.remove(&event.process_id);
+            }
+            Body::Exec(_) => {
+                if let Some(known) = self.known.get_mut(&event.process_id) {
+                    known.is_told = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The next process that was forked long before `now` and runs no program of its own.
+    pub(crate) fn overdue(&mut self, now: u64) -> Option<u32> {
+        while let Some((time, process_id)) = self.forked.front().copied() {
+            if time.saturating_add(TIME_TO_EXEC_NANOS) > now {
+                return None;
+            }
+            self.forked.pop_front();
+            if let Some(known) = self.known.get_mut(&process_id).filter(|known| !known.is_told) {
+                known.is_told = true;
+                return Some(process_id);
+            }
+        }
+        None
+    }
+
+    fn remember(&mut self, process: &ProcessEntry, begin: FileTime) {
+        let event = process.event(ProcessEvent::DcStart);
+        let known = Known {
+            key: event.key,
+            parent_id: event.parent_id,
+            session_id: event.session_id,
+            uid: event.uid,
+            created: FileTime(begin.0.saturating_add_unsigned(process.start_ticks * FILETIME_A_TICK)),
+            image: event.image_file_name.into(),
+            path: process.path.as_slice().into(),
+            arguments: event.command_line.into(),
+            is_told: true,
+            is_forked: true,
+        };
+        self.known.insert(event.process_id, known);
+    }
+
+    fn begin(&mut self, time: u64, fork: &Fork<'_>) {
+        if let Some(known) = self.known.get_mut(&fork.process_id).filter(|known| !known.is_forked) {
+            // What it runs was told first, by another processor.
+            (known.is_forked, known.parent_id) = (true, fork.parent_id);
+            return;
+        }
+        // Unless it runs a program, it goes on with its parent's.
+        let parent = self.known.get(&fork.parent_id);
+        let known = Known {
+            key: time,
+            parent_id: fork.parent_id,
+            session_id: fork.session_id,
+            uid: fork.user_id,
+            created: filetime_of(time),
+            image: parent.map_or_else(|| fork.name.into(), |parent| parent.image.clone()),
+            path: parent.map_or_else(Box::default, |parent| parent.path.clone()),
+            arguments: parent.map_or_else(Box::default, |parent| parent.arguments.clone()),
+            is_told: false,
+            is_forked: true,
+        };
+        self.known.insert(fork.process_id, known);
+        self.forked.push_back((time, fork.process_id));
+    }
+
+    fn run(&mut self, time: u64, process_id: u32, exec: &Exec<'_>) {
+        let known = self.known.entry(process_id).or_insert_with(|| Known {
+            key: time,
+            parent_id: exec.parent_id,
+            session_id: exec.session_id,
+            uid: exec.user_id,
+            created: filetime_of(time),
+            image: Box::default(),
+            path: Box::default(),
+            arguments: Box::default(),
+            is_told: false,
+            is_forked: false,
+        });
+        known.session_id = exec.session_id;
+        known.uid = exec.user_id;
+        known.image = file_name(exec.path).into();
+        known.path = full_path(process_id, exec.path);
+        known.arguments = exec.arguments.into();
+    }
+}
+
+impl Known {
+    /// Path of the program; its name if that is all that is known, as of threads of the kernel.
+    pub(super) fn path(&self) -> &[u8] {
+        if self.path.is_empty() { &self.image } else { &self.path }
+    }
+
+    /// An event of the process.
+    pub(super) fn event(&self, event: ProcessEvent, process_id: u32, exit_status: i32) -> Process<'_> {
+        Process {
+            event,
+            key: self.key,
+            process_id,
+            parent_id: self.parent_id,
+            session_id: self.session_id,
+            exit_status,
+            uid: self.uid,
+            image_file_name: &self.image,
+            command_line: &self.arguments,
+        }
+    }
+}
+
+/// The part of a path after its last slash.
+pub(crate) fn file_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
+/// A clock tick of `/proc` (10 ms on all systems of today) in units of 100 ns.
+const FILETIME_A_TICK: u64 = 100_000;
+
+/// When the system started.
+fn start_of_system() -> FileTime {
+    let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let seconds: f64 = uptime.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0);
+    FileTime(clock::filetime() as i64 - (seconds * 1e7) as i64)
+}
+
+/// The path of a program that a process has just begun to run. One that is relative to the directory of the process is
+/// what it was given if the process is gone.
+fn full_path(process_id: u32, given: &[u8]) -> Box<[u8]> {
+    if given.starts_with(b"/") {
+        return given.into();
+    }
+    let program = std::fs::read_link(format!("/proc/{process_id}/exe")).unwrap_or_default();
+    match program.into_os_string().into_encoded_bytes() {
+        unknown if unknown.is_empty() => given.into(),
+        path => path.into(),
+    }
+}

@@ -1,0 +1,271 @@
+//! What sessions want of the kernel.
+
+use std::ops::RangeInclusive;
+
+use etw_controller::{Enable, EnableProperties, ErrorKind, Failure, Filter};
+use etw_event::{EventDescriptor, Guid, Keyword, Level, passes};
+use etw_kernel::providers::{FILE_NAME_CREATE, FILE_PROVIDER, KernelProvider};
+use etw_kernel::rundown::{Parts, Phase, Scope};
+use etw_kernel::{EnableFlags, Hook, Hooks, Routines, StackKinds, StackWalks, TracingCode};
+use etw_session::host::SystemWants;
+
+/// The process that does something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Doer<'a> {
+    pub(crate) process_id: u32,
+    /// The file name of its program; nothing if that will be asked when it is certain.
+    pub(crate) program: Option<&'a [u8]>,
+}
+
+/// What a session wants.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wants {
+    pub(crate) flags: EnableFlags,
+    pub(crate) enabled: Vec<Enabled>,
+    /// The hooks that all of it comes from.
+    pub(crate) hooks: Hooks,
+    /// The events whose stack is told.
+    pub(crate) walks: StackWalks,
+    /// The time between two samples, in units of 100 ns.
+    pub(crate) sample_interval: u32,
+}
+
+/// The time between two samples that a session has that asks for none: a millisecond.
+pub(crate) const DEFAULT_INTERVAL: u32 = 10_000;
+/// The times that may be asked for: the kernel's clock gives no shorter ones for long.
+const INTERVALS: RangeInclusive<u32> = 1_000..=10_000_000;
+
+/// The refusal of something that the system or this program lacks.
+pub(crate) fn not_supported(text: String) -> Failure {
+    Failure::new(ErrorKind::NotSupported, text)
+}
+
+/// The flags that operations on files are told with.
+pub(crate) const FILE_OPERATIONS: EnableFlags =
+    EnableFlags(EnableFlags::FILE_IO.0 | EnableFlags::FILE_IO_INIT.0);
+
+/// Whether a session with these flags is told names of files.
+pub(crate) fn names_files(flags: EnableFlags) -> bool {
+    const NAMED: EnableFlags = EnableFlags(
+        EnableFlags::DISK_FILE_IO.0
+            | EnableFlags::MEMORY_HARD_FAULTS.0
+            | EnableFlags::VAMAP.0
+            | FILE_OPERATIONS.0,
+    );
+    flags & NAMED != EnableFlags::NONE
+}
+
+/// A provider of the kernel that a session has enabled.
+#[derive(Debug, Clone)]
+pub(crate) struct Enabled {
+    provider: &'static KernelProvider,
+    enable: Enable,
+}
+
+impl Wants {
+    /// What the host tells of a session; refuses flags and stacks that Linux cannot give, and intervals out of range.
+    pub(crate) fn new(wants: SystemWants) -> Result<Wants, String> {
+        let flags = EnableFlags(wants.flags);
+        let hooks = flags.hooks().map_err(|error| error.to_string())?;
+        let of = |(guid, enable)| KernelProvider::of(guid).map(|provider| Enabled { provider, enable });
+        let enabled: Vec<Enabled> = wants.enables.into_iter().filter_map(of).collect();
+        let hooks = enabled.iter().fold(hooks, |all, enabled| all | enabled.hooks());
+        let walks = StackWalks::of(&wants.stack_tracing).map_err(|error| error.to_string())?;
+        let sample_interval = match wants.sample_interval {
+            0 => DEFAULT_INTERVAL,
+            interval if INTERVALS.contains(&interval) => interval,
+            interval => {
+                let micros = f64::from(interval) / 10.0;
+                return Err(format!("a sampling interval of {micros} us: it is 100 us to 1 s"));
+            }
+        };
+        Ok(Wants { flags, enabled, hooks, walks, sample_interval })
+    }
+
+    /// Reads what takes a while to read of the kernel, and is known from then on.
+    pub(crate) fn know_kernel(&self) {
+        if self.has_routines() {
+            // The session is told when it is answered.
+            let _ = Routines::of_this_boot();
+        }
+        if self.walks.kinds() != StackKinds::SAMPLES {
+            TracingCode::of_this_boot();
+        }
+    }
+
+    /// Whether its events name functions of the kernel.
+    pub(crate) fn has_routines(&self) -> bool {
+        self.hooks.has(Hook::SystemCall) || self.hooks.has(Hook::Dpc)
+    }
+
+    /// Whether any of its events has a stack.
+    pub(crate) fn has_stacks(&self) -> bool {
+        self.flags.has(EnableFlags::PROFILE) || self.walks.kinds() != StackKinds::SAMPLES
+    }
+
+    /// The hooks that stacks need beside those of their events: images, which they lead through.
+    pub(crate) fn hooks_of_stacks(&self) -> Hooks {
+        if self.has_stacks() { Hooks::of(&[Hook::Image]) } else { Hooks::NONE }
+    }
+
+    /// What a rundown of it has; nothing if it asks for none.
+    pub(crate) fn scope(&self, phase: Phase) -> Option<Scope> {
+        let flags = self.flags;
+        if flags == EnableFlags::NONE {
+            return None;
+        }
+        let parts = Parts {
+            processes: flags.has(EnableFlags::PROCESS),
+            threads: flags.has(EnableFlags::THREAD),
+            images: flags.has(EnableFlags::IMAGE_LOAD),
+        };
+        let has_machine = phase == Phase::Start && !flags.has(EnableFlags::NO_SYSCONFIG);
+        Some(Scope { phase, parts, has_machine })
+    }
+
+    /// Whether names of files are told.
+    pub(crate) fn has_names(&self) -> bool {
+        names_files(self.flags) || self.enabled.iter().any(Enabled::has_names)
+    }
+
+    /// What is asked for and nothing here can give.
+    pub(crate) fn refused(&self) -> Vec<String> {
+        self.enabled.iter().flat_map(Enabled::refused).collect()
+    }
+}
+
+impl Enabled {
+    /// Whether the session wants an event of a provider that a process does, or none.
+    pub(crate) fn wants(&self, provider: Guid, event: &EventDescriptor, by: Option<Doer<'_>>) -> bool {
+        let lets_process_pass = || by.is_none_or(|by| self.lets_process_pass(by));
+        self.provider.guid == provider && self.has(event) && lets_process_pass()
+    }
+
+    /// Whether it tells names of files.
+    pub(crate) fn has_names(&self) -> bool {
+        self.wants(FILE_PROVIDER, &FILE_NAME_CREATE, None)
+    }
+
+    /// The provider.
+    pub(crate) fn guid(&self) -> Guid {
+        self.provider.guid
+    }
+
+    /// The same for events of this level and these keywords.
+    pub(crate) fn at(&self, level: Level, any: Keyword) -> Enabled {
+        Enabled { enable: Enable { level, any, ..self.enable.clone() }, ..*self }
+    }
+
+    fn has(&self, event: &EventDescriptor) -> bool {
+        let Enable { level, any, all, filters, .. } = &self.enable;
+        passes(event, *level, *any, *all)
+            && filters.iter().all(|filter| match filter {
+                Filter::EventIds { include, ids } => ids.contains(&event.id) == *include,
+                _ => true,
+            })
+    }
+
+    /// Whether events are wanted or not by the programs of processes.
+    pub(crate) fn asks_for_programs(&self) -> bool {
+        self.enable.filters.iter().any(|filter| matches!(filter, Filter::ExecutableNames(_)))
+    }
+
+    pub(crate) fn lets_process_pass(&self, by: Doer<'_>) -> bool {
+        self.enable.filters.iter().all(|filter| match (filter, by.program) {
+            (Filter::ExecutableNames(_), None) => true,
+            (_, program) => {
+                filter.lets_process_pass(by.process_id, &String::from_utf8_lossy(program.unwrap_or_default()))
+            }
+        })
+    }
+
+    fn hooks(&self) -> Hooks {
+        let wanted = self.provider.events.iter().filter(|(event, _)| self.has(event));
+        wanted.fold(Hooks::NONE, |all, (_, hooks)| all | *hooks)
+    }
+
+    fn refused(&self) -> Vec<String> {
+        let name = self.provider.name;
+        let mut refused = Vec::new();
+        if self.enable.properties.0 & !(EnableProperties::IGNORE_KEYWORD_0 | EnableProperties::PROVIDER_GROUP)
+            != 0
+        {
+            refused.push(format!("{name}: stacks and other items beside its events are not captured"));
+        }
+        if self.enable.filters.iter().any(|filter| matches!(filter, Filter::Payload(_))) {
+            refused.push(format!("{name}: filters by payload are not applied to its events"));
+        }
+        refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROCESS: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+
+    fn enabled(enable: Enable) -> Wants {
+        Wants::new(SystemWants { enables: vec![(PROCESS, enable)], ..SystemWants::default() }).unwrap()
+    }
+
+    #[test]
+    fn levels_keywords_and_filters_decide() {
+        let provider = KernelProvider::of(PROCESS).unwrap();
+        let check = |enable: Enable, expected: &[u16]| {
+            let wants = enabled(enable);
+            let by = Some(Doer { process_id: 7, program: Some(b"make") });
+            let is_wanted = |event: &EventDescriptor| wants.enabled[0].wants(PROCESS, event, by);
+            let events = provider.events.iter().map(|(event, _)| event);
+            let ids: Vec<u16> = events.filter(|event| is_wanted(event)).map(|event| event.id).collect();
+            assert_eq!(ids, expected, "{:?}", wants.enabled[0].enable);
+        };
+        let filters = |filters: &[Filter]| Enable { filters: filters.to_vec(), ..Enable::default() };
+        let ids = |include, ids: &[u16]| Filter::EventIds { include, ids: ids.to_vec() };
+        let all: Vec<u16> = provider.events.iter().map(|(event, _)| event.id).collect();
+        check(Enable::default(), &all);
+        check(Enable { level: Level(3), ..Enable::default() }, &[]);
+        check(Enable { any: Keyword(0x20), ..Enable::default() }, &[3, 4]);
+        check(Enable { all: Keyword(0x10), ..Enable::default() }, &[1, 2, 15]);
+        check(filters(&[ids(true, &[1, 4])]), &[1, 4]);
+        check(filters(&[ids(false, &[1, 2, 5, 6, 15])]), &[3, 4]);
+        check(filters(&[Filter::Pids(vec![7]), ids(true, &[2])]), &[2]);
+        check(filters(&[Filter::Pids(vec![8])]), &[]);
+        check(filters(&[Filter::ExecutableNames(vec!["sh;MAKE.exe".to_owned()])]), &all);
+        check(filters(&[Filter::ExecutableNames(vec!["sh".to_owned()])]), &[]);
+    }
+
+    #[test]
+    fn nothing_is_attached_for_what_nobody_wants() {
+        assert!(enabled(Enable::default()).hooks.has(Hook::Process));
+        assert_eq!(enabled(Enable { level: Level(1), ..Enable::default() }).hooks, Hooks::NONE);
+        let flags = Wants::new(SystemWants { flags: 0x10, ..SystemWants::default() }).unwrap();
+        assert_eq!(flags.hooks, Hooks::of(&[Hook::ContextSwitch]));
+        assert!(
+            Wants::new(SystemWants { flags: 0x2_0000, ..SystemWants::default() })
+                .unwrap_err()
+                .contains("registry")
+        );
+    }
+
+    #[test]
+    fn intervals_and_stacks_are_checked() {
+        let wants = |sample_interval, stack_tracing| {
+            Wants::new(SystemWants { sample_interval, stack_tracing, ..SystemWants::default() })
+        };
+        assert_eq!(wants(0, vec![]).unwrap().sample_interval, DEFAULT_INTERVAL);
+        assert_eq!(wants(1_250, vec![]).unwrap().sample_interval, 1_250);
+        assert!(wants(999, vec![]).unwrap_err().contains("99.9 us: it is 100 us to 1 s"));
+        assert!(wants(0, vec![0x1234]).unwrap_err().contains("`0x1234` is no event"));
+        assert_eq!(wants(0, vec![]).unwrap().hooks_of_stacks(), Hooks::NONE);
+        assert!(wants(0, vec![0x0524]).unwrap().hooks_of_stacks().has(Hook::Image));
+    }
+
+    #[test]
+    fn what_cannot_be_given_is_named() {
+        assert!(enabled(Enable::default()).refused().is_empty());
+        let properties = EnableProperties(EnableProperties::STACK_TRACE);
+        let wants = enabled(Enable { properties, ..Enable::default() });
+        assert_eq!(wants.refused().len(), 1);
+    }
+}

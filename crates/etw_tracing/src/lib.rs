@@ -1,0 +1,33 @@
+//! Events and spans of [`tracing`] as events of Event Tracing for Windows.
+//!
+//! A [`TracingLayer`] writes to a provider of the program. Sessions enable the provider as any other, at any time; while
+//! none does, an event costs a load and a branch.
+//!
+//! ```
+//! use openetw::provider;
+//! use tracing_openetw::TracingLayer;
+//! use tracing_subscriber::layer::SubscriberExt;
+//! use tracing_subscriber::util::SubscriberInitExt;
+//!
+//! provider!(static APP: "MyCompany.MyApp");
+//!
+//! APP.register();
+//! tracing_subscriber::registry().with(TracingLayer::new(&APP)).init();
+//! let _span = tracing::info_span!("request", path = "/").entered();
+//! tracing::warn!(status = 404, "not found");
+//! ```
+//!
+//! The values of an event are computed only if a session wants it. The description of an event is made once for each
+//! place in the program, and values are collected in memory that the thread reuses, so that writing an event allocates
+//! nothing and takes no lock.
+//!
+//! Sessions exist on Linux only; elsewhere this crate is empty.
+//!
+//! Not the crate's job: records of `log`, which `openetw-logger` writes.
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
+
+mod descriptions;
+mod layer;
+
+pub use layer::TracingLayer;
