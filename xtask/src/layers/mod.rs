@@ -1,5 +1,9 @@
 //! The check of the crates' layers: dependencies point down only, and `unsafe` stays where it belongs.
 
+mod circles;
+mod imports;
+mod modules;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,6 +26,12 @@ pub(crate) fn check() -> Result<()> {
     let mut breaches = dependency_breaches(&packages);
     for package in packages.values() {
         breaches.extend(source_breaches(package)?);
+        for root in ["lib.rs", "main.rs"] {
+            let root = package.directory.join("src").join(root);
+            if root.is_file() {
+                breaches.extend(circles::breaches(&package.name, imports::imports(&root)?, &[]));
+            }
+        }
     }
     for breach in &breaches {
         eprintln!("{breach}");
