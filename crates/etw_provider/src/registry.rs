@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use etw_event::Guid;
+use etw_event::{Guid, Keyword, Level};
 use etw_sys::{AtomicRef, ids};
 
 use crate::connection::Connection;
+use crate::control::{Callback, Control};
 use crate::provider::Provider;
 use crate::sink::Sink;
 
@@ -22,8 +23,67 @@ static CONNECTION: AtomicRef<Connection> = AtomicRef::none();
 /// Whether this is the child of a fork that has not started anew yet.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
+/// What a provider does through the list: it is found by its name, registered, and followed into the child of a fork.
+impl Provider {
+    /// A provider that is known only at run time. Its GUID is that of its name unless `guid` tells another one.
+    ///
+    /// A provider of the same name, GUID and group is made once: asking again gives the same one. Each takes about a
+    /// kilobyte for as long as the program runs. Names are cut behind 1000 bytes, and in front of a zero.
+    pub fn create(name: &str, guid: Option<Guid>, group: Option<Guid>) -> &'static Provider {
+        intern(name, guid.unwrap_or_else(|| Guid::from_provider_name(name)), group)
+    }
+
+    /// Registers the provider (`EventRegister`): from now on sessions can enable it, those that have asked for it
+    /// before and those that will.
+    ///
+    /// When it returns, the sessions of the hosts that are there have it enabled, so that no event is missed. That takes
+    /// some hundreds of microseconds, and at most a second if a host does not answer. With no host it costs a thread
+    /// (`etw-provider`, one a process), which sleeps until one appears. There is no error: a program works the same
+    /// with nobody to trace it. Registering twice counts; it takes as many calls of [`Provider::unregister`].
+    pub fn register(&'static self) {
+        register(self);
+    }
+
+    /// Registers the provider with a callback for what sessions want of it.
+    ///
+    /// The callback is called on this thread for sessions that have asked for the provider already, and later on the
+    /// thread `etw-provider`. It stays for as long as the program runs; a later one takes its place.
+    ///
+    /// ```
+    /// use etw_provider::{ControlCode, event, provider};
+    ///
+    /// provider!(static APP: "MyCompany.MyApp");
+    /// APP.register_with(|control| match control.code {
+    ///     ControlCode::CaptureState => {
+    ///         event!(APP, "State", u32("connections", 3));
+    ///     }
+    ///     _ => println!("enabled: {}", control.is_enabled),
+    /// });
+    /// APP.unregister();
+    /// ```
+    pub fn register_with(&'static self, callback: impl Fn(&Control) + Send + Sync + 'static) {
+        self.place.callback.store(Some(Box::leak(Box::new(Callback(Box::new(callback))))));
+        register(self);
+    }
+
+    /// Takes a registration back (`EventUnregister`); with the last one nothing is enabled any more.
+    pub fn unregister(&'static self) {
+        unregister(self);
+    }
+
+    /// What lets an event through the gate that no session wants: keywords; or this is the child of a fork.
+    #[cold]
+    pub(crate) fn noticed(&self, level: Level, keyword: Keyword) -> u32 {
+        if !self.enables.is_forked() {
+            return 0;
+        }
+        start_in_child();
+        if self.enables.is_open(level) { self.enables.wanted(level, keyword) } else { 0 }
+    }
+}
+
 /// The provider of a name, GUID and group, made if there is none. If two threads ask at once, each may get its own.
-pub(crate) fn intern(name: &str, guid: Guid, group: Option<Guid>) -> &'static Provider {
+fn intern(name: &str, guid: Guid, group: Option<Guid>) -> &'static Provider {
     let name = name.split('\0').next().unwrap_or_default();
     let end = (0..=MAX_NAME_BYTES).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
     let name = if name.len() > MAX_NAME_BYTES { name.get(..end).unwrap_or_default() } else { name };
@@ -56,7 +116,7 @@ fn listed() -> impl Iterator<Item = &'static Provider> {
 }
 
 /// Registers a provider, unless it is registered already.
-pub(crate) fn register(provider: &'static Provider) {
+fn register(provider: &'static Provider) {
     list(provider);
     if provider.place.registrations.fetch_add(1, Ordering::AcqRel) == 0 {
         start_in_child();
@@ -65,7 +125,7 @@ pub(crate) fn register(provider: &'static Provider) {
 }
 
 /// Takes one registration back; with the last one the provider is gone.
-pub(crate) fn unregister(provider: &'static Provider) {
+fn unregister(provider: &'static Provider) {
     let count = &provider.place.registrations;
     let taken = count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1));
     if taken == Ok(1) {
@@ -121,7 +181,7 @@ fn in_child() {
 
 /// Connects the child of a fork, when it first does something with a provider. A child that only calls `exec` never
 /// comes here.
-pub(crate) fn start_in_child() {
+fn start_in_child() {
     if !IS_FORKED.swap(false, Ordering::AcqRel) {
         return;
     }

@@ -202,12 +202,6 @@ pub(crate) struct Context<'a> {
     pub(crate) name: Option<&'a str>,
 }
 
-/// What filters look at beside the payload.
-pub(crate) struct Subject<'a> {
-    pub(crate) descriptor: &'a EventDescriptor,
-    pub(crate) name: Option<&'a str>,
-}
-
 impl Enables {
     /// Writes an event if all is as it nearly always is: one session, which wants nothing but the event, has room for
     /// it. `None` if nothing was done. It calls nothing, so that all it needs stays in registers.
