@@ -49,7 +49,7 @@ enum Chore {
     /// A process that a bench starts.
     #[cfg(target_os = "linux")]
     #[command(hide = true, subcommand)]
-    BenchPart(bench::session::Part),
+    BenchPart(bench::Part),
     /// Write the inputs that fuzzing starts from to fuzz/seeds.
     Seeds,
     /// Fuzz the parsers of outside bytes with cargo-fuzz.

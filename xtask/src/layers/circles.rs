@@ -61,7 +61,8 @@ type Graph = BTreeMap<(String, String), String>;
 fn folders(imports: &Imports) -> BTreeMap<String, Graph> {
     let mut folders: BTreeMap<String, Graph> = BTreeMap::new();
     for ((from, to), path) in imports {
-        let parts = |path: &Path| path.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>();
+        let parts =
+            |path: &Path| path.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>();
         let (from_parts, to_parts) = (parts(from), parts(to));
         let common = from_parts.iter().zip(&to_parts).take_while(|(one, other)| one == other).count();
         if let (Some(one), Some(other)) = (from_parts.get(common), to_parts.get(common)) {

@@ -101,7 +101,8 @@ impl Modules {
                     None => vec![folder.join(&name).join("mod.rs"), folder.join(format!("{name}.rs"))],
                 };
                 let found = candidates.into_iter().find(|file| source.join(file).is_file());
-                let found = found.with_context(|| format!("no file of `mod {name}` in {}", file.display()))?;
+                let found =
+                    found.with_context(|| format!("no file of `mod {name}` in {}", file.display()))?;
                 self.add_file(source, &found, Some(parent))?
             }
         };
