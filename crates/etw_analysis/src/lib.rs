@@ -15,6 +15,8 @@
 //! # Ok::<(), etw_consumer::TraceError>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod activity;
 mod analysis;
 mod attribution;

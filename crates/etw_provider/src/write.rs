@@ -8,6 +8,7 @@ use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
 use crate::activity;
 use crate::enables::{Enables, Entry, Settings};
 use crate::extras::{Extras, LINKAGE};
+use crate::filters::Subject;
 use crate::payload::{Payload, PayloadWriter, guid_words};
 use crate::sink::Sink;
 

@@ -3,6 +3,8 @@
 //! A source (an instrumentation manifest, a WEVT_TEMPLATE resource, a MOF class, TraceLogging metadata, …) is read
 //! into [`Provider`]s and [`EventSchema`]s, whatever it was written in; everything behind that knows only these.
 
+#![forbid(unsafe_code)]
+
 pub mod builtin;
 mod compiled;
 pub mod event_metadata;

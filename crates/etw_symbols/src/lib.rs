@@ -19,6 +19,8 @@
 //! # Ok::<(), etw_symbols::SymbolError>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod debug_files;
 mod demangle;
 mod dwarf;

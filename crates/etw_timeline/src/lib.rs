@@ -16,6 +16,8 @@
 //!
 //! What a format has no place for is counted in the [`Summary`], in which every event is once.
 
+#![forbid(unsafe_code)]
+
 mod chrome;
 mod error;
 mod firefox;

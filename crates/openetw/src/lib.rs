@@ -15,6 +15,8 @@
 //! | `bridges` | on Linux, with the features `tracing` and `log`: what programs log by these, as events |
 //! | [`testing`] | events made by hand, for tests of filters and callbacks |
 
+#![forbid(unsafe_code)]
+
 #[cfg(all(target_os = "linux", any(feature = "log", feature = "tracing")))]
 pub mod bridges;
 #[cfg(target_os = "linux")]

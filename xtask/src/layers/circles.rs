@@ -20,34 +20,47 @@ pub(super) struct Exception {
 /// The breaches of a crate: circles of imports between files and folders that lie in one folder.
 ///
 /// A folder counts as one with all that it contains. A circle of files alone within one folder is no breach.
-/// Exceptions that overlook nothing are breaches too.
-pub(super) fn breaches(package: &str, mut imports: Imports, exceptions: &[Exception]) -> Vec<String> {
-    let mut breaches = Vec::new();
-    for exception in exceptions.iter().filter(|exception| exception.package == package) {
-        let before = imports.len();
-        imports.retain(|(from, to), _| !(starts_with(from, exception.from) && starts_with(to, exception.to)));
-        if imports.len() == before {
-            breaches.push(format!(
-                "{package}: no file of `{}` imports one of `{}`: remove the exception",
-                exception.from, exception.to
-            ));
+/// An exception that is not needed is a breach too.
+pub(super) fn breaches(package: &str, imports: &Imports, exceptions: &[Exception]) -> Vec<String> {
+    let exceptions: Vec<&Exception> = exceptions.iter().filter(|it| it.package == package).collect();
+    let remaining = |left_out: Option<usize>| {
+        let mut remaining = imports.clone();
+        for (_, exception) in exceptions.iter().enumerate().filter(|(index, _)| Some(*index) != left_out) {
+            remaining.retain(|(from, to), _| {
+                !(starts_with(from, exception.from) && starts_with(to, exception.to))
+            });
         }
-    }
-    for (folder, graph) in folders(&imports) {
-        for circle in circles(&graph) {
-            if !circle.iter().any(|name| !name.ends_with(".rs")) {
-                continue;
-            }
-            let mut text = format!("{package}: src/{folder}: {circle:?} import each other in a circle");
-            for ((from, to), example) in &graph {
-                if circle.contains(from) && circle.contains(to) {
-                    text.push_str(&format!("\n    {from} -> {to}: {example}"));
-                }
-            }
-            breaches.push(text);
+        circles_across_folders(package, &remaining)
+    };
+    let mut breaches = remaining(None);
+    for (index, exception) in exceptions.iter().enumerate() {
+        if remaining(Some(index)) == breaches {
+            let Exception { from, to, .. } = exception;
+            breaches
+                .push(format!("{package}: the exception for imports of `{to}` by `{from}` is not needed"));
         }
     }
     breaches
+}
+
+fn circles_across_folders(package: &str, imports: &Imports) -> Vec<String> {
+    let mut found = Vec::new();
+    for (folder, graph) in folders(imports) {
+        for circle in circles(&graph) {
+            if circle.iter().all(|name| name.ends_with(".rs")) {
+                continue;
+            }
+            let mut text = format!("{package}: in src/{folder}, {circle:?} import each other in a circle:");
+            for ((from, to), example) in &graph {
+                if circle.contains(from) && circle.contains(to) {
+                    text.push_str("\n    ");
+                    text.push_str(example);
+                }
+            }
+            found.push(text);
+        }
+    }
+    found
 }
 
 fn starts_with(path: &Path, start: &str) -> bool {
@@ -101,4 +114,46 @@ fn reachable<'a>(graph: &'a Graph, start: &String) -> BTreeSet<&'a String> {
         }
     }
     reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANY: Exception = Exception { package: "crate", from: "a/", to: "b/", why: "a test" };
+
+    fn imports(edges: &[(&str, &str)]) -> Imports {
+        edges.iter().map(|(from, to)| ((from.into(), to.into()), "crate::X".to_owned())).collect()
+    }
+
+    #[test]
+    fn circles_that_cross_folders_are_found() {
+        let check = |edges: &[(&str, &str)], expected: usize| {
+            let found = breaches("crate", &imports(edges), &[]);
+            assert_eq!(found.len(), expected, "{edges:?}: {found:?}");
+        };
+        check(&[("a/mod.rs", "b/mod.rs"), ("a/x.rs", "error.rs"), ("b/x.rs", "error.rs")], 0);
+        // By the same file, by other files of the folders, and by a third one.
+        check(&[("a/x.rs", "b/x.rs"), ("b/x.rs", "a/x.rs")], 1);
+        check(&[("a/x.rs", "b/x.rs"), ("b/y.rs", "a/z/w.rs")], 1);
+        check(&[("a/x.rs", "b/x.rs"), ("b/x.rs", "c.rs"), ("c.rs", "a/y.rs")], 1);
+        // A folder and a file beside it; a folder and a file of the folder around it.
+        check(&[("a/x.rs", "lib.rs"), ("lib.rs", "a/x.rs")], 1);
+        check(&[("a/b/x.rs", "a/y.rs"), ("a/mod.rs", "a/b/x.rs"), ("a/y.rs", "a/mod.rs")], 1);
+        // Files within one folder.
+        check(&[("x.rs", "y.rs"), ("y.rs", "x.rs"), ("a/x.rs", "a/mod.rs"), ("a/mod.rs", "a/x.rs")], 0);
+        check(
+            &[("a/x.rs", "b/x.rs"), ("b/x.rs", "a/x.rs"), ("c/d/x.rs", "c/y.rs"), ("c/y.rs", "c/d/z.rs")],
+            2,
+        );
+    }
+
+    #[test]
+    fn exceptions_must_be_needed() {
+        let circle = imports(&[("a/x.rs", "b/x.rs"), ("b/x.rs", "a/x.rs")]);
+        assert_eq!(breaches("crate", &circle, &[ANY]), [""; 0]);
+        assert_eq!(breaches("other", &circle, &[ANY]).len(), 1);
+        let line = imports(&[("a/x.rs", "b/x.rs")]);
+        assert_eq!(breaches("crate", &line, &[ANY]).len(), 1);
+    }
 }

@@ -105,3 +105,78 @@ impl Modules {
         Vec::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// The imports of a crate with these files, as `from > to`.
+    fn edges(files: &[(&str, &str)]) -> Vec<String> {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let imports = imports(&directory.path().join("lib.rs")).unwrap();
+        imports.keys().map(|(from, to)| format!("{} > {}", from.display(), to.display())).collect()
+    }
+
+    #[test]
+    fn names_lead_to_the_files_that_define_them() {
+        let check = |using: &str, expected: &[&str]| {
+            let files = [
+                ("lib.rs", "mod a; mod b; mod user; pub use a::Thing; pub struct Root; pub use b::*;"),
+                (
+                    "a/mod.rs",
+                    "mod inner; pub use inner::{Thing, run}; pub struct Own; #[cfg(test)] mod tests;",
+                ),
+                ("a/inner.rs", "pub struct Thing; pub fn run() {} pub mod deep { pub struct Deep; }"),
+                ("b.rs", "pub enum Kind { One } #[macro_export] macro_rules! made { () => {} }"),
+                ("user.rs", using),
+            ];
+            let expected: Vec<String> = expected.iter().map(|to| format!("user.rs > {to}")).collect();
+            let own = edges(&files).into_iter().filter(|edge| edge.starts_with("user.rs"));
+            assert_eq!(own.collect::<Vec<_>>(), expected, "{using}");
+        };
+        check("use crate::a::Own;", &["a/mod.rs"]);
+        // Re-exports, of a module around it, of the root, and by a glob.
+        check("use super::a::Thing;", &["a/inner.rs"]);
+        check("use crate::Thing as Other;", &["a/inner.rs"]);
+        check("use crate::{Kind, Root};", &["b.rs", "lib.rs"]);
+        check(
+            "use super::a::{self, inner::deep::Deep}; fn f() -> a::Own { a::Own }",
+            &["a/inner.rs", "a/mod.rs"],
+        );
+        // Paths in code and in the arguments of macros.
+        check("fn f() { crate::a::run(); }", &["a/inner.rs"]);
+        check("fn f() { println!(\"{}\", crate::b::Kind::One as u8); }", &["b.rs"]);
+        check("fn f() { crate::made!(); }", &["b.rs"]);
+        check("fn f() { use crate::{a::Own, b::Kind}; }", &["a/mod.rs", "b.rs"]);
+        check("mod inline { use super::super::Root; }", &["lib.rs"]);
+        check("use super::*; fn f(_: Root) {}", &["lib.rs"]);
+        // No imports: re-exports, tests, other crates.
+        check("pub use crate::a::Own; pub(crate) use crate::b::Kind;", &[]);
+        check("#[cfg(test)] mod tests { use crate::a::Own; } #[cfg(test)] use crate::b::Kind;", &[]);
+        check("use std::fmt; use anyhow::Own; fn f(a: u8) -> u8 { a }", &[]);
+        // A re-export that the file uses itself.
+        check("pub use crate::b::Kind; fn f(_: Kind) {}", &["b.rs"]);
+    }
+
+    #[test]
+    fn twins_are_both_imported() {
+        let files = [
+            ("lib.rs", "mod system; mod user;"),
+            (
+                "system/mod.rs",
+                "#[cfg(unix)] #[path = \"unix.rs\"] mod imp; #[cfg(not(unix))] #[path = \"other.rs\"] mod imp; pub use imp::open;",
+            ),
+            ("system/unix.rs", "pub fn open() {}"),
+            ("system/other.rs", "pub fn open() {}"),
+            ("user.rs", "use crate::system::open;"),
+        ];
+        assert_eq!(edges(&files), ["user.rs > system/other.rs", "user.rs > system/unix.rs"]);
+    }
+}
