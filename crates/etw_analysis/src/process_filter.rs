@@ -1,16 +1,16 @@
-//! Which processes tables are about.
+//! The selection of processes for tables.
 
-/// The processes that tables are to be about; all if none is named.
+/// The processes to show in tables; an empty filter selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessFilter {
     /// By id.
     pub ids: Vec<u32>,
-    /// By name, whatever its case; `.exe` may be left out.
+    /// By name, ignoring case; `.exe` is optional.
     pub names: Vec<String>,
 }
 
 impl ProcessFilter {
-    /// Whether all processes are wanted.
+    /// Whether the filter selects all processes.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty() && self.names.is_empty()
     }

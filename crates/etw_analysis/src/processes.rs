@@ -234,7 +234,7 @@ impl Process {
         self.name.is_none() && self.end.is_none()
     }
 
-    /// Whether an event told of it, and it was not only met by its id.
+    /// Whether an event described the process; otherwise only its id is known.
     pub(crate) fn is_told(&self) -> bool {
         self.name.is_some() || self.start.is_some() || self.end.is_some()
     }

@@ -23,31 +23,30 @@ static CONNECTION: AtomicRef<Connection> = AtomicRef::none();
 /// Whether this is the child of a fork that has not started anew yet.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
-/// What a provider does through the list: it is found by its name, registered, and followed into the child of a fork.
+/// Creation at run time, and registration.
 impl Provider {
-    /// A provider that is known only at run time. Its GUID is that of its name unless `guid` tells another one.
+    /// Returns the provider with this name, GUID and group, created on the first call.
     ///
-    /// A provider of the same name, GUID and group is made once: asking again gives the same one. Each takes about a
-    /// kilobyte for as long as the program runs. Names are cut behind 1000 bytes, and in front of a zero.
+    /// Without `guid` the GUID is derived from the name. Each provider takes about a kilobyte and is never freed. Names
+    /// are cut after 1000 bytes, and at a NUL.
     pub fn create(name: &str, guid: Option<Guid>, group: Option<Guid>) -> &'static Provider {
         intern(name, guid.unwrap_or_else(|| Guid::from_provider_name(name)), group)
     }
 
-    /// Registers the provider (`EventRegister`): from now on sessions can enable it, those that have asked for it
-    /// before and those that will.
+    /// Registers the provider (`EventRegister`), so that present and later sessions can enable it.
     ///
-    /// When it returns, the sessions of the hosts that are there have it enabled, so that no event is missed. That takes
-    /// some hundreds of microseconds, and at most a second if a host does not answer. With no host it costs a thread
-    /// (`etw-provider`, one a process), which sleeps until one appears. There is no error: a program works the same
-    /// with nobody to trace it. Registering twice counts; it takes as many calls of [`Provider::unregister`].
+    /// On return, all sessions of the running hosts that asked for the provider have it enabled. That takes some hundred
+    /// microseconds, and up to a second if a host does not respond. Without a host, one thread of the process
+    /// (`etw-provider`) sleeps until a host appears. There is no error: a program works the same when nobody traces
+    /// it. Registrations are counted; each needs a call of [`Provider::unregister`].
     pub fn register(&'static self) {
         register(self);
     }
 
-    /// Registers the provider with a callback for what sessions want of it.
+    /// Registers the provider with a callback that runs when sessions enable, disable or query it.
     ///
-    /// The callback is called on this thread for sessions that have asked for the provider already, and later on the
-    /// thread `etw-provider`. It stays for as long as the program runs; a later one takes its place.
+    /// The callback runs on this thread for sessions that have already asked for the provider, and on the thread
+    /// `etw-provider` for later ones. It is never freed; a later callback replaces it.
     ///
     /// ```
     /// use etw_provider::{ControlCode, event, provider};
@@ -66,12 +65,12 @@ impl Provider {
         register(self);
     }
 
-    /// Takes a registration back (`EventUnregister`); with the last one nothing is enabled any more.
+    /// Undoes one registration (`EventUnregister`); after the last one the provider is disabled.
     pub fn unregister(&'static self) {
         unregister(self);
     }
 
-    /// What lets an event through the gate that no session wants: keywords; or this is the child of a fork.
+    /// Returns the sessions that want an event after all: in the child of a fork, once it is connected.
     #[cold]
     pub(crate) fn noticed(&self, level: Level, keyword: Keyword) -> u32 {
         if !self.enables.is_forked() {

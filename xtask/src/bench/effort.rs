@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// How much time measuring may take.
 pub(crate) struct Effort {
-    /// Rounds; in each, everything that is compared runs once.
+    /// Number of rounds; each runs everything that is compared once.
     pub(crate) rounds: usize,
     /// Time for one measurement of ours in one round.
     pub(crate) time: Duration,
@@ -22,18 +22,18 @@ impl Effort {
         Effort { rounds, time, peer_time, events }
     }
 
-    /// Whether it matters only that the bench runs.
+    /// Whether the bench only has to run, and its numbers do not matter.
     #[cfg(target_os = "linux")]
     pub(crate) fn is_smoke(&self) -> bool {
         self.rounds == 1
     }
 
-    /// Seconds for one call of `body`: the fastest of the calls that fit into the time of a round.
+    /// Returns the seconds of the fastest call of `body` within the time of a round.
     pub(crate) fn seconds(&self, body: impl FnMut()) -> f64 {
         self.seconds_after(|| (), body)
     }
 
-    /// The same, with `prepare` before each call, whose time does not count.
+    /// The same, with a call of `prepare`, which is not timed, before each call.
     pub(crate) fn seconds_after(&self, mut prepare: impl FnMut(), mut body: impl FnMut()) -> f64 {
         let start = Instant::now();
         let mut best = f64::INFINITY;
@@ -49,7 +49,7 @@ impl Effort {
     }
 }
 
-/// The middle one of the values; 0 of none.
+/// Returns the median; 0 if there are no values.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)

@@ -5,7 +5,7 @@ use clap::Subcommand;
 
 use super::{kernel, session, write};
 
-/// A process of the bench; not for people.
+/// A process of the bench; users do not start it.
 #[derive(Subcommand)]
 pub(crate) enum Part {
     /// Serves an instance until its input ends.
@@ -21,7 +21,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Is that process.
+    /// Runs the process.
     pub(crate) fn run(&self) -> Result<()> {
         match self {
             Part::Host => session::host::run(),

@@ -56,7 +56,7 @@ pub(super) fn check(package: &Package, is_being_split: bool) -> Result<Sources> 
         }
     }
     if lines > LARGE_CRATE_LINES {
-        eprintln!("{} has {lines} lines: ARCHITECTURE.md says why", package.name);
+        eprintln!("{} has {lines} lines: ARCHITECTURE.md must say why", package.name);
     }
     Ok(sources)
 }

@@ -29,7 +29,7 @@ pub(crate) fn table(context: &Context<'_>) -> Table {
         .filter(|(index, process)| context.wants(Some(*index)) && process.is_told())
         .map(|(index, process)| (context.cpu_of(index), index, process))
         .collect();
-    // Those that began in the trace first where nothing tells how much they ran.
+    // Without CPU times, processes that started during the trace come first.
     rows.sort_by_key(|(cpu, index, process)| {
         (process.id == 0, std::cmp::Reverse(*cpu), process.start.is_none(), *index)
     });

@@ -1,9 +1,11 @@
-//! Which clock a file has that is made from several.
+//! The clock of a file that is made from several files.
 
 use etw_event::{Clock, ClockType, FileTime};
 
-/// The clock of a file that is made from files with these, with the number of the file that has it, and which of the
-/// others are brought to it. An error has the numbers of that file and of one that cannot be.
+/// Returns the number of the file whose clock the new file gets, and which files' events are converted to it.
+///
+/// # Errors
+/// Two files have clocks that cannot be combined; the numbers are those of the two files.
 pub(super) fn common(clocks: &[Clock]) -> Result<(usize, Vec<bool>), [usize; 2]> {
     let is_system_time = |clock: &Clock| clock.clock_type == ClockType::SystemTime;
     let first = clocks.iter().position(|clock| !is_system_time(clock)).unwrap_or(0);

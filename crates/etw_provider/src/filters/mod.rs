@@ -55,7 +55,7 @@ struct Levels {
     all: Keyword,
 }
 
-/// What filters look at beside the payload.
+/// The parts of an event, apart from its payload, that filters check.
 pub(crate) struct Subject<'a> {
     pub(crate) descriptor: &'a EventDescriptor,
     pub(crate) name: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! What a logger's thread and its handle share.
+//! State that a logger's thread and its handle share.
 
 use etw_buffer::Geometry;
 use etw_sys::EventFd;
@@ -7,20 +7,20 @@ use etw_sys::clock::ClockSource;
 use super::budget::Budget;
 use super::statistics::Counters;
 
-/// What a logger's thread and its handle share.
+/// State that a logger's thread and its handle share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) counters: Counters,
     pub(super) budget: Budget,
     /// Wakes the logger's thread for commands.
     pub(super) bell: EventFd,
-    /// Raised when the session is over.
+    /// Raised when the session ends.
     pub(super) ended: EventFd,
     pub(super) geometry: Geometry,
     pub(super) clock: ClockSource,
-    /// The clock's reading at the start of the session.
+    /// The clock's reading at the start of the session, in ticks.
     pub(super) start: u64,
-    /// UTC of the same instant.
+    /// The same instant as a FILETIME, in units of 100 ns.
     pub(super) start_filetime: u64,
 }
 
