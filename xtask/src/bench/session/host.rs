@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use openetw::session::{Controller, Host, HostOptions, Instance};
 
 /// Serves the instance of the environment until the input ends.
-pub(super) fn run() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let mut options = HostOptions::new(Instance::default_of_user());
     options.system = Some(openetw::kernel::provider());
     let host = Host::bind(options, |line| eprintln!("host: {line}"))?.spawn()?;
