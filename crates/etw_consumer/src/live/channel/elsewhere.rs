@@ -53,5 +53,9 @@ impl Waiter {
         Ok(Waiter)
     }
 
-    pub(crate) fn wait(&mut self, _: &mut [impl Awaited], _: Duration) {}
+    pub(crate) fn wait(&mut self, sessions: &mut [impl Awaited], _: Duration) {
+        if let Some(session) = sessions.iter_mut().find(|session| !session.is_at_end()) {
+            match session.channel().0 {}
+        }
+    }
 }
