@@ -1,5 +1,7 @@
 //! The project's own chores: checks, generated traces, fuzzing and benches.
 
+#![forbid(unsafe_code)]
+
 mod bench;
 mod bpf;
 mod ci;
@@ -32,7 +34,7 @@ struct Cli {
 enum Chore {
     /// Run every check that a change must pass, in the order of their cost.
     Ci,
-    /// Check that dependencies between crates point down the layers only.
+    /// Check that dependencies between crates point down the layers, and that imports between folders go in one direction.
     Layers,
     /// Build the programs that trace the Linux kernel, or check that the built ones are those of the source.
     Bpf(bpf::Options),
@@ -50,7 +52,7 @@ enum Chore {
     /// A process that a bench starts.
     #[cfg(target_os = "linux")]
     #[command(hide = true, subcommand)]
-    BenchPart(bench::session::Part),
+    BenchPart(bench::Part),
     /// Write the inputs that fuzzing starts from to fuzz/seeds.
     Seeds,
     /// Fuzz the parsers of outside bytes with cargo-fuzz.

@@ -31,7 +31,7 @@ pub struct Activity {
 
 /// Sums by row and span.
 #[derive(Debug)]
-pub(crate) struct Timeline<K> {
+pub(crate) struct SpanSums<K> {
     start: i64,
     /// Length of a span, which doubles when the time does not fit any more; 0 if nothing is to be counted.
     span: i64,
@@ -40,19 +40,19 @@ pub(crate) struct Timeline<K> {
     others: Vec<u64>,
 }
 
-impl<K> Default for Timeline<K> {
+impl<K> Default for SpanSums<K> {
     /// Sums nothing.
-    fn default() -> Timeline<K> {
-        Timeline { start: 0, span: 0, rows: HashMap::new(), others: Vec::new() }
+    fn default() -> SpanSums<K> {
+        SpanSums { start: 0, span: 0, rows: HashMap::new(), others: Vec::new() }
     }
 }
 
-impl<K: Eq + Hash> Timeline<K> {
+impl<K: Eq + Hash> SpanSums<K> {
     /// Sums from a time on, up to another if that is known.
-    pub(crate) fn new(start: FileTime, end: Option<FileTime>) -> Timeline<K> {
+    pub(crate) fn new(start: FileTime, end: Option<FileTime>) -> SpanSums<K> {
         let length = end.map_or(0, |end| end.0.saturating_sub(start.0)).max(0);
         let span = if length == 0 { FIRST_SPAN } else { length / SPANS as i64 + 1 };
-        Timeline { start: start.0, span, rows: HashMap::new(), others: Vec::new() }
+        SpanSums { start: start.0, span, rows: HashMap::new(), others: Vec::new() }
     }
 
     /// Adds at a moment.
@@ -113,13 +113,13 @@ impl<K: Eq + Hash> Timeline<K> {
 /// Counts events by provider over time.
 #[derive(Debug, Default)]
 pub(crate) struct Providers {
-    events: Timeline<Guid>,
+    events: SpanSums<Guid>,
     names: HashMap<Guid, String>,
 }
 
 impl Providers {
     pub(crate) fn new(start: FileTime, end: Option<FileTime>) -> Providers {
-        Providers { events: Timeline::new(start, end), names: HashMap::new() }
+        Providers { events: SpanSums::new(start, end), names: HashMap::new() }
     }
 
     #[inline]
@@ -148,7 +148,7 @@ impl Providers {
 
 /// Makes rows that people read: by name, the largest first. All have as many spans.
 pub(crate) fn activity(
-    threads: Timeline<ThreadIndex>,
+    threads: SpanSums<ThreadIndex>,
     providers: Providers,
     processes: &Processes,
     label: impl Fn(Option<crate::processes::ProcessIndex>) -> String,
@@ -212,13 +212,13 @@ fn add_all(to: &mut Vec<u64>, from: &[u64]) {
 mod tests {
     use super::*;
 
-    fn sums(timeline: &Timeline<u8>, row: u8) -> Vec<u64> {
+    fn sums(timeline: &SpanSums<u8>, row: u8) -> Vec<u64> {
         timeline.rows.get(&row).cloned().unwrap_or_default()
     }
 
     #[test]
     fn time_is_parted_among_spans() {
-        let mut timeline = Timeline::new(FileTime(1000), Some(FileTime(1000 + 199 * 10)));
+        let mut timeline = SpanSums::new(FileTime(1000), Some(FileTime(1000 + 199 * 10)));
         assert_eq!(timeline.span, 10);
         timeline.add_time(1, FileTime(995), FileTime(1003));
         timeline.add_time(1, FileTime(1008), FileTime(1025));
@@ -238,12 +238,12 @@ mod tests {
 
     #[test]
     fn rows_are_bounded() {
-        let mut timeline = Timeline::new(FileTime(0), None);
+        let mut timeline = SpanSums::new(FileTime(0), None);
         for row in 0..2 * MAX_ROWS {
             timeline.add(row, FileTime(1), 1);
         }
         assert_eq!((timeline.rows.len(), timeline.others.clone()), (MAX_ROWS, vec![MAX_ROWS as u64]));
-        let mut off: Timeline<u8> = Timeline::default();
+        let mut off: SpanSums<u8> = SpanSums::default();
         off.add(1, FileTime(5), 1);
         off.add_time(1, FileTime(5), FileTime(9));
         assert!(off.rows.is_empty());

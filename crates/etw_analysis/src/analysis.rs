@@ -4,20 +4,20 @@ use etw_consumer::Event;
 use etw_event::FileTime;
 
 use crate::Window;
-use crate::activity::{Providers, Timeline};
+use crate::activity::{Providers, SpanSums};
 use crate::class::{Group, class};
-use crate::disk::DiskIo;
-use crate::faults::HardFaults;
-use crate::file_io::FileIo;
 use crate::file_names::FileNames;
 use crate::images::Images;
-use crate::interrupts::Interrupts;
 use crate::kernel_functions::KernelFunctions;
-use crate::network::Network;
 use crate::processes::Processes;
 use crate::samples::Samples;
 use crate::switches::Switches;
-use crate::syscalls::SystemCalls;
+use crate::tables::disk::DiskIo;
+use crate::tables::faults::HardFaults;
+use crate::tables::file_io::FileIo;
+use crate::tables::interrupts::Interrupts;
+use crate::tables::network::Network;
+use crate::tables::syscalls::SystemCalls;
 
 /// Takes in the events of a trace, in the order of time, and counts what tables are made from.
 ///
@@ -69,8 +69,8 @@ impl Analysis {
     pub fn over_time(mut self, start: FileTime, end: Option<FileTime>) -> Analysis {
         let start = start.max(self.window.from);
         let end = end.map(|end| end.min(self.window.to));
-        self.switches.timeline = Timeline::new(start, end);
-        self.samples.timeline = Timeline::new(start, end);
+        self.switches.timeline = SpanSums::new(start, end);
+        self.samples.timeline = SpanSums::new(start, end);
         self.providers = Providers::new(start, end);
         self
     }

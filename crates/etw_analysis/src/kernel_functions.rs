@@ -11,8 +11,7 @@ use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize, Record}
 use etw_symbols::KernelSymbols;
 
 use crate::class::{Group, class};
-use crate::payload::Payload;
-use crate::samples::KERNEL_64;
+use crate::payload::{KERNEL_64, Payload};
 
 const EVENT: &str = "KernelFunction";
 /// In-types of TraceLogging.

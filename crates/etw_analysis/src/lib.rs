@@ -15,33 +15,25 @@
 //! # Ok::<(), etw_consumer::TraceError>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod activity;
 mod analysis;
 mod attribution;
 mod class;
-mod context;
-mod cpu;
-mod disk;
-mod faults;
-mod file_io;
 mod file_names;
-mod functions;
 mod images;
-mod interrupts;
 mod kernel_functions;
-mod latency;
 mod names;
-mod network;
 mod payload;
+mod process_filter;
 mod processes;
 mod report;
 mod samples;
 mod stacks;
 mod switches;
-mod syscalls;
-mod table;
+mod tables;
 mod timeline;
-mod waits;
 mod window;
 
 pub use activity::Activity;
@@ -49,8 +41,9 @@ pub use analysis::Analysis;
 pub use attribution::Attribution;
 pub use file_names::FileIndex;
 pub use kernel_functions::KernelAddresses;
+pub use process_filter::ProcessFilter;
 pub use processes::{ProcessIndex, ThreadIndex};
-pub use report::{ProcessFilter, Report, ReportOptions};
-pub use table::{Cell, Column, Table, TableKind};
+pub use report::{Report, ReportOptions};
+pub use tables::table::{Cell, Column, Table, TableKind};
 pub use timeline::{DiskRequest, Moment, Sample, StackNode, Survey, Switch, ThreadInfo, Timeline};
 pub use window::{Duration, Window};

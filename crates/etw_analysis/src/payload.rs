@@ -4,6 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use etw_event::{PointerSize, Record};
 
+/// The lowest address of the kernel where pointers have 8 bytes; user mode lies below.
+pub(crate) const KERNEL_64: u64 = 1 << 63;
+/// The lowest address of the kernel where pointers have 4 bytes.
+pub(crate) const KERNEL_32: u64 = 1 << 31;
+
 /// The fields of a payload, one after the other. `None` where it ends too soon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Payload<'a> {

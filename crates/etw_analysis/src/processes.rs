@@ -5,9 +5,6 @@ use std::collections::HashMap;
 use etw_consumer::Event;
 use etw_event::FileTime;
 
-use crate::context::Context;
-use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
-
 /// Number of a process, in the order in which they are met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessIndex(pub(crate) u32);
@@ -38,10 +35,10 @@ pub(crate) struct Process {
     /// The process that had the parent's id when this one was met.
     pub(crate) parent: Option<ProcessIndex>,
     pub(crate) name: Option<Box<str>>,
-    command_line: Option<Box<str>>,
-    start: Option<FileTime>,
-    end: Option<FileTime>,
-    exit_status: Option<i32>,
+    pub(crate) command_line: Option<Box<str>>,
+    pub(crate) start: Option<FileTime>,
+    pub(crate) end: Option<FileTime>,
+    pub(crate) exit_status: Option<i32>,
 }
 
 /// A thread.
@@ -236,60 +233,13 @@ impl Process {
     fn is_unnamed(&self) -> bool {
         self.name.is_none() && self.end.is_none()
     }
+
+    /// Whether an event described the process; otherwise only its id is known.
+    pub(crate) fn is_told(&self) -> bool {
+        self.name.is_some() || self.start.is_some() || self.end.is_some()
+    }
 }
 
 fn get<'e, T: etw_schema::FromValue<'e>>(event: &Event<'e>, name: &str) -> Option<T> {
     event.properties.as_ref().ok()?.try_get(name)
-}
-
-const COLUMNS: &[Column] = &[
-    shown("process_id", "PID"),
-    shown("parent_id", "Parent"),
-    shown("process", "Process"),
-    shown("start_ns", "Start"),
-    shown("end_ns", "End"),
-    shown("exit_status", "Exit"),
-    shown("cpu_ns", "CPU"),
-    shown("command_line", "Command line"),
-    hidden("threads"),
-];
-
-/// The table of processes.
-pub(crate) fn table(context: &Context<'_>) -> Table {
-    let processes = context.processes;
-    let mut threads = vec![0_u64; processes.processes.len()];
-    for process in processes.threads.iter().filter_map(|thread| thread.process) {
-        threads[process.0 as usize] += 1;
-    }
-    let mut rows: Vec<_> = processes
-        .all()
-        .filter(|(index, process)| context.wants(Some(*index)) && process.is_told())
-        .map(|(index, process)| (context.cpu_of(index), index, process))
-        .collect();
-    // Those that began in the trace first where nothing tells how much they ran.
-    rows.sort_by_key(|(cpu, index, process)| {
-        (process.id == 0, std::cmp::Reverse(*cpu), process.start.is_none(), *index)
-    });
-    let rows = rows.into_iter().map(|(cpu, index, process)| {
-        let time = |time: Option<FileTime>| time.map_or(Cell::None, |time| context.time(time));
-        vec![
-            Cell::Id(process.id.into()),
-            Cell::id(process.parent_id),
-            Cell::text(process.name.as_deref()),
-            time(process.start),
-            time(process.end),
-            process.exit_status.map_or(Cell::None, |status| Cell::Number(status.into())),
-            Cell::duration(cpu),
-            Cell::text(process.command_line.as_deref()),
-            Cell::Count(threads[index.0 as usize]),
-        ]
-    });
-    Table { kind: TableKind::Processes, columns: COLUMNS, rows: rows.collect(), notes: Vec::new() }
-}
-
-impl Process {
-    /// Whether an event told of it, and it was not only met by its id.
-    fn is_told(&self) -> bool {
-        self.name.is_some() || self.start.is_some() || self.end.is_some()
-    }
 }

@@ -5,31 +5,11 @@ use etw_event::FileTime;
 use etw_symbols::Symbolizer;
 
 use crate::activity::{Activity, activity};
-use crate::context::Context;
 use crate::names::{Names, Sources};
-use crate::table::{Table, TableKind};
-use crate::{Analysis, Duration, cpu, functions, processes, waits};
-
-/// The processes that tables are to be about; all if none is named.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ProcessFilter {
-    /// By id.
-    pub ids: Vec<u32>,
-    /// By name, whatever its case; `.exe` may be left out.
-    pub names: Vec<String>,
-}
-
-impl ProcessFilter {
-    /// Whether all processes are wanted.
-    pub fn is_empty(&self) -> bool {
-        self.ids.is_empty() && self.names.is_empty()
-    }
-
-    pub(crate) fn has_name(&self, name: &str) -> bool {
-        let stem = |name: &str| name.to_ascii_lowercase().trim_end_matches(".exe").to_owned();
-        self.names.iter().any(|wanted| stem(wanted) == stem(name))
-    }
-}
+use crate::tables::context::Context;
+use crate::tables::table::{Table, TableKind};
+use crate::tables::{cpu, functions, processes, waits};
+use crate::{Analysis, Duration, ProcessFilter};
 
 /// What a report is to hold.
 #[derive(Debug, Clone)]

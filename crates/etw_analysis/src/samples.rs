@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 
 use etw_event::{FileTime, PointerSize, Record, Ticks};
 
-use crate::activity::Timeline;
-use crate::payload::Payload;
+use crate::activity::SpanSums;
+use crate::payload::{KERNEL_32, KERNEL_64, Payload};
 use crate::processes::{Processes, ThreadIndex};
 use crate::stacks::{NodeIndex, StackTree};
 use crate::{Duration, Window};
@@ -14,9 +14,6 @@ use crate::{Duration, Window};
 const MAX_WAITING: usize = 4096;
 /// Most frames of a stack: two events of the 192 that ETW has.
 const MAX_FRAMES: usize = 384;
-/// Addresses below are of user mode, by the pointers' size.
-pub(crate) const KERNEL_64: u64 = 1 << 63;
-const KERNEL_32: u64 = 1 << 31;
 /// The sampling interval where the trace tells none: 1 ms.
 const DEFAULT_INTERVAL: u64 = 10_000;
 
@@ -82,7 +79,7 @@ pub(crate) struct Samples {
     pub(crate) tree: StackTree,
     pub(crate) by_thread: HashMap<ThreadIndex, SampleCount>,
     /// Their weight over time.
-    pub(crate) timeline: Timeline<ThreadIndex>,
+    pub(crate) timeline: SpanSums<ThreadIndex>,
     pub(crate) all: SampleCount,
 }
 
@@ -100,7 +97,7 @@ impl Samples {
             taken: None,
             tree: StackTree::default(),
             by_thread: HashMap::new(),
-            timeline: Timeline::default(),
+            timeline: SpanSums::default(),
             all: SampleCount::default(),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use etw_event::{FileTime, Record};
 
-use crate::activity::Timeline;
+use crate::activity::SpanSums;
 use crate::payload::Payload;
 use crate::processes::{Processes, ThreadIndex};
 use crate::{Duration, Window};
@@ -72,7 +72,7 @@ pub(crate) struct Switches {
     first: Option<FileTime>,
     pub(crate) run: HashMap<ThreadIndex, Run>,
     /// The same over time.
-    pub(crate) timeline: Timeline<ThreadIndex>,
+    pub(crate) timeline: SpanSums<ThreadIndex>,
     /// By thread, reason of the wait, and who ended it.
     pub(crate) waits: HashMap<(ThreadIndex, u8, ReadiedBy), Waits>,
     /// Switches away from a thread that was not known to run.

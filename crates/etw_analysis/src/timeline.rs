@@ -12,14 +12,14 @@ use etw_symbols::{Frame, Symbolizer};
 
 use crate::class::{Group, class};
 use crate::file_names::{FileIndex, FileNames};
-use crate::functions;
 use crate::images::Images;
 use crate::kernel_functions::KernelFunctions;
 use crate::names::{Names, Sources, Space};
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::samples::{Samples, TakenStack};
-use crate::syscalls::call_name;
+use crate::tables::functions;
+use crate::tables::syscalls::call_name;
 use crate::{Duration, Window};
 
 /// Addresses of system calls that are kept to be named; there are some hundred calls.

@@ -13,6 +13,8 @@
 //! The crate makes no system call. It works on atomic words that somebody else owns, and with `--cfg loom` on loom's,
 //! so that the model checker sees the code that runs.
 
+#![forbid(unsafe_code)]
+
 mod geometry;
 #[cfg(all(test, loom))]
 mod model;

@@ -1,5 +1,7 @@
 //! Traces merged in time order, four levels of reading, predicates and the testing kit.
 
+#![forbid(unsafe_code)]
+
 mod callbacks;
 mod decoder;
 mod event;

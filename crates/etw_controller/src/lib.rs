@@ -16,6 +16,7 @@
 //! Not the crate's job: to be the host (`etw_session`), or to read events (`etw_consumer`).
 
 #![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
 
 mod builder;
 mod controller;

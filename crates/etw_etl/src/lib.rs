@@ -33,6 +33,8 @@
 //! assert!(matches!(count(b"no trace"), Err(OpenError::TooShort { .. })));
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod buffer;
 mod buffer_ref;
 mod buffers;

@@ -7,6 +7,8 @@
 //! A [`Record`] is one event as it lies in a trace buffer, whatever its header kind: it answers for its provider,
 //! descriptor, time, process, extended data and payload without copying any of them.
 
+#![forbid(unsafe_code)]
+
 mod bytes;
 mod clock;
 mod descriptor;

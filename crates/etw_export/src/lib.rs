@@ -4,6 +4,8 @@
 //! with one schema have in common is worked out once, so writing costs what is particular to the event, and allocates
 //! nothing.
 
+#![forbid(unsafe_code)]
+
 mod cache;
 #[cfg(feature = "columns")]
 pub mod columns;

@@ -27,6 +27,8 @@
 //!
 //! Not the crate's job: what of a profile a system can record.
 
+#![forbid(unsafe_code)]
+
 mod document;
 mod error;
 mod file;

@@ -13,6 +13,8 @@
 //! Both sides take the other for hostile: [`decode`] never panics, allocates no more than a few times what the packet
 //! has, and refuses what goes beyond the [`limits`].
 
+#![forbid(unsafe_code)]
+
 mod codec;
 mod consumer;
 mod controller;

@@ -1,6 +1,7 @@
 //! How a program writes events: providers, TraceLogging, activities, and the connection to the sessions.
 
 #![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
 
 pub mod activity;
 pub mod bridge;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use etw_event::{EventDescriptor, ExtendedType, Guid, Keyword, Level, Opcode};
 use etw_sys::AtomicRef;
 
-use crate::control::{Callback, Control};
+use crate::control::Callback;
 use crate::enables::Enables;
 use crate::metadata;
 use crate::payload::{Nul16, Payload, guid_words};
@@ -64,52 +64,6 @@ impl Provider {
                 callback: AtomicRef::none(),
             },
         }
-    }
-
-    /// A provider that is known only at run time. Its GUID is that of its name unless `guid` tells another one.
-    ///
-    /// A provider of the same name, GUID and group is made once: asking again gives the same one. Each takes about a
-    /// kilobyte for as long as the program runs. Names are cut behind 1000 bytes, and in front of a zero.
-    pub fn create(name: &str, guid: Option<Guid>, group: Option<Guid>) -> &'static Provider {
-        crate::registry::intern(name, guid.unwrap_or_else(|| Guid::from_provider_name(name)), group)
-    }
-
-    /// Registers the provider (`EventRegister`): from now on sessions can enable it, those that have asked for it
-    /// before and those that will.
-    ///
-    /// When it returns, the sessions of the hosts that are there have it enabled, so that no event is missed. That takes
-    /// some hundreds of microseconds, and at most a second if a host does not answer. With no host it costs a thread
-    /// (`etw-provider`, one a process), which sleeps until one appears. There is no error: a program works the same
-    /// with nobody to trace it. Registering twice counts; it takes as many calls of [`Provider::unregister`].
-    pub fn register(&'static self) {
-        crate::registry::register(self);
-    }
-
-    /// Registers the provider with a callback for what sessions want of it.
-    ///
-    /// The callback is called on this thread for sessions that have asked for the provider already, and later on the
-    /// thread `etw-provider`. It stays for as long as the program runs; a later one takes its place.
-    ///
-    /// ```
-    /// use etw_provider::{ControlCode, event, provider};
-    ///
-    /// provider!(static APP: "MyCompany.MyApp");
-    /// APP.register_with(|control| match control.code {
-    ///     ControlCode::CaptureState => {
-    ///         event!(APP, "State", u32("connections", 3));
-    ///     }
-    ///     _ => println!("enabled: {}", control.is_enabled),
-    /// });
-    /// APP.unregister();
-    /// ```
-    pub fn register_with(&'static self, callback: impl Fn(&Control) + Send + Sync + 'static) {
-        self.place.callback.store(Some(Box::leak(Box::new(Callback(Box::new(callback))))));
-        crate::registry::register(self);
-    }
-
-    /// Takes a registration back (`EventUnregister`); with the last one nothing is enabled any more.
-    pub fn unregister(&'static self) {
-        crate::registry::unregister(self);
     }
 
     /// Leaks a new provider.
@@ -347,16 +301,6 @@ impl Provider {
     ) -> Outcome {
         let front = Classic { class: guid_words(class), descriptor: *descriptor };
         self.enables.write(wanted, &front, &Context::default(), payload)
-    }
-
-    /// What lets an event through the gate that no session wants: keywords; or this is the child of a fork.
-    #[cold]
-    fn noticed(&self, level: Level, keyword: Keyword) -> u32 {
-        if !self.enables.is_forked() {
-            return 0;
-        }
-        crate::registry::start_in_child();
-        if self.enables.is_open(level) { self.enables.wanted(level, keyword) } else { 0 }
     }
 }
 

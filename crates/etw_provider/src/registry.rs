@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use etw_event::Guid;
+use etw_event::{Guid, Keyword, Level};
 use etw_sys::{AtomicRef, ids};
 
 use crate::connection::Connection;
+use crate::control::{Callback, Control};
 use crate::provider::Provider;
 use crate::sink::Sink;
 
@@ -22,8 +23,66 @@ static CONNECTION: AtomicRef<Connection> = AtomicRef::none();
 /// Whether this is the child of a fork that has not started anew yet.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
+/// Creation at run time, and registration.
+impl Provider {
+    /// Returns the provider with this name, GUID and group, created on the first call.
+    ///
+    /// Without `guid` the GUID is derived from the name. Each provider takes about a kilobyte and is never freed. Names
+    /// are cut after 1000 bytes, and at a NUL.
+    pub fn create(name: &str, guid: Option<Guid>, group: Option<Guid>) -> &'static Provider {
+        intern(name, guid.unwrap_or_else(|| Guid::from_provider_name(name)), group)
+    }
+
+    /// Registers the provider (`EventRegister`), so that present and later sessions can enable it.
+    ///
+    /// On return, all sessions of the running hosts that asked for the provider have it enabled. That takes some hundred
+    /// microseconds, and up to a second if a host does not respond. Without a host, one thread of the process
+    /// (`etw-provider`) sleeps until a host appears. There is no error: a program works the same when nobody traces
+    /// it. Registrations are counted; each needs a call of [`Provider::unregister`].
+    pub fn register(&'static self) {
+        register(self);
+    }
+
+    /// Registers the provider with a callback that runs when sessions enable, disable or query it.
+    ///
+    /// The callback runs on this thread for sessions that have already asked for the provider, and on the thread
+    /// `etw-provider` for later ones. It is never freed; a later callback replaces it.
+    ///
+    /// ```
+    /// use etw_provider::{ControlCode, event, provider};
+    ///
+    /// provider!(static APP: "MyCompany.MyApp");
+    /// APP.register_with(|control| match control.code {
+    ///     ControlCode::CaptureState => {
+    ///         event!(APP, "State", u32("connections", 3));
+    ///     }
+    ///     _ => println!("enabled: {}", control.is_enabled),
+    /// });
+    /// APP.unregister();
+    /// ```
+    pub fn register_with(&'static self, callback: impl Fn(&Control) + Send + Sync + 'static) {
+        self.place.callback.store(Some(Box::leak(Box::new(Callback(Box::new(callback))))));
+        register(self);
+    }
+
+    /// Undoes one registration (`EventUnregister`); after the last one the provider is disabled.
+    pub fn unregister(&'static self) {
+        unregister(self);
+    }
+
+    /// Returns the sessions that want an event after all: in the child of a fork, once it is connected.
+    #[cold]
+    pub(crate) fn noticed(&self, level: Level, keyword: Keyword) -> u32 {
+        if !self.enables.is_forked() {
+            return 0;
+        }
+        start_in_child();
+        if self.enables.is_open(level) { self.enables.wanted(level, keyword) } else { 0 }
+    }
+}
+
 /// The provider of a name, GUID and group, made if there is none. If two threads ask at once, each may get its own.
-pub(crate) fn intern(name: &str, guid: Guid, group: Option<Guid>) -> &'static Provider {
+fn intern(name: &str, guid: Guid, group: Option<Guid>) -> &'static Provider {
     let name = name.split('\0').next().unwrap_or_default();
     let end = (0..=MAX_NAME_BYTES).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
     let name = if name.len() > MAX_NAME_BYTES { name.get(..end).unwrap_or_default() } else { name };
@@ -56,7 +115,7 @@ fn listed() -> impl Iterator<Item = &'static Provider> {
 }
 
 /// Registers a provider, unless it is registered already.
-pub(crate) fn register(provider: &'static Provider) {
+fn register(provider: &'static Provider) {
     list(provider);
     if provider.place.registrations.fetch_add(1, Ordering::AcqRel) == 0 {
         start_in_child();
@@ -65,7 +124,7 @@ pub(crate) fn register(provider: &'static Provider) {
 }
 
 /// Takes one registration back; with the last one the provider is gone.
-pub(crate) fn unregister(provider: &'static Provider) {
+fn unregister(provider: &'static Provider) {
     let count = &provider.place.registrations;
     let taken = count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1));
     if taken == Ok(1) {
@@ -121,7 +180,7 @@ fn in_child() {
 
 /// Connects the child of a fork, when it first does something with a provider. A child that only calls `exec` never
 /// comes here.
-pub(crate) fn start_in_child() {
+fn start_in_child() {
     if !IS_FORKED.swap(false, Ordering::AcqRel) {
         return;
     }

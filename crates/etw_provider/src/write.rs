@@ -8,6 +8,7 @@ use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
 use crate::activity;
 use crate::enables::{Enables, Entry, Settings};
 use crate::extras::{Extras, LINKAGE};
+use crate::filters::Subject;
 use crate::payload::{Payload, PayloadWriter, guid_words};
 use crate::sink::Sink;
 
@@ -199,12 +200,6 @@ pub(crate) struct Context<'a> {
     /// The activity that caused its own.
     pub(crate) related: Option<&'a Guid>,
     /// Name of a TraceLogging event, for filters.
-    pub(crate) name: Option<&'a str>,
-}
-
-/// What filters look at beside the payload.
-pub(crate) struct Subject<'a> {
-    pub(crate) descriptor: &'a EventDescriptor,
     pub(crate) name: Option<&'a str>,
 }
 

@@ -3,8 +3,9 @@
 //! A source (an instrumentation manifest, a WEVT_TEMPLATE resource, a MOF class, TraceLogging metadata, …) is read
 //! into [`Provider`]s and [`EventSchema`]s, whatever it was written in; everything behind that knows only these.
 
+#![forbid(unsafe_code)]
+
 pub mod builtin;
-mod cache;
 mod compiled;
 pub mod event_metadata;
 pub mod event_source;
@@ -16,6 +17,7 @@ pub mod mof;
 mod properties;
 mod provider_spec;
 mod resolver;
+mod socket_address;
 mod source;
 mod source_text;
 pub mod store;
@@ -23,6 +25,7 @@ mod tables;
 pub mod text;
 pub mod tracelogging;
 mod value;
+mod value_text;
 pub mod wevt;
 pub mod wpp;
 

@@ -2,6 +2,7 @@
 //!
 //! Live sessions exist on Linux only; elsewhere this crate is empty.
 #![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
 
 pub mod host;
 pub mod logger;

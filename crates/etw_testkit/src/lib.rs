@@ -2,6 +2,8 @@
 //!
 //! Only for development; no crate that is shipped depends on it.
 
+#![forbid(unsafe_code)]
+
 pub mod compiled_manifest;
 pub mod data;
 pub mod fuzz;

@@ -16,7 +16,10 @@
 //!
 //! What a format has no place for is counted in the [`Summary`], in which every event is once.
 
+#![forbid(unsafe_code)]
+
 mod chrome;
+mod error;
 mod firefox;
 mod frames;
 mod item;
@@ -30,10 +33,11 @@ mod summary;
 
 use std::io::Write;
 
-use etw_consumer::{Trace, TraceError};
+use etw_consumer::Trace;
 use etw_event::FileTime;
 use etw_symbols::Symbolizer;
 
+pub use error::TimelineError;
 pub use selection::Selection;
 pub use summary::Summary;
 
@@ -49,18 +53,6 @@ pub enum Format {
     Firefox,
     /// The JSON of speedscope, with a sampled profile for each thread.
     Speedscope,
-}
-
-/// Why a trace could not be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TimelineError {
-    /// The trace cannot be read.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// The output cannot be written.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
 }
 
 /// Writes a trace; `reached` is told, in each reading, up to which time it is.

@@ -107,6 +107,7 @@
 //! ```
 //!
 //! Programs that log by the crates `tracing` and `log` write events with `tracing-openetw` and `openetw-logger`.
+
 #![forbid(unsafe_code)]
 
 #[cfg(all(target_os = "linux", feature = "session"))]

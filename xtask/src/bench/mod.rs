@@ -1,21 +1,25 @@
 //! Benches: what is measured, beside other readers in the same run.
 
 mod decode;
+mod effort;
 #[cfg(target_os = "linux")]
 mod kernel;
+#[cfg(target_os = "linux")]
+mod part;
 mod peer;
 mod relog;
 mod row;
 #[cfg(target_os = "linux")]
-pub(crate) mod session;
+mod session;
 #[cfg(target_os = "linux")]
 mod write;
-
-use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
+use effort::{Effort, median};
+#[cfg(target_os = "linux")]
+pub(crate) use part::Part;
 pub(crate) use peer::{Peer, python};
 use row::Row;
 
@@ -98,57 +102,4 @@ pub(crate) fn smoke() -> Result<()> {
         })?;
     }
     Ok(())
-}
-
-/// How much time measuring may take.
-pub(crate) struct Effort {
-    /// Rounds; in each, everything that is compared runs once.
-    pub(crate) rounds: usize,
-    /// Time for one measurement of ours in one round.
-    pub(crate) time: Duration,
-    /// Time for one pass of a peer over a file.
-    pub(crate) peer_time: Duration,
-    /// Events in generated traces: more than caches hold, few enough that some passes go undisturbed on a busy machine.
-    pub(crate) events: u64,
-}
-
-impl Effort {
-    fn new(smoke: bool) -> Effort {
-        let (rounds, time, peer_time, events) =
-            if smoke { (1, 5, 300, 20_000) } else { (5, 400, 4000, 500_000) };
-        let [time, peer_time] = [time, peer_time].map(Duration::from_millis);
-        Effort { rounds, time, peer_time, events }
-    }
-
-    /// Whether it matters only that the bench runs.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn is_smoke(&self) -> bool {
-        self.rounds == 1
-    }
-
-    /// Seconds for one call of `body`: the fastest of the calls that fit into the time of a round.
-    pub(crate) fn seconds(&self, body: impl FnMut()) -> f64 {
-        self.seconds_after(|| (), body)
-    }
-
-    /// The same, with `prepare` before each call, whose time does not count.
-    pub(crate) fn seconds_after(&self, mut prepare: impl FnMut(), mut body: impl FnMut()) -> f64 {
-        let start = Instant::now();
-        let mut best = f64::INFINITY;
-        loop {
-            prepare();
-            let call = Instant::now();
-            body();
-            best = best.min(call.elapsed().as_secs_f64());
-            if start.elapsed() >= self.time {
-                return best;
-            }
-        }
-    }
-}
-
-/// The middle one of the values; 0 of none.
-pub(crate) fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

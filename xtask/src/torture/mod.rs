@@ -1,6 +1,7 @@
 //! Ground truth: writers are killed at random instants, and every event that they began is accounted for.
 
 mod ledger;
+mod random;
 mod region;
 mod session;
 
@@ -8,6 +9,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+
+use random::Random;
 
 /// Options of `torture`.
 #[derive(Args)]
@@ -74,17 +77,4 @@ fn torture(rounds: u32, case: Option<session::Case>, seed: u64) -> Result<()> {
 fn seed() -> u64 {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     now.as_nanos() as u64
-}
-
-/// Numbers that look random (xorshift); whoever knows the first knows them all.
-struct Random(u64);
-
-impl Random {
-    /// The next number below `limit`.
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit.max(1)
-    }
 }

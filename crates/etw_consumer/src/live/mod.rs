@@ -87,10 +87,8 @@ impl Live {
                 Session::new(channel, name, *clock, scale(clock), source)
             })
             .collect();
-        let waiter = Waiter::new(&sessions).map_err(|source| SessionError::Io {
-            session: names.join(", "),
-            what: "cannot be waited for",
-            source,
+        let waiter = Waiter::new(sessions.iter().map(|session| &session.channel)).map_err(|source| {
+            SessionError::Io { session: names.join(", "), what: "cannot be waited for", source }
         })?;
         let mut live = Live {
             sessions,

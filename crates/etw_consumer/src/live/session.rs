@@ -6,6 +6,7 @@ use std::ops::Range;
 use etw_etl::{BufferFlags, BufferHeader, BufferType, Damage, DamageKind};
 use etw_event::{Clock, FileTime, Origin};
 
+use super::channel::Awaited;
 use super::{Channel, SessionError, Sink};
 use crate::merge::scale::Scale;
 
@@ -65,6 +66,16 @@ impl Data {
             Data::Ring(words) => channel.bytes(words.clone()),
             Data::Copied(bytes) => bytes,
         }
+    }
+}
+
+impl Awaited for Session {
+    fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.is_at_end
     }
 }
 

@@ -5,29 +5,12 @@
 //! those of several have the one in which they are read together. (Where the header takes over an earlier start of
 //! another file, its reading is exact to a tick, and a time in UTC to 100 ns.)
 
-use etw_event::{Clock, ClockType, FileTime, HeaderKind, MessageFlags, Origin, Record};
+use etw_event::{ClockType, HeaderKind, MessageFlags, Origin, Record};
 use etw_schema::{InType, PropertyType};
 
 use super::RelogError;
 use super::header::Sources;
 use crate::trace::Pass;
-
-/// The clock of a file that is made from files with these, with the number of the file that has it, and which of the
-/// others are brought to it. An error has the numbers of that file and of one that cannot be.
-pub(super) fn common(clocks: &[Clock]) -> Result<(usize, Vec<bool>), [usize; 2]> {
-    let is_system_time = |clock: &Clock| clock.clock_type == ClockType::SystemTime;
-    let first = clocks.iter().position(|clock| !is_system_time(clock)).unwrap_or(0);
-    let Some(common) = clocks.get(first) else { return Ok((0, Vec::new())) };
-    let has_all_times = common.frequency() >= FileTime::PER_SECOND;
-    let is_brought = |(number, clock): (usize, &Clock)| match is_system_time(clock) {
-        // Readings of the system time mean the same wherever they come from.
-        true if is_system_time(common) => Ok(false),
-        true if has_all_times => Ok(true),
-        false if clock == common => Ok(false),
-        _ => Err([first, number]),
-    };
-    Ok((first, clocks.iter().enumerate().map(is_brought).collect::<Result<_, _>>()?))
-}
 
 /// Brings events to the clock of the file that is written.
 #[derive(Debug)]
@@ -104,37 +87,14 @@ fn has_readings(pass: &mut Pass<'_>, record: &Record<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use etw_event::Ticks;
-
-    use super::*;
+    use etw_event::{Clock, ClockType, FileTime, Ticks};
 
     const START: FileTime = FileTime(134_000_000_000_000_000);
-
-    fn counter(frequency: i64) -> Clock {
-        Clock::new(ClockType::Qpc, Ticks(77), START, frequency)
-    }
-
-    #[test]
-    fn which_clocks_go_together() {
-        let system_time = |start: i64| Clock::new(ClockType::SystemTime, Ticks(start), FileTime(start), 0);
-        let check = |clocks: &[Clock], expected: Result<(usize, &[bool]), [usize; 2]>| {
-            let expected = expected.map(|(first, brought)| (first, brought.to_vec()));
-            assert_eq!(common(clocks), expected, "{clocks:?}");
-        };
-        let fast = counter(10_000_000);
-        check(&[fast, fast], Ok((0, &[false, false])));
-        check(&[system_time(5), system_time(9)], Ok((0, &[false, false])));
-        check(&[fast, system_time(5)], Ok((0, &[false, true])));
-        check(&[system_time(5), fast, fast], Ok((1, &[true, false, false])));
-        check(&[system_time(5), fast, counter(20_000_000)], Err([1, 2]));
-        // Such a clock has one reading for several times.
-        check(&[counter(3_579_545), system_time(5)], Err([0, 1]));
-    }
 
     #[test]
     fn every_time_has_a_reading() {
         for frequency in [10_000_000, 10_000_001, 24_000_000, 1_000_000_000, 2_399_999_983] {
-            let clock = counter(frequency);
+            let clock = Clock::new(ClockType::Qpc, Ticks(77), START, frequency);
             for time in (-5000..5000).chain(36_000_000_000..36_000_001_000) {
                 let time = FileTime(START.0 + time);
                 assert_eq!(clock.to_filetime(clock.to_ticks(time)), time, "{frequency}");

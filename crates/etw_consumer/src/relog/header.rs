@@ -3,7 +3,7 @@
 use etw_etl::{BufferFlags, BufferHeader, EtlFile, LogFileHeader, LogFileMode, Records, WriterOptions};
 use etw_event::{Clock, FileTime, HookId};
 
-use super::{Compression, RelogError, clock};
+use super::{Compression, RelogError, common_clock};
 use crate::merge::one_clock;
 
 /// What a file has for names that was made from several.
@@ -46,7 +46,7 @@ impl Sources {
     ) -> Result<Sources, RelogError> {
         let clocks = one_clock::clocks(files);
         let (number, brought) =
-            clock::common(&clocks).map_err(|[first, other]| other_clock(&names, first, other))?;
+            common_clock::common(&clocks).map_err(|[first, other]| other_clock(&names, first, other))?;
         let (Some(first), Some(clock)) = (files.get(number), clocks.get(number).copied()) else {
             return Err(RelogError::Live);
         };

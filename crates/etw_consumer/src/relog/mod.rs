@@ -9,6 +9,7 @@
 mod behind;
 mod carry;
 mod clock;
+mod common_clock;
 mod embed;
 mod error;
 mod header;

@@ -1,7 +1,7 @@
 //! Elements, and templates made of them, as binary XML.
 
 use super::chunk::{Chunk, Full};
-use super::value::Kind;
+use super::kind::Kind;
 
 /// Tokens of binary XML. Source: MS-EVEN6, 2.2.12.
 mod token {

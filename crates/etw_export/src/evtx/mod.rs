@@ -13,6 +13,7 @@
 
 mod chunk;
 mod element;
+mod kind;
 mod payload;
 mod value;
 
@@ -27,8 +28,9 @@ use crate::names::Names;
 use crate::options::Options;
 use chunk::{Chunk, Full};
 use element::{Element, Template, attribute, child, substitution};
+use kind::Kind;
 use payload::Payload;
-use value::{Kind, Values};
+use value::Values;
 
 /// Size of the block that the file header stands in.
 const HEADER_BLOCK: usize = 4096;

@@ -11,7 +11,8 @@ use super::chunk::{Chunk, Full};
 use super::element::{
     Element, Open, Template, attribute, child, put_alone, put_end, put_text, substitution, text,
 };
-use super::value::{self, Kind, Values};
+use super::kind::Kind;
+use super::value::{self, Values};
 use crate::event::{Event, FieldSelection};
 
 /// The namespace of `ExtendedTracingInfo`.

@@ -11,7 +11,6 @@ use etw_sys::AtomicRef;
 
 use crate::extras::STACK_TRACE;
 use crate::payload::{Payload, PayloadWriter};
-use crate::write::Subject;
 use predicate::Condition;
 
 /// Bytes at the start of a payload in which conditions find their fields.
@@ -54,6 +53,12 @@ struct Levels {
     level: Level,
     any: Keyword,
     all: Keyword,
+}
+
+/// The parts of an event, apart from its payload, that filters check.
+pub(crate) struct Subject<'a> {
+    pub(crate) descriptor: &'a EventDescriptor,
+    pub(crate) name: Option<&'a str>,
 }
 
 /// All filters that were ever made. They are never freed, since a writer may be looking at them; the same ones are made

@@ -2,7 +2,7 @@
 
 use etw_event::{EventDescriptor, ExtendedType, Fields, Guid, HeaderKind, Record};
 
-use crate::cache::{Key, KeyKind};
+use super::cache::{Key, KeyKind};
 use crate::tracelogging;
 
 /// Hook id of PartitionInfoExtension.

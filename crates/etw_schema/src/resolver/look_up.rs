@@ -4,9 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use etw_event::{EventDescriptor, HookId, MessageFlags, Record};
 
+use super::cache::{Key, KeyKind, Outcome};
 use super::key::{PARTITION_INFO, partition_info_version};
 use super::{Resolver, Undecoded};
-use crate::cache::{Key, KeyKind, Outcome};
 use crate::event_source::is_manifest_chunk;
 use crate::tracelogging::{self, ProviderTraits};
 use crate::{CompiledSchema, Decoding, EventSchema, InType, OutType, Property, Provider, ProviderInfo};

@@ -1,5 +1,6 @@
 //! From a record to its schema, through the layers of sources in decoding order.
 
+mod cache;
 mod carried;
 mod key;
 mod look_up;
@@ -14,7 +15,6 @@ use std::sync::Arc;
 use etw_event::{Guid, Record};
 
 use crate::builtin::BuiltIn;
-use crate::cache::{Cache, Key};
 use crate::event_metadata::EventMetadata;
 use crate::event_source::EventSourceManifests;
 use crate::{CompiledSchema, Provider, ProviderInfo, Providers, SchemaSource};
@@ -22,6 +22,7 @@ use crate::{CompiledSchema, Provider, ProviderInfo, Providers, SchemaSource};
 pub use carried::Observed;
 pub use undecoded::Undecoded;
 
+use cache::{Cache, Key};
 use key::key_of;
 
 /// Finds the schemas of records.

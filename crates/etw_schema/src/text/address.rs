@@ -6,10 +6,10 @@ use etw_event::Fields;
 
 use super::number::{Small, put_hex_digits, write_bytes};
 use super::{TextOut, write_decimal};
-use crate::value::socket_address;
+use crate::socket_address::socket_address;
 
 /// `192.168.0.1`.
-pub(super) fn write_ipv4(out: &mut (impl TextOut + ?Sized), address: Ipv4Addr) {
+pub(crate) fn write_ipv4(out: &mut (impl TextOut + ?Sized), address: Ipv4Addr) {
     for (index, part) in address.octets().into_iter().enumerate() {
         if index != 0 {
             out.put(".");
@@ -19,12 +19,12 @@ pub(super) fn write_ipv4(out: &mut (impl TextOut + ?Sized), address: Ipv4Addr) {
 }
 
 /// By RFC 5952, as the standard library writes it.
-pub(super) fn write_ipv6(out: &mut (impl TextOut + ?Sized), address: Ipv6Addr) {
+pub(crate) fn write_ipv6(out: &mut (impl TextOut + ?Sized), address: Ipv6Addr) {
     out.put(Small::of(format_args!("{address}")).as_str());
 }
 
 /// `00-15-5D-01-02-03`.
-pub(super) fn write_mac(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
+pub(crate) fn write_mac(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     for (index, byte) in bytes.iter().enumerate() {
         if index != 0 {
             out.put("-");
@@ -34,7 +34,7 @@ pub(super) fn write_mac(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
 }
 
 /// A SOCKADDR: IPv4 and IPv6 with their port unless it is 0, link-level addresses as MAC address, else the bytes.
-pub(super) fn write_socket_address(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
+pub(crate) fn write_socket_address(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     match socket_address(bytes) {
         Some(SocketAddr::V4(address)) => {
             write_ipv4(out, *address.ip());

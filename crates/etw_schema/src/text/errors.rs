@@ -28,7 +28,7 @@ fn lookup(table: &[(u32, &'static str)], code: u32) -> Option<&'static str> {
 }
 
 /// `5 (ERROR_ACCESS_DENIED)`; Win32 errors that are HRESULTs or NTSTATUSes in truth are shown in hexadecimal.
-pub(super) fn write_win32(out: &mut (impl TextOut + ?Sized), bits: u64) {
+pub(crate) fn write_win32(out: &mut (impl TextOut + ?Sized), bits: u64) {
     if bits > 0xFFFF {
         let code = bits as u32;
         return write_hex_code(out, bits, hresult_name(code).or_else(|| ntstatus_name(code)));
@@ -38,7 +38,7 @@ pub(super) fn write_win32(out: &mut (impl TextOut + ?Sized), bits: u64) {
 }
 
 /// `0xC0000022 (STATUS_ACCESS_DENIED)`.
-pub(super) fn write_hex_code(out: &mut (impl TextOut + ?Sized), bits: u64, name: Option<&str>) {
+pub(crate) fn write_hex_code(out: &mut (impl TextOut + ?Sized), bits: u64, name: Option<&str>) {
     out.put("0x");
     put_hex_digits(out, bits, 8, true);
     write_name(out, name);

@@ -20,7 +20,7 @@ pub fn write_signed(out: &mut (impl TextOut + ?Sized), number: i64) {
 }
 
 /// Appends a number in decimal with at least `width` digits (at most 20).
-pub(super) fn write_decimal_padded(out: &mut (impl TextOut + ?Sized), mut number: u64, width: usize) {
+pub(crate) fn write_decimal_padded(out: &mut (impl TextOut + ?Sized), mut number: u64, width: usize) {
     const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
 5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
     let mut digits = [b'0'; 20];
@@ -90,7 +90,7 @@ pub(crate) fn write_fraction(out: &mut (impl TextOut + ?Sized), number: f64, dec
 }
 
 /// Appends `0x` and the bytes in upper-case hexadecimal; nothing for no bytes.
-pub(super) fn write_bytes(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
+pub(crate) fn write_bytes(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     if bytes.is_empty() {
         return;
     }
@@ -106,7 +106,7 @@ pub(super) fn write_bytes(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
 }
 
 /// Appends 100 ns units as `1~02:03:04.0000005`, days before the tilde, which are left out when there are none.
-pub(super) fn write_duration(out: &mut (impl TextOut + ?Sized), units: i64) {
+pub(crate) fn write_duration(out: &mut (impl TextOut + ?Sized), units: i64) {
     let mut left = units.unsigned_abs();
     let mut part = |size: u64| {
         let part = left / size;
@@ -133,20 +133,20 @@ pub(super) fn write_duration(out: &mut (impl TextOut + ?Sized), units: i64) {
 }
 
 /// A small text on the stack.
-pub(super) struct Small {
+pub(crate) struct Small {
     bytes: [u8; 64],
     len: usize,
 }
 
 impl Small {
-    pub(super) fn of(text: fmt::Arguments<'_>) -> Small {
+    pub(crate) fn of(text: fmt::Arguments<'_>) -> Small {
         let mut small = Small { bytes: [0; 64], len: 0 };
         // What does not fit is cut; nothing that is written so is longer.
         let _ = small.write_fmt(text);
         small
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(self.bytes.get(..self.len).unwrap_or_default()).unwrap_or_default()
     }
 }

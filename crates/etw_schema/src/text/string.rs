@@ -119,7 +119,7 @@ pub fn write_character(out: &mut (impl TextOut + ?Sized), unit: u16) {
 }
 
 /// Appends text with every run of line breaks as one space.
-pub(super) fn write_reduced(out: &mut (impl TextOut + ?Sized), bytes: &[u8], wide: bool) {
+pub(crate) fn write_reduced(out: &mut (impl TextOut + ?Sized), bytes: &[u8], wide: bool) {
     let mut reduced = Reduced { out, in_break: false };
     if wide { write_utf16(&mut reduced, bytes) } else { write_ansi(&mut reduced, bytes) }
 }

@@ -12,9 +12,9 @@ use etw_etl::{
 use etw_event::{ClockType, FileTime, Ticks};
 use etw_sys::{bytes_of_mut, clock};
 
-use super::handle::Shared;
 use super::machine::Reference;
 use super::output::FullBuffer;
+use super::shared::Shared;
 use super::statistics::{Counters, add};
 use super::{LoggerError, LoggerState, SessionConfig};
 

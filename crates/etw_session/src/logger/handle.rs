@@ -8,18 +8,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use etw_buffer::ring::{POSITION_WORDS, RingWriter};
-use etw_buffer::{Geometry, Region, RegionReader};
+use etw_buffer::{Region, RegionReader};
 use etw_etl::LogFileMode;
 use etw_sys::clock::ClockSource;
 use etw_sys::{EventFd, SharedWords};
 
 use super::budget::Budget;
 use super::command::{Command, NewConsumer, NewRegion, Reply};
+use super::shared::Shared;
 use super::statistics::Counters;
 use super::system::SystemBells;
 use super::threads::Threads;
 use super::worker::Worker;
-use super::{LoggerError, SessionConfig, SessionUpdate, Statistics, SystemRegion};
+use super::{ConsumerId, LoggerError, RegionId, SessionConfig, SessionUpdate, Statistics, SystemRegion};
 
 /// Sessions tell their regions apart by this; each region here belongs to one session.
 const EPOCH: u8 = 1;
@@ -34,31 +35,6 @@ pub struct Logger {
     next_id: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
-
-/// What a logger's thread and its handle share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) counters: Counters,
-    pub(super) budget: Budget,
-    /// Wakes the logger's thread for commands.
-    pub(super) bell: EventFd,
-    /// Raised when the session is over.
-    pub(super) ended: EventFd,
-    pub(super) geometry: Geometry,
-    pub(super) clock: ClockSource,
-    /// The clock's reading at the start of the session.
-    pub(super) start: u64,
-    /// UTC of the same instant.
-    pub(super) start_filetime: u64,
-}
-
-/// Number of a region within its session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RegionId(pub(super) u64);
-
-/// Number of a consumer within its session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConsumerId(pub(super) u64);
 
 /// Whose a region is to be.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use etw_etl::{LogFileHeader, LogFileMode};
 use etw_event::{Clock, FileTime, Ticks};
 use etw_sys::clock;
 
-use super::handle::Shared;
+use super::shared::Shared;
 use super::{SessionClock, SessionConfig, time_zone};
 
 /// The header of the session's files, as it stands at the start.

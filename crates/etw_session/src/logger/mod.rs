@@ -27,6 +27,7 @@ mod merge;
 mod output;
 mod real_time;
 mod regions;
+mod shared;
 mod sinks;
 mod statistics;
 mod system;
@@ -38,6 +39,7 @@ mod worker;
 
 pub use config::{SessionClock, SessionConfig, SessionUpdate};
 pub use error::LoggerError;
-pub use handle::{ConsumerFiles, ConsumerId, Logger, RegionFile, RegionId, RegionOwner};
+pub use handle::{ConsumerFiles, Logger, RegionFile, RegionOwner};
+pub use shared::{ConsumerId, RegionId};
 pub use statistics::{EndReason, LoggerState, Statistics};
 pub use system::SystemRegion;

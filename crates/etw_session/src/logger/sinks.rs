@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use etw_etl::{BufferFlags, LogFileMode};
 
 use super::file::{FileOptions, FileSink, Written};
-use super::handle::Shared;
 use super::machine::Reference;
 use super::memory::Memory;
 use super::output::{FullBuffer, Output};
 use super::real_time::Consumers;
+use super::shared::Shared;
 use super::statistics::add;
 
 /// Memory of buffers that is kept for the next ones.

@@ -14,10 +14,10 @@ use etw_sys::poll::{Interest, Poller};
 
 use super::command::{Command, NewConsumer, NewRegion};
 use super::file::{FileOptions, FileSink};
-use super::handle::Shared;
 use super::merge::{Heads, Merged, Pass, Source, merge, needed_by};
 use super::output::Output;
 use super::regions::{GRACE, RegionEntry, rebalance, set_wanted};
+use super::shared::Shared;
 use super::sinks::Sinks;
 use super::{
     ConsumerId, EndReason, LoggerError, LoggerState, RegionId, SessionConfig, SessionUpdate, machine,

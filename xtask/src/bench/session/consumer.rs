@@ -24,7 +24,7 @@ pub(crate) struct Options {
 
 /// Reads the session to its end, every field of every event. Says when it begins, and at the end how many events there
 /// were, and the nanoseconds between the first and the last one.
-pub(super) fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let mut schemas = Schemas::new();
     schemas.add_files([&options.manifest]);
     let mut trace = Trace::builder().session(&options.session).schemas(&schemas).open()?;

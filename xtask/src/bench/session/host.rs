@@ -11,7 +11,7 @@ use openetw::session::{Controller, Host, HostOptions, Instance};
 use crate::process::{HOUR, Process};
 
 /// Serves the instance of the environment until the input ends.
-pub(super) fn run() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let mut options = HostOptions::new(Instance::default_of_user());
     options.system = Some(openetw::kernel::provider());
     let host = Host::bind(options, |line| eprintln!("host: {line}"))?.spawn()?;

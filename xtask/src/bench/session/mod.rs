@@ -1,13 +1,12 @@
 //! Whole sessions: a provider's process, a host's, and a consumer's or a file, as they run on any machine.
 
-mod consumer;
-mod host;
+pub(super) mod consumer;
+pub(super) mod host;
 mod latency;
 mod throughput;
-mod writer;
+pub(super) mod writer;
 
 use anyhow::Result;
-use clap::Subcommand;
 use openetw::{Guid, Level};
 
 use super::Row;
@@ -33,34 +32,6 @@ fn manifest() -> String {
 
 const EVENT: openetw::EventDescriptor =
     openetw::EventDescriptor { id: 1, level: Level::INFORMATION, ..openetw::EventDescriptor::ZERO };
-
-/// A process of the bench; not for people.
-#[derive(Subcommand)]
-pub(crate) enum Part {
-    /// Serves an instance until its input ends.
-    Host,
-    /// Writes events.
-    Writer(writer::Options),
-    /// Reads a session until it ends.
-    Consumer(consumer::Options),
-    /// Writes events whose instructions are counted.
-    Count(super::write::instructions::Options),
-    /// Does what is traced.
-    Load(super::kernel::load::Options),
-}
-
-impl Part {
-    /// Is that process.
-    pub(crate) fn run(&self) -> Result<()> {
-        match self {
-            Part::Host => host::run(),
-            Part::Writer(options) => writer::run(options),
-            Part::Consumer(options) => consumer::run(options),
-            Part::Count(options) => super::write::instructions::run(options),
-            Part::Load(options) => super::kernel::load::run(options),
-        }
-    }
-}
 
 /// Measures everything.
 pub(crate) fn rows(seconds: f64) -> Result<Vec<Row>> {

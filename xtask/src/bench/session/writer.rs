@@ -27,7 +27,7 @@ const TICKS_A_SECOND: u64 = 2000;
 
 /// Writes, and prints how many events were written, how many of those were refused, the nanoseconds it took, and
 /// of those the ones that it wrote.
-pub(super) fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(BENCH.name() == PROVIDER);
     BENCH.register();
     ensure!(BENCH.is_enabled(), "no session has enabled the provider");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use etw_buffer::ring::{Entry, RingError};
 
 use super::super::SessionError;
-use super::super::session::Session;
+use super::Awaited;
 
 /// The connection to a session, which does not exist here.
 #[derive(Debug)]
@@ -49,9 +49,13 @@ impl Channel {
 pub(crate) struct Waiter;
 
 impl Waiter {
-    pub(crate) fn new(_: &[Session]) -> io::Result<Waiter> {
+    pub(crate) fn new<'c>(_: impl Iterator<Item = &'c Channel>) -> io::Result<Waiter> {
         Ok(Waiter)
     }
 
-    pub(crate) fn wait(&mut self, _: &mut [Session], _: Duration) {}
+    pub(crate) fn wait(&mut self, sessions: &mut [impl Awaited], _: Duration) {
+        if let Some(session) = sessions.iter_mut().find(|session| !session.is_at_end()) {
+            match session.channel().0 {}
+        }
+    }
 }

@@ -11,7 +11,7 @@ use etw_sys::poll::{Interest, Poller};
 use etw_sys::{EventFd, SharedWords};
 
 use super::super::SessionError;
-use super::super::session::Session;
+use super::Awaited;
 
 /// How long a host may take to open a session.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -175,10 +175,9 @@ pub(crate) struct Waiter {
 
 impl Waiter {
     /// What waits for these sessions.
-    pub(crate) fn new(sessions: &[Session]) -> io::Result<Waiter> {
+    pub(crate) fn new<'c>(channels: impl Iterator<Item = &'c Channel>) -> io::Result<Waiter> {
         let poller = Poller::new()?;
-        for (session, number) in sessions.iter().zip(0..) {
-            let channel = &session.channel;
+        for (channel, number) in channels.zip(0..) {
             channel.connection.connection().set_nonblocking(true)?;
             poller.add(&channel.data_ready, 2 * number, Interest::Read)?;
             poller.add(&channel.connection, 2 * number + 1, Interest::Read)?;
@@ -187,10 +186,10 @@ impl Waiter {
     }
 
     /// Waits until one of the sessions has sent something or has ended, or `longest` has passed.
-    pub(crate) fn wait(&mut self, sessions: &mut [Session], longest: Duration) {
+    pub(crate) fn wait(&mut self, sessions: &mut [impl Awaited], longest: Duration) {
         let mut asleep = true;
         for session in sessions.iter_mut() {
-            asleep &= session.is_at_end || session.channel.ring.sleeps();
+            asleep &= session.is_at_end() || session.channel().ring.sleeps();
         }
         let time = if asleep { longest } else { Duration::ZERO };
         match self.poller.wait(Some(time)) {
@@ -198,11 +197,12 @@ impl Waiter {
                 for ready in ready {
                     let number = usize::try_from(ready.token / 2).unwrap_or(usize::MAX);
                     let Some(session) = sessions.get_mut(number) else { continue };
+                    let channel = session.channel();
                     match ready.token % 2 {
                         0 => {
-                            session.channel.data_ready.drain();
+                            channel.data_ready.drain();
                         }
-                        _ => session.channel.look_at_connection(),
+                        _ => channel.look_at_connection(),
                     }
                 }
             }
@@ -210,11 +210,12 @@ impl Waiter {
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
         for session in sessions {
-            session.channel.ring.awake();
-            if session.channel.has_ended {
+            let channel = session.channel();
+            channel.ring.awake();
+            if channel.has_ended {
                 // What has ended stays ready for ever. What is not in the set any more cannot be taken out again.
-                let _ = self.poller.remove(&session.channel.connection);
-                let _ = self.poller.remove(&session.channel.data_ready);
+                let _ = self.poller.remove(&channel.connection);
+                let _ = self.poller.remove(&channel.data_ready);
             }
         }
     }

@@ -16,6 +16,14 @@ use etw_etl::EtlFile;
 
 use super::SessionError;
 
+/// A session that a [`Waiter`] waits for.
+pub(super) trait Awaited {
+    /// The connection to it.
+    fn channel(&mut self) -> &mut Channel;
+    /// Whether it has ended and everything it sent has been taken in.
+    fn is_at_end(&self) -> bool;
+}
+
 impl Channel {
     /// The session's first buffer, seen as a file.
     pub(crate) fn header_file(&self, session: &str) -> Result<EtlFile<'_>, SessionError> {

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::context::Context;
+use super::context::Context;
+use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::processes::ThreadIndex;
 use crate::switches::{ReadiedBy, Switches, Waits, reason_name};
-use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
 
 const COLUMNS: &[Column] = &[
     shown("process", "Process"),

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use super::context::Context;
+use super::table::{Cell, Column, Table, TableKind, shown};
 use crate::Duration;
-use crate::context::Context;
 use crate::processes::{ProcessIndex, ThreadIndex};
 use crate::samples::{SampleCount, Samples};
 use crate::switches::{Run, Switches};
-use crate::table::{Cell, Column, Table, TableKind, shown};
 
 /// What is measured, behind what it is measured of.
 macro_rules! measures {

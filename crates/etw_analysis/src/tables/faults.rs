@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use etw_event::{Record, Ticks};
 
+use super::context::Context;
+use super::latency::Transfers;
+use super::table::{Cell, Column, Table, TableKind, shown};
 use crate::Window;
-use crate::context::Context;
 use crate::file_names::{FileIndex, FileNames};
-use crate::latency::Transfers;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
-use crate::table::{Cell, Column, Table, TableKind, shown};
 
 /// Counts hard faults.
 #[derive(Debug, Default)]

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use super::context::Context;
+use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::Duration;
-use crate::context::Context;
 use crate::names::{FunctionIndex, Space};
 use crate::processes::{Processes, ThreadIndex};
 use crate::samples::{SampleCount, Samples};
 use crate::stacks::{Node, Parent};
-use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
 
 const COLUMNS: &[Column] = &[
     shown("function", "Function"),

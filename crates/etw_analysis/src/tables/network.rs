@@ -5,11 +5,11 @@ use std::net::IpAddr;
 
 use etw_event::Record;
 
+use super::context::Context;
+use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::Window;
-use crate::context::Context;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes};
-use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
 
 /// Types of IPv6 events are those of IPv4 and this.
 const IPV6: u8 = 16;

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use etw_consumer::Event;
 use etw_event::Record;
 
-use crate::context::Context;
+use super::context::Context;
+use super::latency::Transfers;
+use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::file_names::{FileIndex, FileNames};
-use crate::latency::Transfers;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
-use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::{Duration, Window};
 
 /// Requests whose begin is kept in mind until they are done.

@@ -20,8 +20,8 @@ use openetw::session::{
     SessionStatus,
 };
 
-use super::Random;
 use super::ledger::{Losses, Total, settle, words};
+use super::random::Random;
 pub(super) use children::{Consumer, Writer, host};
 use children::{PROVIDER, Running, spawn_consumer, spawn_writer, take_events};
 

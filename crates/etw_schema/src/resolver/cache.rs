@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use etw_event::Guid;
 
-use crate::{CompiledSchema, Undecoded};
+use super::Undecoded;
+use crate::CompiledSchema;
 
 /// What was found.
 pub(crate) type Outcome = Result<Arc<CompiledSchema>, Undecoded>;

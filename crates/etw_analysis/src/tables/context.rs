@@ -2,9 +2,9 @@
 
 use etw_event::FileTime;
 
+use super::table::Cell;
 use crate::names::Names;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
-use crate::table::Cell;
 use crate::{Duration, ProcessFilter};
 
 /// What tables are written with.

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use etw_event::{Record, Ticks};
 
+use super::context::Context;
+use super::latency::Latencies;
+use super::table::{Cell, Column, Table, TableKind, shown};
 use crate::Window;
-use crate::context::Context;
-use crate::latency::Latencies;
 use crate::names::Space;
 use crate::payload::Payload;
-use crate::table::{Cell, Column, Table, TableKind, shown};
 
 /// What ran: the event's type, its routine's address, and the interrupt's number.
 type Key = (u8, u64, Option<u16>);

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use etw_consumer::Event;
 use etw_event::{FileTime, Record};
 
-use crate::context::Context;
+use super::context::Context;
+use super::latency::Latencies;
+use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::file_names::{FileIndex, FileNames};
-use crate::latency::Latencies;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
-use crate::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::{Duration, Window};
 
 /// Operations that wait for their end; more are counted as if it never came.

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use etw_event::{FileTime, Record};
 
+use super::context::Context;
+use super::latency::Latencies;
+use super::table::{Cell, Column, Table, TableKind, shown};
 use crate::Window;
-use crate::context::Context;
-use crate::latency::Latencies;
 use crate::names::Space;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::switches::Switches;
-use crate::table::{Cell, Column, Table, TableKind, shown};
 
 /// Bits of an NTSTATUS that tell failures.
 const FAILED: u32 = 0b11 << 30;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::table::Cell;
 use crate::Duration;
-use crate::table::Cell;
 
 /// Steps into which each power of two is divided: what a quantile says is wrong by less than 1/32, about 3 %.
 const STEPS: u32 = 32;

@@ -184,15 +184,15 @@ pub fn event_source() -> Vec<Seed> {
 
 /// Seeds of `manifest`: one that has most of what manifests can have, one of an EventSource, one that is cut.
 pub fn manifest() -> Vec<Seed> {
-    let full = include_str!("seeds/manifest.xml").as_bytes().to_vec();
-    let event_source = include_str!("seeds/event_source.xml").as_bytes().to_vec();
+    let full = include_str!("manifest.xml").as_bytes().to_vec();
+    let event_source = include_str!("event_source.xml").as_bytes().to_vec();
     let cut = full[..full.len() / 2].to_vec();
     vec![("full.xml", full), ("event_source.xml", event_source), ("cut.xml", cut)]
 }
 
 /// Seeds of `profile`: a file that has most of what profiles can have, and one that is cut.
 pub fn profile() -> Vec<Seed> {
-    let full = include_str!("seeds/profile.wprp").as_bytes().to_vec();
+    let full = include_str!("profile.wprp").as_bytes().to_vec();
     let cut = full[..full.len() / 2].to_vec();
     vec![("full.wprp", full), ("cut.wprp", cut)]
 }

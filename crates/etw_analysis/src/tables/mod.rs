@@ -1,0 +1,15 @@
+//! The tables of a report, and what they are made with.
+
+pub(crate) mod context;
+pub(crate) mod cpu;
+pub(crate) mod disk;
+pub(crate) mod faults;
+pub(crate) mod file_io;
+pub(crate) mod functions;
+pub(crate) mod interrupts;
+pub(crate) mod latency;
+pub(crate) mod network;
+pub(crate) mod processes;
+pub(crate) mod syscalls;
+pub(crate) mod table;
+pub(crate) mod waits;

@@ -1,0 +1,51 @@
+//! The table of processes.
+
+use etw_event::FileTime;
+
+use super::context::Context;
+use super::table::{Cell, Column, Table, TableKind, hidden, shown};
+
+const COLUMNS: &[Column] = &[
+    shown("process_id", "PID"),
+    shown("parent_id", "Parent"),
+    shown("process", "Process"),
+    shown("start_ns", "Start"),
+    shown("end_ns", "End"),
+    shown("exit_status", "Exit"),
+    shown("cpu_ns", "CPU"),
+    shown("command_line", "Command line"),
+    hidden("threads"),
+];
+
+/// The table of processes.
+pub(crate) fn table(context: &Context<'_>) -> Table {
+    let processes = context.processes;
+    let mut threads = vec![0_u64; processes.all().count()];
+    for process in processes.threads().filter_map(|thread| processes.thread(thread).process) {
+        threads[process.0 as usize] += 1;
+    }
+    let mut rows: Vec<_> = processes
+        .all()
+        .filter(|(index, process)| context.wants(Some(*index)) && process.is_told())
+        .map(|(index, process)| (context.cpu_of(index), index, process))
+        .collect();
+    // Without CPU times, processes that started during the trace come first.
+    rows.sort_by_key(|(cpu, index, process)| {
+        (process.id == 0, std::cmp::Reverse(*cpu), process.start.is_none(), *index)
+    });
+    let rows = rows.into_iter().map(|(cpu, index, process)| {
+        let time = |time: Option<FileTime>| time.map_or(Cell::None, |time| context.time(time));
+        vec![
+            Cell::Id(process.id.into()),
+            Cell::id(process.parent_id),
+            Cell::text(process.name.as_deref()),
+            time(process.start),
+            time(process.end),
+            process.exit_status.map_or(Cell::None, |status| Cell::Number(status.into())),
+            Cell::duration(cpu),
+            Cell::text(process.command_line.as_deref()),
+            Cell::Count(threads[index.0 as usize]),
+        ]
+    });
+    Table { kind: TableKind::Processes, columns: COLUMNS, rows: rows.collect(), notes: Vec::new() }
+}

@@ -1,0 +1,34 @@
+//! The processes that a bench starts.
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use super::{kernel, session, write};
+
+/// A process of the bench; users do not start it.
+#[derive(Subcommand)]
+pub(crate) enum Part {
+    /// Serves an instance until its input ends.
+    Host,
+    /// Writes events.
+    Writer(session::writer::Options),
+    /// Reads a session until it ends.
+    Consumer(session::consumer::Options),
+    /// Writes events whose instructions are counted.
+    Count(write::instructions::Options),
+    /// Does what is traced.
+    Load(kernel::load::Options),
+}
+
+impl Part {
+    /// Runs the process.
+    pub(crate) fn run(&self) -> Result<()> {
+        match self {
+            Part::Host => session::host::run(),
+            Part::Writer(options) => session::writer::run(options),
+            Part::Consumer(options) => session::consumer::run(options),
+            Part::Count(options) => write::instructions::run(options),
+            Part::Load(options) => kernel::load::run(options),
+        }
+    }
+}

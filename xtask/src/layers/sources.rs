@@ -1,0 +1,101 @@
+//! The check of each crate's sources: lints, `unsafe` code, and where files lie.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::packages::Package;
+
+/// Crates that may contain `unsafe`.
+const UNSAFE_ALLOWED: &[&str] = &["etw_sys"];
+
+/// Lines of `src` from which on `ARCHITECTURE.md` says why a crate is that large.
+const LARGE_CRATE_LINES: usize = 16_000;
+
+/// What the check of a package found.
+pub(super) struct Sources {
+    /// The roots of its library and its program.
+    pub(super) roots: Vec<PathBuf>,
+    pub(super) breaches: Vec<String>,
+}
+
+/// Checks a package's manifest and the files of its `src`, and prints its size if it is large.
+///
+/// `is_being_split` leaves out the rules that hold once the package has been split.
+pub(super) fn check(package: &Package, is_being_split: bool) -> Result<Sources> {
+    let source = package.directory.join("src");
+    let roots = ["lib.rs", "main.rs"].map(|root| source.join(root)).into_iter();
+    let mut sources = Sources { roots: roots.filter(|root| root.is_file()).collect(), breaches: Vec::new() };
+    let manifest = fs::read_to_string(package.directory.join("Cargo.toml"))?;
+    if !manifest.contains("[lints]\nworkspace = true") {
+        sources
+            .breaches
+            .push(format!("{}: its manifest does not take over the workspace's lints", package.name));
+    }
+    let may_be_unsafe = UNSAFE_ALLOWED.contains(&package.name.as_str());
+    let mut lines = 0;
+    for path in files(&source)? {
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        lines += text.lines().count();
+        if !is_being_split && path.with_extension("").is_dir() {
+            let shown = path.display();
+            sources.breaches.push(format!("{shown}: a folder has the same name: move it to `mod.rs` there"));
+        }
+        if may_be_unsafe {
+            continue;
+        }
+        let forbids = forbids_unsafe(&text);
+        if !forbids && !is_being_split && sources.roots.contains(&path) {
+            sources.breaches.push(format!("{}: add `#![forbid(unsafe_code)]`", path.display()));
+        }
+        if !forbids && mentions_unsafe(&text) {
+            sources
+                .breaches
+                .push(format!("{}: only {UNSAFE_ALLOWED:?} may contain unsafe code", path.display()));
+        }
+    }
+    if lines > LARGE_CRATE_LINES {
+        eprintln!("{} has {lines} lines: ARCHITECTURE.md must say why", package.name);
+    }
+    Ok(sources)
+}
+
+/// All Rust files in a folder and the folders in it.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(self::files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+fn forbids_unsafe(text: &str) -> bool {
+    text.lines().any(|line| line == "#![forbid(unsafe_code)]")
+}
+
+/// Whether an attribute names the lint. The workspace denies `unsafe`, so what must be found is who allows it again.
+fn mentions_unsafe(text: &str) -> bool {
+    text.lines().map(str::trim_start).any(|line| line.starts_with('#') && line.contains("unsafe_code"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lifted_lints_are_found() {
+        let check = |text: &str, expected: (bool, bool)| {
+            assert_eq!((forbids_unsafe(text), mentions_unsafe(text)), expected, "{text}");
+        };
+        check("//! Job.\n\n#![forbid(unsafe_code)]\n", (true, true));
+        check("//! Job.\n\n#![expect(unsafe_code)]\n", (false, true));
+        check("fn f() {\n    #[allow(unsafe_code)]\n", (false, true));
+        check("// about unsafe_code\n", (false, false));
+    }
+}
