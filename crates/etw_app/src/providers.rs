@@ -6,7 +6,7 @@ use openetw::schema::{KeywordSpec, ProviderKey, ProviderSpec, builtin};
 use openetw::session::{Controller, EnableBuilder};
 use openetw::{Guid, Level, classes};
 
-use crate::schemas::{Listed, SchemaOptions, Schemas};
+use crate::schemas::{Listed, SchemaOptions, Schemas, resolve_keywords};
 use crate::status::{Failed, code, usage};
 use crate::text::wide_number;
 use crate::{enabling, output};
@@ -95,12 +95,7 @@ impl Known {
         let mut spec = ProviderSpec::new(ProviderKey::Name(found.name.as_str().into()));
         spec.any = KeywordSpec { mask, names: by_name };
         let known = self.schemas.find(&found.guid.to_string())?;
-        let keywords = || known.iter().flat_map(|provider| &provider.info.keywords);
-        let lookup = |wanted: &str| {
-            keywords().find(|keyword| keyword.name.eq_ignore_ascii_case(wanted)).map(|keyword| keyword.mask)
-        };
-        let names = || keywords().map(|keyword| keyword.name.to_string()).collect();
-        spec.resolve_keywords(lookup, names).map_err(usage)?;
+        resolve_keywords(&mut spec, &known).map_err(usage)?;
         Ok(spec.any.mask)
     }
 }

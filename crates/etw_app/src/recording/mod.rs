@@ -78,7 +78,7 @@ pub fn serve(controller: &mut Controller, waiting: &mut Waiting) {
             eprintln!("etw: hosts sessions of other programs still ({names}); Ctrl-C ends them");
             is_told = true;
         }
-        if matches!(waiting.next(), Ok(Event::Ended) | Err(_)) {
+        if matches!(waiting.wait(), Ok(Event::Ended) | Err(_)) {
             return;
         }
     }
