@@ -7,6 +7,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 /// Opens the file, or standard output.
+///
+/// # Errors
+/// The file cannot be created; the error names it.
 pub fn open(path: Option<&Path>) -> Result<Box<dyn Write + Send>> {
     match path {
         Some(path) if path != Path::new("-") => {
