@@ -89,6 +89,9 @@ pub trait Work: Send {
 }
 
 /// Runs what `trace` delivers through workers; `take` gets their output in time order and may end it all.
+///
+/// # Errors
+/// `take` or the reading of the trace fails, or a thread cannot be started.
 pub fn run<W: Work>(
     trace: &mut Trace,
     workers: &mut [W],

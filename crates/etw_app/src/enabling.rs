@@ -33,12 +33,18 @@ pub struct Wants {
 }
 
 /// The hook ids of the events whose stack is wanted, if that is said.
+///
+/// # Errors
+/// A name is not that of an event.
 pub fn stack_tracing(stackwalk: Option<&str>) -> Result<Option<Vec<u16>>> {
     let walks = stackwalk.map(StackWalks::parse).transpose()?;
     Ok(walks.map(|walks| walks.hook_ids().to_vec()))
 }
 
 /// The flags that names stand for; what groups have and Linux does not give is told.
+///
+/// # Errors
+/// A name is not that of a flag or group, or Linux does not give it.
 pub fn kernel_flags(text: &str) -> Result<EnableFlags> {
     let selection = EnableFlags::parse(text)?;
     if !selection.left_out.is_empty() {
@@ -49,6 +55,9 @@ pub fn kernel_flags(text: &str) -> Result<EnableFlags> {
 }
 
 /// What is wanted of a provider.
+///
+/// # Errors
+/// The provider string makes no sense, or the schema store cannot be read.
 pub fn wanted(
     text: &str,
     wants: &Wants,
@@ -93,6 +102,9 @@ pub fn wanted(
 }
 
 /// A provider string, with the provider's GUID as a schema or a process knows it, if one does.
+///
+/// # Errors
+/// The provider string makes no sense, or the schema store cannot be read.
 pub fn resolve(text: &str, schemas: &Schemas, controller: &mut Controller) -> Result<openetw::ProviderSpec> {
     let mut spec = provider_spec(text, schemas)?;
     if let ProviderKey::Name(name) = &spec.provider {

@@ -11,7 +11,7 @@ use openetw::schema::Resolver;
 use openetw::{EventFilter, ProcessTable, ProviderKey, ProviderSpec, TimePoint, Trace, TraceBuilder};
 
 use crate::progress::Progress;
-use crate::schemas::Schemas;
+use crate::schemas::{Schemas, resolve_keywords};
 use crate::{UsageError, interrupt, machine, output};
 
 /// Damage that is listed on standard error; the rest is counted.
@@ -226,9 +226,29 @@ pub fn builder(paths: &[PathBuf]) -> TraceBuilder {
 /// A trace cannot be opened, or signals cannot be waited for.
 pub fn open(files: &[PathBuf], filter: &EventFilter, schemas: &Schemas) -> Result<Trace> {
     let trace = builder(files).filter(filter).schemas(&schemas.sources()).open()?;
-    let stop = trace.stop_handle();
-    interrupt::on_interrupt(move || stop.stop()).context("cannot wait for Ctrl-C")?;
+    stop_on_interrupt(&trace)?;
     Ok(trace)
+}
+
+/// Makes Ctrl-C end the reading of a trace, in place of the process.
+///
+/// # Errors
+/// Signals cannot be waited for.
+pub fn stop_on_interrupt(trace: &Trace) -> Result<()> {
+    let stop = trace.stop_handle();
+    interrupt::on_interrupt(move || stop.stop()).context("cannot wait for Ctrl-C")
+}
+
+/// What exports say of each source of a trace with live sessions: these are of this machine.
+#[must_use]
+pub fn live_sources(trace: &Trace) -> Vec<Source> {
+    let computer = machine::host_name();
+    let first_session = trace.inputs().len();
+    let sources = trace.headers().iter().enumerate().map(|(number, header)| Source {
+        computer: computer.clone().filter(|_| number >= first_session),
+        timer_resolution: header.timer_resolution,
+    });
+    sources.collect()
 }
 
 /// What a provider string says, with the bits of its keywords' names.
@@ -243,12 +263,7 @@ pub fn provider_spec(text: &str, schemas: &Schemas) -> Result<ProviderSpec> {
             ProviderKey::Name(name) => name.to_string(),
         };
         let known = schemas.find(&name)?;
-        let keywords = || known.iter().flat_map(|provider| &provider.info.keywords);
-        let lookup = |wanted: &str| {
-            keywords().find(|keyword| keyword.name.eq_ignore_ascii_case(wanted)).map(|keyword| keyword.mask)
-        };
-        let names = || keywords().map(|keyword| keyword.name.to_string()).collect();
-        spec.resolve_keywords(lookup, names).map_err(usage)?;
+        resolve_keywords(&mut spec, &known).map_err(usage)?;
     }
     Ok(spec)
 }

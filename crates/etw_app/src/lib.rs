@@ -11,7 +11,7 @@ pub mod description;
 #[cfg(target_os = "linux")]
 pub mod enabling;
 pub mod input;
-pub mod interrupt;
+mod interrupt;
 #[cfg(target_os = "linux")]
 mod kernel_flags;
 pub mod machine;

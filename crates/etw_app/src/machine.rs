@@ -13,7 +13,7 @@ const BUILD_INFO: u8 = 66;
 const CPU: u8 = 10;
 
 /// The name of this machine, where the system says it in a file.
-pub fn host_name() -> Option<String> {
+pub(crate) fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }

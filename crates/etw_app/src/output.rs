@@ -7,16 +7,26 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 /// Opens the file, or standard output.
+///
+/// # Errors
+/// The file cannot be created; the error names it.
 pub fn open(path: Option<&Path>) -> Result<Box<dyn Write + Send>> {
     match path {
         Some(path) if path != Path::new("-") => {
-            let file = File::create(path).with_context(|| {
-                format!("{}: cannot be written; check the directory and its rights", path.display())
-            })?;
+            let file = create(path)?;
             Ok(Box::new(Named { name: path.display().to_string(), inner: file }))
         }
         _ => Ok(Box::new(Named { name: "standard output".to_owned(), inner: io::stdout() })),
     }
+}
+
+/// Creates a file.
+///
+/// # Errors
+/// The file cannot be created; the error names it.
+pub fn create(path: &Path) -> Result<File> {
+    File::create(path)
+        .with_context(|| format!("{}: cannot be written; check the directory and its rights", path.display()))
 }
 
 /// Output whose errors say where they are from.

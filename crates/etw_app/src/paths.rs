@@ -7,6 +7,9 @@ use anyhow::Result;
 use crate::status::{Failed, code};
 
 /// The path of a file, unless it is one of Windows, of which nothing good would come here.
+///
+/// # Errors
+/// The path is one of Windows; the error suggests one of this system.
 pub fn path(text: &str) -> Result<OsString> {
     let mut first = text.chars();
     let has_drive = first.next().is_some_and(|letter| letter.is_ascii_alphabetic())

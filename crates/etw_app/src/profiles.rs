@@ -19,6 +19,9 @@ use crate::status::{Failed, code};
 const MAX_LISTED: usize = 6;
 
 /// Reads a file of profiles, or those that are built in.
+///
+/// # Errors
+/// The file cannot be read or is not a recording profile.
 pub fn file(name: Option<&str>) -> Result<ProfileFile> {
     let Some(name) = name else { return Ok(built_in()?) };
     let file = path(name)?;
@@ -36,6 +39,9 @@ pub fn file(name: Option<&str>) -> Result<ProfileFile> {
 }
 
 /// The profile that a text stands for. With `mode` it has to be of that mode; otherwise recording to a file is tried first.
+///
+/// # Errors
+/// There is no such profile, or its file cannot be read.
 pub fn load(text: &str, mode: Option<LoggingMode>) -> Result<Profile> {
     let (in_file, name) = match text.rsplit_once('!') {
         Some((file, name)) => (Some(file), name),
@@ -77,6 +83,9 @@ fn not_found(error: &FindError, is_built_in: bool, name: &str) -> anyhow::Error 
 }
 
 /// What is recorded of some profiles; what is left out is told.
+///
+/// # Errors
+/// None of the profiles has events that can be recorded.
 pub fn recording(profiles: &[Profile]) -> Result<Recording> {
     let recording = Recording::new(profiles);
     let left_out: Vec<String> = recording.left_out.iter().map(ToString::to_string).collect();
@@ -96,6 +105,9 @@ pub fn recording(profiles: &[Profile]) -> Result<Recording> {
 }
 
 /// The GUID of a provider that a profile names.
+///
+/// # Errors
+/// The provider is not known and its name is not valid, or the host cannot be reached.
 pub fn guid(provider: &EventProvider, known: &Known, controller: &mut Controller) -> Result<Guid> {
     match &provider.name {
         ProviderName::Guid(guid) => Ok(*guid),
@@ -110,6 +122,9 @@ pub fn guid(provider: &EventProvider, known: &Known, controller: &mut Controller
 }
 
 /// What is asked of a session for each provider that it has events of.
+///
+/// # Errors
+/// As [`guid`].
 pub fn enables(
     providers: &[EventProvider],
     known: &Known,

@@ -7,7 +7,7 @@ use openetw::schema::{KeywordSpec, ProviderKey, ProviderSpec, builtin};
 use openetw::session::{Controller, EnableBuilder};
 use openetw::{Guid, Level, classes};
 
-use crate::schemas::{Listed, SchemaOptions, Schemas};
+use crate::schemas::{Listed, SchemaOptions, Schemas, resolve_keywords};
 use crate::status::{Failed, code, usage};
 use crate::text::wide_number;
 use crate::{enabling, output};
@@ -32,12 +32,18 @@ pub struct Found {
 
 impl Known {
     /// What the store has, and what is built in.
+    ///
+    /// # Errors
+    /// The schema store cannot be opened.
     pub fn load() -> Result<Known> {
         Ok(Known { schemas: Schemas::load(&SchemaOptions::default())? })
     }
 
     /// The provider of a name or GUID. A name that nobody knows is taken as that of a provider that names itself, whose
     /// GUID is made of the name; a warning says so.
+    ///
+    /// # Errors
+    /// The text is not a name or GUID, or the store or the host cannot be read.
     pub fn find(&self, text: &str, controller: Option<&mut Controller>) -> Result<Found> {
         let text = text.trim();
         if let Ok(guid) = text.parse::<Guid>() {
@@ -80,6 +86,9 @@ impl Known {
     }
 
     /// A mask of keywords: a number, or the provider's names for bits, joined by commas and in parentheses or not.
+    ///
+    /// # Errors
+    /// The provider has no such keyword, or the store cannot be read.
     pub fn keywords(&self, found: &Found, text: &str) -> Result<u64> {
         let text = text.trim().trim_start_matches('(').trim_end_matches(')');
         if let Some(mask) = wide_number(text) {
@@ -96,12 +105,7 @@ impl Known {
         let mut spec = ProviderSpec::new(ProviderKey::Name(found.name.as_str().into()));
         spec.any = KeywordSpec { mask, names: by_name };
         let known = self.schemas.find(&found.guid.to_string())?;
-        let keywords = || known.iter().flat_map(|provider| &provider.info.keywords);
-        let lookup = |wanted: &str| {
-            keywords().find(|keyword| keyword.name.eq_ignore_ascii_case(wanted)).map(|keyword| keyword.mask)
-        };
-        let names = || keywords().map(|keyword| keyword.name.to_string()).collect();
-        spec.resolve_keywords(lookup, names).map_err(usage)?;
+        resolve_keywords(&mut spec, &known).map_err(usage)?;
         Ok(spec.any.mask)
     }
 }
@@ -117,6 +121,9 @@ pub fn is_class(guid: Guid) -> bool {
 }
 
 /// A level: a number, or a name with or without `win:`.
+///
+/// # Errors
+/// The text is not a level.
 pub fn level(text: &str) -> Result<Level> {
     let bare = text.strip_prefix("win:").unwrap_or(text);
     let number = wide_number(bare).and_then(|number| u8::try_from(number).ok()).map(Level);
@@ -133,6 +140,9 @@ pub fn level(text: &str) -> Result<Level> {
 
 /// The kernel's flags by a mask, or by names in parentheses as `logman query providers "Windows Kernel Trace"` has
 /// them. Of a mask is taken what Linux gives; a name that it does not give is refused.
+///
+/// # Errors
+/// The text names no flag that Linux gives.
 pub fn kernel_flags(text: &str) -> Result<EnableFlags> {
     let text = text.trim().trim_start_matches('(').trim_end_matches(')');
     let Some(mask) = wide_number(text) else { return enabling::kernel_flags(text) };

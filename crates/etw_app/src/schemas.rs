@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use openetw::schema::store::Store;
-use openetw::schema::{EventSchema, Provider, Providers, SchemaSource, builtin};
+use openetw::schema::{
+    EventSchema, Provider, ProviderSpec, ProviderSpecError, Providers, SchemaSource, builtin,
+};
 use openetw::{Guid, SchemaFiles};
 
 use crate::output;
@@ -152,6 +154,19 @@ impl Schemas {
         }
         found
     }
+}
+
+/// Replaces the names of keywords in a provider string by their bits, as these descriptions of the provider have them.
+pub(crate) fn resolve_keywords(
+    spec: &mut ProviderSpec,
+    known: &[Arc<Provider>],
+) -> Result<(), ProviderSpecError> {
+    let keywords = || known.iter().flat_map(|provider| &provider.info.keywords);
+    let lookup = |wanted: &str| {
+        keywords().find(|keyword| keyword.name.eq_ignore_ascii_case(wanted)).map(|keyword| keyword.mask)
+    };
+    let names = || keywords().map(|keyword| keyword.name.to_string()).collect();
+    spec.resolve_keywords(lookup, names)
 }
 
 /// The directory of the schema store: `named`, else `$OPENETW_SCHEMAS`, else `openetw/schemas` in the user's directory

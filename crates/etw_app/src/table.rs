@@ -13,6 +13,9 @@ pub const WIDTH: usize = 100;
 const MIN_TEXT_WIDTH: usize = 8;
 
 /// Puts a table; its texts are cut until its lines have so many columns.
+///
+/// # Errors
+/// None: writing to memory does not fail.
 pub fn put_table(
     out: &mut Vec<u8>,
     table: &Table,

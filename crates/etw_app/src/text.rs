@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 /// A size in bytes: `65536`, `64KB`, `64MB`, `1GB`; in powers of 1024.
+///
+/// # Errors
+/// The text is not a size; the error says how to write one.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is no size; write 64KB, 64MB or 1GB");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -26,6 +29,9 @@ pub fn wide_number(text: &str) -> Option<u64> {
 }
 
 /// A duration: `10s`, `1.5s`, `500ms`, `2m`, `1h`; a number alone is seconds.
+///
+/// # Errors
+/// The text is not a duration; the error says how to write one.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is no time; write 10s, 500ms or 2m");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

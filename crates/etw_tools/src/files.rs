@@ -1,8 +1,8 @@
 //! Files that tools read, and where they keep their own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use etw_app::status::{Failed, code};
 
 /// Fails if a trace is not there.
@@ -17,6 +17,11 @@ pub(crate) fn check_inputs(files: &[PathBuf]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Writes a file.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(path, bytes).with_context(|| format!("{}: cannot be written", path.display()))
 }
 
 /// Where tools keep what a user has them keep: `openetw` in the directory for configuration (`XDG_CONFIG_HOME`, else

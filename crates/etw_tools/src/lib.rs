@@ -24,6 +24,8 @@ mod marks;
 mod options;
 mod page;
 #[cfg(target_os = "linux")]
+mod run;
+#[cfg(target_os = "linux")]
 mod session;
 mod tracefmt;
 #[cfg(target_os = "linux")]

@@ -48,7 +48,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// What is watched, and how it is shown.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Flags of the system's events, joined by `+`. If no providers are named either, those of `default_flags`.
+    /// Flags of the system's events, joined by `+`. If neither flags nor providers are named, every flag that this build
+    /// captures except the most frequent ones.
     pub kernel: Option<String>,
     /// Strings of the providers to enable, in a session of the view's own.
     pub provider: Vec<String>,

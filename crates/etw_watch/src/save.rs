@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use etw_app::output;
 use openetw::etl::{EtlWriter, LogFileHeader, WriterOptions};
 use openetw::{FileTime, Record, classes};
 
@@ -25,9 +26,7 @@ pub(super) struct Saving {
 impl Saving {
     /// Begins a file of a session with this header.
     pub(super) fn begin(path: &Path, header: &LogFileHeader) -> Result<Saving> {
-        let file = File::create(path).with_context(|| {
-            format!("{}: cannot be written; check the directory and its rights", path.display())
-        })?;
+        let file = output::create(path)?;
         let mut options = WriterOptions::relog(header);
         options.header.buffer_size = options.header.buffer_size.max(BUFFER_BYTES);
         // What the session has lost before is not missing here.

@@ -3,6 +3,6 @@
 use std::io;
 
 /// Does nothing.
-pub fn on_interrupt(_: impl Fn() + Send + 'static) -> io::Result<()> {
+pub(crate) fn on_interrupt(_: impl Fn() + Send + 'static) -> io::Result<()> {
     Ok(())
 }

@@ -8,7 +8,7 @@ use etw_sys::signals::{Signal, watch};
 
 /// Calls `stop` when the user presses Ctrl-C or the process is asked to end, in place of ending it. A second time ends
 /// it.
-pub fn on_interrupt(stop: impl Fn() + Send + 'static) -> io::Result<()> {
+pub(crate) fn on_interrupt(stop: impl Fn() + Send + 'static) -> io::Result<()> {
     let interrupted = watch(&[Signal::Interrupt, Signal::Terminate])?;
     let wait = move || {
         let mut count = 0;

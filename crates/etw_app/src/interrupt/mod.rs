@@ -7,4 +7,4 @@ mod system;
 #[path = "elsewhere.rs"]
 mod system;
 
-pub use system::on_interrupt;
+pub(crate) use system::on_interrupt;

@@ -20,6 +20,9 @@ use wait::{Event, Waiting};
 const RUNDOWN_TIME: Duration = Duration::from_millis(100);
 
 /// Starts a session and enables the providers; one that cannot record what was asked for is not left behind.
+///
+/// # Errors
+/// The session cannot be started, or a provider cannot be enabled.
 pub fn begin(
     builder: SessionBuilder,
     name: &str,
@@ -51,6 +54,9 @@ fn is_of_system(kind: ErrorKind) -> bool {
 
 /// Writes what a session has in memory to a file. What it has of the system gets the processes, threads, images and files
 /// that there are with it: those that were told at its start may have made room.
+///
+/// # Errors
+/// There is no such session, or the file cannot be written.
 pub fn dump(name: &str, file: &Path, controller: &mut Controller) -> Result<SessionStatus> {
     if controller.query(name)?.properties.enable_flags != 0 {
         controller.capture_state(name, classes::SYSTEM_TRACE, Level(0), Keyword(0))?;
@@ -60,6 +66,9 @@ pub fn dump(name: &str, file: &Path, controller: &mut Controller) -> Result<Sess
 }
 
 /// Stays the host as long as other programs have sessions here, unless Ctrl-C is pressed.
+///
+/// # Errors
+/// Signals cannot be waited for.
 pub fn serve_others(runtime: &mut Runtime) -> Result<()> {
     serve(runtime.controller(), &mut Waiting::new()?);
     Ok(())
@@ -78,13 +87,16 @@ pub fn serve(controller: &mut Controller, waiting: &mut Waiting) {
             eprintln!("etw: hosts sessions of other programs still ({names}); Ctrl-C ends them");
             is_told = true;
         }
-        if matches!(waiting.next(), Ok(Event::Ended) | Err(_)) {
+        if matches!(waiting.wait(), Ok(Event::Ended) | Err(_)) {
             return;
         }
     }
 }
 
 /// What `--buffer-size` asks for.
+///
+/// # Errors
+/// The size is not a multiple of 1 KiB from 4 KiB to 16 MiB ([`UsageError`]).
 pub fn buffer_size_kib(bytes: u64) -> Result<u32> {
     let kibibytes = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
     if !bytes.is_multiple_of(1024) || !(4..=16 * 1024).contains(&kibibytes) {
@@ -94,6 +106,9 @@ pub fn buffer_size_kib(bytes: u64) -> Result<u32> {
 }
 
 /// Fails now rather than at the end if the file cannot be written.
+///
+/// # Errors
+/// The file cannot be written; the error names it.
 pub fn check_writable(path: &Path) -> Result<()> {
     let existed = path.exists();
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);

@@ -134,7 +134,7 @@ impl Waiting {
     ///
     /// # Errors
     /// The thread that looks for signals has ended.
-    pub fn next(&mut self) -> Result<Event> {
+    pub fn wait(&mut self) -> Result<Event> {
         loop {
             let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
             return match self.receiver.recv_timeout(left.map_or(TICK, |left| left.min(TICK))) {

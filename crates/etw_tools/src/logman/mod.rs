@@ -21,7 +21,8 @@ use openetw::session::{Controller, ErrorKind, SessionUpdate};
 
 use self::collector::Set;
 use self::store::Store;
-use crate::options::{Options, refuse};
+use crate::options::Options;
+use crate::run::refuse;
 use crate::{host, session};
 
 /// What lists the sessions that run.

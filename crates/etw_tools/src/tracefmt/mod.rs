@@ -6,20 +6,18 @@ mod prefix;
 mod summary;
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use etw_app::schemas::{SchemaOptions, Schemas};
 use etw_app::status::{Failed, code};
-use etw_app::{input, interrupt, output};
-use openetw::Trace;
+use etw_app::{input, output};
 
-use crate::files::check_inputs;
+use crate::files::{self, check_inputs};
 use args::Options;
 use line::Lines;
 use summary::Summary;
@@ -48,8 +46,7 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     let schemas = Schemas::load(&SchemaOptions { files: options.schemas.clone(), store: None })?;
     let summary = read(&options, &schemas)?;
     if let Some(path) = &options.summary {
-        let written = File::create(path).and_then(|mut file| file.write_all(summary.text().as_bytes()));
-        written.with_context(|| format!("{}: cannot be written", path.display()))?;
+        files::write(path, summary.text().as_bytes())?;
     }
     tell(&options, &summary.line());
     if options.verbose {
@@ -95,17 +92,14 @@ fn read(options: &Options, schemas: &Schemas) -> Result<Summary> {
     let flush = move || {
         idle.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|out| drop(out.flush()));
     };
-    let builder = options.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
-    let builder = options.session.iter().fold(builder, |builder, name| builder.session(name));
+    let files = input::builder(&options.files);
+    let builder = options.session.iter().fold(files, |builder, name| builder.session(name));
     let sources = schemas.sources();
     let mut trace = builder.schemas(&sources).on_idle(flush).skip_unreadable(true).open()?;
     input::report_unreadable(&trace);
     let mut files: Vec<Box<dyn Write + Send>> = Vec::new();
     if let Some(path) = &options.output {
-        let file = File::create(path).with_context(|| {
-            format!("{}: cannot be written; check the directory and its rights", path.display())
-        })?;
-        files.push(Box::new(file));
+        files.push(Box::new(output::create(path)?));
     }
     if options.display {
         files.push(output::open(None)?);
@@ -113,8 +107,7 @@ fn read(options: &Options, schemas: &Schemas) -> Result<Summary> {
     let files = files.into_iter().map(|file| BufWriter::with_capacity(OUTPUT_BYTES, file));
     out.lock().unwrap_or_else(PoisonError::into_inner).extend(files);
     if options.session.is_some() {
-        let stop = trace.stop_handle();
-        interrupt::on_interrupt(move || stop.stop()).context("cannot wait for Ctrl-C")?;
+        input::stop_on_interrupt(&trace)?;
     }
     let mut summary = Summary::default();
     let mut lines = Lines::new(options);

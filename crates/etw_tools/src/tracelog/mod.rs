@@ -15,7 +15,8 @@ use etw_app::status::usage;
 use openetw::session::{Controller, EnableBuilder, SessionStatus};
 use openetw::{Keyword, Level, classes};
 
-use crate::options::{Given, Options, refuse, run_options};
+use crate::options::{Given, Options};
+use crate::run::{refuse, run_options};
 use crate::session::KERNEL_LOGGER;
 use crate::{host, session};
 

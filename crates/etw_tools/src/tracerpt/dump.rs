@@ -50,7 +50,7 @@ impl Dump {
     pub(super) fn create(path: &Path, options: &Options, export: &export::Options) -> Result<Dump> {
         let kind = match options.format {
             DumpFormat::Evtx => {
-                let out = BufWriter::new(create(path)?);
+                let out = BufWriter::new(output::create(path)?);
                 let name = path.display().to_string();
                 let writer = EvtxWriter::new(out, export).with_context(|| cannot_write(&name))?;
                 Kind::Evtx(Box::new(LogDump { writer, name }))
@@ -217,7 +217,7 @@ struct TextFile {
 
 impl TextFile {
     fn create(path: &Path, options: &Options) -> Result<TextFile> {
-        let mut out = BufWriter::with_capacity(OUTPUT_BYTES, create(path)?);
+        let mut out = BufWriter::with_capacity(OUTPUT_BYTES, output::create(path)?);
         if options.utf16 {
             out.write_all(&[0xFF, 0xFE])?;
         }
@@ -244,11 +244,6 @@ impl TextFile {
 
 fn cannot_write(name: &str) -> String {
     format!("{name}: cannot be written")
-}
-
-fn create(path: &Path) -> Result<File> {
-    File::create(path)
-        .with_context(|| format!("{}: cannot be written; check the directory and its rights", path.display()))
 }
 
 /// Whether a record is the log file header, the first one of each file.

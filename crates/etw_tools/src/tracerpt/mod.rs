@@ -5,25 +5,23 @@ mod dump;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use etw_app::description;
+use anyhow::Result;
 use etw_app::input::{self, Filters, Opened};
 use etw_app::schemas::{SchemaOptions, Schemas};
 use etw_app::status::{Failed, code};
 use etw_app::tally::Tally;
-use etw_app::{interrupt, machine, output};
+use etw_app::{description, output};
 use openetw::analysis::{Analysis, ReportOptions, TableKind, Window};
 use openetw::export::{self, Event, Source};
 use openetw::schema::manifest;
 use openetw::{FileTime, Statistics, Trace};
 
-use crate::files::check_inputs;
+use crate::files::{self, check_inputs};
 use crate::page::{PageRequest, PageWriter};
 use args::{DumpFormat, Options};
 use dump::Dump;
@@ -174,20 +172,13 @@ fn of_files(options: &Options, schemas: &Schemas, page: PageWriter) -> Result<Ou
 
 /// Reads live sessions, and files together with them, until Ctrl-C or the sessions' end.
 fn of_sessions(options: &Options, schemas: &Schemas, page: PageWriter) -> Result<Outcome> {
-    let builder = options.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
-    let builder = options.sessions.iter().fold(builder, |builder, name| builder.session(name));
+    let files = input::builder(&options.files);
+    let builder = options.sessions.iter().fold(files, |builder, name| builder.session(name));
     let schemas = schemas.sources();
     let mut trace = builder.schemas(&schemas).skip_unreadable(true).open()?;
     input::report_unreadable(&trace);
-    let stop = trace.stop_handle();
-    interrupt::on_interrupt(move || stop.stop()).context("cannot wait for Ctrl-C")?;
-    let computer = machine::host_name();
-    let first_session = trace.inputs().len();
-    let sources = trace.headers().iter().enumerate().map(|(number, header)| Source {
-        computer: computer.clone().filter(|_| number >= first_session),
-        timer_resolution: header.timer_resolution,
-    });
-    let export = options.export(sources.collect());
+    input::stop_on_interrupt(&trace)?;
+    let export = options.export(input::live_sources(&trace));
     let mut sinks = Sinks::new(options, &trace, &export)?;
     read(&mut trace, &mut sinks)?;
     let (tally, cut, page) = sinks.finish(options, &mut trace, page)?;
@@ -283,13 +274,13 @@ impl Outcome {
     /// Writes everything but the dump file.
     fn write(&self, options: &Options) -> Result<()> {
         if let Some(path) = &options.summary {
-            write_file(path, self.tally.text(&self.names, &self.statistics, self.span).as_bytes())?;
+            files::write(path, self.tally.text(&self.names, &self.statistics, self.span).as_bytes())?;
         }
         if let (Some(path), Some(page)) = (&options.report, &self.page) {
-            write_file(path, page)?;
+            files::write(path, page)?;
         }
         if let Some(path) = &options.export {
-            write_file(path, manifest::write_all(&self.tally.providers()).as_bytes())?;
+            files::write(path, manifest::write_all(&self.tally.providers()).as_bytes())?;
         }
         if let Some(path) = &options.interpreted {
             let mut out = Vec::new();
@@ -297,7 +288,7 @@ impl Outcome {
                 description::put_text(&mut out, &provider, &[])?;
                 out.push(b'\n');
             }
-            write_file(path, &out)?;
+            files::write(path, &out)?;
         }
         Ok(())
     }
@@ -317,9 +308,4 @@ impl Outcome {
         tell(self.statistics.buffers_lost(), "Buffers lost:");
         told
     }
-}
-
-fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let written = File::create(path).and_then(|mut file| file.write_all(bytes));
-    written.with_context(|| format!("{}: cannot be written", path.display()))
 }

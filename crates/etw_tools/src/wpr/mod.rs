@@ -19,7 +19,8 @@ use openetw::profile::{LoggingMode, Profile, write};
 use openetw::relog::{Compression, Relogger};
 
 use self::recording::Recorder;
-use crate::options::{Options, refuse, run_options};
+use crate::options::Options;
+use crate::run::{refuse, run_options};
 use crate::session;
 
 /// Most profiles in one command, as on Windows.

@@ -18,7 +18,8 @@ use openetw::relog::{Compression, Relogger};
 use openetw::session::{Controller, SessionUpdate};
 
 use self::command::{Act, Segment};
-use crate::options::{Options, refuse, run_options};
+use crate::options::Options;
+use crate::run::{refuse, run_options};
 use crate::session::KERNEL_LOGGER;
 use crate::{host, marks, session};
 

@@ -5,12 +5,12 @@ use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use etw_app::schemas::Schemas;
-use etw_app::{input, interrupt, machine, output};
+use etw_app::{input, output};
+use openetw::LossReport;
 use openetw::etl::Loss;
-use openetw::export::{Event, Source};
-use openetw::{LossReport, Trace};
+use openetw::export::Event;
 
 use super::{Writer, foot, head, options};
 use crate::args::DumpArgs;
@@ -24,7 +24,7 @@ pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
     filter.limit = args.limit;
     let out = BufWriter::with_capacity(OUTPUT_BYTES, output::open(args.output.as_deref())?);
     let out = Arc::new(Mutex::new(out));
-    let files = args.input.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
+    let files = input::builder(&args.input.files);
     let builder = args.session.iter().fold(files, |builder, name| builder.session(name));
     let idle = out.clone();
     // A closed pipe is found out when the next event is written.
@@ -41,18 +41,11 @@ pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
     let builder = builder.filter(&filter).schemas(&schemas).process_names(true).on_idle(flush).on_loss(tell);
     let mut trace = builder.look_ahead(!args.no_look_ahead).skip_unreadable(true).open()?;
     input::report_unreadable(&trace);
-    let stop = trace.stop_handle();
-    interrupt::on_interrupt(move || stop.stop()).context("cannot wait for Ctrl-C")?;
+    input::stop_on_interrupt(&trace)?;
 
-    let computer = machine::host_name();
     let names: Vec<String> = trace.source_names().map(str::to_owned).collect();
     let first_session = trace.inputs().len();
-    let sources = trace.headers().iter().enumerate().map(|(number, header)| Source {
-        computer: computer.clone().filter(|_| number >= first_session),
-        timer_resolution: header.timer_resolution,
-    });
-    let sources = sources.collect();
-    let options = options(args, sources);
+    let options = options(args, input::live_sources(&trace));
     let mut writer = Writer::new(args.format, &options);
     let write = |text: &[u8]| out.lock().unwrap_or_else(PoisonError::into_inner).write_all(text);
     write(&head(args.format, &options))?;

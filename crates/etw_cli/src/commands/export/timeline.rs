@@ -21,8 +21,8 @@ pub(super) fn run(args: &ExportArgs, format: Format) -> Result<()> {
     }
     let schemas = Schemas::load(&args.input.schemas.options())?;
     let filter = input::compile(&args.filter.filters(), &schemas)?;
-    let files = args.input.files.iter().fold(Trace::builder(), |builder, path| builder.file(path));
-    let builder = files.schemas(&schemas.sources()).skip_unreadable(true).process_names(true);
+    let builder = input::builder(&args.input.files);
+    let builder = builder.schemas(&schemas.sources()).skip_unreadable(true).process_names(true);
     let mut trace = builder.open()?;
     input::report_unreadable(&trace);
     let selection = selection(filter, &trace);

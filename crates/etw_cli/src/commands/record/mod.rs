@@ -148,7 +148,7 @@ impl Recording<'_> {
         let mut status_line = StatusLine::new();
         let mut is_failing = false;
         let end = loop {
-            match waiting.next()? {
+            match waiting.wait()? {
                 Event::Exited(status) => break End { program: Some(status), ..End::default() },
                 Event::Ended => break End::default(),
                 Event::Triggered => {

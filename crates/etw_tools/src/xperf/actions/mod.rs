@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use etw_app::input::{check_read, report_damage};
+use etw_app::input::{builder, check_read, report_damage};
 use etw_app::output;
 use etw_app::paths::path;
 use etw_app::providers::Known;
@@ -243,13 +243,13 @@ impl Request {
             to: to.map(|to| TimePoint::FromStart(to * 10)),
             ..EventFilter::default()
         };
-        let builder = self.files.iter().fold(Trace::builder(), |builder, file| builder.file(file));
+        let builder = builder(&self.files);
         Ok(builder.filter(&filter).schemas(&self.schemas.sources()).open()?)
     }
 
     /// As xperf, a trace with losses is looked at only by who says that this is known.
     fn check_losses(&self) -> Result<()> {
-        let builder = self.files.iter().fold(Trace::builder(), |builder, file| builder.file(file));
+        let builder = builder(&self.files);
         let trace = builder.look_ahead(false).open()?;
         let told: u64 = trace.headers().iter().map(|header| u64::from(header.events_lost)).sum();
         if told == 0 || self.tolerates_losses {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Result;
+use etw_app::input::builder;
 use etw_app::table::{put_table, table_value};
-use openetw::Trace;
 use openetw::analysis::{Analysis, Cell, Report, ReportOptions, Table, TableKind, Window};
 use openetw::symbols::Symbolizer;
 use serde_json::json;
@@ -106,7 +106,7 @@ struct Made {
 impl Made {
     /// Makes these tables; none are the stacks of samples.
     fn new(request: &Request, options: &Options, kinds: &[TableKind]) -> Result<Made> {
-        let builder = request.files.iter().fold(Trace::builder(), |builder, file| builder.file(file));
+        let builder = builder(&request.files);
         let mut trace = builder.look_ahead(false).open()?;
         let start = trace.start_time();
         let (from, to) = range(options)?;

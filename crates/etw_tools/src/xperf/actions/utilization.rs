@@ -3,9 +3,10 @@
 use std::io::Write;
 
 use anyhow::Result;
+use etw_app::input::builder;
 use etw_app::output;
 use etw_app::status::usage;
-use openetw::{Event, FileTime, Trace};
+use openetw::{Event, FileTime};
 use serde_json::json;
 
 use super::{Request, finish, range};
@@ -46,7 +47,7 @@ pub(super) fn utilization(
     let seconds = given.and_then(|given| given.values.first()).map_or(Ok(1.0), |text| text.parse::<f64>());
     let seconds = seconds.ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
     let seconds = seconds.ok_or_else(|| usage("an interval is a number of seconds, as 1 or 0.1"))?;
-    let builder = request.files.iter().fold(Trace::builder(), |builder, file| builder.file(file));
+    let builder = builder(&request.files);
     let mut trace = builder.look_ahead(false).open()?;
     let (from, to) = range(options)?;
     let start = trace.start_time().0;
