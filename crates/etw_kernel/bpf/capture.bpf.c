@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* What is captured from the kernel: programs on raw tracepoints and on perf events, one ring for each processor.
- *
- * `src/capture/event/` has the same records; a change here is a change there. Records are multiples of 8 bytes.
- *
- * A record gets its time after its room is reserved. So what interrupts a program stands behind that program's record
- * in the ring, with an earlier time, and is there when that record is: the reader can put both in order. */
+/* Captures the kernel's activity: programs on raw tracepoints and perf events, which write records to one ring
+ * per processor. */
 #include "file.h"
 #include "ring.h"
 #include "stack.h"
 
-/* Helpers for tracing are for programs whose license is compatible with the kernel's. */
+/* Tracing helpers are available only to programs with a license compatible with the kernel's. */
 char terms[] SECTION("license") = "Dual MIT/GPL";
 
 #define SESSION_ID 3
@@ -74,7 +70,7 @@ struct {
 	TYPE(value, struct exec_path);
 } exec_paths MAP;
 
-/* Room is reserved in one of a few sizes, since the verifier wants to know it. */
+/* Room is reserved in one of a few sizes, since the verifier requires a constant. */
 #define WRITE_EXEC(most)                                                                                          \
 	do {                                                                                                      \
 		struct exec *record = reserve(sizeof(*record) + (most), EXEC, context[1]);                        \
@@ -125,12 +121,12 @@ SECTION("tp_btf/sched_process_exec") int process_exec(u64 *context)
 #define GROUP_EXIT 4
 
 struct exit {
-	struct header header; /* Its number: whether this is the end of the process. */
+	struct header header; /* Its number: whether the process ends. */
 	u32 code;
 	u32 process_code;
 };
 
-/* Processes of several threads whose end was told. */
+/* Processes of several threads whose end was recorded. */
 struct {
 	NUMBER(type, MAP_LRU_HASH);
 	NUMBER(max_entries, 4096);
@@ -167,7 +163,7 @@ SECTION("tp_btf/sched_process_exit") int process_exit(u64 *context)
 #define UNINTERRUPTIBLE 2
 #define KERNEL_THREAD 0x200000
 #define NO_SYSTEM_CALL (u32) - 1
-/* Numbers of system calls of 32-bit programs, which are others. */
+/* Mark of system calls of 32-bit programs, which have other numbers. */
 #define OF_32_BIT 0x80000000
 
 struct switched {
@@ -179,11 +175,11 @@ struct switched {
 	u8 preempted;
 	u8 waits_for_io;
 	u16 reserved;
-	u32 system_call; /* That the old thread is in; all ones for none. */
+	u32 system_call; /* The old thread's; all ones for none. */
 	u32 reserved_too;
 };
 
-/* The system call that a thread is in. What interrupts a program leaves no number. */
+/* Returns the system call that a thread is in. An interrupt of a program leaves no number. */
 INLINE u32 system_call_of(struct task_struct *task)
 {
 	if (!HAS_TASK_REGISTERS || task->flags & KERNEL_THREAD)
@@ -226,7 +222,7 @@ struct waking {
 	u32 reserved;
 };
 
-/* What a processor does on behalf of no thread, one bit for each kind, since the kinds interrupt each other. */
+/* What a processor does on behalf of no thread; one bit per kind, since the kinds interrupt each other. */
 #define IN_INTERRUPT 1
 #define IN_SOFTIRQ 2
 #define IN_TIMER 4
@@ -300,7 +296,8 @@ struct sample {
 	u64 instruction;
 };
 
-/* Reads from the registers of a sample (bpf_perf_event_data). The verifier wants the place in the instruction. */
+/* Reads from the registers of a sample (bpf_perf_event_data). The verifier requires a constant offset in the
+ * instruction. */
 #define FROM_SAMPLE(context, place)                                                                               \
 	({                                                                                                        \
 		u64 value_;                                                                                       \
@@ -329,7 +326,7 @@ SECTION("perf_event") int sample(void *context)
 
 /* ---- System calls ---- */
 
-/* A system call's number for a record. */
+/* Returns the number of a system call as stored in records. */
 INLINE u32 marked(u32 number)
 {
 	return is_of_32_bit(current_task()) ? number | OF_32_BIT : number;
@@ -366,7 +363,8 @@ SECTION("tp_btf/sys_exit") int system_call_exit(u64 *context)
 
 /* ---- Interrupts ---- */
 
-/* When what runs on a processor began: its interrupt, its softirq. They are empty when their programs are attached. */
+/* Start times of the interrupt and the softirq that run on a processor. They are cleared when their programs are
+ * attached. */
 #define BEGUN                                                                                                     \
 	struct {                                                                                                  \
 		NUMBER(type, MAP_PERCPU_ARRAY);                                                                   \
@@ -455,14 +453,14 @@ struct disk {
 	u32 issuer_pid;
 	u32 issuer_tid;
 	u64 error;
-	u64 file; /* Its key; 0 if the data is no file's. */
+	u64 file; /* Its key; 0 if the data is not from a file. */
 };
 
 struct issue {
 	u64 time;
 	u64 ids;
 	u64 file;
-	u64 is_queued; /* Told when it was queued, and not sent yet. */
+	u64 is_queued; /* Recorded when it was queued, and not sent yet. */
 };
 
 struct {
@@ -484,11 +482,11 @@ INLINE void fill_disk(struct disk *record, struct request *request)
 	record->device = disk->major << 20 | disk->first_minor;
 }
 
-/* The operation in a request's flags; those behind it are of other kinds. */
+/* The operation in a request's flags; greater ones are not reads or writes. */
 #define OPERATION 0xff
 #define DISK_WRITE 1
 
-/* The file that the data of a request begins with; 0 for what is not in a file's cache. */
+/* Returns the key of the file that the data of a request starts with; 0 if it is not cached file data. */
 INLINE u64 file_of(struct request *request)
 {
 	if ((request->cmd_flags & OPERATION) > DISK_WRITE)
@@ -498,7 +496,7 @@ INLINE u64 file_of(struct request *request)
 	return page_key(LOAD(part + LOAD(bio, bi_iter.bi_idx), bv_page));
 }
 
-/* A request begins with whom it is for. What is queued is sent later by whatever thread comes to it. */
+/* Records the start of a request by the thread that it is for. A queued request may be sent later by any thread. */
 INLINE int disk_begin(struct request *request, u64 is_queued)
 {
 	u64 file = file_of(request);
@@ -528,7 +526,7 @@ SECTION("tp_btf/block_rq_insert") int disk_queue(u64 *context)
 	return disk_begin((void *)context[0], 1);
 }
 
-/* The request is part of another one from now on. */
+/* The request becomes part of another one. */
 SECTION("tp_btf/block_rq_merge") int disk_merge(u64 *context)
 {
 	u64 key = context[0];
@@ -536,7 +534,7 @@ SECTION("tp_btf/block_rq_merge") int disk_merge(u64 *context)
 	return 0;
 }
 
-/* The driver had no room, and is given the request again. */
+/* The driver had no room and gets the request again. */
 SECTION("tp_btf/block_rq_requeue") int disk_requeue(u64 *context)
 {
 	u64 key = context[0];
@@ -573,7 +571,7 @@ SECTION("tp_btf/block_rq_complete") int disk_complete(u64 *context)
 		record->file = issue ? issue->file : 0;
 		submit(record);
 	}
-	/* A request may be done in parts. */
+	/* A request may complete in parts. */
 	if (issue && (u32)context[2] >= request->__data_len)
 		map_delete(&issued, &key);
 	return 0;

@@ -16,20 +16,21 @@
 #define NOT_FOR_USERS (1UL << 31)
 #define MAGIC_OF_TMPFS 0x01021994
 
-/* Most parts of a path, each with its NUL, that fit into a name's record of one of two sizes; and of any. */
+/* Maximum sizes of a component with its NUL, and of the components in a name's record of either size; maximum
+ * number of components. */
 #define NAME_BYTES 256
 #define SHORT_PATH 256
 #define LONG_PATH 4096
 #define PARTS_MOST 64
 
 struct file_name {
-	struct header header; /* Its number: whether the path's begin is missing. */
+	struct header header; /* Its number: whether the path's start is missing. */
 	u64 key;
 	u64 bytes;
-	/* The parts of the path, the last one first, each with its NUL. */
+	/* The components of the path, the last one first, each with its NUL. */
 };
 
-/* What an inode's address stood for when its name was told, and by which entry of which directory. */
+/* What an inode's address referred to when its name was recorded, and its entry and directory. */
 struct named {
 	u64 number;
 	u64 generation;
@@ -44,14 +45,14 @@ struct {
 	TYPE(value, struct named);
 } named MAP;
 
-/* Fields that lie near each other are read at once, since a reading costs more than what is read: so many bytes, from
- * where the first of them lies, at a multiple of 8. */
+/* Fields that lie near each other are read at once, since a read costs more than the bytes: as many bytes as the
+ * span has, from the first field on, rounded down to a multiple of 8. */
 #define SPAN_BEGIN(type, first) (FIELD_OFFSET(type, first) & ~7U)
 #define IN_SPAN(span, type, first, field)                                                                         \
 	(FIELD_OFFSET(type, field) - SPAN_BEGIN(type, first) <= sizeof(span) - 8)
 #define READ_SPAN(span, type, first, from)                                                                        \
 	read_kernel(span, sizeof(span), (const void *)(from) + SPAN_BEGIN(type, first))
-/* The compiler is not to know that the place is a multiple of anything, since the verifier allows pointers only sums. */
+/* Hides from the compiler that the offset is aligned, since the verifier only allows addition on pointers. */
 #define FROM_SPAN(span, type, first, field)                                                                       \
 	({                                                                                                        \
 		u64 place_ = FIELD_OFFSET(type, field) - SPAN_BEGIN(type, first);                                 \
@@ -59,7 +60,7 @@ struct {
 		*(typeof(((type *)0)->field) *)((void *)(span) + place_);                                         \
 	})
 
-/* Only these are files here. */
+/* Returns whether an inode is a file whose operations are captured. */
 INLINE bool is_file(struct inode *inode)
 {
 	u32 kind = LOAD(inode, i_mode) & KIND_OF_FILE;
@@ -71,10 +72,10 @@ INLINE bool is_file(struct inode *inode)
 	return !(LOAD(system, s_flags) & NOT_FOR_USERS) || LOAD(system, s_magic) == MAGIC_OF_TMPFS;
 }
 
-/* Puts the parts of a path behind those `bytes` that are there, and answers whether there are more. A part begins before
- * `most` bytes, so that `most` + NAME_BYTES is the room that is needed.
+/* Appends the components of a path after the first `bytes` bytes; returns whether there are more. A component
+ * starts before `most`, so `most` + NAME_BYTES is the room that is needed.
  *
- * How many bytes there are stands in memory, so that each turn of the loop is for the verifier as the one before. */
+ * The number of bytes is in memory so that each iteration of the loop looks the same to the verifier. */
 SHARED u64 put_parts(char *to, volatile u64 *bytes, u64 most, struct dentry *at, struct vfsmount *on)
 {
 	struct mount *mount = HOLDER(struct mount, mnt, on);
@@ -130,7 +131,7 @@ INLINE void look_at_entry(struct dentry *entry, struct named *to)
 	to->entry = LOAD(entry, d_name.hash_len);
 }
 
-/* Tells the name of a file. Its arguments are addresses. */
+/* Records the name of a file. The arguments are addresses. */
 GLOBAL u32 tell_name(u64 key, u64 entry, u64 mount)
 {
 	struct dentry *at = (void *)entry;
@@ -152,13 +153,13 @@ GLOBAL u32 tell_name(u64 key, u64 entry, u64 mount)
 	}
 	record->key = key;
 	submit(record);
-	/* Not before: who finds the entry may rely on the name's having been told. */
+	/* Not earlier: a program that finds the entry relies on the name's being recorded. */
 	map_update(&named, &key, &now, UPDATE_ANY);
 	return 1;
 }
 
-/* The key of a file, whose name is told: once, and again when its inode is another file's, has another name, or has long
- * not been met. 0 for what is no file. */
+/* Returns the key of a file, and records its name: once, and again when the inode is another file's, was renamed,
+ * or was not used for long. 0 for what is not a file. */
 INLINE u64 key_of(struct inode *inode, struct dentry *at, struct vfsmount *on)
 {
 	u64 key = (u64)inode;
@@ -175,7 +176,7 @@ INLINE u64 key_of(struct inode *inode, struct dentry *at, struct vfsmount *on)
 	return key;
 }
 
-/* What is read of the kernel's structure for an open file. */
+/* The fields read from the kernel's structure of an open file. */
 struct seen {
 	struct inode *inode;
 	struct dentry *entry;
@@ -185,7 +186,7 @@ struct seen {
 	u32 flags;
 };
 
-/* Has all of it since 6.13. */
+/* One span has all of it since 6.13. */
 #define FILE_SPAN(field) FROM_SPAN(span, struct file, f_mode, field)
 #define IN_FILE_SPAN(field) IN_SPAN(span, struct file, f_mode, field)
 
@@ -211,13 +212,13 @@ INLINE void look_at(struct file *file, struct seen *to)
 	to->flags = LOAD(file, f_flags);
 }
 
-/* The key of an open file. */
+/* Returns the key of an open file. */
 INLINE u64 file_key(struct file *file)
 {
 	return key_of(LOAD(file, f_inode), LOAD(file, f_path.dentry), LOAD(file, f_path.mnt));
 }
 
-/* The file behind a descriptor of a thread; 0 if there is none. */
+/* Returns the file of a thread's descriptor; 0 if there is none. */
 INLINE struct file *file_at(struct task_struct *task, u32 descriptor)
 {
 	struct fdtable *table = task->files->fdt;
@@ -230,7 +231,7 @@ INLINE struct file *file_at(struct task_struct *task, u32 descriptor)
 
 #define MOUNTS_MOST 64
 
-/* The mount by which a file system was first mounted as a whole. */
+/* Returns the first mount of a whole file system. */
 SHARED struct vfsmount *mount_of(struct super_block *system)
 {
 	if (!FIELD_EXISTS(((struct mount *)0)->mnt_next_for_sb)) {
@@ -249,12 +250,12 @@ SHARED struct vfsmount *mount_of(struct super_block *system)
 	return &oldest->mnt;
 }
 
-/* A page that is part of a larger one has its first one's address here, with the lowest bit set. */
+/* A page that is part of a larger one has the address of its first page here, with the lowest bit set. */
 #define IS_PART 1
-/* Pages of no file have a mark in the lowest bits. */
+/* Pages without a file have a mark in the lowest bits. */
 #define NO_FILE 3
 
-/* The key of the file that a page of memory is cached from; 0 if it is no file's. */
+/* Returns the key of the file that a page caches; 0 if there is none. */
 INLINE u64 page_key(struct page *page)
 {
 	unsigned long first = LOAD(page, compound_head);
@@ -264,7 +265,7 @@ INLINE u64 page_key(struct page *page)
 	if (!mapping || (u64)mapping & NO_FILE)
 		return 0;
 	struct inode *inode = LOAD(mapping, host);
-	/* Memory of the kernel's has other things at this place. */
+	/* Memory of the kernel has other data here. */
 	if (LOAD(inode, i_mapping) != mapping)
 		return 0;
 	struct super_block *system = LOAD(inode, i_sb);
@@ -276,7 +277,7 @@ INLINE u64 page_key(struct page *page)
 	return key_of(inode, HOLDER(struct dentry, d_u.d_alias, alias), mount_of(system));
 }
 
-/* Runs for each file that a process has open, when somebody reads its output: a byte for each. */
+/* Runs for each open file of each process when its output is read: a byte per file. */
 SECTION("iter/task_file") int open_files(struct open_file *context)
 {
 	if (!context->file)

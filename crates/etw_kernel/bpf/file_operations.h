@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What programs do with files: told when a system call begins, and how it went when it ends.
+/* File operations by system calls: recorded when a call starts, with the result when it ends.
  *
- * What is told of an open file has two keys: that of the file, and one of the open file, which is the number of the
- * operation that opened it; or its address, if that was before the capture. */
+ * Operations on an open file have two keys: that of the file, and that of the open file, which is the number of
+ * the operation that opened it, or its address if that was before the capture. */
 #pragma once
 
 #include "file.h"
 
-/* What is done. `src/capture/event/file.rs` has the same. */
+/* Operations; `FileAct` in `src/records/file.rs` has the same. */
 enum operation {
 	NO_OPERATION,
 	OPEN,
@@ -30,7 +30,7 @@ enum operation {
 	MADE_NEW,
 };
 
-/* What the arguments of a system call are. */
+/* What the arguments of a system call are; `Form` in `src/capture/file_calls.rs` has the same. */
 enum form {
 	DESCRIPTOR,
 	PATH,		 /* path */
@@ -55,7 +55,7 @@ enum form {
 #define WITH_HOW (1 << 12)
 #define CALLS 512
 
-/* By the numbers of the running machine's system calls. */
+/* By the number of the system call on this architecture. */
 const volatile u16 file_calls[CALLS] = {};
 
 struct file_begin {
@@ -81,12 +81,13 @@ struct file_paths {
 	u64 parameter;
 	u64 bytes;
 	u64 cut;
-	/* Where each directory's parts and each path ends. */
+	/* End of each directory's components and of each path. */
 	u64 ends[4];
-	/* For each path: the parts of the directory that it is relative to, as in names, and the path as it was given. */
+	/* For each path: the components of its base directory, as in names, and the path as passed by the
+	 * program. */
 };
 
-/* What a thread is about to do; two things if it copies. */
+/* The operations of a thread; two if it copies. */
 struct under_way {
 	u64 irp;
 	u64 object;
@@ -101,7 +102,7 @@ struct under_way {
 	u32 reserved;
 };
 
-/* By threads' ids, as far as there is room; two threads that share a place hardly ever do something at the same time. */
+/* By thread id modulo the size; two threads that share a place rarely have operations at the same time. */
 #define THREADS 32768
 
 struct {
@@ -121,12 +122,12 @@ struct opened {
 	u64 object;
 	u64 key;
 	u64 is_mapped;
-	/* How many descriptors of it have gone in a sweep, and which sweep that is. */
+	/* Number of its descriptors closed in a sweep, and the sweep. */
 	u64 gone;
 	u64 sweep;
 };
 
-/* By the address of the kernel's structure for an open file: those that had to make room for others. */
+/* Open files by the address of the kernel's structure, if another file has taken their place. */
 struct {
 	NUMBER(type, MAP_LRU_HASH);
 	NUMBER(max_entries, 32768);
@@ -134,7 +135,7 @@ struct {
 	TYPE(value, struct opened);
 } opened MAP;
 
-/* A place for each open file, which others may want too. The sum tells whether two have written to it at a time. */
+/* A place by hash, which open files may share. The sum detects simultaneous writes. */
 struct opened_place {
 	u64 address;
 	u64 sum;
@@ -166,7 +167,7 @@ INLINE bool is_at(struct opened_place *place, u64 address)
 	return place->address == address && place->sum == sum_of(address, &place->opened);
 }
 
-/* What is known of an open file, if it still is that of this inode. */
+/* Looks up an open file; returns whether it is known and still refers to this inode. */
 INLINE bool recall_opened(u64 address, struct inode *inode, struct opened *to)
 {
 	struct opened_place *place = place_of_opened(address);
@@ -180,7 +181,7 @@ INLINE bool recall_opened(u64 address, struct inode *inode, struct opened *to)
 	return known && known->key == (u64)inode;
 }
 
-/* Whoever has the place already moves to where looking takes longer. */
+/* A previous owner of the place moves to the map, where a lookup takes longer. */
 INLINE void remember_opened(u64 address, struct opened *now)
 {
 	struct opened_place *place = place_of_opened(address);
@@ -203,7 +204,7 @@ INLINE void forget_opened(u64 address)
 		map_delete(&opened, &address);
 }
 
-/* What the calling thread is about to do, with a new number for it. */
+/* Starts an operation of the calling thread with a new number. */
 INLINE struct under_way *begin_operation(struct task_struct *task, u32 operation)
 {
 	struct under_way *own = place_of_thread(task);
@@ -225,13 +226,13 @@ INLINE struct under_way *begin_operation(struct task_struct *task, u32 operation
 	return own;
 }
 
-/* The second of two operations has the number behind the first one's. */
+/* The second of two operations has the number after the first one's. */
 #define SECOND_IRP(irp) ((irp) + (1ULL << 32))
 
-/* The mark of what has no places, which files seldom are: pipes, sockets. */
+/* The mark of files without a position: pipes, sockets, few others. */
 #define STREAM (1 << 21)
 
-/* The keys of an open file. Answers whether it is one. */
+/* Finds the keys of an open file; returns whether it is a file. */
 INLINE bool find_opened(struct file *file, struct seen *seen, struct opened *to)
 {
 	if (!file)
@@ -251,13 +252,13 @@ INLINE bool find_opened(struct file *file, struct seen *seen, struct opened *to)
 	return true;
 }
 
-/* A thread and its process, in the halves of a word. */
+/* Returns process and thread id in the halves of a word. */
 INLINE u64 ids_of(struct task_struct *task)
 {
 	return (u64)task->tgid << 32 | (u32)task->pid;
 }
 
-/* As `reserve`, for a thread whose ids are known. */
+/* As `reserve`, for given process and thread ids. */
 INLINE void *reserve_for(u64 ids, u64 size, u32 kind, u32 number)
 {
 	void *ring = own_ring();
@@ -303,7 +304,7 @@ INLINE void tell_end(u64 ids, u32 operation, u64 irp, u64 object, u64 key, s64 r
 
 #define CURRENT_DIRECTORY -100
 
-/* Room for paths: one short one, or two of any length. */
+/* Room for paths: one short path, or two of any length. */
 #define SHORT_GIVEN 256
 #define LONG_GIVEN 4096
 #define LONG_BASE 2048
@@ -322,7 +323,7 @@ enum outcome {
 	NOT_IN_MEMORY,
 };
 
-/* Puts a path that a program gives, behind the directory that it is relative to. */
+/* Appends the base directory of a path and the path as passed by the program. */
 SHARED u64 put_path(struct file_paths *record, s32 directory, u64 given, u64 which, bool of_kernel)
 {
 	char *text = (char *)(record + 1);
@@ -368,7 +369,7 @@ struct paths {
 	s32 directory;
 	s32 second_directory;
 	u32 operation;
-	u32 of_kernel; /* The paths have been copied to the kernel's memory. */
+	u32 of_kernel; /* The paths are in the kernel's memory. */
 };
 
 INLINE void fill_paths(struct file_paths *record, struct paths *paths)
@@ -380,7 +381,7 @@ INLINE void fill_paths(struct file_paths *record, struct paths *paths)
 	record->ends[0] = record->ends[1] = record->ends[2] = record->ends[3] = 0;
 }
 
-/* The same for two paths, or one that is long. */
+/* As `tell_paths`, for two paths or a long one. */
 INLINE bool tell_long_paths(struct paths *paths)
 {
 	struct file_paths *record =
@@ -403,7 +404,7 @@ INLINE bool tell_long_paths(struct paths *paths)
 	return false;
 }
 
-/* Tells an operation on what paths name. Answers whether a path was not in memory, so that nothing was told. */
+/* Records an operation on paths. Returns whether a path was not in memory, so that nothing was recorded. */
 GLOBAL u32 tell_paths(struct paths *paths)
 {
 	if (!paths)
@@ -415,7 +416,7 @@ GLOBAL u32 tell_paths(struct paths *paths)
 	if (!record)
 		return false;
 	fill_paths(record, paths);
-	/* Most are short, and relative to nothing. */
+	/* Most paths are short and absolute. */
 	char *text = (char *)(record + 1);
 	s64 copied = paths->of_kernel ? 0 : read_user_str(text, SHORT_GIVEN, (void *)paths->path);
 	u64 outcome = PUT;
@@ -453,7 +454,7 @@ SHARED u64 bytes_of(struct vector *vectors, u64 count)
 	return sum;
 }
 
-/* Where an operation without a place of its own begins. */
+/* Returns the position of an operation that does not specify one. */
 INLINE u64 place_of(struct seen *seen, u32 operation)
 {
 	if (operation == WRITE && seen->flags & APPEND)
@@ -461,7 +462,7 @@ INLINE u64 place_of(struct seen *seen, u32 operation)
 	return seen->place;
 }
 
-/* The place that a program names by its address; where it names none, the file's own. */
+/* Returns the position at a program's address; the file's own without an address. */
 INLINE u64 named_place(struct seen *seen, u32 operation, u64 address)
 {
 	if (!address)
@@ -481,8 +482,8 @@ INLINE u64 references_of(struct file *file)
 	return count;
 }
 
-/* What it means that the last of some descriptors goes: that the open file is closed, if there is no other; also if only
- * memory that is mapped still refers to it. */
+/* Returns what closing `going` descriptors means: that the open file is closed if there is no other reference, or
+ * that only mapped memory still refers to it. */
 INLINE u32 closing_of(struct file *file, struct opened *keys, u64 going)
 {
 	if (references_of(file) == going)
@@ -490,7 +491,7 @@ INLINE u32 closing_of(struct file *file, struct opened *keys, u64 going)
 	return keys->is_mapped ? CLOSE_MAPPED : NO_OPERATION;
 }
 
-/* What is known of an open file when its descriptor goes: nothing any more, or that only memory refers to it. */
+/* Forgets an open file that is closed, or notes that only memory refers to it. */
 INLINE void let_opened_go(struct file *file, u32 operation, struct opened *keys)
 {
 	if (operation == CLOSE) {
@@ -501,7 +502,7 @@ INLINE void let_opened_go(struct file *file, u32 operation, struct opened *keys)
 	remember_opened((u64)file, keys);
 }
 
-/* A descriptor goes by the way, alone or with others: then `sweep` is not 0. */
+/* Records the close of a descriptor as a side effect. `sweep` is not 0 if others are closed with it. */
 SHARED void close_at_once(struct task_struct *task, struct file *file, u64 sweep)
 {
 	struct seen seen;
@@ -528,7 +529,7 @@ SHARED void close_at_once(struct task_struct *task, struct file *file, u64 sweep
 
 struct descriptors {
 	struct file **files;
-	unsigned long *marks; /* Bits of those that go; 0 if all do. */
+	unsigned long *marks; /* Bits of those to close; 0 for all. */
 	u64 first;
 	u64 sweep;
 };
@@ -547,7 +548,7 @@ static long close_one(u32 at, struct descriptors *descriptors)
 	return 0;
 }
 
-/* Descriptors from one to another go; or only those that a program leaves behind when it runs another. */
+/* Closes a range of descriptors, or those of them that are closed on exec. */
 INLINE void close_many(struct files_struct *files, u64 first, u64 last, bool by_exec)
 {
 	struct fdtable *table = files->fdt;
@@ -627,7 +628,7 @@ INLINE void begin_copy(struct task_struct *task, void *registers, u32 form)
 	}
 }
 
-/* The flags that a file is opened with, or the size that it is given. */
+/* Returns the flags passed to `open`, or the size to set. */
 INLINE u64 parameter_of(void *registers, u32 call, u32 form)
 {
 	u32 operation = OPERATION_OF(call);
@@ -670,7 +671,7 @@ INLINE struct paths paths_of(struct task_struct *task, void *registers, u32 call
 INLINE void begin_on_paths(struct task_struct *task, void *registers, u32 call, u32 form)
 {
 	struct paths paths = paths_of(task, registers, call, form);
-	/* Without a path it is the descriptor that is meant. */
+	/* Without a path, the descriptor is meant. */
 	bool may_be_descriptor = paths.operation == QUERY || paths.operation == SET_BASIC;
 	if (form == PATH_AT && may_be_descriptor && paths.directory >= 0) {
 		char first = 0;
@@ -691,7 +692,7 @@ INLINE void begin_on_paths(struct task_struct *task, void *registers, u32 call, 
 #define X86_DIRECTORY 0200000
 #define ARM_DIRECTORY 040000
 
-/* Tells that an operation has made the file that its path names, with the flags that it could have been opened with. */
+/* Records that an operation has created the file at its path, with equivalent flags of `open`. */
 SHARED void tell_made(struct task_struct *task, void *registers, u32 call, u64 irp)
 {
 	u32 form = FORM_OF(call);
@@ -744,7 +745,7 @@ INLINE u32 call_at(u64 number)
 	return number < CALLS ? file_calls[number] : 0;
 }
 
-/* Whether what a thread does is told. */
+/* Returns whether a thread's operations are captured. */
 INLINE bool is_told(struct task_struct *task)
 {
 	return (u32)task->tgid != left_out_pid && !is_vouched_of_32_bit(task);
@@ -763,12 +764,12 @@ SECTION("tp_btf/sys_enter") int file_begin(u64 *context)
 
 /* ---- Ends ---- */
 
-/* The mark of a file that was made when it was opened, and what is said of that. */
+/* The mark of a file that was created by opening it, and the results of opening. */
 #define MADE (1 << 20)
 #define WAS_THERE 1
 #define WAS_MADE 2
 
-/* Notes the file that an operation has opened. Answers whether it was made. */
+/* Remembers the file that an operation has opened. Returns whether it was created. */
 INLINE bool note_opened(struct task_struct *task, u32 descriptor, u64 irp, struct opened *to)
 {
 	struct seen seen = {};
@@ -824,7 +825,7 @@ SECTION("tp_btf/sys_exit") int file_end(u64 *context)
 	return 0;
 }
 
-/* Processes of several threads whose files were told to be closed. */
+/* Processes of several threads whose files were recorded as closed. */
 struct {
 	NUMBER(type, MAP_LRU_HASH);
 	NUMBER(max_entries, 4096);
@@ -832,7 +833,7 @@ struct {
 	TYPE(value, u32);
 } let_go MAP;
 
-/* With the last thread of a process its descriptors go, unless another process shares them. */
+/* The end of a process's last thread closes its descriptors, unless another process shares them. */
 SECTION("tp_btf/sched_process_exit") int file_process_exit(u64 *context)
 {
 	struct task_struct *task = (void *)context[0];
@@ -852,8 +853,8 @@ SECTION("tp_btf/sched_process_exit") int file_process_exit(u64 *context)
 	return 0;
 }
 
-/* A program that runs another one leaves the descriptors behind that are marked so. Other threads end before that; where
- * another process shares the descriptors, the program gets its own, and the others keep all files open. */
+/* Exec closes the descriptors that are marked so. Other threads end before that. If another process shares the
+ * descriptors, the program gets its own copy, and the others keep all files open. */
 SECTION("tp_btf/sched_prepare_exec") int file_exec(u64 *context)
 {
 	struct task_struct *task = (void *)context[0];

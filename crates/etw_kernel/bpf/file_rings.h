@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What programs do with files by io_uring: told when the kernel takes a request, and how it went when it is done. */
+/* File operations by io_uring: recorded when the kernel accepts a request, with the result when it completes. */
 #pragma once
 
 #include "file_operations.h"
@@ -75,7 +75,7 @@ INLINE bool has_vectors(u8 opcode)
 	return opcode == RING_READV || opcode == RING_WRITEV || opcode == RING_READV_FIXED || opcode == RING_WRITEV_FIXED;
 }
 
-/* A request that was told. */
+/* A request that was recorded. */
 struct ring_request {
 	u64 irp;
 	u64 object;
@@ -95,7 +95,7 @@ struct {
 #define FIXED_FILE 1
 #define FILE_BITS 7UL
 
-/* The file of a request: behind a descriptor, or one that was registered with the ring. */
+/* Returns the file of a request: that of a descriptor, or one registered with the ring. */
 INLINE struct file *file_of_ring(struct task_struct *task, struct io_kiocb *request)
 {
 	u32 descriptor = request->cqe.fd;
@@ -109,7 +109,7 @@ INLINE struct file *file_of_ring(struct task_struct *task, struct io_kiocb *requ
 	return node ? (struct file *)(LOAD(node, file_ptr) & ~FILE_BITS) : 0;
 }
 
-/* The paths of a request. The kernel has copied them. */
+/* Finds the paths of a request, which the kernel has copied. */
 INLINE void paths_of_ring(void *request, u8 opcode, struct paths *to)
 {
 	struct filename *first, *second = 0;
@@ -138,7 +138,7 @@ INLINE void paths_of_ring(void *request, u8 opcode, struct paths *to)
 		second = LOAD((struct io_link *)request, newpath);
 	}
 	if (opcode == RING_SYMLINKAT) {
-		/* What it refers to is any text. */
+		/* The target of a symbolic link is arbitrary text. */
 		first = second;
 		second = 0;
 		to->directory = to->second_directory;
@@ -147,7 +147,7 @@ INLINE void paths_of_ring(void *request, u8 opcode, struct paths *to)
 	to->second_path = second ? (u64)LOAD(second, name) : 0;
 }
 
-/* Tells the begin of a request on an open file. Answers whether it is one. */
+/* Records the start of a request on an open file; returns whether it is one. */
 INLINE bool begin_ring_on_file(struct task_struct *task, struct io_kiocb *kiocb, struct ring_request *now)
 {
 	void *request = kiocb;

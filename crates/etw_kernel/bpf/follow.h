@@ -5,7 +5,7 @@
 
 #include "room.h"
 
-/* Finds the image of an address; answers why there is none, or 0. */
+/* Finds the image of an address; returns 0, or why there is none. */
 GLOBAL u32 find_image(u32 index, u64 address)
 {
 	struct room *room = map_lookup(&rooms, &index);
@@ -42,14 +42,14 @@ GLOBAL u32 find_image(u32 index, u64 address)
 	return 0;
 }
 
-/* Notes a frame and goes on to its caller; answers why that ends it, or 0. */
+/* Stores a frame and moves to its caller; returns 0, or why following ends. */
 GLOBAL u32 follow_frame(u32 index)
 {
 	struct room *room = map_lookup(&rooms, &index);
 	if (!room)
 		return FOLLOWED_NOT;
 	struct walk *walk = &room->walk;
-	/* A call may be the last of its function, and what it returns to another one. */
+	/* A call may be the last instruction of its function, and the return address that of another one. */
 	u64 address = walk->instruction - (walk->frames ? 1 : 0);
 	if (address < walk->image.start || address >= walk->image.end) {
 		u32 unknown = find_image(index, address);
@@ -92,7 +92,7 @@ GLOBAL u32 follow_frame(u32 index)
 	return kept.instruction ? 0 : FOLLOWED_WHOLE;
 }
 
-/* Follows the stack of the program that runs here from its registers; answers why it ended. */
+/* Follows the stack of the current program from its registers; returns why it ended. */
 GLOBAL u32 follow(u32 index)
 {
 	u32 end = 0;
@@ -124,7 +124,7 @@ INLINE void begin_walk(struct room *room, struct task_struct *task, u64 behind)
 	walk->frames = 0;
 }
 
-/* Where following ended, the reader goes on; answers how many bytes the frames take. */
+/* Stores where following ended, for the reader to continue; returns the size of the frames in bytes. */
 INLINE u64 end_walk(struct room *room)
 {
 	struct walk *walk = &room->walk;

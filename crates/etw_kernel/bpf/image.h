@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Images: memory that is unmapped. What is mapped, the kernel tells by itself (perf_event_open). */
+/* Images: unmapping of memory. New mappings are recorded by the kernel itself (perf_event_open). */
 #pragma once
 
 #include "stack.h"
@@ -13,8 +13,8 @@ struct unmapped {
 	u64 bytes;
 };
 
-/* The lock of a process's memory is given back at the end of munmap, and hardly ever else, which costs other system
- * calls nothing. */
+/* The lock of a process's memory is released at the end of munmap and rarely elsewhere, so other system calls
+ * cost nothing. */
 SECTION("tp_btf/mmap_lock_released") int image_unmap(u64 *context)
 {
 	struct task_struct *task = current_task_typed();

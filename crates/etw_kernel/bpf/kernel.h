@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the programs need of the kernel: the few fields of its structures that they read, and its helpers by number.
- * Only the names of structures and fields count; where a field lies is found in the running kernel's BTF at load. */
+/* What the programs use of the kernel: the fields of its structures that they read, and its helpers by number.
+ * Only the names of structures and fields matter; their offsets are taken from the running kernel's BTF at load. */
 #pragma once
 
 typedef unsigned char u8;
@@ -16,19 +16,19 @@ typedef _Bool bool;
 
 #define SECTION(name) __attribute__((section(name), used))
 #define INLINE static __attribute__((always_inline)) inline
-/* A function that programs share as one piece of code, for what is large. */
+/* A large function whose code the programs share. */
 #define SHARED static __attribute__((noinline))
-/* The same, which the verifier looks at alone, once: it knows nothing of the arguments, which are numbers. */
+/* The same, but verified separately and once. Its arguments are numbers of any value. */
 #define GLOBAL __attribute__((noinline))
 #define RELOCATED __attribute__((preserve_access_index))
 
-/* How a map says what it is: the types of its members, which stand in the object's BTF. */
+/* Definition of a map by the types of its members in the object's BTF. */
 #define NUMBER(name, value) int(*name)[value]
 #define TYPE(name, value) typeof(value) *name
 #define VALUES(name, value) typeof(value) *name[]
 #define MAP SECTION(".maps")
 
-/* Of a map whose memory the reader shares. */
+/* Flag of a map whose memory the reader shares. */
 #define MAP_MMAPABLE 1024
 
 enum map_type {
@@ -73,7 +73,7 @@ static void *(*const task_registers)(void *task) = (void *)175;
 static long (*const mapping_at)(void *task, u64 address, void *each, void *context, u64 flags) = (void *)180;
 static long (*const repeat)(u32 times, void *each, void *context, u64 flags) = (void *)181;
 
-/* A field behind a pointer that the kernel does not vouch for; zero if there is nothing. */
+/* Reads a field of a pointer that the verifier does not trust; zero if that fails. */
 #define LOAD(pointer, field)                                                                                      \
 	({                                                                                                        \
 		typeof((pointer)->field) value_ = 0;                                                              \
@@ -83,7 +83,7 @@ static long (*const repeat)(u32 times, void *each, void *context, u64 flags) = (
 
 #define FIELD_EXISTS(field) __builtin_preserve_field_info(field, 2)
 #define FIELD_OFFSET(type, field) __builtin_preserve_field_info(((type *)0)->field, 0)
-/* The structure that has this field at this address. */
+/* The structure with this field at this address. */
 #define HOLDER(type, field, address) ((type *)((void *)(address) - FIELD_OFFSET(type, field)))
 
 /* Whether the running kernel has a helper, by its name in the kernel. */
@@ -94,7 +94,7 @@ enum bpf_func_id {
 #define HAS_TASK_REGISTERS __builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_task_pt_regs, 0)
 #define HAS_FIND_MAPPING __builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_find_vma, 0)
 
-/* Reads a bit field, which is not where the compiler thinks: offset, size and shifts come from the kernel's BTF. */
+/* Reads a bit field. Offset, size and shifts come from the kernel's BTF. */
 #define BIT_FIELD(from, field)                                                                                    \
 	({                                                                                                        \
 		u64 value_ = 0;                                                                                   \
@@ -105,7 +105,7 @@ enum bpf_func_id {
 		value_;                                                                                           \
 	})
 
-/* The name after ___ is dropped when the kernel's structure is looked for. */
+/* The part of a name from ___ on is ignored when the kernel's structure is looked up. */
 
 struct upid {
 	int nr;
@@ -186,7 +186,7 @@ struct socket {
 	struct sock *sk;
 } RELOCATED;
 
-/* As programs give them to system calls. */
+/* As programs pass them to system calls. */
 struct mmsghdr {
 	u64 header[7];
 	u32 msg_len;
@@ -327,7 +327,7 @@ struct io_ring_ctx {
 	struct io_file_table file_table;
 } RELOCATED;
 
-/* Requests of io_uring; the structures behind it are what the first bytes of one are, by its kind. */
+/* A request of io_uring. Its first bytes are one of the structures that follow, by its kind. */
 struct io_kiocb {
 	u8 opcode;
 	u64 flags;
@@ -441,7 +441,7 @@ struct bpf_iter_meta {
 	void *seq;
 } RELOCATED;
 
-/* What a program gets that is run for each open file: each member takes 8 bytes. */
+/* The context of a program that runs for each open file. Each member takes 8 bytes. */
 struct open_file {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
@@ -518,23 +518,23 @@ struct pt_regs___arm {
 	int syscallno;
 } RELOCATED;
 
-/* What the registers say where a program of 64 or 32 bits runs. */
+/* Values of registers in 64-bit and 32-bit programs. */
 #define X86_USER_64 0x33
 #define ARM_USER_32 0x10
 
 #define X86(registers) ((struct pt_regs___x86 *)(registers))
 #define ARM(registers) ((struct pt_regs___arm *)(registers))
 
-/* Which processors the running kernel is made for is known when the programs are loaded. */
+/* The architecture of the running kernel, known when the programs are loaded. */
 #define IS_X86 FIELD_EXISTS(X86(0)->orig_ax)
 
-/* The system call that a thread entered the kernel for; -1 if it did for something else. The second is for registers
- * that the kernel does not vouch for. */
+/* The system call that a thread entered the kernel for; -1 otherwise. The second form is for registers that the
+ * verifier does not trust. */
 #define CALL_NUMBER(registers) (IS_X86 ? (u32)X86(registers)->orig_ax : (u32)ARM(registers)->syscallno)
 #define LOAD_CALL_NUMBER(registers)                                                                               \
 	(IS_X86 ? (u32)LOAD(X86(registers), orig_ax) : (u32)LOAD(ARM(registers), syscallno))
 
-/* An argument of a system call, by a number that the compiler knows. They stay where they are until it is done. */
+/* Returns an argument of a system call by a constant index. Arguments stay in place until the call ends. */
 INLINE u64 call_argument(void *registers, u32 index)
 {
 	if (!IS_X86)
@@ -559,7 +559,7 @@ INLINE u64 call_argument(void *registers, u32 index)
 #define X86_OF_32_BIT 2
 #define ARM_OF_32_BIT (1 << 22)
 
-/* Whether the system call that a task is in is one of 32-bit programs, whose numbers and structures are others. */
+/* Returns whether a task is in a system call of a 32-bit program, with other numbers and structures. */
 INLINE bool is_of_32_bit(struct task_struct *task)
 {
 	if (IS_X86)
@@ -567,7 +567,7 @@ INLINE bool is_of_32_bit(struct task_struct *task)
 	return LOAD(task, thread_info.flags) & ARM_OF_32_BIT;
 }
 
-/* The same of a task that the kernel vouches for. */
+/* The same for a task that the verifier trusts. */
 INLINE bool is_vouched_of_32_bit(struct task_struct *task)
 {
 	return IS_X86 ? task->thread_info.status & X86_OF_32_BIT : (task->thread_info.flags & ARM_OF_32_BIT) != 0;

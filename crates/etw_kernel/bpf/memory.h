@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Memory: addresses that programs take and give back, files that they map, and pages that are not there when they are
- * touched. */
+/* Memory: allocations of programs, files that they map, and page faults. */
 #pragma once
 
 #include "file.h"
 
 /* ---- Mappings ---- */
 
-/* What finds a mapping by an address there is since 5.17; without it no mapping has a file. */
+/* The helper that finds a mapping by an address exists since 5.17; without it no mapping has a file. */
 struct found {
 	struct file *file; /* 0 for memory of no file. */
 	u64 begin;
-	u64 page_offset; /* Where in the file it begins, in pages. */
+	u64 page_offset; /* Offset in the file in pages. */
 	u64 flags;
 };
 
@@ -24,7 +23,7 @@ static long note_mapping(struct task_struct *task, struct vm_area_struct *mappin
 	return 0;
 }
 
-/* Answers whether it was found: not if another thread is just changing what is mapped. */
+/* Returns whether the mapping was found. It is not if another thread is changing the mappings. */
 INLINE bool find_mapping(u64 address, struct found *found)
 {
 	found->file = 0;
@@ -78,7 +77,7 @@ INLINE enum memory_call memory_call_of(u32 number)
 #define MAP_ANONYMOUS 0x20
 #define MREMAP_DONTUNMAP 4
 
-/* What is gone when a call is done: by thread, the end of its heap, or the file that was mapped. */
+/* What is lost when a call ends, by thread: the end of its heap, or the file that was mapped. */
 struct memory_before {
 	u64 heap_end;
 	u64 is_of_file;
@@ -144,7 +143,7 @@ SECTION("tp_btf/sys_exit") int memory_end(u64 *context)
 	if (call == MUNMAP) {
 		tell_memory(given_back, base, bytes, before.file, 0);
 	} else if (call == BRK) {
-		/* It gives the heap's end, whether that has changed or not. */
+		/* It returns the heap's end, changed or not. */
 		if (result > before.heap_end)
 			tell_memory(TAKE, before.heap_end, result - before.heap_end, 0, READ_AND_WRITE);
 		else if (result < before.heap_end)
@@ -194,14 +193,14 @@ SECTION("tp_btf/page_fault_user") int fault_begin(u64 *context)
 	return begin_fault(context);
 }
 
-/* The kernel touches a program's memory too. */
+/* The kernel accesses a program's memory too. */
 SECTION("tp_btf/page_fault_kernel") int fault_begin_in_kernel(u64 *context)
 {
 	return begin_fault(context);
 }
 
-/* A fault counts the page that it puts in. To find the mapping here costs little; at the fault's end, where interrupts
- * are off, the kernel would need one of its own for that. */
+/* A fault counts the page that it maps. Finding the mapping here costs little; at the fault's end, where
+ * interrupts are off, the kernel would need an interrupt for it. */
 SECTION("tp_btf/rss_stat") int fault_page(u64 *context)
 {
 	u32 key = (u32)current_pid_tid();
@@ -214,7 +213,7 @@ SECTION("tp_btf/rss_stat") int fault_page(u64 *context)
 	return 0;
 }
 
-/* Kinds, as Windows numbers them. */
+/* Kinds, numbered as in Windows. */
 #define TRANSITION 10
 #define DEMAND_ZERO 11
 #define COPY_ON_WRITE 12
@@ -232,9 +231,9 @@ struct page_fault {
 	struct header header; /* Its number: the kind. */
 	u64 address;
 	u64 instruction;
-	u64 begun; /* 0 if that is not known. */
+	u64 begun; /* 0 if unknown. */
 	u64 file; /* Its key; 0 if it has none. */
-	u64 offset; /* Where in the file. */
+	u64 offset; /* Offset in the file. */
 };
 
 INLINE u32 kind_of_fault(struct found *found, u64 code, u64 address)
@@ -249,12 +248,12 @@ INLINE u32 kind_of_fault(struct found *found, u64 code, u64 address)
 	return DEMAND_ZERO;
 }
 
-/* Fields of the context, whose places are given for each processor. */
+/* Fields of the context, at offsets of each architecture. */
 #define OF_CONTEXT(at) (*(u64 *)(context + (at)))
 #define X86_INSTRUCTION 128
 #define X86_ADDRESS 176
 
-/* Runs in the thread when its page is there. */
+/* Runs in the thread when its page is mapped. */
 INLINE int tell_fault(void *context, bool is_hard)
 {
 	if (is_left_out())

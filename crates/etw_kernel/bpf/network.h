@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* TCP and UDP: who connects, accepts, sends, receives and disconnects.
+/* TCP and UDP: connections, sends and receives.
  *
- * What a packet does runs in whatever thread it interrupts, so the process that a connection belongs to is remembered:
- * the one that connected or accepted it, or that used it last. */
+ * Packets are processed in whatever thread they interrupt, so the owner of a connection is remembered: the
+ * process that connected or accepted it, or last used it. */
 #pragma once
 
 #include "file.h"
@@ -23,7 +23,7 @@ enum network_act {
 #define TCP 6
 #define UDP 17
 
-/* States of TCP, as the kernel numbers them for programs too. */
+/* States of TCP, part of the kernel's interface. */
 #define TCP_ESTABLISHED 1
 #define TCP_SYN_SENT 2
 #define TCP_SYN_RECV 3
@@ -33,7 +33,7 @@ enum network_act {
 #define TCP_LAST_ACK 9
 #define TCP_LISTEN 10
 
-/* Flags of receiving: data stays, and errors instead of data. */
+/* Flags of receiving: data stays in the queue; errors instead of data. */
 #define MSG_PEEK 2
 #define MSG_ERRQUEUE 0x2000
 #define SHUTDOWN_BOTH 3
@@ -49,12 +49,12 @@ struct network {
 	u16 protocol;
 	u16 own_family;
 	u16 peer_family;
-	u16 own_port; /* Ports in the order of the network. */
+	u16 own_port; /* Ports in network order. */
 	u16 peer_port;
 	u16 mss;
 	u8 own[16];
 	u8 peer[16];
-	/* Of connections that are made: the window for receiving, the scales of both, and the options. */
+	/* Of new connections: the receive window, the scales of both windows, and the options. */
 	u32 window;
 	u8 receive_scale;
 	u8 send_scale;
@@ -66,16 +66,16 @@ struct network {
 #define HAS_TIMESTAMPS 2
 #define HAS_WINDOW_SCALE 4
 
-/* The other end, where a system call names it. It lies as IPv6's addresses do in programs. */
+/* The other end, if a system call names it; laid out as a sockaddr_in6. */
 struct peer {
 	u16 family;
 	u16 port;
-	u32 of_ipv4; /* Which the programs' addresses of IPv4 have here. */
+	u32 of_ipv4; /* The address in a sockaddr_in. */
 	u64 address[2];
 };
 
 struct owner {
-	u64 ids; /* Process and thread; 0 for a connection that nobody has accepted yet. */
+	u64 ids; /* Process and thread; 0 for a connection that was not accepted yet. */
 	u64 connects;
 };
 
@@ -86,7 +86,7 @@ struct {
 	TYPE(value, struct owner);
 } owners MAP;
 
-/* A field of a socket: read directly where the kernel vouches for the pointer, as for a tracepoint's argument. */
+/* A field of a socket, read directly if the verifier trusts the pointer, as for a tracepoint's argument. */
 #define OF_SOCKET(field) (vouched ? socket->field : LOAD(socket, field))
 
 INLINE bool is_internet(struct sock *socket, bool vouched)
@@ -102,7 +102,7 @@ INLINE void fill_ends(struct network *record, struct sock *socket, bool vouched,
 	u64 *to = (void *)record->peer;
 	own[0] = own[1] = to[0] = to[1] = 0;
 	record->own_family = family;
-	/* The number of the port is taken away before a connection is closed; this is what stays. */
+	/* The port number is removed before a connection is closed; this field stays. */
 	record->own_port = LOAD((struct inet_sock *)socket, inet_sport);
 	if (family == AF_INET)
 		*(u32 *)own = OF_SOCKET(__sk_common.skc_rcv_saddr);
@@ -134,7 +134,7 @@ INLINE void fill_options(struct network *record, struct tcp_sock *tcp)
 			  (BIT_FIELD(tcp, rx_opt.wscale_ok) ? HAS_WINDOW_SCALE : 0);
 }
 
-/* What is told, beside the socket. */
+/* What is recorded in addition to the socket. */
 struct act {
 	u64 ids;
 	struct peer *peer; /* 0 for the socket's own. */
@@ -181,7 +181,7 @@ INLINE u64 owner_of(struct sock *socket)
 	return owner ? owner->ids : 0;
 }
 
-/* The calling process uses a connection of TCP. What it has not been seen to accept, it has accepted. */
+/* Notes that the calling process uses a TCP connection. If it was not accepted yet, the process has accepted it. */
 INLINE void use_connection(struct sock *socket, bool vouched)
 {
 	u64 key = (u64)socket;
@@ -196,7 +196,7 @@ INLINE void use_connection(struct sock *socket, bool vouched)
 		tell_connection(socket, vouched, ACCEPT, ids, 0);
 }
 
-/* The calling process has accepted a connection, if that has not been told yet. */
+/* Records that the calling process has accepted a connection, unless that was recorded before. */
 INLINE void accepted(struct sock *socket)
 {
 	u64 key = (u64)socket;
@@ -222,15 +222,15 @@ INLINE void established(struct sock *socket, u32 before)
 	map_update(&owners, &key, &nobody, UPDATE_ANY);
 }
 
-/* Connections end once: when the process closes or shuts them, or when they break. */
+/* Records the end of a connection, once: when the process closes or shuts it down, or when it breaks. */
 INLINE void disconnected(struct sock *socket, u32 after)
 {
 	u64 key = (u64)socket;
 	struct owner *owner = map_lookup(&owners, &key);
-	/* Only its process closes or shuts it; breaking is the network's doing, in whatever thread. */
+	/* Only its process closes or shuts it down; the network breaks it in any thread. */
 	bool is_own_doing = after != TCP_CLOSE || socket->sk_shutdown == SHUTDOWN_BOTH;
 	if (owner && !owner->ids) {
-		/* Nobody has had it: it breaks, or its listener is closed. */
+		/* It was never accepted: it breaks, or its listener is closed. */
 		if (after == TCP_CLOSE)
 			return;
 		use_connection(socket, true);
@@ -258,7 +258,7 @@ SECTION("tp_btf/inet_sock_set_state") int network_state(u64 *context)
 		   (after == TCP_FIN_WAIT1 || after == TCP_LAST_ACK || after == TCP_CLOSE)) {
 		disconnected(socket, after);
 	}
-	/* The second is a new socket, which may lie where another was. */
+	/* The second case is a new socket, which may have the address of an old one. */
 	if (after == TCP_CLOSE || before == TCP_LISTEN)
 		map_delete(&owners, &key);
 	return 0;
@@ -276,7 +276,7 @@ SECTION("tp_btf/tcp_retransmit_skb") int network_retransmit(u64 *context)
 	return 0;
 }
 
-/* System calls that send or receive datagrams, and may name the other end. They are told when they are done. */
+/* System calls that send or receive datagrams and may name the other end. They are recorded when they end. */
 enum call {
 	NO_CALL,
 	ACCEPT_CALL,
@@ -331,8 +331,8 @@ INLINE enum call call_of(u32 number)
 	}
 }
 
-/* Whether threads of this number have sent or received datagrams in a system call that is told at its end: only of those
- * the socket has to be found then. */
+/* Whether threads with this id (modulo the size) have transferred datagrams in a system call that is recorded at
+ * its end. Only for those the socket has to be found then. */
 #define CALLERS 65536
 
 struct {
@@ -348,7 +348,7 @@ INLINE u8 *is_datagram_caller(void)
 	return map_lookup(&datagram_callers, &index);
 }
 
-/* Whether this system call is told at its end, if it is of datagrams; that it is is noted. */
+/* Returns whether this system call is recorded at its end if it transfers datagrams, and notes it. */
 INLINE bool is_told_at_exit(void)
 {
 	void *registers = task_registers(current_task_typed());
@@ -394,7 +394,7 @@ SECTION("tp_btf/sock_recv_length") int network_receive(u64 *context)
 	return 0;
 }
 
-/* The socket of a descriptor of the calling thread; 0 if there is none any more. */
+/* Returns the socket of a descriptor of the calling thread; 0 if there is none any more. */
 INLINE struct sock *socket_of(u32 descriptor)
 {
 	struct file *file = file_at(current_task_typed(), descriptor);

@@ -29,7 +29,7 @@ enum kind {
 	FILE_END,
 	NETWORK = 40,
 	MEMORY,
-	/* 60 and 61 are made from what the kernel tells by itself: mappings, and programs that are replaced. */
+	/* The reader creates 60 and 61 from the kernel's own records of mappings and replaced programs. */
 	UNMAPPED = 62,
 	STACK = 63,
 };
@@ -39,7 +39,7 @@ struct header {
 	u32 kind;
 	u32 pid;
 	u32 tid;
-	u32 number; /* Whatever the kind has that fits. */
+	u32 number; /* A field of the kind that fits. */
 };
 
 struct ring {
@@ -54,7 +54,7 @@ struct {
 	VALUES(values, struct ring);
 } rings MAP;
 
-/* Records that found no room, by processor. */
+/* Number of records that found no room, by processor. */
 struct {
 	NUMBER(type, MAP_PERCPU_ARRAY);
 	NUMBER(max_entries, 1);
@@ -86,7 +86,7 @@ INLINE void fill(struct header *to, u32 kind, u32 number)
 	to->time = ktime();
 }
 
-/* Room for a record with its header; 0 if there is none, which is counted. */
+/* Reserves room for a record and fills its header; returns 0 without room, which is counted. */
 INLINE void *reserve(u64 size, u32 kind, u32 number)
 {
 	void *ring = own_ring();
@@ -99,7 +99,7 @@ INLINE void *reserve(u64 size, u32 kind, u32 number)
 	return record;
 }
 
-/* A process whose own system calls and page faults are left out; 0 for none. */
+/* A process whose system calls, page faults and file operations are not captured; 0 for none. */
 const volatile u32 left_out_pid = 0;
 
 INLINE bool is_left_out(void)

@@ -6,20 +6,20 @@
 #include "rules.h"
 
 #define FRAMES_MOST 127
-/* The most frames of a program that are followed. */
+/* Maximum number of followed frames of a program. */
 #define FOLLOWED_MOST 192
 #define FRAMES_MOST_ALL (2 * FRAMES_MOST + FOLLOWED_MOST)
-/* Of a processor with nothing to do. */
+/* The limit for an idle processor. */
 #define FRAMES_IDLE 16
 #define STACK_BYTES_MOST 32768
 #define CHUNK 4096
-/* Code may use so much below its stack pointer (the red zone of x86). */
+/* Number of bytes that code may use below its stack pointer (the red zone of x86). */
 #define BELOW 128
 #define ROOMS 4
 
-/* Whether the kernel tells of the registers of programs: since 5.15. */
+/* Whether the kernel has the helper for registers of programs, since 5.15. */
 const volatile bool has_registers = true;
-/* Of each processor's ring. */
+/* Size of each processor's ring. */
 const volatile u32 ring_bytes = 4096;
 
 /* Why following ended. */
@@ -31,30 +31,30 @@ const volatile u32 ring_bytes = 4096;
 #define RULE_UNKNOWN 5
 #define MEMORY_UNREADABLE 6
 
-/* Images of a walk that are found again at once: stacks go from one to another and back. */
+/* Number of recent images of a walk, since stacks go from one image to another and back. */
 #define RECENT 4
 
-/* Where following stands. */
+/* The state of following a stack. */
 struct walk {
 	u64 instruction;
 	u64 stack_pointer;
 	u64 frame_pointer;
-	struct image image; /* Of the frame before. */
+	struct image image; /* Of the previous frame. */
 	struct image recent[RECENT]; /* Those before it. */
-	u64 next; /* Which of those goes next. */
+	u64 next; /* The next one to replace. */
 	struct space space;
-	u64 behind; /* Where frames go. */
+	u64 behind; /* Where frames are written. */
 	u64 frames;
 };
 
 struct stack {
 	struct header header; /* Its number: the kind of the event, whose time it has. */
-	/* Of the program; all zero where it has none, or one of 32 bits. */
+	/* Of the program; all zero without one, or for one of 32 bits. */
 	u64 instruction;
 	u64 stack_pointer;
 	u64 frame_pointer;
 	u64 link;
-	/* Where the copied memory begins. */
+	/* Start address of the copied memory. */
 	u64 memory;
 	struct space space;
 	u16 kernel_bytes;
@@ -63,12 +63,13 @@ struct stack {
 	u16 copied_bytes;
 	u32 followed; /* Why following ended. */
 	u32 reserved;
-	/* Frames of the kernel, frames of the program that were followed; if they are not whole, the registers are those of
-	 * the next frame, and there are also the program's frames by frame pointers and memory of its stack. */
+	/* Frames of the kernel, then followed frames of the program. If these are not complete, the registers
+	 * are those of the next frame, and the program's frames by frame pointers and the memory of its stack
+	 * follow. */
 	u8 rest[FRAMES_MOST_ALL * 8 + STACK_BYTES_MOST + CHUNK];
 };
 
-/* Places where stacks are put together, some for each processor: programs may be interrupted by others. */
+/* Buffers for assembling stacks, several per processor, since programs may be interrupted by others. */
 struct room {
 	u64 users;
 	struct walk walk;
@@ -84,7 +85,8 @@ struct {
 
 #define NO_ROOM (u32) - 1
 
-/* A place that nobody else has now: whoever comes between the two steps sees two users, and takes another one. */
+/* Takes a buffer that nothing else uses. A program that runs between the two steps sees two users and takes
+ * another one. */
 GLOBAL u32 take_room(void)
 {
 	u32 first = processor() * ROOMS;

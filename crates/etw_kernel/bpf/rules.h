@@ -4,17 +4,18 @@
 
 #include "kernel.h"
 
-/* Whether the reader teaches rules: on x86-64, where they are understood. */
+/* Whether the reader provides rules, which it does on x86-64. */
 const volatile bool follows_stacks = false;
 
-/* The memory of a process as long as it runs one program. */
+/* The address space of a process while it runs one program. */
 struct space {
-	u64 began; /* The process. */
+	u64 began; /* Start time of the process. */
 	u32 pid;
-	u32 programs; /* How many it ran before. */
+	u32 programs; /* Number of programs that it ran before. */
 };
 
-/* Code of one file, which the rules know as a number; behind it stand units of 256 bytes from the beginning. */
+/* An image. The rules identify its file by a number in the upper half of `units`; the lower half counts units of
+ * 256 bytes from the start of the image. */
 struct image {
 	u64 start;
 	u64 end;
@@ -36,22 +37,22 @@ struct {
 	TYPE(value, struct images);
 } spaces MAP;
 
-/* Where a frame's caller is: its stack pointer so many bytes, which are words, behind one of the registers, and its
- * instruction 8 bytes below. The lowest bits say which register. */
+/* Where a frame's caller is: its stack pointer is a register plus `offset` bytes, a multiple of 8, and its
+ * instruction is stored 8 bytes below. The lowest bits of `offset` select the register. */
 struct rule {
 	s32 offset;
-	s16 frame_pointer; /* Words from there to where the frame pointer is kept; 0 if it is still in its register. */
-	u8 first; /* Bytes of the unit that it holds for. */
+	s16 frame_pointer; /* Words from there to the stored frame pointer; 0 if it is still in its register. */
+	u8 first; /* Range of bytes of the unit that it holds for. */
 	u8 last;
 };
 
 #define BASES 7
-#define BASE_NONE 0 /* Nothing is there. */
+#define BASE_NONE 0 /* There is no rule. */
 #define BASE_STACK 1
 #define BASE_FRAME 2
 #define BASE_END 3 /* There is no caller. */
-/* Where memory of any size follows an alignment: the caller's stack pointer is kept so many bytes behind the frame pointer,
- * and the caller's frame pointer where that points to. */
+/* For frames with variable-sized memory after an alignment: the caller's stack pointer is stored `offset` bytes
+ * after the frame pointer, and the caller's frame pointer where that points to. */
 #define BASE_KEPT 4
 
 /* A unit has its rules in some of the ways of its set. */
@@ -75,7 +76,7 @@ struct {
 	TYPE(value, struct set);
 } rules MAP;
 
-/* The rule of an address inside of an image's unit; nothing is there if it is all zero. */
+/* Returns the rule for a byte of a unit; 0 if there is none. */
 INLINE u64 find_rule(u64 unit, u32 byte)
 {
 	u32 index = unit * 0x9E3779B97F4A7C15ULL >> (64 - SET_BITS);
@@ -88,7 +89,7 @@ INLINE u64 find_rule(u64 unit, u32 byte)
 		if (*(volatile u64 *)&way->unit != unit)
 			continue;
 		u64 bits = *(volatile u64 *)&way->rule;
-		/* A way is emptied before it is given to another unit. */
+		/* A way is emptied before it gets another unit. */
 		if (*(volatile u64 *)&way->unit != unit)
 			continue;
 		struct rule *rule = (void *)&bits;

@@ -4,7 +4,7 @@
 
 #include "follow.h"
 
-/* Kinds of events that have stacks, one bit each. */
+/* Kinds of events with stacks, one bit each. */
 struct kinds {
 	u64 bits[2];
 };
@@ -16,7 +16,7 @@ struct {
 	TYPE(value, struct kinds);
 } stack_kinds MAP;
 
-/* The program's registers, of x86 or ARM with 64 bits. */
+/* Stores the registers of a 64-bit program of x86 or ARM; returns whether it is one. */
 INLINE bool fill_registers(struct stack *stack, struct task_struct *task)
 {
 	void *registers = task_registers(task);
@@ -38,11 +38,12 @@ INLINE bool fill_registers(struct stack *stack, struct task_struct *task)
 	return true;
 }
 
-/* The first thread's stack is not larger, and other memory is farther away. */
+/* Maximum size of the first thread's stack; other memory is farther away. */
 #define FIRST_STACK_MOST (64 << 20)
 
-/* Copies the memory of a program from an address on, page by page, behind the frames of a room's stack, to where no
- * more is there; inside of a stack, what is not there was never used and is zero. Answers how many bytes. */
+/* Copies memory of a program from an address on, page by page, after the frames of a buffer's stack, until memory
+ * cannot be read. Inside of a stack, pages that are not present were never used and read as zero. Returns the
+ * number of bytes. */
 GLOBAL u64 copy_memory(u32 index, u64 behind, u64 from, u64 most, u32 is_inside)
 {
 	struct room *room = map_lookup(&rooms, &index);
@@ -56,7 +57,7 @@ GLOBAL u64 copy_memory(u32 index, u64 behind, u64 from, u64 most, u32 is_inside)
 		u64 to = behind + done;
 		if (!part || part > CHUNK || to > FRAMES_MOST_ALL * 8 + STACK_BYTES_MOST)
 			break;
-		/* What cannot be read is zero then. */
+		/* Memory that cannot be read is zero then. */
 		if (read_user(room->stack.rest + to, part, (void *)(from + done)) && !is_inside)
 			break;
 		done += part;
@@ -64,20 +65,20 @@ GLOBAL u64 copy_memory(u32 index, u64 behind, u64 from, u64 most, u32 is_inside)
 	return done;
 }
 
-/* The kernel's frames, or the program's. A tracepoint's program has no registers to begin at: from where it runs, the
- * first frames are those that led to it, which the reader drops. */
+/* Stores the kernel's frames or the program's. At a tracepoint there are no registers to start from: the first
+ * frames are tracing code, which the reader drops. */
 INLINE s64 frames(void *sampled, void *to, u32 size, u64 flags)
 {
 	return sampled ? get_stack(sampled, to, size, flags) : get_task_stack(current_task_typed(), to, size, flags);
 }
 
-/* Copies the stack of the program behind the frames, from its pointer on; answers how many bytes. */
+/* Copies the stack of the program after the frames, from its pointer on; returns the number of bytes. */
 INLINE u64 copy_stack(u32 index, struct stack *stack, void *ring, struct task_struct *task, u64 behind)
 {
 	u64 from = (stack->stack_pointer - (IS_X86 ? BELOW : 0)) & ~7ULL;
-	/* Where the reader does not keep up, events go before whole stacks. */
+	/* If the reader does not keep up, events are more important than whole stacks. */
 	u64 limit = ring_query(ring, RING_UNREAD) > ring_bytes / 2 ? CHUNK : STACK_BYTES_MOST;
-	/* The first thread's stack ends where the program's arguments begin. */
+	/* The first thread's stack ends where the program's arguments start. */
 	u64 to_end = task->mm->start_stack - from;
 	u64 most = to_end < limit ? to_end : limit;
 	u64 copied = copy_memory(index, behind, from, most, to_end < FIRST_STACK_MOST);
@@ -88,8 +89,8 @@ INLINE u64 copy_stack(u32 index, struct stack *stack, void *ring, struct task_st
 	return copied;
 }
 
-/* Writes the stack of the event that was written last; `sampled` is what the kernel tells of a sample, and whether it was
- * taken in the kernel. */
+/* Writes the stack of the event that was written last. `sampled` is the context of a sample; `in_kernel` tells
+ * whether the processor was in the kernel. */
 INLINE void write_stack(void *sampled, bool in_kernel, u32 kind, u64 time)
 {
 	void *ring = own_ring();
@@ -140,7 +141,7 @@ INLINE void write_stack(void *sampled, bool in_kernel, u32 kind, u64 time)
 	__sync_fetch_and_add(&room->users, -1);
 }
 
-/* The stack of what runs here; a function of its own, so that the kernel's verifier looks at it once. */
+/* Writes the stack at a tracepoint. It is a global function so that the verifier checks it once. */
 GLOBAL int put_stack(u32 kind, u64 time)
 {
 	write_stack(0, true, kind, time);
@@ -154,7 +155,7 @@ INLINE bool has_stack(u32 kind)
 	return kinds && kinds->bits[kind / 64 & 1] >> (kind & 63) & 1;
 }
 
-/* Ends a record; a stack follows it where that is wanted. */
+/* Submits a record, followed by its stack if its kind has stacks. */
 INLINE void submit(void *record)
 {
 	struct header *header = record;

@@ -182,7 +182,7 @@ mod tests {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Where a function begins, from the base of the image.
+    /// Returns the offset of a function from the base of the image.
     fn offset(program: &Path, function: &str) -> u64 {
         let symbols = tool("nm", &[program.to_str().unwrap()]);
         let line = symbols.lines().find(|line| line.ends_with(&format!(" {function}"))).unwrap();

@@ -11,7 +11,7 @@
 //! let mut capture = Capture::start(Hooks::of(&[Hook::Process]), &CaptureOptions::default())?;
 //! std::thread::sleep(std::time::Duration::from_secs(1));
 //! for processor in 0..capture.processors() {
-//! capture.read(processor, u64::MAX, |event| println!("{} {:?}", event.time, event.body));
+//!     capture.read(processor, u64::MAX, |event| println!("{} {:?}", event.time, event.body));
 //! }
 //! # Ok::<(), etw_kernel::capture::CaptureError>(())
 //! ```

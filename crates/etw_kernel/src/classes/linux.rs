@@ -95,44 +95,61 @@ impl Request {
     /// call.
     pub fn of_system_call(number: Option<u32>) -> Request {
         let Some(number) = number else { return Request::Nothing };
-        // Numbers from 424 on are the same for all architectures.
         match number {
-            426 | 441 => Request::Queue,
-            449 | 455 => Request::Futex,
             number if SLEEP.contains(&number) => Request::Sleep,
             number if FUTEX.contains(&number) => Request::Futex,
-            number if EPOLL.contains(&number) => Request::Queue,
+            number if QUEUE.contains(&number) => Request::Queue,
             number if TRANSFER.contains(&number) => Request::Transfer,
+            EPOLL_WAIT => Request::Queue,
             SCHED_YIELD => Request::Yield,
             _ => Request::Other,
         }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+/// Numbers of system calls on the target architecture, by what they request.
 mod numbers {
-    pub(super) const SLEEP: [u32; 2] = [35, 230];
-    pub(super) const FUTEX: [u32; 1] = [202];
-    pub(super) const EPOLL: [u32; 2] = [232, 281];
-    // read, write, pread64, pwrite64, readv, writev, sendfile, connect, accept, sendto, recvfrom, sendmsg, recvmsg,
-    // fsync, fdatasync, splice, preadv, pwritev, recvmmsg, accept4, sendmmsg, copy_file_range, preadv2, pwritev2
+    use syscalls::Sysno;
+
+    pub(super) const SLEEP: [u32; 2] = [Sysno::nanosleep as u32, Sysno::clock_nanosleep as u32];
+    pub(super) const FUTEX: [u32; 3] =
+        [Sysno::futex as u32, Sysno::futex_waitv as u32, Sysno::futex_wait as u32];
+    pub(super) const QUEUE: [u32; 3] =
+        [Sysno::epoll_pwait as u32, Sysno::epoll_pwait2 as u32, Sysno::io_uring_enter as u32];
+    /// ARM64 does not have this call.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) const EPOLL_WAIT: u32 = Sysno::epoll_wait as u32;
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(super) const EPOLL_WAIT: u32 = QUEUE[0];
     pub(super) const TRANSFER: [u32; 24] = [
-        0, 1, 17, 18, 19, 20, 40, 42, 43, 44, 45, 46, 47, 74, 75, 275, 295, 296, 299, 288, 307, 326, 327, 328,
+        Sysno::read as u32,
+        Sysno::write as u32,
+        Sysno::pread64 as u32,
+        Sysno::pwrite64 as u32,
+        Sysno::readv as u32,
+        Sysno::writev as u32,
+        Sysno::sendfile as u32,
+        Sysno::connect as u32,
+        Sysno::accept as u32,
+        Sysno::sendto as u32,
+        Sysno::recvfrom as u32,
+        Sysno::sendmsg as u32,
+        Sysno::recvmsg as u32,
+        Sysno::fsync as u32,
+        Sysno::fdatasync as u32,
+        Sysno::splice as u32,
+        Sysno::preadv as u32,
+        Sysno::pwritev as u32,
+        Sysno::recvmmsg as u32,
+        Sysno::accept4 as u32,
+        Sysno::sendmmsg as u32,
+        Sysno::copy_file_range as u32,
+        Sysno::preadv2 as u32,
+        Sysno::pwritev2 as u32,
     ];
-    pub(super) const SCHED_YIELD: u32 = 24;
+    pub(super) const SCHED_YIELD: u32 = Sysno::sched_yield as u32;
 }
-#[cfg(not(target_arch = "x86_64"))]
-mod numbers {
-    pub(super) const SLEEP: [u32; 2] = [101, 115];
-    pub(super) const FUTEX: [u32; 1] = [98];
-    pub(super) const EPOLL: [u32; 1] = [22];
-    pub(super) const TRANSFER: [u32; 24] = [
-        63, 64, 67, 68, 65, 66, 71, 203, 202, 206, 207, 211, 212, 82, 83, 76, 69, 70, 243, 242, 269, 285,
-        286, 287,
-    ];
-    pub(super) const SCHED_YIELD: u32 = 124;
-}
-use numbers::{EPOLL, FUTEX, SCHED_YIELD, SLEEP, TRANSFER};
+use numbers::{EPOLL_WAIT, FUTEX, QUEUE, SCHED_YIELD, SLEEP, TRANSFER};
 
 /// Returns why a thread was switched out.
 ///
@@ -440,7 +457,11 @@ mod tests {
         check(Some(230), Request::Sleep);
         check(Some(202), Request::Futex);
         check(Some(232), Request::Queue);
+        check(Some(281), Request::Queue);
         check(Some(426), Request::Queue);
+        check(Some(441), Request::Queue);
+        check(Some(449), Request::Futex);
+        check(Some(455), Request::Futex);
         check(Some(u32::MAX), Request::Other);
     }
 

@@ -137,7 +137,7 @@ pub struct StackWalk<'a> {
     pub process_id: u32,
     /// The event's thread.
     pub thread_id: u32,
-    /// Addresses, innermost first; those behind the first [`MAX_FRAMES`] are left out.
+    /// Addresses, innermost first; those after the first [`MAX_FRAMES`] are left out.
     pub frames: &'a [u64],
 }
 

@@ -1,4 +1,4 @@
-//! Records of events, read back by the reader and the schemas that are built in.
+//! Reads records back with the reader and the built-in schemas.
 
 use etw_event::{Clock, ClockType, FileTime, HeaderKind, Origin, Record, Ticks};
 use etw_schema::{Located, Resolver};
@@ -10,8 +10,8 @@ pub(crate) fn bytes_of(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// What the words of one record say: the kind of header, the event's names, and its fields as text, hexadecimal in small
-/// letters.
+/// The decoded words of a record: the kind of header, the event's names, and its fields as text, with lower-case
+/// hexadecimal.
 ///
 /// Fails unless the schema is of the very version, and the payload is used to the last byte.
 pub(crate) fn decode(resolver: &mut Resolver, words: &[u64]) -> (HeaderKind, String, Vec<(String, String)>) {
@@ -61,7 +61,7 @@ pub(crate) fn check(event: &impl KernelEvent, expected: &[(&str, &str)]) {
     assert_eq!(fields, expected);
 }
 
-/// Compares all fields of a manifest event, and what its header says.
+/// Compares all fields of a manifest event, and its header.
 pub(crate) fn check_manifest(event: &impl ManifestEvent, expected: &[(&str, &str)]) {
     let mut buffer = RecordBuffer::new();
     let stamp = Stamp { time: Ticks(1), process_id: 2, thread_id: 3, kernel_time: 4, user_time: 5 };

@@ -75,8 +75,8 @@ impl Head {
         Head::of_start(file, part).ok().flatten()
     }
 
-    /// Reads the head of the file with these first bytes; `part` returns the bytes at an offset, fewer at the end of the
-    /// file.
+    /// Reads the head of the file with these first bytes; `part` returns the bytes at an offset, fewer at the end of
+    /// the file.
     fn of_start<'d>(
         start: &[u8],
         part: impl Fn(u64, u64) -> io::Result<Cow<'d, [u8]>>,

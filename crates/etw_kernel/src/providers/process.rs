@@ -82,7 +82,7 @@ pub struct ProcessStop<'a> {
     pub image_name: &'a [u8],
 }
 
-// Handles, memory, cycles, operations and faults are not told.
+// Handles, memory, cycles, operations and faults are not reported.
 manifest_event! {
     ProcessStop<'_>, PROVIDER, |e| STOP;
     e.process_id, e.sequence_number, e.create_time.0, e.exit_time.0, e.exit_code, ELEVATION_TYPE_DEFAULT, 0_u32, 0_u64,

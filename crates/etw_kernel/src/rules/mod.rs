@@ -1,7 +1,8 @@
 //! Unwinding rules: how code keeps the way to its caller, in the form that the kernel's programs understand, and where
 //! they look the rules up (`bpf/rules.h`).
 //!
-//! The capture owns the memory that the programs read; the unwinder fills it. Both know this module, and not each other.
+//! The capture owns the memory that the programs read; the unwinder fills it. Both know this module, and not each
+//! other.
 
 mod table;
 
@@ -37,8 +38,8 @@ pub(crate) enum Rule {
     /// The caller's stack pointer is a register plus `offset` bytes, a multiple of 8. The return address is in the word
     /// before it. The caller's frame pointer is `frame_pointer` words from there, or still in its register if 0.
     Caller { base: Base, offset: i32, frame_pointer: i16 },
-    /// The caller's stack pointer is stored `offset` bytes after the frame pointer, and the caller's frame pointer where
-    /// the frame pointer points to. Compilers emit this for frames with variable-sized memory after an alignment.
+    /// The caller's stack pointer is stored `offset` bytes after the frame pointer, and the caller's frame pointer
+    /// where the frame pointer points to. Compilers emit this for frames with variable-sized memory after an alignment.
     Kept { offset: i32 },
     /// There is no caller: the thread started here.
     End,

@@ -275,8 +275,8 @@ fn interfaces(proc: &Path, sys: &Path, out: &mut Out<'_>) {
 
 /// The machine's IPv4 addresses with their interfaces.
 ///
-/// `fib_trie` has the addresses; whose they are, the routes to networks without a gateway tell, the narrowest first.
-/// An address in none of them, as of a point-to-point link, is left out.
+/// `fib_trie` has the addresses; their interfaces follow from the routes to networks without a gateway, the narrowest
+/// first. An address in none of them, as of a point-to-point link, is left out.
 fn addresses_v4(routes: &str, trie: &str) -> Vec<(String, IpAddr)> {
     let address =
         |digits: &str| u32::from_str_radix(digits, 16).map(|number| Ipv4Addr::from(number.to_le_bytes()));

@@ -29,7 +29,7 @@ impl Event {
     }
 }
 
-/// Reads back records as they come; times must be those that were told.
+/// Reads back records; their times must be those that were set.
 #[derive(Default)]
 struct Events {
     resolver: Resolver,

@@ -5,8 +5,8 @@ use gimli::{CfaRule, EhFrame, Encoding, Expression, Operation, RegisterRule, Unw
 use super::sections::Reader;
 use crate::rules::{Base, Rule};
 
-/// Returns the rule of a row of this section, whose expressions have this encoding; `None` if the row cannot be expressed
-/// as a rule.
+/// Returns the rule of a row of this section, whose expressions have this encoding; `None` if the row cannot be
+/// expressed as a rule.
 pub(super) fn rule_of<'d>(
     row: &UnwindTableRow<usize>,
     section: &EhFrame<Reader<'d>>,
@@ -39,7 +39,8 @@ pub(super) fn rule_of<'d>(
     };
     Some(Rule::Caller { base, offset, frame_pointer })
 }
-/// Returns the offset of an expression that is the frame pointer plus an offset; with `is_kept`, the value stored there.
+/// Returns the offset of an expression that is the frame pointer plus an offset; with `is_kept`, the value stored
+/// there.
 fn from_frame_pointer(expression: Expression<Reader<'_>>, encoding: Encoding, is_kept: bool) -> Option<i64> {
     let mut operations = expression.operations(encoding);
     let Some(Operation::RegisterOffset { register: X86_64::RBP, offset, .. }) = operations.next().ok()?

@@ -1,4 +1,4 @@
-//! What files say of unwinding.
+//! Unwind information of files.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -25,14 +25,14 @@ pub(super) type Reader<'d> = EndianSlice<'d, LittleEndian>;
 /// Where the machine of a function's rules is put together.
 pub(super) type Context = UnwindContext<usize>;
 
-/// What a file says of unwinding.
+/// The unwind information of a file.
 pub(super) struct Sections {
     eh_frame: Option<(u64, Bytes)>,
     eh_frame_header: Option<(u64, Bytes)>,
     debug_frame: Option<Bytes>,
     text: Option<Range<u64>>,
     got: Option<Range<u64>>,
-    /// Where in `.eh_frame` functions are told of, by their first addresses, if the file has no index that is trusted.
+    /// Offsets in `.eh_frame` by the functions' first addresses, if the file has no trusted index.
     index: Vec<(u64, usize)>,
     number: u32,
 }

@@ -116,7 +116,7 @@ extern "C" fn in_child() {
     for slot in &FILES {
         let file = slot.swap(-1, Ordering::AcqRel);
         if file >= 0 {
-            // SAFETY: whoever marked the file is a thread of the parent, or has left it behind with all that it has.
+            // SAFETY: the file belongs to a thread of the parent, which does not exist in the child.
             unsafe { libc::close(file) };
         }
     }

@@ -134,8 +134,8 @@ fn open(processor: u32, has_build_ids: bool) -> io::Result<OwnedFd> {
     attributes.set_build_id(has_build_ids.into());
     const ALL_THREADS: libc::pid_t = -1;
     const NO_GROUP: libc::c_int = -1;
-    // SAFETY: the structure lives during the call and has its size in it; what it asks for touches no memory but the ring
-    // that is mapped later.
+    // SAFETY: the structure lives during the call and has its size in it; what it asks for touches no memory but the
+    // ring that is mapped later.
     let file = unsafe {
         perf_event_open(
             &raw mut attributes,

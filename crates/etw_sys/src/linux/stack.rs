@@ -38,7 +38,7 @@ pub fn capture(skip: usize, frames: &mut [u64]) -> usize {
 }
 
 extern "C-unwind" fn frame(context: *mut c_void, argument: *mut c_void) -> i32 {
-    // SAFETY: `capture` hands over its own `Walk`, to which nobody else has access meanwhile.
+    // SAFETY: `capture` passes its own `Walk`, which nothing else accesses meanwhile.
     let walk = unsafe { &mut *argument.cast::<Walk<'_>>() };
     // SAFETY: the context is the unwinder's, for this call.
     let address = unsafe { _Unwind_GetIP(context) };
