@@ -18,6 +18,7 @@ const CHECKS: &[Check] = &[
     #[cfg(target_os = "linux")]
     ("published profiles", crate::profiles::check),
     ("clippy", || shell::run(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
+    ("feature sets", systems::check_features),
     ("other systems", systems::check),
     ("documentation", || {
         shell::run(cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))

@@ -1,4 +1,4 @@
-//! Whether everything compiles for other systems than this one.
+//! Whether everything compiles for other systems than this one, and with fewer features.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +11,18 @@ use crate::shell::{self, cargo};
 const TARGETS: &[&str] = &["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
 /// Tools for development, which run on Linux.
 const DEVELOPMENT: &[&str] = &["xtask", "etw_testkit"];
+
+/// Features of `openetw`, each of which must compile alone. `columns` is left out: the workspace's own crates use it.
+const FEATURES: &[&str] = &["read", "provider", "session", "kernel", "export", "analysis"];
+
+/// Checks `openetw` without features, and with each one alone.
+pub(crate) fn check_features() -> Result<()> {
+    for feature in std::iter::once("").chain(FEATURES.iter().copied()) {
+        let check = ["check", "--quiet", "--package", "openetw", "--lib", "--no-default-features"];
+        shell::run(cargo(check).args(["--features", feature]))?;
+    }
+    Ok(())
+}
 
 /// Checks each target whose standard library is installed, and says so of the others.
 pub(crate) fn check() -> Result<()> {

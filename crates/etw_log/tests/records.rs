@@ -1,7 +1,6 @@
 //! Records of `log` as events of a provider.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};

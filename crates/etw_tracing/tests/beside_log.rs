@@ -1,7 +1,6 @@
 //! Values that log by `log` while `tracing` formats them.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 use std::fmt;
 

@@ -1,5 +1,7 @@
 //! Benches: what is measured, beside other readers in the same run.
 
+#[cfg(target_os = "linux")]
+mod build;
 mod decode;
 mod effort;
 #[cfg(target_os = "linux")]
@@ -64,6 +66,9 @@ enum Suite {
     /// Tracing the kernel, beside perf and ftrace.
     #[cfg(target_os = "linux")]
     Kernel,
+    /// Compiling programs that depend on `openetw`.
+    #[cfg(target_os = "linux")]
+    Build,
 }
 
 /// Measures, and prints what came out.
@@ -77,6 +82,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Session => session::rows(options.busy_seconds())?,
         #[cfg(target_os = "linux")]
         Suite::Kernel => kernel::rows(&Effort::new(options.smoke), options.busy_seconds())?,
+        #[cfg(target_os = "linux")]
+        Suite::Build => build::rows(options.smoke)?,
     };
     if options.json {
         row::print_json(&rows)

@@ -1,0 +1,121 @@
+//! The build suite: what a program costs to compile that depends on `openetw`, in packages and processor time.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::row::Row;
+use crate::shell::{self, root, target_dir};
+
+/// A program, by the features of `openetw` that it needs and its source.
+struct Program {
+    what: &'static str,
+    feature: &'static str,
+    main: &'static str,
+}
+
+const PROGRAMS: [Program; 2] = [
+    Program {
+        what: "a program that writes events",
+        feature: "provider",
+        main: r#"
+openetw::provider!(static APP: "MyCompany.MyApp");
+
+fn main() {
+    APP.register();
+    openetw::event!(APP, "ItemDone", u32("number", 7), str8("text", "seven"));
+}
+"#,
+    },
+    Program {
+        what: "a program that reads traces",
+        feature: "read",
+        main: r#"
+fn main() -> Result<(), openetw::TraceError> {
+    for path in std::env::args().skip(1) {
+        openetw::Trace::open_file(path)?.for_each_layout(|event| println!("{}", event.record.time()))?;
+    }
+    Ok(())
+}
+"#,
+    },
+];
+
+/// Builds each program from nothing, in debug and release. A smoke run only makes and resolves the programs.
+pub(crate) fn rows(is_smoke: bool) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for program in &PROGRAMS {
+        let directory = target_dir().join("bench").join("build").join(program.feature);
+        // Left over from a run that was stopped.
+        let _ = fs::remove_dir_all(&directory);
+        let measured = program.measure(&directory, is_smoke);
+        let _ = fs::remove_dir_all(&directory);
+        rows.extend(measured?);
+    }
+    Ok(rows)
+}
+
+impl Program {
+    fn measure(&self, directory: &Path, is_smoke: bool) -> Result<Vec<Row>> {
+        self.write(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        let packages = packages(directory)?;
+        let mut rows = vec![Row::new(format!("{}: packages", self.what), packages as f64, "packages")];
+        if is_smoke {
+            return Ok(rows);
+        }
+        for (profile, arguments) in [("debug", &[][..]), ("release", &["--release"])] {
+            let before = cpu_seconds_of_children()?;
+            shell::run(cargo(directory, "build").arg("--quiet").args(arguments))?;
+            let seconds = cpu_seconds_of_children()? - before;
+            rows.push(Row::new(format!("{}: {profile}", self.what), seconds, "s of CPU"));
+        }
+        Ok(rows)
+    }
+
+    /// Makes the program, with the versions of dependencies that the workspace has.
+    fn write(&self, directory: &Path) -> Result<()> {
+        fs::create_dir_all(directory.join("src"))?;
+        fs::copy(root().join("Cargo.lock"), directory.join("Cargo.lock"))?;
+        fs::write(directory.join("src").join("main.rs"), self.main)?;
+        let path = root().join("crates").join("openetw");
+        let manifest = format!(
+            "[package]\nname = \"built\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\n\
+             openetw = {{ path = {path:?}, default-features = false, features = [{:?}] }}\n",
+            self.feature
+        );
+        Ok(fs::write(directory.join("Cargo.toml"), manifest)?)
+    }
+}
+
+/// The packages that are compiled for the program, itself and `openetw` left out.
+fn packages(directory: &Path) -> Result<usize> {
+    let mut tree = cargo(directory, "tree");
+    let tree = shell::output(tree.args(["--edges", "normal,build", "--prefix", "none", "--format", "{p}"]))?;
+    // Packages that are in the tree already end in " (*)".
+    let packages: BTreeSet<&str> =
+        tree.lines().filter_map(|line| line.strip_suffix(" (*)").or(Some(line))).collect();
+    let is_counted =
+        |line: &&&str| !line.is_empty() && !line.starts_with("built ") && !line.starts_with("openetw ");
+    Ok(packages.iter().filter(is_counted).count())
+}
+
+/// `cargo` in the program's directory, with a target directory of its own and what is downloaded already.
+fn cargo(directory: &Path, command: &str) -> Command {
+    let mut cargo = shell::cargo([command, "--offline"]);
+    cargo.current_dir(directory).env("CARGO_TARGET_DIR", directory.join("target"));
+    cargo
+}
+
+/// Seconds that children of this process, and theirs, have spent on processors; those that run still do not count.
+///
+/// Source: `cutime` and `cstime` of `/proc/self/stat`, proc_pid_stat(5).
+fn cpu_seconds_of_children() -> Result<f64> {
+    let text = fs::read_to_string("/proc/self/stat")?;
+    // The name of the program, in parentheses, may contain spaces. The state, field 3, follows it.
+    let (_, fields) = text.rsplit_once(") ").context("/proc/self/stat without a name")?;
+    let ticks = fields.split(' ').skip(13).take(2).map(str::parse::<u64>).sum::<Result<u64, _>>()?;
+    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
