@@ -18,9 +18,6 @@ pub enum ErrorKind {
     /// No XML.
     #[error("XML syntax: {0}")]
     Syntax(String),
-    /// An element that nothing closes.
-    #[error("<{0}> is not closed")]
-    Open(String),
     /// The root element is another one, or there is none.
     #[error("no recording profile: the root element is to be <WindowsPerformanceRecorder>")]
     NoProfile,

@@ -69,7 +69,7 @@ impl LoggingMode {
     }
 }
 
-impl ProfileFile {
+impl ProfileFile<'_> {
     /// The profile that `Name[.Light|.Verbose]` stands for, in any case; without a detail level the verbose one, or the
     /// light one if there is no other. An empty name is that of the default profile, or of the only one.
     ///
@@ -131,27 +131,25 @@ fn split(text: &str) -> (&str, Option<DetailLevel>) {
 mod tests {
     use super::*;
 
-    fn file(profiles: &[(&str, &str, &str)]) -> ProfileFile {
+    fn text(profiles: &[(&str, &str, &str)]) -> String {
         let profiles: String = profiles
             .iter()
             .map(|(name, level, mode)| {
                 format!("<Profile Id='{name}.{level}.{mode}' Name='{name}' DetailLevel='{level}' LoggingMode='{mode}'/>")
             })
             .collect();
-        let text = format!(
-            "<WindowsPerformanceRecorder><Profiles>{profiles}</Profiles></WindowsPerformanceRecorder>"
-        );
-        ProfileFile::parse(text.as_bytes()).unwrap()
+        format!("<WindowsPerformanceRecorder><Profiles>{profiles}</Profiles></WindowsPerformanceRecorder>")
     }
 
     #[test]
     fn names_stand_for_profiles() {
-        let file = file(&[
+        let text = text(&[
             ("CPU", "Light", "Memory"),
             ("CPU", "Verbose", "Memory"),
             ("CPU", "Verbose", "File"),
             ("My.Shop", "Light", "File"),
         ]);
+        let file = ProfileFile::parse(&text).unwrap();
         let check = |text: &str, mode: LoggingMode, id: &str| {
             assert_eq!(file.find(text, mode).unwrap().id, id, "{text}");
         };
@@ -176,7 +174,8 @@ mod tests {
 
     #[test]
     fn the_only_profile_needs_no_name() {
-        let file = file(&[("Only", "Light", "File"), ("only", "Verbose", "File")]);
+        let text = text(&[("Only", "Light", "File"), ("only", "Verbose", "File")]);
+        let file = ProfileFile::parse(&text).unwrap();
         assert_eq!(file.find("", LoggingMode::File).unwrap().id, "only.Verbose.File");
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 //! use etw_profile::{LoggingMode, ProfileFile};
 //!
-//! let file = ProfileFile::parse(br#"<WindowsPerformanceRecorder Version="1.0"><Profiles>
+//! let file = ProfileFile::parse(r#"<WindowsPerformanceRecorder Version="1.0"><Profiles>
 //!   <EventCollector Id="C" Name="Shop Collector"><BufferSize Value="64"/><Buffers Value="16"/></EventCollector>
 //!   <EventProvider Id="P" Name="*Shop" Level="4"/>
 //!   <Profile Id="Shop.Verbose.Memory" Name="Shop" Description="The shop" DetailLevel="Verbose" LoggingMode="Memory">
@@ -36,6 +36,7 @@ mod resolve;
 mod schema;
 mod write;
 
+pub use document::decode;
 pub use error::{ErrorKind, ProfileError};
 pub use file::{Definition, NotUnderstood, ProfileFile};
 pub use find::FindError;

@@ -302,12 +302,12 @@ mod tests {
     use crate::ProfileFile;
 
     fn round_trip(bytes: &[u8], what: &str) {
-        let file = ProfileFile::parse(bytes).unwrap();
+        let text = crate::decode(bytes);
+        let file = ProfileFile::parse(&text).unwrap();
         for definition in file.profiles() {
             let Ok(profile) = file.resolve(definition) else { continue };
             let text = write(std::slice::from_ref(&profile));
-            let written =
-                ProfileFile::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{what}: {error}\n{text}"));
+            let written = ProfileFile::parse(&text).unwrap_or_else(|error| panic!("{what}: {error}\n{text}"));
             assert_eq!(written.not_understood(), [], "{what}");
             let again = written.resolve(&written.profiles()[0]).unwrap();
             assert_eq!(again, profile, "{what} {}\n{text}", definition.id);
@@ -336,11 +336,12 @@ mod tests {
             )
         };
         let resolved = |kib| {
-            let file = ProfileFile::parse(text(kib).as_bytes()).unwrap();
+            let text = text(kib);
+            let file = ProfileFile::parse(&text).unwrap();
             file.resolve(&file.profiles()[0]).unwrap()
         };
         let written = write(&[resolved(64), resolved(128)]);
-        let file = ProfileFile::parse(written.as_bytes()).unwrap();
+        let file = ProfileFile::parse(&written).unwrap();
         let both: Vec<_> = file.profiles().iter().map(|profile| file.resolve(profile).unwrap()).collect();
         let sizes: Vec<_> = both.iter().map(|profile| profile.collectors[0].buffer_size_kib).collect();
         assert_eq!(sizes, [Some(64), Some(128)]);
