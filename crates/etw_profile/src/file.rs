@@ -15,7 +15,7 @@ const MAX_BASES: usize = 32;
 /// Maximum length of [`ProfileFile::not_understood`].
 const MAX_NOT_UNDERSTOOD: usize = 1000;
 
-/// What can be defined.
+/// Elements that define something by id.
 const DEFINED: &[&str] = &[
     "SystemCollector",
     "EventCollector",
@@ -40,34 +40,34 @@ pub struct ProfileFile<'t> {
 /// Definitions by element name and id.
 type Definitions = HashMap<(&'static str, Box<str>), NodeId>;
 
-/// A profile as it is defined.
+/// The definition of a profile, before its collectors are resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
     pub(crate) element: NodeId,
-    /// Its id.
+    /// The id.
     pub id: String,
     /// The name by which it is started.
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// How much it records.
+    /// The detail level.
     pub detail_level: DetailLevel,
-    /// Where to.
+    /// The logging mode.
     pub logging_mode: LoggingMode,
-    /// Whether lists leave it out.
+    /// Whether [`ProfileFile::names`] leaves it out.
     pub is_internal: bool,
-    /// Whether it is the one that is meant where none is named.
+    /// Whether [`ProfileFile::find`] returns it if no name is given.
     pub is_default: bool,
-    /// Its line in the file, from 1.
+    /// The line in the file, from 1.
     pub line: u32,
 }
 
-/// Something in a file that profiles do not have.
+/// Something in a file that the schema of profiles does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotUnderstood {
     /// The line, from 1.
     pub line: u32,
-    /// What it is.
+    /// What was found.
     pub what: String,
 }
 
@@ -266,7 +266,7 @@ impl Check<'_> {
     }
 }
 
-/// What is shown of a text that may be long.
+/// The start of a text that may be long, for messages.
 fn clipped(text: &str) -> String {
     text.chars().take(128).collect()
 }
@@ -304,7 +304,7 @@ mod tests {
             "<Profile Id='x' Name='x' LoggingMode='File'/>",
             "line 3: <Profile> has no attribute DetailLevel",
         );
-        check("<Profile Id='x' Base='y'/>", "line 3: there is no <Profile> of id 'y'");
+        check("<Profile Id='x' Base='y'/>", "line 3: no <Profile> has the id 'y'");
         let circle = "<Profile Id='x' Base='y'/>\n<Profile Id='y' Base='x'/>";
         check(circle, "line 3: <Profile> 'x' is based on itself, or on more than 32 others");
         for text in ["", "<a/>"] {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told() {
+    fn unknown_elements_and_attributes_are_listed() {
         let text = text(
             "<EventProvider Id='x' Color='red'><Paint><Brush/></Paint></EventProvider>\n\
              <Easel/>\n<EventProvider Id='x'/>",
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_inherit_what_they_do_not_say() {
+    fn profiles_inherit_attributes() {
         let text = text(
             "<Profile Id='A' Name='N' Description='D' DetailLevel='Light' LoggingMode='File' Internal='true'/>\n\
              <Profile Id='B' Base='A' LoggingMode='Memory' Default='true'/>",

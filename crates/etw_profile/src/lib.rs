@@ -1,7 +1,7 @@
-//! Recording profiles of Windows Performance Recorder (`.wprp`): what they say, with inheritance resolved.
+//! Recording profiles of Windows Performance Recorder (`.wprp`), with inheritance resolved.
 //!
-//! A file has definitions of collectors, providers and profiles, each of which may be based on another one. Read is the
-//! whole file at once; a profile is resolved when it is asked for:
+//! A file defines collectors, providers and profiles, each of which may be based on another definition.
+//! [`ProfileFile::parse`] validates the whole file; [`ProfileFile::resolve`] applies inheritance to one profile:
 //!
 //! ```
 //! use etw_profile::{LoggingMode, ProfileFile};
@@ -20,12 +20,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Elements and attributes that the documentation does not have are not passed over in silence:
-//! [`ProfileFile::not_understood`] has them, with their lines.
+//! [`ProfileFile::not_understood`] lists elements and attributes that are not documented, with their lines.
 //! Sources: the pages on recording profiles of the Windows Performance Toolkit (`1-collector-definitions` to
-//! `wprcontrolprofiles-schema`), and profiles that projects have published.
+//! `wprcontrolprofiles-schema`), and published profiles.
 //!
-//! Not the crate's job: what of a profile a system can record.
+//! The crate does not know which parts of a profile a system can record.
 
 mod document;
 mod error;

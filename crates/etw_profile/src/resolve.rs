@@ -1,7 +1,7 @@
-//! Profiles with everything that they are based on.
+//! Resolving the inheritance of profiles.
 //!
-//! A definition says what differs from its base. A list is set, added to or removed from (`Operation`); it is set where
-//! nothing is said.
+//! A definition contains its differences from its base. A list replaces the inherited one, is added to it or removed
+//! from it (`Operation`); the default is to replace.
 
 use etw_event::Guid;
 
@@ -14,14 +14,15 @@ use crate::{
     SystemProvider, TraceMerge,
 };
 
-/// More keywords, names and providers than any profile has. Bases could multiply them without end.
+/// Maximum number of keywords, names and providers of a profile. Bases could multiply them without limit.
 const MAX_ITEMS: usize = 1 << 18;
 
 impl ProfileFile<'_> {
     /// Resolves a profile of this file.
     ///
     /// # Errors
-    /// An id that nothing defines, a circle of bases, or a provider without a name, with its line.
+    /// Fails if the profile refers to an id that is not defined, if a definition is based on itself, if an event provider
+    /// has no name, and if the profile has more than 262,144 items.
     pub fn resolve(&self, profile: &Definition) -> Result<Profile, ProfileError> {
         let mut resolver = Resolver { file: self, left: MAX_ITEMS };
         let chain = self.chain("Profile", self.document.node(profile.element))?;
@@ -95,7 +96,7 @@ impl Operation {
 
 struct Resolver<'f> {
     file: &'f ProfileFile<'f>,
-    /// How many items there may still be.
+    /// How many items may still be added.
     left: usize,
 }
 
@@ -103,12 +104,12 @@ impl<'f> Resolver<'f> {
     /// Counts an item of the profile.
     fn take(&mut self, element: Node<'f>) -> Result<(), ProfileError> {
         self.left = self.left.checked_sub(1).ok_or_else(|| {
-            self.file.error(element, ErrorKind::TooLarge("the profile is larger than any profile can be"))
+            self.file.error(element, ErrorKind::TooLarge("a profile has at most 262144 items"))
         })?;
         Ok(())
     }
 
-    /// The values of a list's items of some name.
+    /// The values of a list's items that have this name.
     fn values(&mut self, list: Node<'f>, name: &str) -> Result<Vec<&'f str>, ProfileError> {
         let mut values = Vec::new();
         for (item, _) in children(list).filter(|(_, child)| *child == name) {
@@ -166,7 +167,7 @@ impl<'f> Resolver<'f> {
         Ok(())
     }
 
-    /// A collector as it is defined.
+    /// A collector with its defined settings.
     fn collector(
         &mut self,
         kind: CollectorKind,
@@ -241,7 +242,7 @@ impl<'f> Resolver<'f> {
         collector.buffers = count.map(Buffers::Count);
     }
 
-    /// What a profile says of a collector.
+    /// Applies a profile's use of a collector.
     fn use_collector(&mut self, used: Node<'f>, collector: &mut Collector) -> Result<(), ProfileError> {
         self.settings(used, collector);
         for (child, name) in children(used) {
@@ -282,7 +283,7 @@ impl<'f> Resolver<'f> {
         Ok(())
     }
 
-    /// The definition that an element is, or names by its value.
+    /// The definition that an element refers to by its value; without a value, the element itself.
     fn referred(&mut self, element: &'static str, at: Node<'f>) -> Result<Node<'f>, ProfileError> {
         self.take(at)?;
         match attribute(at, "Value") {
@@ -322,7 +323,7 @@ impl<'f> Resolver<'f> {
         Ok(provider)
     }
 
-    /// A provider that is defined in its place, or named by its id and perhaps said anew in part.
+    /// A provider that is defined in place, or referred to by its id with changes.
     fn event_provider(&mut self, at: Node<'f>) -> Result<EventProvider, ProfileError> {
         let definition = self.referred("EventProvider", at)?;
         let mut chain = self.file.chain("EventProvider", definition)?;
@@ -367,7 +368,7 @@ impl<'f> Resolver<'f> {
         let include = is(at, "FilterIn").unwrap_or(true);
         match name {
             "Keywords" => provider.keywords = operation.apply_to_mask(provider.keywords, self.mask(at)?),
-            // What is said last of one kind of filter counts.
+            // The last filter of a kind replaces those before it.
             "EventFilters" => {
                 let ids = self.numbers(at, "EventId")?;
                 provider.filters.retain(|filter| !matches!(filter, EventFilter::Ids { .. }));
@@ -429,7 +430,7 @@ impl<'f> Resolver<'f> {
         Ok(counter)
     }
 
-    /// What is done with the recording: what the file says for all profiles, then what the profile says.
+    /// What is done with the recording: first as set for all profiles of the file, then as set for this one.
     fn trace_merge(&mut self, chain: &[Node<'f>]) -> Result<TraceMerge, ProfileError> {
         let mut merge = TraceMerge::default();
         let root = self.file.document.root();
@@ -637,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_is_said_for_the_file_and_for_a_profile() {
+    fn merging_is_set_for_the_file_and_for_a_profile() {
         let file = "<TraceMergeProperties><TraceMergeProperty Id='M' Name='M'><FileCompression Value='true'/>
             <CustomEvents><CustomEvent Value='ImageId'/></CustomEvents></TraceMergeProperty></TraceMergeProperties>";
         let own =
@@ -664,10 +665,10 @@ mod tests {
             let error = resolve(&profiles(&profile), "A").unwrap_err().to_string();
             assert!(error.contains(said), "{error}");
         };
-        check("<SystemCollectorId Value='EC'/>", "there is no <SystemCollector> of id 'EC'");
+        check("<SystemCollectorId Value='EC'/>", "no <SystemCollector> has the id 'EC'");
         check(
             "<SystemCollectorId Value='SC'><SystemProviderId Value='P'/></SystemCollectorId>",
-            "there is no <SystemProvider> of id 'P'",
+            "no <SystemProvider> has the id 'P'",
         );
         check(
             "<EventCollectorId Value='EC'><EventProviders><EventProvider Id='n'/></EventProviders></EventCollectorId>",

@@ -138,7 +138,7 @@ mod tests {
             assert!(error.contains(said), "{text}: {error}");
         };
         check("Registry.Light", None, "profile Registry: Linux has no registry");
-        check("Nothing", None, "there is no profile 'Nothing'; there are GeneralProfile, CPU, ");
+        check("Nothing", None, "no profile 'Nothing'; available: GeneralProfile, CPU, ");
         check(r"C:\x.wprp!Shop", None, "is a path of Windows");
         check("/nowhere/x.wprp", None, "/nowhere/x.wprp: cannot be read");
     }
@@ -160,7 +160,7 @@ mod tests {
         let error = load(&of("!Shop"), Some(LoggingMode::Memory)).unwrap_err().to_string();
         assert!(error.contains("not defined for recording in memory; -filemode records it"), "{error}");
         let error = load(&of(""), None).unwrap_err().to_string();
-        assert!(error.contains("has to be named: Shop, Empty"), "{error}");
+        assert!(error.contains("name one of these profiles: Shop, Empty"), "{error}");
         let error = recording(&[load(&of("!Empty"), None).unwrap()]).unwrap_err().to_string();
         assert!(error.contains("they ask for no events"), "{error}");
         std::fs::write(&file, "<a/>").unwrap();
