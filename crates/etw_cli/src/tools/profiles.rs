@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use openetw::profile::{
     EventProvider, FindError, LoggingMode, Profile, ProfileFile, ProviderName, Recording, built_in, decode,
-    enable,    refusal,
+    enable, refusal,
 };
 use openetw::session::{Controller, EnableBuilder};
 use openetw::{Guid, kernel};

@@ -343,11 +343,7 @@ fn what_cannot_be_is_told_in_one_line() {
     std::fs::write(&file, SHOP.replace("Level=\"4\"", "Level=\"400\"")).unwrap();
     check(&["-start", &format!("{file}!Shop")], 1, "line 6: <EventProvider Level=\"400\">");
     std::fs::write(&file, SHOP.replace("Value=\"P\"", "Value=\"Q\"")).unwrap();
-    check(
-        &["-start", &format!("{file}!Shop")],
-        1,
-        "line 17: no <EventProvider> has the id 'Q' (0xc5580701)",
-    );
+    check(&["-start", &format!("{file}!Shop")], 1, "line 17: no <EventProvider> has the id 'Q' (0xc5580701)");
     assert!(!user.has_host(), "a host was started for nothing");
 }
 
