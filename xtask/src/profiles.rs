@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use etw_testkit::data;
 use openetw::kernel::{EnableFlags, KernelProvider, StackWalks};
-use openetw::profile::{ProfileFile, ProviderName, Recording};
+use openetw::profile::{ProfileFile, ProviderName, Recording, decode};
 
 const PAGE: &str = "docs/tools/wprp.md";
 /// The table stands behind this line.
@@ -74,7 +74,9 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn row(name: &str, file: &Path, table: &mut String) -> Result<()> {
-    let read = ProfileFile::parse(&fs::read(file)?)?;
+    let bytes = fs::read(file)?;
+    let text = decode(&bytes);
+    let read = ProfileFile::parse(&text)?;
     let profiles: Vec<_> =
         read.profiles().iter().map(|definition| read.resolve(definition)).collect::<Result<_, _>>()?;
     let recording = Recording::new(&profiles);

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use openetw::Guid;
 use openetw::profile::{
-    EventProvider, FindError, LoggingMode, Profile, ProfileFile, ProviderName, Recording, built_in, enable,
-    refusal,
+    EventProvider, FindError, LoggingMode, Profile, ProfileFile, ProviderName, Recording, built_in, decode,
+    enable, refusal,
 };
 use openetw::session::{Controller, EnableBuilder};
 
@@ -18,16 +18,17 @@ use crate::status::{Failed, code};
 /// What is left out is listed up to here.
 const MAX_LISTED: usize = 6;
 
-/// Reads a file of profiles, or those that are built in.
+/// Calls `then` with a file of profiles, or with the built-in ones.
 ///
 /// # Errors
-/// The file cannot be read or is not a recording profile.
-pub fn file(name: Option<&str>) -> Result<ProfileFile> {
-    let Some(name) = name else { return Ok(built_in()?) };
+/// Fails if the file cannot be read or is not a recording profile, and if `then` fails.
+pub fn with_file<T>(name: Option<&str>, then: impl FnOnce(&ProfileFile<'_>) -> Result<T>) -> Result<T> {
+    let Some(name) = name else { return then(&built_in()?) };
     let file = path(name)?;
     let file = Path::new(&file);
     let bytes = std::fs::read(file).with_context(|| format!("{}: cannot be read", file.display()))?;
-    let read = ProfileFile::parse(&bytes);
+    let text = decode(&bytes);
+    let read = ProfileFile::parse(&text);
     let read =
         read.map_err(|error| Failed::new(code::PROFILE_SCHEMA, format!("{}: {error}", file.display())))?;
     if let Some(first) = read.not_understood().first() {
@@ -35,7 +36,7 @@ pub fn file(name: Option<&str>) -> Result<ProfileFile> {
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         output::warn(&format_args!("{}: not understood: {first}{more}", file.display()));
     }
-    Ok(read)
+    then(&read)
 }
 
 /// The profile that a text stands for. With `mode` it has to be of that mode; otherwise recording to a file is tried first.
@@ -48,17 +49,18 @@ pub fn load(text: &str, mode: Option<LoggingMode>) -> Result<Profile> {
         None if text.to_ascii_lowercase().ends_with(".wprp") => (Some(text), ""),
         None => (None, text),
     };
-    let profiles = file(in_file)?;
-    let found = match mode {
-        Some(mode) => profiles.find(name, mode),
-        None => profiles.find(name, LoggingMode::File).or_else(|error| match error {
-            FindError::NoMode { .. } => profiles.find(name, LoggingMode::Memory),
-            other => Err(other),
-        }),
-    };
-    let found = found.map_err(|error| not_found(&error, in_file.is_none(), name))?;
-    let resolved = profiles.resolve(found);
-    Ok(resolved.map_err(|error| Failed::new(code::PROFILE_SCHEMA, format!("{text}: {error}")))?)
+    with_file(in_file, |profiles| {
+        let found = match mode {
+            Some(mode) => profiles.find(name, mode),
+            None => profiles.find(name, LoggingMode::File).or_else(|error| match error {
+                FindError::NoMode { .. } => profiles.find(name, LoggingMode::Memory),
+                other => Err(other),
+            }),
+        };
+        let found = found.map_err(|error| not_found(&error, in_file.is_none(), name))?;
+        let resolved = profiles.resolve(found);
+        Ok(resolved.map_err(|error| Failed::new(code::PROFILE_SCHEMA, format!("{text}: {error}")))?)
+    })
 }
 
 fn not_found(error: &FindError, is_built_in: bool, name: &str) -> anyhow::Error {
@@ -148,7 +150,7 @@ mod tests {
             assert!(error.contains(said), "{text}: {error}");
         };
         check("Registry.Light", None, "profile Registry: Linux has no registry");
-        check("Nothing", None, "there is no profile 'Nothing'; there are GeneralProfile, CPU, ");
+        check("Nothing", None, "no profile 'Nothing'; available: GeneralProfile, CPU, ");
         check(r"C:\x.wprp!Shop", None, "is a path of Windows");
         check("/nowhere/x.wprp", None, "/nowhere/x.wprp: cannot be read");
     }
@@ -170,7 +172,7 @@ mod tests {
         let error = load(&of("!Shop"), Some(LoggingMode::Memory)).unwrap_err().to_string();
         assert!(error.contains("not defined for recording in memory; -filemode records it"), "{error}");
         let error = load(&of(""), None).unwrap_err().to_string();
-        assert!(error.contains("has to be named: Shop, Empty"), "{error}");
+        assert!(error.contains("name one of these profiles: Shop, Empty"), "{error}");
         let error = recording(&[load(&of("!Empty"), None).unwrap()]).unwrap_err().to_string();
         assert!(error.contains("they ask for no events"), "{error}");
         std::fs::write(&file, "<a/>").unwrap();

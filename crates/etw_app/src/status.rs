@@ -36,7 +36,7 @@ pub mod code {
     pub const INSTANCE_NOT_FOUND: u32 = 4201;
     /// `ERROR_NOT_FOUND`.
     pub const NOT_FOUND: u32 = 1168;
-    /// What `wpr` has for a file that is no recording profile.
+    /// The code of `wpr` for a file that is not a valid recording profile.
     pub const PROFILE_SCHEMA: u32 = 0xC558_0701;
     /// What `wpr` has for profiles that ask for no events.
     pub const NO_PROVIDERS: u32 = 0xC558_0612;

@@ -50,7 +50,8 @@ impl SchemaFileKind {
         if head.starts_with(b"Microsoft C/C++ ") {
             return Some(SchemaFileKind::Pdb);
         }
-        let text = head_text(head);
+        // By the byte order mark; UTF-8 without one.
+        let (text, ..) = encoding_rs::UTF_8.decode(head);
         let text = text.trim_start();
         let has = |part: &str| text.contains(part);
         if text.starts_with('<') {
@@ -171,8 +172,8 @@ impl SchemaFiles {
             SchemaFileKind::Manifest => {
                 let read = manifest::read(&bytes, &origin);
                 // A directory may hold XML of any sort.
-                let is_other =
-                    !head_text(&bytes[..bytes.len().min(HEAD_BYTES)]).contains("instrumentationManifest");
+                let (head, ..) = encoding_rs::UTF_8.decode(&bytes[..bytes.len().min(HEAD_BYTES)]);
+                let is_other = !head.contains("instrumentationManifest");
                 if !asked_for && read.providers.is_empty() && is_other {
                     return None;
                 }
@@ -242,20 +243,6 @@ fn satellite(path: &Path) -> Option<Vec<u8>> {
     let name = format!("{}.mui", path.file_name()?.to_str()?);
     let places = [path.with_file_name("en-US").join(&name), path.with_file_name(&name)];
     places.into_iter().find_map(|place| std::fs::read(place).ok())
-}
-
-/// The start of a text in UTF-8 or UTF-16.
-fn head_text(head: &[u8]) -> String {
-    let units = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
-        String::from_utf16_lossy(&units)
-    };
-    match head {
-        [0xFF, 0xFE, rest @ ..] => units(rest, u16::from_le_bytes),
-        [0xFE, 0xFF, rest @ ..] => units(rest, u16::from_be_bytes),
-        [0xEF, 0xBB, 0xBF, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
-        _ => String::from_utf8_lossy(head).into_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -1,33 +1,30 @@
-//! Why a text is no file of recording profiles.
+//! Errors of files of recording profiles.
 
 use std::fmt;
 
-/// What is wrong in a file, and where.
+/// An error in a file of recording profiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileError {
     /// The line, from 1.
     pub line: u32,
-    /// What it is.
+    /// The error.
     pub kind: ErrorKind,
 }
 
-/// What is wrong.
+/// The kinds of [`ProfileError`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No XML.
+    /// The text is not well-formed XML.
     #[error("XML syntax: {0}")]
     Syntax(String),
-    /// An element that nothing closes.
-    #[error("<{0}> is not closed")]
-    Open(String),
-    /// The root element is another one, or there is none.
-    #[error("no recording profile: the root element is to be <WindowsPerformanceRecorder>")]
+    /// The root element is missing or has another name.
+    #[error("not a recording profile: the root element must be <WindowsPerformanceRecorder>")]
     NoProfile,
-    /// More bytes or deeper nesting than a profile can have.
+    /// A limit on the size of files or profiles is exceeded.
     #[error("{0}")]
     TooLarge(&'static str),
-    /// An attribute without which the element says nothing.
+    /// A required attribute is missing.
     #[error("<{element}> has no attribute {attribute}")]
     Missing {
         /// Name of the element.
@@ -35,34 +32,34 @@ pub enum ErrorKind {
         /// Name of the attribute.
         attribute: &'static str,
     },
-    /// An attribute with a value that it cannot have.
+    /// The value of an attribute is out of range.
     #[error("<{element} {attribute}=\"{found}\">: {expected} is expected")]
     Invalid {
         /// Name of the element.
         element: &'static str,
         /// Name of the attribute.
         attribute: &'static str,
-        /// What it says.
+        /// The value, cut to 128 characters.
         found: String,
-        /// What it may say.
+        /// Description of the values that are allowed.
         expected: &'static str,
     },
-    /// An id that nothing in the file defines.
-    #[error("there is no <{element}> of id '{id}'")]
+    /// The file does not define this id.
+    #[error("no <{element}> has the id '{id}'")]
     Unknown {
         /// Name of the element.
         element: &'static str,
         /// The id.
         id: String,
     },
-    /// Definitions that are based on each other, or one on too many.
+    /// A definition is based on itself, or its chain of bases is too long.
     #[error("<{element}> '{id}' is based on itself, or on more than {max} others")]
     Circular {
         /// Name of the element.
         element: &'static str,
         /// The id.
         id: String,
-        /// How many there may be.
+        /// Maximum length of the chain.
         max: usize,
     },
 }

@@ -1,18 +1,21 @@
-//! A file of recording profiles: checked, and its definitions found by their ids.
+//! A file of recording profiles: validation, and its definitions by id.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 
-use crate::document::Document;
+use roxmltree::NodeId;
+
+use crate::document::{Document, Node, attribute, named};
 use crate::schema::{Kind, ROOT, ROOT_NAME, boolean};
 use crate::{DetailLevel, ErrorKind, LoggingMode, ProfileError};
 
-/// The longest chain of definitions that are based on each other; published ones have up to three.
+/// Maximum length of a chain of definitions that are based on each other; published ones have up to three.
 const MAX_BASES: usize = 32;
-/// What is not understood is listed up to here.
+/// Maximum length of [`ProfileFile::not_understood`].
 const MAX_NOT_UNDERSTOOD: usize = 1000;
 
-/// What can be defined.
+/// Elements that define something by id.
 const DEFINED: &[&str] = &[
     "SystemCollector",
     "EventCollector",
@@ -25,44 +28,46 @@ const DEFINED: &[&str] = &[
     "TraceMergeProperty",
 ];
 
-/// A file of recording profiles.
+/// A parsed file of recording profiles, which borrows the file's text.
 #[derive(Debug)]
-pub struct ProfileFile {
-    pub(crate) document: Document,
-    /// Definitions by what they define and its id.
-    definitions: HashMap<(&'static str, Box<str>), usize>,
+pub struct ProfileFile<'t> {
+    pub(crate) document: Document<'t>,
+    definitions: Definitions,
     profiles: Vec<Definition>,
     not_understood: Vec<NotUnderstood>,
 }
 
-/// A profile as it is defined.
+/// Definitions by element name and id.
+type Definitions = HashMap<(&'static str, Box<str>), NodeId>;
+
+/// The definition of a profile, before its collectors are resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    pub(crate) element: usize,
-    /// Its id.
+    pub(crate) element: NodeId,
+    /// The id.
     pub id: String,
     /// The name by which it is started.
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// How much it records.
+    /// The detail level.
     pub detail_level: DetailLevel,
-    /// Where to.
+    /// The logging mode.
     pub logging_mode: LoggingMode,
-    /// Whether lists leave it out.
+    /// Whether [`ProfileFile::names`] leaves it out.
     pub is_internal: bool,
-    /// Whether it is the one that is meant where none is named.
+    /// Whether [`ProfileFile::find`] returns it if no name is given.
     pub is_default: bool,
-    /// Its line in the file, from 1.
+    /// The line in the file, from 1.
     pub line: u32,
 }
 
-/// Something in a file that profiles do not have.
+/// Something in a file that the schema of profiles does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotUnderstood {
     /// The line, from 1.
     pub line: u32,
-    /// What it is.
+    /// What was found.
     pub what: String,
 }
 
@@ -72,29 +77,26 @@ impl fmt::Display for NotUnderstood {
     }
 }
 
-impl ProfileFile {
-    /// Reads a file, in UTF-8 or UTF-16, and checks it.
+impl<'t> ProfileFile<'t> {
+    /// Parses and validates the text of a file; see [`decode`](crate::decode).
     ///
     /// # Errors
-    /// The first thing that is no XML or no profile, with its line.
-    pub fn parse(bytes: &[u8]) -> Result<ProfileFile, ProfileError> {
-        let document = Document::read(bytes)?;
-        match document.elements.first() {
-            Some(root) if &*root.name == ROOT_NAME && root.end == document.elements.len() => {}
-            root => {
-                let line = root.map_or(1, |root| root.line);
-                return Err(ProfileError { line, kind: ErrorKind::NoProfile });
-            }
+    /// Fails at the first XML syntax error, at a root element other than `<WindowsPerformanceRecorder>`, at a required
+    /// attribute that is missing, at an attribute value that is out of range, and if a profile's base is not defined.
+    /// Fails also if the text is longer than 4 MiB, if an element has more than 64 attributes, and if the text declares
+    /// more than 64 namespaces or a document type.
+    pub fn parse(text: &'t str) -> Result<ProfileFile<'t>, ProfileError> {
+        let document = Document::parse(text)?;
+        let root = document.root();
+        if root.tag_name().name() != ROOT_NAME {
+            return Err(ProfileError { line: document.line(root), kind: ErrorKind::NoProfile });
         }
-        let mut file = ProfileFile {
-            document,
-            definitions: HashMap::new(),
-            profiles: Vec::new(),
-            not_understood: Vec::new(),
-        };
-        file.check()?;
-        file.find_profiles()?;
-        file.not_understood.sort_by_key(|what| what.line);
+        let mut check =
+            Check { document: &document, definitions: HashMap::new(), not_understood: Vec::new() };
+        check.element(root, ROOT_NAME, &ROOT)?;
+        let Check { definitions, not_understood, .. } = check;
+        let mut file = ProfileFile { document, definitions, profiles: Vec::new(), not_understood };
+        file.profiles = file.find_profiles()?;
         Ok(file)
     }
 
@@ -103,31 +105,37 @@ impl ProfileFile {
         &self.profiles
     }
 
-    /// Elements and attributes that profiles do not have, and second definitions of one id, in the order of the file; at
-    /// most a thousand.
+    /// Elements, attributes and texts that the schema does not have, and repeated ids, in the order of the file.
+    ///
+    /// At most 1000.
     pub fn not_understood(&self) -> &[NotUnderstood] {
         &self.not_understood
     }
 
-    /// The definition of an id.
+    /// The definition of an id that `named_in` refers to.
     pub(crate) fn definition(
         &self,
         element: &'static str,
         id: &str,
-        named_in: usize,
-    ) -> Result<usize, ProfileError> {
-        let found = self.definitions.get(&(element, id.into())).copied();
-        found.ok_or_else(|| self.error(named_in, ErrorKind::Unknown { element, id: id.to_owned() }))
+        named_in: Node<'_>,
+    ) -> Result<Node<'_>, ProfileError> {
+        let found = self.definitions.get(&(element, id.into()));
+        let unknown = || self.error(named_in, ErrorKind::Unknown { element, id: clipped(id) });
+        Ok(self.document.node(*found.ok_or_else(unknown)?))
     }
 
-    /// A definition and those that it is based on, the first one first.
-    pub(crate) fn chain(&self, element: &'static str, definition: usize) -> Result<Vec<usize>, ProfileError> {
+    /// A definition and those that it is based on, the first base first.
+    pub(crate) fn chain<'f>(
+        &'f self,
+        element: &'static str,
+        definition: Node<'f>,
+    ) -> Result<Vec<Node<'f>>, ProfileError> {
         let mut chain = vec![definition];
         let mut last = definition;
-        while let Some(base) = self.document.attribute(last, "Base") {
+        while let Some(base) = attribute(last, "Base") {
             last = self.definition(element, base, last)?;
             if chain.len() == MAX_BASES || chain.contains(&last) {
-                let id = self.document.attribute(definition, "Id").unwrap_or_default().to_owned();
+                let id = clipped(attribute(definition, "Id").unwrap_or_default());
                 return Err(self.error(definition, ErrorKind::Circular { element, id, max: MAX_BASES }));
             }
             chain.push(last);
@@ -136,134 +144,129 @@ impl ProfileFile {
         Ok(chain)
     }
 
-    /// What the last one of a chain that says it says of an attribute.
-    pub(crate) fn inherited(&self, chain: &[usize], attribute: &str) -> Option<&str> {
-        chain.iter().rev().find_map(|element| self.document.attribute(*element, attribute))
+    pub(crate) fn error(&self, element: Node<'_>, kind: ErrorKind) -> ProfileError {
+        ProfileError { line: self.document.line(element), kind }
     }
 
-    pub(crate) fn error(&self, element: usize, kind: ErrorKind) -> ProfileError {
-        ProfileError { line: self.document.elements[element].line, kind }
+    fn find_profiles(&self) -> Result<Vec<Definition>, ProfileError> {
+        let lists = named(self.document.root(), "Profiles");
+        lists.flat_map(|list| named(list, "Profile")).map(|element| self.profile(element)).collect()
     }
 
-    /// Compares all elements with the schema, and finds definitions.
-    fn check(&mut self) -> Result<(), ProfileError> {
-        // Elements that are open, with their end and what they may have.
-        let mut open: Vec<(usize, &'static str, &'static Kind)> = Vec::new();
-        let mut at = 0;
-        for line in std::mem::take(&mut self.document.texts) {
-            self.note(line, "text between elements".to_owned());
-        }
-        while let Some(element) = self.document.elements.get(at) {
-            while open.last().is_some_and(|(end, ..)| *end <= at) {
-                open.pop();
+    fn profile(&self, element: Node<'_>) -> Result<Definition, ProfileError> {
+        let element = self.document.node(element.id());
+        let chain = self.chain("Profile", element)?;
+        let needed = |attribute| {
+            let missing = || self.error(element, ErrorKind::Missing { element: "Profile", attribute });
+            inherited(&chain, attribute).ok_or_else(missing)
+        };
+        let is_set = |name| attribute(element, name).and_then(boolean).unwrap_or(false);
+        let is = |text: &str, word: &str| text.eq_ignore_ascii_case(word);
+        Ok(Definition {
+            element: element.id(),
+            id: attribute(element, "Id").unwrap_or_default().to_owned(),
+            name: needed("Name")?.to_owned(),
+            description: inherited(&chain, "Description").unwrap_or_default().to_owned(),
+            detail_level: match is(needed("DetailLevel")?, "Light") {
+                true => DetailLevel::Light,
+                false => DetailLevel::Verbose,
+            },
+            logging_mode: match is(needed("LoggingMode")?, "Memory") {
+                true => LoggingMode::Memory,
+                false => LoggingMode::File,
+            },
+            is_internal: is_set("Internal"),
+            is_default: is_set("Default"),
+            line: self.document.line(element),
+        })
+    }
+}
+
+/// The value of an attribute in the last definition of a chain that has it.
+pub(crate) fn inherited<'d>(chain: &[Node<'d>], name: &str) -> Option<&'d str> {
+    chain.iter().rev().find_map(|element| attribute(*element, name))
+}
+
+/// Compares the elements of a file with the schema, and collects its definitions.
+struct Check<'d> {
+    document: &'d Document<'d>,
+    definitions: Definitions,
+    not_understood: Vec<NotUnderstood>,
+}
+
+impl Check<'_> {
+    /// Checks an element that the schema has, and all in it. The depth of recursion is that of the schema.
+    fn element(
+        &mut self,
+        element: Node<'_>,
+        name: &'static str,
+        kind: &'static Kind,
+    ) -> Result<(), ProfileError> {
+        self.attributes(element, name, kind)?;
+        self.define(element, name);
+        for child in element.children() {
+            if child.is_text() && !child.text().unwrap_or_default().trim().is_empty() {
+                self.note(child, "text between elements".to_owned());
             }
-            let known = match open.last() {
-                None => Some((ROOT_NAME, &ROOT)),
-                Some((_, _, parent)) => {
-                    let child = parent.children.iter().find(|(name, _)| *name == &*element.name);
-                    child.map(|(name, kind)| (*name, *kind))
-                }
-            };
-            let Some((name, kind)) = known else {
-                let parent = open.last().map_or("", |(_, name, _)| name);
-                let (line, end) = (element.line, element.end);
-                let what = format!("<{}> in <{parent}>", clipped(&element.name));
-                self.note(line, what);
-                // What is in it cannot be understood either.
-                at = end;
+            if !child.is_element() {
                 continue;
-            };
-            open.push((element.end, name, kind));
-            self.check_attributes(at, name, kind)?;
-            self.define(at, name);
-            at += 1;
+            }
+            let child_name = child.tag_name().name();
+            match kind.children.iter().find(|(known, _)| *known == child_name) {
+                Some((child_name, kind)) => self.element(child, child_name, kind)?,
+                None => self.note(child, format!("<{}> in <{name}>", clipped(child_name))),
+            }
         }
         Ok(())
     }
 
-    fn check_attributes(&mut self, at: usize, name: &'static str, kind: &Kind) -> Result<(), ProfileError> {
-        let element = &self.document.elements[at];
-        let error = |kind| Err(ProfileError { line: element.line, kind });
-        for attribute in kind.attributes {
-            match element.attribute(attribute.name) {
-                None if attribute.is_required => {
-                    return error(ErrorKind::Missing { element: name, attribute: attribute.name });
+    fn attributes(&mut self, element: Node<'_>, name: &'static str, kind: &Kind) -> Result<(), ProfileError> {
+        let error = |kind| Err(ProfileError { line: self.document.line(element), kind });
+        for known in kind.attributes {
+            match attribute(element, known.name) {
+                None if known.is_required => {
+                    return error(ErrorKind::Missing { element: name, attribute: known.name });
                 }
                 Some(found) => {
-                    if let Some(expected) = attribute.value.refusal(found) {
-                        let found = clipped(found);
-                        let attribute = attribute.name;
+                    if let Some(expected) = known.value.refusal(found) {
+                        let (found, attribute) = (clipped(found), known.name);
                         return error(ErrorKind::Invalid { element: name, attribute, found, expected });
                     }
                 }
                 None => {}
             }
         }
-        let is_known = |key: &str| {
-            kind.attributes.iter().any(|attribute| attribute.name == key)
-                || key.starts_with("xmlns")
-                || key.contains(':')
-        };
-        let unknown = element.attributes.iter().filter(|(key, _)| !is_known(key));
-        let unknown: Vec<String> =
-            unknown.map(|(key, value)| format!("<{name} {}=\"{}\">", clipped(key), clipped(value))).collect();
-        let line = element.line;
-        unknown.into_iter().for_each(|what| self.note(line, what));
+        // Attributes of other namespaces are those of the XML schema.
+        for found in element.attributes().filter(|found| found.namespace().is_none()) {
+            if !kind.attributes.iter().any(|known| known.name == found.name()) {
+                let (key, value) = (clipped(found.name()), clipped(found.value()));
+                self.note(element, format!("<{name} {key}=\"{value}\">"));
+            }
+        }
         Ok(())
     }
 
-    fn define(&mut self, at: usize, name: &'static str) {
-        let Some(id) = self.document.attribute(at, "Id").filter(|_| DEFINED.contains(&name)) else { return };
-        let (id, key): (String, Box<str>) = (clipped(id), id.into());
-        match self.definitions.entry((name, key)) {
-            std::collections::hash_map::Entry::Vacant(place) => drop(place.insert(at)),
-            std::collections::hash_map::Entry::Occupied(_) => {
-                let line = self.document.elements[at].line;
-                self.note(line, format!("a second <{name}> of id '{id}'; the first one counts"));
+    fn define(&mut self, element: Node<'_>, name: &'static str) {
+        let Some(id) = attribute(element, "Id").filter(|_| DEFINED.contains(&name)) else { return };
+        match self.definitions.entry((name, id.into())) {
+            Entry::Vacant(place) => drop(place.insert(element.id())),
+            Entry::Occupied(_) => {
+                self.note(
+                    element,
+                    format!("another <{name}> with id '{}'; the first one is used", clipped(id)),
+                );
             }
         }
     }
 
-    fn find_profiles(&mut self) -> Result<(), ProfileError> {
-        let lists: Vec<usize> = self.document.named(0, "Profiles").collect();
-        for element in lists.iter().flat_map(|list| self.document.named(*list, "Profile")) {
-            let chain = self.chain("Profile", element)?;
-            let text = |name| self.inherited(&chain, name).unwrap_or_default().to_owned();
-            let needed = |attribute| {
-                let missing = || self.error(element, ErrorKind::Missing { element: "Profile", attribute });
-                self.inherited(&chain, attribute).ok_or_else(missing)
-            };
-            let own = |name| self.document.attribute(element, name).and_then(boolean).unwrap_or(false);
-            let profile = Definition {
-                element,
-                id: self.document.attribute(element, "Id").unwrap_or_default().to_owned(),
-                name: needed("Name")?.to_owned(),
-                description: text("Description"),
-                detail_level: match needed("DetailLevel")? {
-                    light if light.eq_ignore_ascii_case("Light") => DetailLevel::Light,
-                    _ => DetailLevel::Verbose,
-                },
-                logging_mode: match needed("LoggingMode")? {
-                    memory if memory.eq_ignore_ascii_case("Memory") => LoggingMode::Memory,
-                    _ => LoggingMode::File,
-                },
-                is_internal: own("Internal"),
-                is_default: own("Default"),
-                line: self.document.elements[element].line,
-            };
-            self.profiles.push(profile);
-        }
-        Ok(())
-    }
-
-    fn note(&mut self, line: u32, what: String) {
+    fn note(&mut self, node: Node<'_>, what: String) {
         if self.not_understood.len() < MAX_NOT_UNDERSTOOD {
-            self.not_understood.push(NotUnderstood { line, what });
+            self.not_understood.push(NotUnderstood { line: self.document.line(node), what });
         }
     }
 }
 
-/// What is shown of a text that may be long.
+/// The start of a text that may be long, for messages.
 fn clipped(text: &str) -> String {
     text.chars().take(128).collect()
 }
@@ -272,17 +275,16 @@ fn clipped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse(profiles: &str) -> Result<ProfileFile, ProfileError> {
-        let text = format!(
+    fn text(profiles: &str) -> String {
+        format!(
             "<WindowsPerformanceRecorder Version='1'>\n<Profiles>\n{profiles}\n</Profiles></WindowsPerformanceRecorder>"
-        );
-        ProfileFile::parse(text.as_bytes())
+        )
     }
 
     #[test]
     fn errors_name_line_and_what() {
         let check = |profiles: &str, said: &str| {
-            let error = parse(profiles).unwrap_err().to_string();
+            let error = ProfileFile::parse(&text(profiles)).unwrap_err().to_string();
             assert_eq!(error, said, "{profiles}");
         };
         check("\n<EventProvider Name='x'/>", "line 4: <EventProvider> has no attribute Id");
@@ -302,21 +304,21 @@ mod tests {
             "<Profile Id='x' Name='x' LoggingMode='File'/>",
             "line 3: <Profile> has no attribute DetailLevel",
         );
-        check("<Profile Id='x' Base='y'/>", "line 3: there is no <Profile> of id 'y'");
+        check("<Profile Id='x' Base='y'/>", "line 3: no <Profile> has the id 'y'");
         let circle = "<Profile Id='x' Base='y'/>\n<Profile Id='y' Base='x'/>";
         check(circle, "line 3: <Profile> 'x' is based on itself, or on more than 32 others");
-        for text in ["", "<a/>", "<WindowsPerformanceRecorder/><WindowsPerformanceRecorder/>"] {
-            assert_eq!(ProfileFile::parse(text.as_bytes()).unwrap_err().kind, ErrorKind::NoProfile, "{text}");
+        for text in ["", "<a/>"] {
+            assert_eq!(ProfileFile::parse(text).unwrap_err().kind, ErrorKind::NoProfile, "{text}");
         }
     }
 
     #[test]
-    fn what_is_not_understood_is_told() {
-        let file = parse(
+    fn unknown_elements_and_attributes_are_listed() {
+        let text = text(
             "<EventProvider Id='x' Color='red'><Paint><Brush/></Paint></EventProvider>\n\
              <Easel/>\n<EventProvider Id='x'/>",
         );
-        let file = file.unwrap();
+        let file = ProfileFile::parse(&text).unwrap();
         let told: Vec<String> = file.not_understood().iter().map(ToString::to_string).collect();
         assert_eq!(
             told,
@@ -324,18 +326,18 @@ mod tests {
                 "line 3: <EventProvider Color=\"red\">",
                 "line 3: <Paint> in <EventProvider>",
                 "line 4: <Easel> in <Profiles>",
-                "line 5: a second <EventProvider> of id 'x'; the first one counts",
+                "line 5: another <EventProvider> with id 'x'; the first one is used",
             ]
         );
     }
 
     #[test]
-    fn profiles_inherit_what_they_do_not_say() {
-        let file = parse(
+    fn profiles_inherit_attributes() {
+        let text = text(
             "<Profile Id='A' Name='N' Description='D' DetailLevel='Light' LoggingMode='File' Internal='true'/>\n\
              <Profile Id='B' Base='A' LoggingMode='Memory' Default='true'/>",
         );
-        let file = file.unwrap();
+        let file = ProfileFile::parse(&text).unwrap();
         let [a, b] = file.profiles() else { panic!("{:?}", file.profiles()) };
         assert_eq!((&*b.name, &*b.description, b.detail_level), ("N", "D", DetailLevel::Light));
         assert_eq!((a.logging_mode, b.logging_mode), (LoggingMode::File, LoggingMode::Memory));

@@ -1,39 +1,39 @@
-//! Profiles by the names that users give.
+//! Finding profiles by the names that users give.
 
 use crate::{Definition, DetailLevel, LoggingMode, ProfileFile};
 
-/// Why there is no such profile.
+/// Errors of [`ProfileFile::find`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindError {
     /// No profile has the name.
-    #[error("there is no profile '{name}'; there are {}", listed(.known))]
+    #[error("no profile '{name}'; available: {}", listed(.known))]
     Unknown {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// The names that there are.
+        /// The names of the profiles in the file.
         known: Vec<String>,
     },
-    /// None is named, and there are several, or none.
-    #[error("one of these profiles has to be named: {}", listed(.known))]
+    /// No name was given, and the file does not have exactly one name or a default.
+    #[error("name one of these profiles: {}", listed(.known))]
     NoneNamed {
-        /// The names that there are.
+        /// The names of the profiles in the file.
         known: Vec<String>,
     },
-    /// The profile has not this detail level.
+    /// The profile is not defined for this detail level.
     #[error("profile '{name}' is not defined for the detail level {}", level.name())]
     NoDetail {
         /// The profile.
         name: String,
-        /// What was asked for.
+        /// The level that was given.
         level: DetailLevel,
     },
-    /// The profile has not this logging mode.
+    /// The profile is not defined for this logging mode.
     #[error("profile '{name}' is not defined for recording {}", mode.words())]
     NoMode {
         /// The profile.
         name: String,
-        /// What was asked for.
+        /// The mode that was given.
         mode: LoggingMode,
     },
 }
@@ -43,7 +43,7 @@ fn listed(names: &[String]) -> String {
 }
 
 impl DetailLevel {
-    /// `Light` or `Verbose`.
+    /// Returns `Light` or `Verbose`.
     pub fn name(self) -> &'static str {
         match self {
             DetailLevel::Light => "Light",
@@ -53,7 +53,7 @@ impl DetailLevel {
 }
 
 impl LoggingMode {
-    /// `File` or `Memory`.
+    /// Returns `File` or `Memory`.
     pub fn name(self) -> &'static str {
         match self {
             LoggingMode::File => "File",
@@ -69,12 +69,14 @@ impl LoggingMode {
     }
 }
 
-impl ProfileFile {
-    /// The profile that `Name[.Light|.Verbose]` stands for, in any case; without a detail level the verbose one, or the
-    /// light one if there is no other. An empty name is that of the default profile, or of the only one.
+impl ProfileFile<'_> {
+    /// Finds the profile that `Name[.Light|.Verbose]` names. Case does not matter.
+    ///
+    /// Without a detail level, the verbose profile is preferred. An empty name stands for the default profile, or for the
+    /// only one.
     ///
     /// # Errors
-    /// There is none of this name, detail level and mode.
+    /// Fails if no profile has this name, detail level and mode, or if the name is empty and ambiguous.
     pub fn find(&self, text: &str, mode: LoggingMode) -> Result<&Definition, FindError> {
         let (name, level) = split(text);
         let name = if name.is_empty() { self.only_name()? } else { name.to_owned() };
@@ -94,7 +96,7 @@ impl ProfileFile {
         found.ok_or_else(|| FindError::NoMode { name: text.to_owned(), mode })
     }
 
-    /// The names of the profiles that are not internal, each once, in the order of the file.
+    /// Returns the names of the profiles that are not internal, each once, in the order of the file.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for profile in self.profiles().iter().filter(|profile| !profile.is_internal) {
@@ -116,7 +118,7 @@ impl ProfileFile {
     }
 }
 
-/// `Name.Verbose` to its parts.
+/// Splits `Name.Verbose` into its parts.
 fn split(text: &str) -> (&str, Option<DetailLevel>) {
     let level = |word: &str| match word.to_ascii_lowercase().as_str() {
         "light" => Some(DetailLevel::Light),
@@ -131,27 +133,25 @@ fn split(text: &str) -> (&str, Option<DetailLevel>) {
 mod tests {
     use super::*;
 
-    fn file(profiles: &[(&str, &str, &str)]) -> ProfileFile {
+    fn text(profiles: &[(&str, &str, &str)]) -> String {
         let profiles: String = profiles
             .iter()
             .map(|(name, level, mode)| {
                 format!("<Profile Id='{name}.{level}.{mode}' Name='{name}' DetailLevel='{level}' LoggingMode='{mode}'/>")
             })
             .collect();
-        let text = format!(
-            "<WindowsPerformanceRecorder><Profiles>{profiles}</Profiles></WindowsPerformanceRecorder>"
-        );
-        ProfileFile::parse(text.as_bytes()).unwrap()
+        format!("<WindowsPerformanceRecorder><Profiles>{profiles}</Profiles></WindowsPerformanceRecorder>")
     }
 
     #[test]
     fn names_stand_for_profiles() {
-        let file = file(&[
+        let text = text(&[
             ("CPU", "Light", "Memory"),
             ("CPU", "Verbose", "Memory"),
             ("CPU", "Verbose", "File"),
             ("My.Shop", "Light", "File"),
         ]);
+        let file = ProfileFile::parse(&text).unwrap();
         let check = |text: &str, mode: LoggingMode, id: &str| {
             assert_eq!(file.find(text, mode).unwrap().id, id, "{text}");
         };
@@ -163,8 +163,8 @@ mod tests {
         let fails = |text: &str, mode: LoggingMode, said: &str| {
             assert_eq!(file.find(text, mode).unwrap_err().to_string(), said, "{text}");
         };
-        fails("Disk", LoggingMode::File, "there is no profile 'Disk'; there are CPU, My.Shop");
-        fails("", LoggingMode::File, "one of these profiles has to be named: CPU, My.Shop");
+        fails("Disk", LoggingMode::File, "no profile 'Disk'; available: CPU, My.Shop");
+        fails("", LoggingMode::File, "name one of these profiles: CPU, My.Shop");
         fails("CPU.Light", LoggingMode::File, "profile 'CPU.Light' is not defined for recording to a file");
         fails("My.Shop", LoggingMode::Memory, "profile 'My.Shop' is not defined for recording in memory");
         fails(
@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn the_only_profile_needs_no_name() {
-        let file = file(&[("Only", "Light", "File"), ("only", "Verbose", "File")]);
+        let text = text(&[("Only", "Light", "File"), ("only", "Verbose", "File")]);
+        let file = ProfileFile::parse(&text).unwrap();
         assert_eq!(file.find("", LoggingMode::File).unwrap().id, "only.Verbose.File");
     }
 }

@@ -1,12 +1,12 @@
-//! Recording profiles of Windows Performance Recorder (`.wprp`): what they say, with inheritance resolved.
+//! Recording profiles of Windows Performance Recorder (`.wprp`), with inheritance resolved.
 //!
-//! A file has definitions of collectors, providers and profiles, each of which may be based on another one. Read is the
-//! whole file at once; a profile is resolved when it is asked for:
+//! A file defines collectors, providers and profiles, each of which may be based on another definition.
+//! [`ProfileFile::parse`] validates the whole file; [`ProfileFile::resolve`] applies inheritance to one profile:
 //!
 //! ```
 //! use etw_profile::{LoggingMode, ProfileFile};
 //!
-//! let file = ProfileFile::parse(br#"<WindowsPerformanceRecorder Version="1.0"><Profiles>
+//! let file = ProfileFile::parse(r#"<WindowsPerformanceRecorder Version="1.0"><Profiles>
 //!   <EventCollector Id="C" Name="Shop Collector"><BufferSize Value="64"/><Buffers Value="16"/></EventCollector>
 //!   <EventProvider Id="P" Name="*Shop" Level="4"/>
 //!   <Profile Id="Shop.Verbose.Memory" Name="Shop" Description="The shop" DetailLevel="Verbose" LoggingMode="Memory">
@@ -20,12 +20,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Elements and attributes that the documentation does not have are not passed over in silence:
-//! [`ProfileFile::not_understood`] has them, with their lines.
+//! [`ProfileFile::not_understood`] lists elements and attributes that are not documented, with their lines.
 //! Sources: the pages on recording profiles of the Windows Performance Toolkit (`1-collector-definitions` to
-//! `wprcontrolprofiles-schema`), and profiles that projects have published.
+//! `wprcontrolprofiles-schema`), and published profiles.
 //!
-//! Not the crate's job: what of a profile a system can record.
+//! The crate does not know which parts of a profile a system can record.
 
 #![forbid(unsafe_code)]
 
@@ -38,6 +37,7 @@ mod resolve;
 mod schema;
 mod write;
 
+pub use document::decode;
 pub use error::{ErrorKind, ProfileError};
 pub use file::{Definition, NotUnderstood, ProfileFile};
 pub use find::FindError;

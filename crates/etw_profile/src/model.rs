@@ -1,26 +1,26 @@
-//! What a profile says when everything that it is based on has been taken into account.
+//! Resolved profiles.
 
 use etw_event::Guid;
 
-/// Whether a recording goes to a file or stays in memory.
+/// Where a recording is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LoggingMode {
-    /// To a file from the beginning.
+    /// In a file.
     File,
-    /// The newest events, in memory, until the recording is stopped.
+    /// In memory, where new events replace the oldest, until the recording is saved.
     Memory,
 }
 
 /// How much a profile records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DetailLevel {
-    /// Little, for measuring times.
+    /// Few events, for measuring times.
     Light,
-    /// Much, for analysis.
+    /// Many events, for analysis.
     Verbose,
 }
 
-/// A profile.
+/// A resolved profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     /// `Name.DetailLevel.LoggingMode` by custom.
@@ -29,11 +29,11 @@ pub struct Profile {
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// How much it records.
+    /// The detail level.
     pub detail_level: DetailLevel,
-    /// Where to.
+    /// The logging mode.
     pub logging_mode: LoggingMode,
-    /// Whether a collector or provider that fails makes the start fail.
+    /// Whether starting fails if one of its collectors or providers fails.
     pub strict: bool,
     /// The sessions.
     pub collectors: Vec<Collector>,
@@ -41,74 +41,74 @@ pub struct Profile {
     pub trace_merge: TraceMerge,
 }
 
-/// Which kind of session a collector is.
+/// The kind of a collector's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CollectorKind {
-    /// Of the system's own events.
+    /// Records the system's own events.
     System,
-    /// Of events of providers.
+    /// Records events of providers.
     Event,
-    /// Of the heap's events in chosen processes.
+    /// Records heap events of chosen processes.
     Heap,
 }
 
-/// A session.
+/// A session that a profile starts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collector {
-    /// Which kind.
+    /// The kind of session.
     pub kind: CollectorKind,
     /// Its id in the file.
     pub id: String,
-    /// Name of the session; collectors of one name are one, whatever profile they are of.
+    /// Name of the session. Collectors with the same name share a session, even across profiles.
     pub name: String,
-    /// KiB of a buffer.
+    /// Size of a buffer in KiB.
     pub buffer_size_kib: Option<u64>,
-    /// How many buffers.
+    /// Number of buffers.
     pub buffers: Option<Buffers>,
-    /// MiB of the file.
+    /// Maximum size of the file in MiB.
     pub maximum_file_size_mib: Option<u64>,
-    /// What happens at this size.
+    /// What happens when the file reaches its maximum size.
     pub file_mode: Option<FileMode>,
-    /// How many files follow each other.
+    /// Maximum number of files (`FileMax`).
     pub file_max: Option<u64>,
-    /// Whether stacks that repeat are told once (`StackCaching`).
+    /// Whether stacks that repeat are written once (`StackCaching`).
     pub caches_stacks: bool,
     /// Attributes that are `true`, of those that Linux has no counterpart for: `Secure`, `Private`, …
     pub attributes: Vec<&'static str>,
-    /// What of the system's events, for a system collector.
+    /// Events of the system, for a system collector.
     pub system_providers: Vec<SystemProvider>,
-    /// Which providers, for an event collector.
+    /// Providers, for an event collector.
     pub event_providers: Vec<EventProvider>,
-    /// Which processes, for a heap collector.
+    /// Processes, for a heap collector.
     pub heap_providers: Vec<HeapProvider>,
     /// Counters of the processor.
     pub hardware_counters: Vec<HardwareCounter>,
 }
 
-/// How many buffers a collector has in memory.
+/// The number of buffers that a collector has in memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Buffers {
-    /// This many.
+    /// A fixed number.
     Count(u64),
-    /// As many as take this part of the machine's memory.
+    /// As many as fit into a part of the machine's memory.
     Memory {
-        /// Of all memory.
+        /// Percentage of all memory.
         percent: f64,
-        /// At most this many MiB.
+        /// Maximum in MiB.
         maximum_mib: Option<u64>,
     },
 }
 
-/// What happens when a file has its size.
+/// What happens when a file reaches its maximum size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileMode {
-    /// The recording ends.
+    /// The recording stops.
     Sequential,
-    /// The oldest events make room.
+    /// New events replace the oldest.
     Circular,
 }
 
-/// What is recorded of the system.
+/// The events of the system that are recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SystemProvider {
     /// Its id in the file.
@@ -118,13 +118,13 @@ pub struct SystemProvider {
     /// Keywords as masks (`CustomKeyword`): a bit in one of the words of `PERFINFO_GROUPMASK`, whose number is in the upper
     /// three bits.
     pub custom_keywords: Vec<u32>,
-    /// Events whose stack is told, by their names in profiles.
+    /// Events that are recorded with their stack, by their names in profiles.
     pub stacks: Vec<String>,
-    /// Events whose stack is told, by their hook ids (`CustomStack`).
+    /// Events that are recorded with their stack, by their hook ids (`CustomStack`).
     pub custom_stacks: Vec<u32>,
     /// Tags of pools.
     pub pool_tags: Vec<String>,
-    /// Keywords whose state is told when.
+    /// Keywords whose state is captured, and when.
     pub capture_state: CaptureState<Vec<String>>,
 }
 
@@ -133,107 +133,107 @@ pub struct SystemProvider {
 pub struct EventProvider {
     /// Its id in the file.
     pub id: String,
-    /// Which one.
+    /// How the provider is identified.
     pub name: ProviderName,
-    /// Highest level; all if none is given.
+    /// Highest level that is recorded; `None` for all.
     pub level: Option<u8>,
-    /// Events with one of these keywords; 0 for all.
+    /// Events with at least one of these keywords are recorded; 0 for all.
     pub keywords: u64,
     /// Whether events have stacks.
     pub stack: bool,
     /// Whether events have a key (`EVENT_ENABLE_PROPERTY_EVENT_KEY`).
     pub event_key: bool,
-    /// Whether it is asked for its state alone.
+    /// Whether only its state is captured.
     pub capture_state_only: bool,
-    /// Whether the start fails where it cannot be enabled.
+    /// Whether starting fails if the provider cannot be enabled.
     pub strict: bool,
-    /// Whether its buffers are locked in memory. Here all are.
+    /// Whether its buffers must be locked in memory (`NonPagedMemory`).
     pub non_paged_memory: bool,
-    /// Keywords of its state, and when it is asked for.
+    /// Keywords of the state that is captured, and when.
     pub capture_state: CaptureState<u64>,
-    /// Only programs of these file names (`ProcessExeFilter`).
+    /// File names of the programs to record (`ProcessExeFilter`); empty for all.
     pub executables: Vec<String>,
-    /// Which events.
+    /// Which events are recorded.
     pub filters: Vec<EventFilter>,
-    /// Which events have stacks.
+    /// Which events are recorded with stacks.
     pub stack_filters: Vec<StackFilter>,
 }
 
-/// How a provider is named.
+/// How a profile identifies a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderName {
-    /// By its GUID, with or without braces.
+    /// By GUID.
     Guid(Guid),
-    /// By the name that its manifest has registered.
+    /// By the name in its registered manifest.
     Registered(String),
-    /// By the name that its GUID is made of (`*Name`): providers of TraceLogging and EventSource.
+    /// By the name that its GUID is derived from (`*Name`), as for TraceLogging and EventSource.
     Hashed(String),
 }
 
-/// State that providers are asked for.
+/// The state that providers write on request, by the time of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CaptureState<T> {
     /// When the recording starts.
     pub on_start: Option<T>,
-    /// When it is saved.
+    /// When the recording is saved.
     pub on_save: Option<T>,
-    /// When the user asks for it (`wpr -capturestateondemand`).
+    /// On demand (`wpr -capturestateondemand`).
     pub on_demand: Option<T>,
 }
 
-/// A choice of events.
+/// A filter for the events of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventFilter {
     /// By ids.
     Ids {
-        /// Whether these are recorded, or all others.
+        /// Whether these events are recorded, or all others.
         include: bool,
         /// The ids.
         ids: Vec<u16>,
     },
     /// By the names of TraceLogging events.
     Names {
-        /// Whether these are recorded, or all others.
+        /// Whether these events are recorded, or all others.
         include: bool,
         /// The names.
         names: Vec<String>,
     },
 }
 
-/// A choice of events that have stacks.
+/// A filter for the events that are recorded with stacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StackFilter {
     /// By ids.
     Ids {
-        /// Whether these have stacks, or all others.
+        /// Whether these events have stacks, or all others.
         include: bool,
         /// The ids.
         ids: Vec<u16>,
     },
     /// By the names of TraceLogging events.
     Names {
-        /// Whether these have stacks, or all others.
+        /// Whether these events have stacks, or all others.
         include: bool,
         /// The names.
         names: Vec<String>,
     },
     /// By keywords and level.
     KeywordLevel {
-        /// Whether these have stacks, or all others.
+        /// Whether these events have stacks, or all others.
         include: bool,
         /// Highest level; 0 for all.
         level: u8,
-        /// One of these.
+        /// Events with at least one of these keywords.
         keywords: u64,
     },
 }
 
-/// Processes whose heap is recorded.
+/// Processes whose heap events are recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeapProvider {
     /// Its id in the file.
     pub id: String,
-    /// The processes.
+    /// Process ids.
     pub process_ids: Vec<u32>,
 }
 
@@ -242,17 +242,17 @@ pub struct HeapProvider {
 pub struct HardwareCounter {
     /// Its id in the file.
     pub id: String,
-    /// Counters that events carry, and counters that are sampled.
+    /// Names of the counters that events carry, and of those that are sampled.
     pub counters: Vec<String>,
 }
 
 /// What is done when a recording is saved.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TraceMerge {
-    /// What is added to the file: `ImageId`, `BuildInfo`, `EventMetadata`, …
+    /// Events that are added to the file: `ImageId`, `BuildInfo`, `EventMetadata`, …
     pub custom_events: Vec<String>,
     /// Whether the file is compressed.
     pub compresses: bool,
-    /// Whether the collectors' files are left as they are.
+    /// Whether the collectors' files are not merged.
     pub skips_merge: bool,
 }

@@ -1,10 +1,12 @@
-//! Profiles with everything that they are based on.
+//! Resolving the inheritance of profiles.
 //!
-//! A definition says what differs from its base. A list is set, added to or removed from (`Operation`); it is set where
-//! nothing is said.
+//! A definition contains its differences from its base. A list replaces the inherited one, is added to it or removed
+//! from it (`Operation`); the default is to replace.
 
 use etw_event::Guid;
 
+use crate::document::{Node, attribute, named};
+use crate::file::inherited;
 use crate::schema::{boolean, number};
 use crate::{
     Buffers, CaptureState, Collector, CollectorKind, Definition, ErrorKind, EventFilter, EventProvider,
@@ -12,24 +14,25 @@ use crate::{
     SystemProvider, TraceMerge,
 };
 
-/// More keywords, names and providers than any profile has. Bases could multiply them without end.
+/// Maximum number of keywords, names and providers of a profile. Bases could multiply them without limit.
 const MAX_ITEMS: usize = 1 << 18;
 
-impl ProfileFile {
+impl ProfileFile<'_> {
     /// Resolves a profile of this file.
     ///
     /// # Errors
-    /// An id that nothing defines, a circle of bases, or a provider without a name, with its line.
+    /// Fails if the profile refers to an id that is not defined, if a definition is based on itself, if an event provider
+    /// has no name, and if the profile has more than 262,144 items.
     pub fn resolve(&self, profile: &Definition) -> Result<Profile, ProfileError> {
         let mut resolver = Resolver { file: self, left: MAX_ITEMS };
-        let chain = self.chain("Profile", profile.element)?;
+        let chain = self.chain("Profile", self.document.node(profile.element))?;
         let mut collectors = Vec::new();
         for element in &chain {
-            for list in self.document.named(*element, "Collectors") {
+            for list in named(*element, "Collectors") {
                 resolver.collectors(list, &mut collectors)?;
             }
         }
-        let strict = self.inherited(&chain, "Strict").and_then(boolean).unwrap_or(false);
+        let strict = inherited(&chain, "Strict").and_then(boolean).unwrap_or(false);
         let trace_merge = resolver.trace_merge(&chain)?;
         Ok(Profile {
             id: profile.id.clone(),
@@ -92,80 +95,51 @@ impl Operation {
 }
 
 struct Resolver<'f> {
-    file: &'f ProfileFile,
-    /// How many items there may still be.
+    file: &'f ProfileFile<'f>,
+    /// How many items may still be added.
     left: usize,
 }
 
 impl<'f> Resolver<'f> {
-    fn attribute(&self, element: usize, name: &str) -> Option<&'f str> {
-        self.file.document.attribute(element, name)
-    }
-
-    fn text(&self, element: usize, name: &str) -> String {
-        self.attribute(element, name).unwrap_or_default().to_owned()
-    }
-
-    fn is(&self, element: usize, name: &str) -> Option<bool> {
-        self.attribute(element, name).and_then(boolean)
-    }
-
-    fn number(&self, element: usize, name: &str) -> Option<u64> {
-        self.attribute(element, name).and_then(number)
-    }
-
-    fn operation(&self, element: usize) -> Operation {
-        match self.attribute(element, "Operation").map(str::to_ascii_lowercase).as_deref() {
-            Some("add") => Operation::Add,
-            Some("remove") => Operation::Remove,
-            _ => Operation::Set,
-        }
-    }
-
-    fn children(&self, parent: usize) -> impl Iterator<Item = (usize, &'f str)> + use<'f> {
-        let document = &self.file.document;
-        document.children(parent).map(|child| (child, &*document.elements[child].name))
-    }
-
-    /// Counts an item.
-    fn take(&mut self, element: usize) -> Result<(), ProfileError> {
+    /// Counts an item of the profile.
+    fn take(&mut self, element: Node<'f>) -> Result<(), ProfileError> {
         self.left = self.left.checked_sub(1).ok_or_else(|| {
-            self.file.error(element, ErrorKind::TooLarge("the profile is larger than any profile can be"))
+            self.file.error(element, ErrorKind::TooLarge("a profile has at most 262144 items"))
         })?;
         Ok(())
     }
 
-    /// The values of a list's items of some name.
-    fn values(&mut self, list: usize, name: &str) -> Result<Vec<&'f str>, ProfileError> {
+    /// The values of a list's items that have this name.
+    fn values(&mut self, list: Node<'f>, name: &str) -> Result<Vec<&'f str>, ProfileError> {
         let mut values = Vec::new();
-        for (item, _) in self.children(list).filter(|(_, child)| *child == name) {
+        for (item, _) in children(list).filter(|(_, child)| *child == name) {
             self.take(item)?;
-            values.extend(self.attribute(item, "Value"));
+            values.extend(attribute(item, "Value"));
         }
         Ok(values)
     }
 
-    fn texts(&mut self, list: usize, name: &str) -> Result<Vec<String>, ProfileError> {
+    fn texts(&mut self, list: Node<'f>, name: &str) -> Result<Vec<String>, ProfileError> {
         Ok(self.values(list, name)?.into_iter().map(str::to_owned).collect())
     }
 
-    fn numbers<T: TryFrom<u64>>(&mut self, list: usize, name: &str) -> Result<Vec<T>, ProfileError> {
+    fn numbers<T: TryFrom<u64>>(&mut self, list: Node<'f>, name: &str) -> Result<Vec<T>, ProfileError> {
         let values = self.values(list, name)?;
         Ok(values.into_iter().filter_map(|value| T::try_from(number(value)?).ok()).collect())
     }
 
     /// The keywords of a list as one mask.
-    fn mask(&mut self, list: usize) -> Result<u64, ProfileError> {
+    fn mask(&mut self, list: Node<'f>) -> Result<u64, ProfileError> {
         let masks: [Vec<u64>; 2] = [self.numbers(list, "Keyword")?, self.numbers(list, "CustomKeyword")?];
         Ok(masks.iter().flatten().fold(0, |mask, bits| mask | bits))
     }
 
-    fn collectors(&mut self, list: usize, collectors: &mut Vec<Collector>) -> Result<(), ProfileError> {
-        let operation = self.operation(list);
+    fn collectors(&mut self, list: Node<'f>, collectors: &mut Vec<Collector>) -> Result<(), ProfileError> {
+        let operation = operation(list);
         if operation == Operation::Set {
             collectors.clear();
         }
-        for (used, name) in self.children(list) {
+        for (used, name) in children(list) {
             let (kind, element) = match name {
                 "SystemCollectorId" => (CollectorKind::System, "SystemCollector"),
                 "EventCollectorId" => (CollectorKind::Event, "EventCollector"),
@@ -173,7 +147,7 @@ impl<'f> Resolver<'f> {
                 _ => continue,
             };
             self.take(used)?;
-            let id = self.text(used, "Value");
+            let id = text(used, "Value");
             let present =
                 collectors.iter().position(|collector| (collector.kind, &collector.id) == (kind, &id));
             if operation == Operation::Remove {
@@ -193,12 +167,12 @@ impl<'f> Resolver<'f> {
         Ok(())
     }
 
-    /// A collector as it is defined.
+    /// A collector with its defined settings.
     fn collector(
         &mut self,
         kind: CollectorKind,
         element: &'static str,
-        definition: usize,
+        definition: Node<'f>,
     ) -> Result<Collector, ProfileError> {
         let chain = self.file.chain(element, definition)?;
         let of_kind = match kind {
@@ -206,12 +180,12 @@ impl<'f> Resolver<'f> {
             CollectorKind::Event => "WPR Event Collector",
             CollectorKind::Heap => "WPR Heap Event Collector",
         };
-        let is_set = |name: &&'static str| self.file.inherited(&chain, name).and_then(boolean) == Some(true);
+        let is_set = |name: &&'static str| inherited(&chain, name).and_then(boolean) == Some(true);
         let attributes = ["Secure", "Private", "ProcessPrivate", "HostGuestCorrelation", "Realtime"];
         let mut collector = Collector {
             kind,
-            id: self.text(definition, "Id"),
-            name: self.file.inherited(&chain, "Name").unwrap_or(of_kind).to_owned(),
+            id: text(definition, "Id"),
+            name: inherited(&chain, "Name").unwrap_or(of_kind).to_owned(),
             buffer_size_kib: None,
             buffers: None,
             maximum_file_size_mib: None,
@@ -229,10 +203,10 @@ impl<'f> Resolver<'f> {
     }
 
     /// Sizes, of a collector's definition or of its use in a profile.
-    fn settings(&self, parent: usize, collector: &mut Collector) {
-        for (child, name) in self.children(parent) {
-            let operation = self.operation(child);
-            let value = self.number(child, "Value");
+    fn settings(&self, parent: Node<'f>, collector: &mut Collector) {
+        for (child, name) in children(parent) {
+            let operation = operation(child);
+            let value = number_of(child, "Value");
             match (name, value) {
                 ("BufferSize", Some(value)) => {
                     operation.apply_to_amount(&mut collector.buffer_size_kib, value)
@@ -240,7 +214,7 @@ impl<'f> Resolver<'f> {
                 ("FileMax", Some(value)) => operation.apply_to_amount(&mut collector.file_max, value),
                 ("MaximumFileSize", Some(value)) => {
                     operation.apply_to_amount(&mut collector.maximum_file_size_mib, value);
-                    if let Some(mode) = self.attribute(child, "FileMode") {
+                    if let Some(mode) = attribute(child, "FileMode") {
                         let is_circular = mode.eq_ignore_ascii_case("Circular");
                         collector.file_mode =
                             Some(if is_circular { FileMode::Circular } else { FileMode::Sequential });
@@ -253,10 +227,10 @@ impl<'f> Resolver<'f> {
         }
     }
 
-    fn buffers(&self, element: usize, operation: Operation, collector: &mut Collector) {
-        let value = self.attribute(element, "Value").and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-        if self.is(element, "PercentageOfTotalMemory") == Some(true) {
-            let maximum_mib = self.number(element, "MaximumBufferSpace");
+    fn buffers(&self, element: Node<'f>, operation: Operation, collector: &mut Collector) {
+        let value = attribute(element, "Value").and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+        if is(element, "PercentageOfTotalMemory") == Some(true) {
+            let maximum_mib = number_of(element, "MaximumBufferSpace");
             collector.buffers = Some(Buffers::Memory { percent: value, maximum_mib });
             return;
         }
@@ -268,10 +242,10 @@ impl<'f> Resolver<'f> {
         collector.buffers = count.map(Buffers::Count);
     }
 
-    /// What a profile says of a collector.
-    fn use_collector(&mut self, used: usize, collector: &mut Collector) -> Result<(), ProfileError> {
+    /// Applies a profile's use of a collector.
+    fn use_collector(&mut self, used: Node<'f>, collector: &mut Collector) -> Result<(), ProfileError> {
         self.settings(used, collector);
-        for (child, name) in self.children(used) {
+        for (child, name) in children(used) {
             match name {
                 "SystemProviderId" | "SystemProvider" => {
                     let provider = self.referred("SystemProvider", child)?;
@@ -287,24 +261,21 @@ impl<'f> Resolver<'f> {
                 }
                 "EventProviders" => {
                     let mut providers = Vec::new();
-                    for (provider, _) in
-                        self.children(child).filter(|(_, name)| name.starts_with("EventProvider"))
+                    for (provider, _) in children(child).filter(|(_, name)| name.starts_with("EventProvider"))
                     {
                         providers.push(self.event_provider(provider)?);
                     }
                     let same = |a: &EventProvider, b: &EventProvider| a.id == b.id;
-                    self.operation(child).apply(&mut collector.event_providers, providers, same);
+                    operation(child).apply(&mut collector.event_providers, providers, same);
                 }
                 "HeapEventProviders" => {
                     let mut providers = Vec::new();
-                    for (provider, _) in
-                        self.children(child).filter(|(_, name)| name.starts_with("HeapEvent"))
-                    {
+                    for (provider, _) in children(child).filter(|(_, name)| name.starts_with("HeapEvent")) {
                         let provider = self.referred("HeapEventProvider", provider)?;
                         providers.push(self.heap_provider(provider)?);
                     }
                     let same = |a: &HeapProvider, b: &HeapProvider| a.id == b.id;
-                    self.operation(child).apply(&mut collector.heap_providers, providers, same);
+                    operation(child).apply(&mut collector.heap_providers, providers, same);
                 }
                 _ => {}
             }
@@ -312,20 +283,20 @@ impl<'f> Resolver<'f> {
         Ok(())
     }
 
-    /// The definition that an element is, or names by its value.
-    fn referred(&mut self, element: &'static str, at: usize) -> Result<usize, ProfileError> {
+    /// The definition that an element refers to by its value; without a value, the element itself.
+    fn referred(&mut self, element: &'static str, at: Node<'f>) -> Result<Node<'f>, ProfileError> {
         self.take(at)?;
-        match self.attribute(at, "Value") {
+        match attribute(at, "Value") {
             Some(id) => self.file.definition(element, id, at),
             None => Ok(at),
         }
     }
 
-    fn system_provider(&mut self, definition: usize) -> Result<SystemProvider, ProfileError> {
-        let mut provider = SystemProvider { id: self.text(definition, "Id"), ..SystemProvider::default() };
+    fn system_provider(&mut self, definition: Node<'f>) -> Result<SystemProvider, ProfileError> {
+        let mut provider = SystemProvider { id: text(definition, "Id"), ..SystemProvider::default() };
         for element in self.file.chain("SystemProvider", definition)? {
-            for (child, name) in self.children(element) {
-                let operation = self.operation(child);
+            for (child, name) in children(element) {
+                let operation = operation(child);
                 match name {
                     "Keywords" => {
                         operation.apply_to_words(&mut provider.keywords, self.texts(child, "Keyword")?);
@@ -352,17 +323,17 @@ impl<'f> Resolver<'f> {
         Ok(provider)
     }
 
-    /// A provider that is defined in its place, or named by its id and perhaps said anew in part.
-    fn event_provider(&mut self, at: usize) -> Result<EventProvider, ProfileError> {
+    /// A provider that is defined in place, or referred to by its id with changes.
+    fn event_provider(&mut self, at: Node<'f>) -> Result<EventProvider, ProfileError> {
         let definition = self.referred("EventProvider", at)?;
         let mut chain = self.file.chain("EventProvider", definition)?;
-        let said = |name: &str| self.file.inherited(&chain, name);
+        let said = |name: &str| inherited(&chain, name);
         let is = |name: &str| said(name).and_then(boolean).unwrap_or(false);
         let missing = ErrorKind::Missing { element: "EventProvider", attribute: "Name" };
         let name = said("Name").ok_or_else(|| self.file.error(definition, missing))?;
         let executables = said("ProcessExeFilter").unwrap_or_default().split([';', ',']).map(str::trim);
         let mut provider = EventProvider {
-            id: self.text(definition, "Id"),
+            id: text(definition, "Id"),
             name: provider_name(name),
             level: said("Level").and_then(number).and_then(|level| u8::try_from(level).ok()),
             keywords: 0,
@@ -380,7 +351,7 @@ impl<'f> Resolver<'f> {
             chain.push(at);
         }
         for element in chain {
-            for (child, name) in self.children(element) {
+            for (child, name) in children(element) {
                 self.event_provider_part(child, name, &mut provider)?;
             }
         }
@@ -389,15 +360,15 @@ impl<'f> Resolver<'f> {
 
     fn event_provider_part(
         &mut self,
-        at: usize,
+        at: Node<'f>,
         name: &str,
         provider: &mut EventProvider,
     ) -> Result<(), ProfileError> {
-        let operation = self.operation(at);
-        let include = self.is(at, "FilterIn").unwrap_or(true);
+        let operation = operation(at);
+        let include = is(at, "FilterIn").unwrap_or(true);
         match name {
             "Keywords" => provider.keywords = operation.apply_to_mask(provider.keywords, self.mask(at)?),
-            // What is said last of one kind of filter counts.
+            // The last filter of a kind replaces those before it.
             "EventFilters" => {
                 let ids = self.numbers(at, "EventId")?;
                 provider.filters.retain(|filter| !matches!(filter, EventFilter::Ids { .. }));
@@ -419,7 +390,7 @@ impl<'f> Resolver<'f> {
                 provider.stack_filters.push(StackFilter::Names { include, names });
             }
             "StackKeywordLevelFilter" => {
-                let level = self.number(at, "Level").and_then(|level| u8::try_from(level).ok()).unwrap_or(0);
+                let level = number_of(at, "Level").and_then(|level| u8::try_from(level).ok()).unwrap_or(0);
                 let keywords = self.mask(at)?;
                 provider.stack_filters.retain(|filter| !matches!(filter, StackFilter::KeywordLevel { .. }));
                 provider.stack_filters.push(StackFilter::KeywordLevel { include, level, keywords });
@@ -433,39 +404,39 @@ impl<'f> Resolver<'f> {
         Ok(())
     }
 
-    fn heap_provider(&mut self, definition: usize) -> Result<HeapProvider, ProfileError> {
-        let mut provider = HeapProvider { id: self.text(definition, "Id"), process_ids: Vec::new() };
+    fn heap_provider(&mut self, definition: Node<'f>) -> Result<HeapProvider, ProfileError> {
+        let mut provider = HeapProvider { id: text(definition, "Id"), process_ids: Vec::new() };
         for element in self.file.chain("HeapEventProvider", definition)? {
-            for (child, _) in self.children(element).filter(|(_, name)| *name == "HeapProcessIds") {
+            for (child, _) in children(element).filter(|(_, name)| *name == "HeapProcessIds") {
                 let ids = self.numbers(child, "HeapProcessId")?;
-                self.operation(child).apply(&mut provider.process_ids, ids, u32::eq);
+                operation(child).apply(&mut provider.process_ids, ids, u32::eq);
             }
         }
         Ok(provider)
     }
 
-    fn hardware_counter(&mut self, definition: usize) -> Result<HardwareCounter, ProfileError> {
-        let mut counter = HardwareCounter { id: self.text(definition, "Id"), counters: Vec::new() };
+    fn hardware_counter(&mut self, definition: Node<'f>) -> Result<HardwareCounter, ProfileError> {
+        let mut counter = HardwareCounter { id: text(definition, "Id"), counters: Vec::new() };
         for element in self.file.chain("HardwareCounter", definition)? {
-            for (list, name) in self.children(element) {
+            for (list, name) in children(element) {
                 let items = match name {
                     "Counters" => self.texts(list, "Counter")?,
                     "SampledCounters" => self.texts(list, "SampledCounter")?,
                     _ => continue,
                 };
-                self.operation(list).apply_to_words(&mut counter.counters, items);
+                operation(list).apply_to_words(&mut counter.counters, items);
             }
         }
         Ok(counter)
     }
 
-    /// What is done with the recording: what the file says for all profiles, then what the profile says.
-    fn trace_merge(&mut self, chain: &[usize]) -> Result<TraceMerge, ProfileError> {
+    /// What is done with the recording: first as set for all profiles of the file, then as set for this one.
+    fn trace_merge(&mut self, chain: &[Node<'f>]) -> Result<TraceMerge, ProfileError> {
         let mut merge = TraceMerge::default();
-        let document = &self.file.document;
-        for parent in std::iter::once(&0).chain(chain) {
-            let lists = document.named(*parent, "TraceMergeProperties");
-            for property in lists.flat_map(|list| document.named(list, "TraceMergeProperty")) {
+        let root = self.file.document.root();
+        for parent in std::iter::once(&root).chain(chain) {
+            let lists = named(*parent, "TraceMergeProperties");
+            for property in lists.flat_map(|list| named(list, "TraceMergeProperty")) {
                 for element in self.file.chain("TraceMergeProperty", property)? {
                     self.trace_merge_property(element, &mut merge)?;
                 }
@@ -474,21 +445,50 @@ impl<'f> Resolver<'f> {
         Ok(merge)
     }
 
-    fn trace_merge_property(&mut self, element: usize, merge: &mut TraceMerge) -> Result<(), ProfileError> {
-        for (child, name) in self.children(element) {
-            let is_set = self.is(child, "Value").unwrap_or(false);
+    fn trace_merge_property(
+        &mut self,
+        element: Node<'f>,
+        merge: &mut TraceMerge,
+    ) -> Result<(), ProfileError> {
+        for (child, name) in children(element) {
+            let is_set = is(child, "Value").unwrap_or(false);
             match name {
                 "FileCompression" => merge.compresses = is_set,
                 "SkipMerge" => merge.skips_merge = is_set,
                 "CustomEvents" => {
                     let events = self.texts(child, "CustomEvent")?;
-                    self.operation(child).apply_to_words(&mut merge.custom_events, events);
+                    operation(child).apply_to_words(&mut merge.custom_events, events);
                 }
                 _ => {}
             }
         }
         Ok(())
     }
+}
+
+fn text(element: Node<'_>, name: &str) -> String {
+    attribute(element, name).unwrap_or_default().to_owned()
+}
+
+fn is(element: Node<'_>, name: &str) -> Option<bool> {
+    attribute(element, name).and_then(boolean)
+}
+
+fn number_of(element: Node<'_>, name: &str) -> Option<u64> {
+    attribute(element, name).and_then(number)
+}
+
+fn operation(element: Node<'_>) -> Operation {
+    match attribute(element, "Operation").map(str::to_ascii_lowercase).as_deref() {
+        Some("add") => Operation::Add,
+        Some("remove") => Operation::Remove,
+        _ => Operation::Set,
+    }
+}
+
+/// The child elements, with their names.
+fn children(parent: Node<'_>) -> impl Iterator<Item = (Node<'_>, &str)> {
+    parent.children().filter(|child| child.is_element()).map(|child| (child, child.tag_name().name()))
 }
 
 fn state_of<'s, T>(state: &'s mut CaptureState<T>, name: &str) -> Option<&'s mut Option<T>> {
@@ -515,7 +515,7 @@ mod tests {
 
     fn resolve(profiles: &str, name: &str) -> Result<Profile, ProfileError> {
         let text = format!("<WindowsPerformanceRecorder>{profiles}</WindowsPerformanceRecorder>");
-        let file = ProfileFile::parse(text.as_bytes())?;
+        let file = ProfileFile::parse(&text)?;
         assert_eq!(file.not_understood(), []);
         file.resolve(file.find(name, LoggingMode::File).unwrap())
     }
@@ -638,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_is_said_for_the_file_and_for_a_profile() {
+    fn merging_is_set_for_the_file_and_for_a_profile() {
         let file = "<TraceMergeProperties><TraceMergeProperty Id='M' Name='M'><FileCompression Value='true'/>
             <CustomEvents><CustomEvent Value='ImageId'/></CustomEvents></TraceMergeProperty></TraceMergeProperties>";
         let own =
@@ -665,10 +665,10 @@ mod tests {
             let error = resolve(&profiles(&profile), "A").unwrap_err().to_string();
             assert!(error.contains(said), "{error}");
         };
-        check("<SystemCollectorId Value='EC'/>", "there is no <SystemCollector> of id 'EC'");
+        check("<SystemCollectorId Value='EC'/>", "no <SystemCollector> has the id 'EC'");
         check(
             "<SystemCollectorId Value='SC'><SystemProviderId Value='P'/></SystemCollectorId>",
-            "there is no <SystemProvider> of id 'P'",
+            "no <SystemProvider> has the id 'P'",
         );
         check(
             "<EventCollectorId Value='EC'><EventProviders><EventProvider Id='n'/></EventProviders></EventCollectorId>",
@@ -700,7 +700,8 @@ mod tests {
         for folder in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
             for file in std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {
                 let bytes = std::fs::read(&file).unwrap();
-                let read = ProfileFile::parse(&bytes).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+                let text = crate::decode(&bytes);
+                let read = ProfileFile::parse(&text).unwrap_or_else(|error| panic!("{file:?}: {error}"));
                 assert!(!read.profiles().is_empty(), "{file:?}");
                 counts.0 += 1;
                 for definition in read.profiles() {

@@ -1,6 +1,6 @@
 //! The elements and attributes that profiles have (`WPRControlProfiles.xsd`).
 
-/// What an element may have.
+/// The attributes and children of an element.
 #[derive(Debug)]
 pub(crate) struct Kind {
     pub(crate) attributes: &'static [Attribute],
@@ -14,13 +14,13 @@ pub(crate) struct Attribute {
     pub(crate) is_required: bool,
 }
 
-/// What an attribute may say.
+/// The values of an attribute.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Value {
     Text,
-    /// A whole number, or one in `0x`, up to this one.
+    /// An integer, decimal or with `0x`, up to this maximum.
     Number(u64),
-    /// A number that may have a fraction, as parts of memory are given.
+    /// A number that may have a fraction, such as a percentage of memory.
     Part,
     Bool,
     /// One of these words.
@@ -28,7 +28,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// What is wrong with a value, if something is.
+    /// Returns a description of the allowed values if this one is not allowed.
     pub(crate) fn refusal(self, text: &str) -> Option<&'static str> {
         match self {
             Value::Text => None,
@@ -59,7 +59,7 @@ impl Value {
     }
 }
 
-/// A number in decimal or `0x`.
+/// Parses a decimal number, or a hexadecimal one with `0x`.
 pub(crate) fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -67,7 +67,7 @@ pub(crate) fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// A truth value, in any case.
+/// Parses a truth value. Case does not matter.
 pub(crate) fn boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" => Some(true),

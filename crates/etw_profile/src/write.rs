@@ -1,4 +1,4 @@
-//! Profiles as a file of their own, without bases.
+//! Writing profiles without bases.
 
 use std::fmt::Write;
 
@@ -7,16 +7,16 @@ use crate::{
     HeapProvider, Profile, ProviderName, StackFilter, SystemProvider, TraceMerge,
 };
 
-/// Writes profiles as a file (`.wprp`) that says the same as the files that they are from.
+/// Writes profiles as the text of a file (`.wprp`) that resolves to the same profiles.
 ///
-/// Definitions that several of them share are written once. Definitions of one id that differ get ids that differ.
+/// Shared definitions are written once. Different definitions with the same id get different ids.
 pub fn write(profiles: &[Profile]) -> String {
     let mut out = Definitions::default();
     let profiles: Vec<String> = profiles.iter().map(|profile| out.profile(profile)).collect();
     let mut text = String::from(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<WindowsPerformanceRecorder Version=\"1.0\">\n  <Profiles>\n",
     );
-    // In the order that the schema asks for.
+    // The schema requires this order.
     for element in [
         "SystemCollector",
         "EventCollector",
@@ -43,12 +43,12 @@ struct Definitions {
 struct Definition {
     element: &'static str,
     id: String,
-    /// What stands behind the id.
+    /// The text after the id.
     rest: String,
 }
 
 impl Definitions {
-    /// The id of a definition, which is added if it is not there yet.
+    /// Adds a definition unless it is present. Returns its id.
     fn define(&mut self, element: &'static str, id: &str, rest: String) -> String {
         let of_id = |all: &[Definition], id: &str| {
             all.iter().position(|definition| (definition.element, &*definition.id) == (element, id))
@@ -82,7 +82,7 @@ impl Definitions {
         )
     }
 
-    /// Defines a collector; answers its use.
+    /// Adds the definition of a collector. Returns the element that refers to it.
     fn collector(&mut self, collector: &Collector) -> String {
         let (definition, used) = match collector.kind {
             CollectorKind::System => ("SystemCollector", "SystemCollectorId"),
@@ -159,7 +159,7 @@ fn settings(collector: &Collector, element: &str) -> String {
     text
 }
 
-/// A list of values, if there are some.
+/// An element with a list of values.
 fn list<T: ToString>(name: &str, attributes: &str, item: &str, values: &[T]) -> String {
     let items =
         values.iter().map(|value| format!("        <{item} Value=\"{}\"/>\n", escaped(&value.to_string())));
@@ -171,7 +171,7 @@ fn unless_empty<T: ToString>(name: &str, item: &str, values: &[T]) -> String {
     if values.is_empty() { String::new() } else { list(name, "", item, values) }
 }
 
-/// Two lists of values as one: of names, and of masks.
+/// An element with a list of names and a list of masks; empty if both are.
 fn names_and_masks(name: &str, item: &str, names: &[String], custom: &str, masks: &[u32]) -> String {
     if names.is_empty() && masks.is_empty() {
         return String::new();
@@ -291,7 +291,7 @@ fn trace_merge(merge: &TraceMerge) -> String {
     )
 }
 
-/// Text in an attribute.
+/// Escapes the value of an attribute.
 fn escaped(text: &str) -> String {
     quick_xml::escape::escape(text).into_owned()
 }
@@ -302,12 +302,12 @@ mod tests {
     use crate::ProfileFile;
 
     fn round_trip(bytes: &[u8], what: &str) {
-        let file = ProfileFile::parse(bytes).unwrap();
+        let text = crate::decode(bytes);
+        let file = ProfileFile::parse(&text).unwrap();
         for definition in file.profiles() {
             let Ok(profile) = file.resolve(definition) else { continue };
             let text = write(std::slice::from_ref(&profile));
-            let written =
-                ProfileFile::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{what}: {error}\n{text}"));
+            let written = ProfileFile::parse(&text).unwrap_or_else(|error| panic!("{what}: {error}\n{text}"));
             assert_eq!(written.not_understood(), [], "{what}");
             let again = written.resolve(&written.profiles()[0]).unwrap();
             assert_eq!(again, profile, "{what} {}\n{text}", definition.id);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_says_the_same() {
+    fn written_profiles_resolve_to_the_same() {
         round_trip(include_bytes!("../../etw_testkit/src/seeds/profile.wprp"), "seed");
         let Some(directory) = etw_testkit::data::data_dir() else { return };
         for folder in std::fs::read_dir(directory.join("wprp")).unwrap().map(|entry| entry.unwrap().path()) {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_that_differ_have_ids_that_differ() {
+    fn different_definitions_get_different_ids() {
         let text = |kib: u32| {
             format!(
                 "<WindowsPerformanceRecorder><Profiles><EventCollector Id='C'><BufferSize Value='{kib}'/></EventCollector>\
@@ -336,11 +336,12 @@ mod tests {
             )
         };
         let resolved = |kib| {
-            let file = ProfileFile::parse(text(kib).as_bytes()).unwrap();
+            let text = text(kib);
+            let file = ProfileFile::parse(&text).unwrap();
             file.resolve(&file.profiles()[0]).unwrap()
         };
         let written = write(&[resolved(64), resolved(128)]);
-        let file = ProfileFile::parse(written.as_bytes()).unwrap();
+        let file = ProfileFile::parse(&written).unwrap();
         let both: Vec<_> = file.profiles().iter().map(|profile| file.resolve(profile).unwrap()).collect();
         let sizes: Vec<_> = both.iter().map(|profile| profile.collectors[0].buffer_size_kib).collect();
         assert_eq!(sizes, [Some(64), Some(128)]);

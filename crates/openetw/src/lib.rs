@@ -217,7 +217,8 @@ pub mod profile {
     pub use etw_profile::{
         Buffers, CaptureState, Collector, CollectorKind, Definition, DetailLevel, ErrorKind, EventFilter,
         EventProvider, FileMode, FindError, HardwareCounter, HeapProvider, LoggingMode, NotUnderstood,
-        Profile, ProfileError, ProfileFile, ProviderName, StackFilter, SystemProvider, TraceMerge, write,
+        Profile, ProfileError, ProfileFile, ProviderName, StackFilter, SystemProvider, TraceMerge, decode,
+        write,
     };
     pub use etw_system::profile::{LeftOut, PlannedSession, Recording, built_in, enable, level, refusal};
 }

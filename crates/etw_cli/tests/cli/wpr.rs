@@ -330,7 +330,7 @@ fn what_cannot_be_is_told_in_one_line() {
         assert!(found == status && line.contains(said), "{words:?}: {found} {line}");
     };
     check(&["-start", "Registry"], 50, "profile Registry: Linux has no registry");
-    check(&["-start", "Nothing"], 144, "there is no profile 'Nothing'; there are GeneralProfile");
+    check(&["-start", "Nothing"], 144, "no profile 'Nothing'; available: GeneralProfile");
     check(&["-start", &format!("{file}!Nothing")], 144, "there are Shop, File");
     check(&["-start", &format!("{file}!File")], 144, "-filemode records it to a file");
     check(&["-start", "nowhere.wprp!Shop"], 2, "nowhere.wprp: cannot be read");
@@ -343,11 +343,7 @@ fn what_cannot_be_is_told_in_one_line() {
     std::fs::write(&file, SHOP.replace("Level=\"4\"", "Level=\"400\"")).unwrap();
     check(&["-start", &format!("{file}!Shop")], 1, "line 6: <EventProvider Level=\"400\">");
     std::fs::write(&file, SHOP.replace("Value=\"P\"", "Value=\"Q\"")).unwrap();
-    check(
-        &["-start", &format!("{file}!Shop")],
-        1,
-        "line 17: there is no <EventProvider> of id 'Q' (0xc5580701)",
-    );
+    check(&["-start", &format!("{file}!Shop")], 1, "line 17: no <EventProvider> has the id 'Q' (0xc5580701)");
     assert!(!user.has_host(), "a host was started for nothing");
 }
 

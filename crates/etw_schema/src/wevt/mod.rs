@@ -83,10 +83,9 @@ fn add_messages<'a>(messages: &mut MessageTable<'a>, resources: &mut [(u16, &'a 
     }
 }
 
-/// Text in UTF-16 up to its null or the end.
+/// Decodes UTF-16 up to its null or the end.
 fn utf16(bytes: &[u8]) -> String {
-    let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
-    char::decode_utf16(units.take_while(|unit| *unit != 0))
-        .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
-        .collect()
+    let units = bytes.as_chunks::<2>().0;
+    let len = units.iter().position(|unit| *unit == [0, 0]).unwrap_or(units.len());
+    encoding_rs::UTF_16LE.decode_without_bom_handling(units[..len].as_flattened()).0.into_owned()
 }

@@ -11,9 +11,9 @@ pub use plan::{LeftOut, PlannedSession, Recording, enable, level};
 /// The profiles that are built in: those of `wpr` whose events Linux has.
 ///
 /// # Errors
-/// None: the file is checked by a test.
-pub fn built_in() -> Result<ProfileFile, ProfileError> {
-    ProfileFile::parse(include_bytes!("built_in.wprp"))
+/// Never fails; a test parses the file.
+pub fn built_in() -> Result<ProfileFile<'static>, ProfileError> {
+    ProfileFile::parse(include_str!("built_in.wprp"))
 }
 
 /// Why a profile that is built into `wpr` on Windows is not there.

@@ -351,7 +351,7 @@ mod tests {
         let text = format!(
             "<WindowsPerformanceRecorder><Profiles>{definitions}{profiles}</Profiles></WindowsPerformanceRecorder>"
         );
-        let file = ProfileFile::parse(text.as_bytes()).unwrap();
+        let file = ProfileFile::parse(&text).unwrap();
         let profiles: Vec<Profile> = (0..collectors.len())
             .map(|index| file.resolve(file.find(&index.to_string(), LoggingMode::File).unwrap()).unwrap())
             .collect();

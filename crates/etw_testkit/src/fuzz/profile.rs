@@ -2,11 +2,12 @@
 
 use std::hint::black_box;
 
-use etw_profile::{LoggingMode, ProfileFile};
+use etw_profile::{LoggingMode, ProfileFile, decode};
 
 /// A file of recording profiles, each of which is found by its name and resolved.
 pub fn profile(bytes: &[u8]) {
-    let file = match ProfileFile::parse(bytes) {
+    let text = decode(bytes);
+    let file = match ProfileFile::parse(&text) {
         Ok(file) => file,
         Err(error) => return drop(black_box(error.to_string())),
     };

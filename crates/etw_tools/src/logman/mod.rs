@@ -293,19 +293,10 @@ impl Command<'_> {
     }
 }
 
-/// A text of Windows: UTF-8, or UTF-16 with its mark.
+/// Reads a text file of Windows: UTF-16 with a byte order mark, else UTF-8.
 fn read_text(file: &Path) -> Result<String> {
     let bytes = std::fs::read(file).with_context(|| format!("{}: cannot be read", file.display()))?;
-    let wide = |rest: &[u8], unit: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = rest.as_chunks().0.iter().map(|pair| unit(*pair)).collect();
-        String::from_utf16_lossy(&units)
-    };
-    Ok(match bytes.as_slice() {
-        [0xFF, 0xFE, rest @ ..] => wide(rest, u16::from_le_bytes),
-        [0xFE, 0xFF, rest @ ..] => wide(rest, u16::from_be_bytes),
-        [0xEF, 0xBB, 0xBF, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
-        bytes => String::from_utf8_lossy(bytes).into_owned(),
-    })
+    Ok(encoding_rs::UTF_8.decode(&bytes).0.into_owned())
 }
 
 /// What stands behind `create trace`; the other kinds of collectors are not there.

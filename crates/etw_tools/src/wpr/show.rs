@@ -129,15 +129,16 @@ fn stacks(hook_ids: &[u16]) -> Vec<String> {
 
 /// `wpr -profiles`.
 pub(super) fn profiles(file: Option<&str>, out: &mut Vec<u8>) -> Result<()> {
-    let file = profiles::file(file)?;
-    for name in file.names() {
-        let named = |profile: &&Definition| profile.name.eq_ignore_ascii_case(&name);
-        // As on Windows, that of the last one.
-        let last = file.profiles().iter().rfind(named);
-        let description = last.map_or("", |profile| profile.description.as_str());
-        writeln!(out, "\t{name:<27} {description}")?;
-    }
-    Ok(())
+    profiles::with_file(file, |file| {
+        for name in file.names() {
+            let named = |profile: &&Definition| profile.name.eq_ignore_ascii_case(&name);
+            // As on Windows, that of the last one.
+            let last = file.profiles().iter().rfind(named);
+            let description = last.map_or("", |profile| profile.description.as_str());
+            writeln!(out, "\t{name:<27} {description}")?;
+        }
+        Ok(())
+    })
 }
 
 /// `wpr -profiledetails`.
