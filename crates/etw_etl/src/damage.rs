@@ -120,7 +120,7 @@ mod tests {
                 within: Some(0x98),
                 kind: DamageKind::Record { error: RecordError::UnknownHeader(0xDDDD_DDDD), skipped: 16 },
             },
-            "offset 0x1234 (at 0x98 of the decompressed buffer): no known record header begins with 0xdddddddd; \
+            "offset 0x1234 (at 0x98 of the decompressed buffer): unknown record header 0xdddddddd; \
              16 bytes skipped",
         );
     }
