@@ -10,7 +10,7 @@ use crate::{ExtendedItems, Fields, HeaderKind, MessageFlags, Origin, Record, Rec
 pub struct Outline {
     raw_time: Ticks,
     len_bytes: u32,
-    /// At most the size, which is below 64 KiB in all records except `WNODE_HEADER` blocks, whose payload starts at 0x30.
+    /// At most the size, which is below 64 KiB except in `WNODE_HEADER` blocks, whose payload starts at 0x30.
     payload_offset: u16,
     kind: HeaderKind,
     intact: bool,
@@ -107,7 +107,7 @@ impl Outline {
         })
     }
 
-    /// Parses records of other kinds: WPP messages, `TIMED_TRACE_HEADER`, and `WNODE_HEADER`, whose first field is its size.
+    /// Parses other kinds: WPP messages, `TIMED_TRACE_HEADER`, and `WNODE_HEADER`, whose first field is its size.
     fn parse_other(bytes: &[u8], first: u32, previous: Ticks) -> Result<Outline, RecordError> {
         let (kind, size) = match first >> 24 {
             0x90..=0x9F => (HeaderKind::Message, first & 0xFFFF),
@@ -153,8 +153,8 @@ impl Outline {
         self.kind
     }
 
-    /// Returns whether the parts between header and payload (extended items, counters) are well-formed. If not, the payload
-    /// may contain remains of them.
+    /// Returns whether the parts between header and payload (extended items, counters) are well-formed. If not, the
+    /// payload may contain remains of them.
     #[inline]
     pub fn is_intact(&self) -> bool {
         self.intact

@@ -174,8 +174,8 @@ impl<'a> Record<'a> {
         self.outline.kind()
     }
 
-    /// Returns whether the parts between header and payload (extended items, counters) are well-formed. If not, the payload
-    /// may contain remains of them.
+    /// Returns whether the parts between header and payload (extended items, counters) are well-formed. If not, the
+    /// payload may contain remains of them.
     #[inline]
     pub fn is_intact(&self) -> bool {
         self.outline.is_intact()
@@ -225,8 +225,8 @@ impl<'a> Record<'a> {
         if self.kind().has_hook_id() { self.bytes.u16_at(6).map(HookId) } else { None }
     }
 
-    /// Returns the GUID that identifies the event: provider (`EVENT_HEADER`), class (classic events) or message (WPP); zero
-    /// if the record has none.
+    /// Returns the GUID that identifies the event: provider (`EVENT_HEADER`), class (classic events) or message (WPP);
+    /// zero if the record has none.
     #[inline]
     pub fn provider_id(&self) -> Guid {
         match self.kind() {

@@ -2,8 +2,8 @@
 
 use crate::{Fields, FileTime};
 
-/// `SYSTEMTIME` (`minwinbase.h`). The writer determines the time zone. In the rule of a time zone, `year` is 0 and `day`
-/// is the week of the month, 5 being the last.
+/// `SYSTEMTIME` (`minwinbase.h`). The writer determines the time zone. In the rule of a time zone, `year` is 0 and
+/// `day` is the week of the month, 5 being the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SystemTime {
     /// Year.
