@@ -150,8 +150,8 @@ impl RecordBuilder {
         RecordBuilder::by_guid(kind, class, descriptor)
     }
 
-    /// Starts the event that reports `count` missed events to a real-time consumer (`RT_LostEvent`, opcode 32), with the
-    /// number as a `u64` in the payload.
+    /// Starts the event that reports `count` missed events to a real-time consumer (`RT_LostEvent`, opcode 32), with
+    /// the number as a `u64` in the payload.
     pub fn lost_events(count: u64) -> RecordBuilder {
         let descriptor = EventDescriptor { opcode: Opcode(32), ..EventDescriptor::default() };
         RecordBuilder::full(PointerSize::Eight, classes::LOST_EVENT, &descriptor)

@@ -170,8 +170,8 @@ impl<'a> EtlFile<'a> {
         Buffers::new(self.bytes, self.layout)
     }
 
-    /// Returns the buffer at an `offset` returned by [`EtlFile::buffers`], but numbered 0, and without reporting its damage
-    /// again. Returns `None` past the end of the file.
+    /// Returns the buffer at an `offset` returned by [`EtlFile::buffers`], but numbered 0, and without reporting its
+    /// damage again. Returns `None` past the end of the file.
     pub fn buffer_at(&self, offset: u64) -> Option<crate::BufferRef<'a>> {
         Buffers::at(self.bytes, self.layout, usize::try_from(offset).ok()?)
     }

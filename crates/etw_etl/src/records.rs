@@ -53,8 +53,8 @@ pub struct RecordCursor {
     pub previous: Ticks,
     /// Offset of a record whose damaged parts have been reported.
     reported: usize,
-    /// Offset of a record that has been searched for records that it swallowed. Each is searched once, which bounds going
-    /// back: what is found there may be refused by a closer look, and would be found again.
+    /// Offset of a record that has been searched for records that it swallowed. Each is searched once, which bounds
+    /// going back: what is found there may be refused by a closer look, and would be found again.
     searched: usize,
 }
 
@@ -133,8 +133,8 @@ impl<'a> Records<'a> {
         (found < self.cursor.at).then_some(found)
     }
 
-    /// Returns the first offset in `start..end` where a sequence of `count` plausible records starts, or fewer that reach
-    /// the end of the data.
+    /// Returns the first offset in `start..end` where a sequence of `count` plausible records starts, or fewer that
+    /// reach the end of the data.
     fn find_row(&self, start: usize, end: usize, count: usize) -> Option<usize> {
         (start..end.min(self.data.len())).step_by(8).find(|at| self.is_row(*at, count))
     }

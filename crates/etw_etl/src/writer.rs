@@ -153,8 +153,8 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the bytes are not a valid record of this processor in time order, the record does not fit into a buffer, the file
-    /// is full, or writing fails. The record is then not added.
+    /// If the bytes are not a valid record of this processor in time order, the record does not fit into a buffer, the
+    /// file is full, or writing fails. The record is then not added.
     pub fn write(&mut self, processor: u16, record: &[u8]) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
         let time = self.check(processor, record)?;
@@ -199,12 +199,13 @@ impl<W: Write + Seek> EtlWriter<W> {
         self.put(index, bytes, Some(record.raw_time()))
     }
 
-    /// Adds consecutive records, each padded to 8 bytes, like [`EtlWriter::relog`]. They must have times of their own, in
-    /// order; the last of them is `last`.
+    /// Adds consecutive records, each padded to 8 bytes, like [`EtlWriter::relog`]. They must have times of their own,
+    /// in order; the last of them is `last`.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written or is full, or a record does not fit into a buffer; the records before it are written.
+    /// If the file cannot be written or is full, or a record does not fit into a buffer; the records before it are
+    /// written.
     pub fn relog_records(
         &mut self,
         processor: u16,
@@ -234,9 +235,9 @@ impl<W: Write + Seek> EtlWriter<W> {
         }
     }
 
-    /// Copies the records of a buffer of another file. Its header gives the processor and the losses before them. `events`
-    /// are its records unchanged and in order, after those that the processor has, and none later than `last`. A
-    /// well-filled buffer is written as it is; others share buffers.
+    /// Copies the records of a buffer of another file. Its header gives the processor and the losses before them.
+    /// `events` are its records unchanged and in order, after those that the processor has, and none later than `last`.
+    /// A well-filled buffer is written as it is; others share buffers.
     ///
     /// # Errors
     ///
@@ -272,7 +273,8 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
-    /// Copies a compressed buffer, like [`EtlWriter::relog_buffer`], into a compressed file: `compressed` decompresses to
+    /// Copies a compressed buffer, like [`EtlWriter::relog_buffer`], into a compressed file: `compressed` decompresses
+    /// to
     /// `events_len` bytes of events.
     ///
     /// # Errors
@@ -343,8 +345,8 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
-    /// Writes all buffers that contain records, in the order in which they were started; the last one is marked as the end
-    /// of the flush.
+    /// Writes all buffers that contain records, in the order in which they were started; the last one is marked as the
+    /// end of the flush.
     ///
     /// # Errors
     ///
@@ -363,14 +365,15 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
-    /// Writes a buffer that was filled elsewhere. `header` supplies processor, type, time stamp, sequence number, and the
-    /// flags for losses, flushes and backups; everything that depends on the file is set here.
+    /// Writes a buffer that was filled elsewhere. `header` supplies processor, type, time stamp, sequence number, and
+    /// the flags for losses, flushes and backups; everything that depends on the file is set here.
     ///
     /// `events` are consecutive records, each padded to 8 bytes; they are copied unchanged.
     ///
     /// # Errors
     ///
-    /// If the buffer is too large, the log file header does not include the processor, the file is full, or writing fails.
+    /// If the buffer is too large, the log file header does not include the processor, the file is full, or writing
+    /// fails.
     pub fn write_buffer(&mut self, header: &BufferHeader, events: &[u8]) -> Result<(), WriteError> {
         let mut header = self.prepare(header, events.len())?;
         let stored = self.packing.pack(&mut header, events);
@@ -501,8 +504,8 @@ impl<W: Write + Seek> EtlWriter<W> {
         &self.out
     }
 
-    /// Updates the log file header in the file, except the end time. If the file is never completed, the missing end time
-    /// says so to readers, and the other numbers are current.
+    /// Updates the log file header in the file, except the end time. If the file is never completed, the missing end
+    /// time says so to readers, and the other numbers are current.
     ///
     /// # Errors
     ///
@@ -525,8 +528,8 @@ impl<W: Write + Seek> EtlWriter<W> {
         self.patch(payload + fixed - 4, &header.buffers_lost.to_le_bytes())
     }
 
-    /// Writes the open buffers, and completes the log file header: `end_time` (or the last record's, if that is later), the
-    /// number of buffers, and the losses.
+    /// Writes the open buffers, and completes the log file header: `end_time` (or the last record's, if that is later),
+    /// the number of buffers, and the losses.
     ///
     /// # Errors
     ///
@@ -647,11 +650,11 @@ impl<W: Write + Seek> EtlWriter<W> {
 }
 
 impl<W: Read + Write + Seek> EtlWriter<W> {
-    /// Continues an existing file with a further session, `logger_id`. The header remains that of the first session, which
-    /// fixes buffer size and clock.
+    /// Continues an existing file with a further session, `logger_id`. The header remains that of the first session,
+    /// which fixes buffer size and clock.
     ///
-    /// Only uncompressed sequential files with the system time as clock can be appended to, since values of other clocks
-    /// have a different meaning in another session. A truncated last buffer is overwritten.
+    /// Only uncompressed sequential files with the system time as clock can be appended to, since values of other
+    /// clocks have a different meaning in another session. A truncated last buffer is overwritten.
     ///
     /// # Errors
     ///

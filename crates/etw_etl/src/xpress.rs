@@ -163,7 +163,8 @@ impl Decoder<'_> {
             let byte = out[from];
             out[to..to + len].fill(byte);
         } else {
-            // Each round doubles the number of bytes that can be copied at once, since they repeat with the distance as period.
+            // Each round doubles the number of bytes that can be copied at once, since they repeat with the distance as
+            // period.
             let mut done = 0;
             while done < len {
                 let count = (distance + done).min(len - done);

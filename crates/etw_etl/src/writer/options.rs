@@ -63,8 +63,8 @@ impl WriterOptions {
         }
     }
 
-    /// Creates the properties of an unlimited sequential file for records of another one, whose header is `source`: clock,
-    /// machine, names and losses are kept.
+    /// Creates the properties of an unlimited sequential file for records of another one, whose header is `source`:
+    /// clock, machine, names and losses are kept.
     pub fn relog(source: &LogFileHeader) -> WriterOptions {
         let mut header = source.clone();
         header.log_file_mode = LogFileMode::SEQUENTIAL.with(LogFileMode::RELOG);
