@@ -1,8 +1,8 @@
 #!/bin/sh
-# Shows OpenETW at work: installs what is missing (Debian, Ubuntu; says what), builds `etw`, and decodes a trace.
+# Demonstrates OpenETW: installs missing packages (Debian, Ubuntu), builds `etw`, and decodes a trace.
 #
-#   ./demo.sh              makes a trace and shows it: on Linux one that is recorded, of the system too for root
-#   ./demo.sh trace.etl    shows a trace of yours
+#   ./demo.sh              makes a trace and shows it; on Linux it is recorded, for root also from the system
+#   ./demo.sh trace.etl    shows this trace
 set -eu
 . "$(dirname "$0")/scripts/install.sh"
 
@@ -27,7 +27,7 @@ if [ -n "$trace" ]; then
     :
 elif [ "$(uname -s)" = Linux ]; then
     trace=$target/demo.etl
-    say "Recording events that a shell writes"
+    say "Recording events written by a shell"
     export etw
     show record --provider Example.Shop --output "$trace" -- sh -c '
         for id in 1 2 3 4 5 6 7 8; do "$etw" write Example.Shop Order id:u32=$id item=tea price=4.5; done'
@@ -41,8 +41,8 @@ show info "$trace"
 show dump --limit 10 "$trace"
 show dump --limit 3 --format json "$trace"
 if [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ] && [ -r /sys/kernel/btf/vmlinux ]; then
-    say "Recording what the system does"
+    say "Recording system events"
     show record --kernel Latency+DISPATCHER --output "$target/system.etl" --for 3s
     show report "$target/system.etl"
 fi
-say "More: $etw --help"
+say "For more, run: $etw --help"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs what the tests need (Debian, Ubuntu; says what and how), then runs all of them.
+# Installs what the tests need (Debian, Ubuntu), then runs all checks.
 #
 #   ./test.sh
 #
-# Real traces are looked for in $OPENETW_DATA or ../shared; tests that need them say so and skip where there are none.
+# Tests on real traces use $OPENETW_DATA or ../shared, and skip with a message if there are none.
 # RUN_SLOW_TESTS=1 adds the tests that take minutes.
 set -eu
 . "$(dirname "$0")/scripts/install.sh"

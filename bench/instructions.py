@@ -31,7 +31,7 @@ def main():
     memory = os.open(f"/proc/{child}/mem", os.O_RDONLY)
 
     def go(request, deliver=0):
-        """Goes on; the signal that stopped it, or None at its end."""
+        """Continues; returns the signal that stopped it, or None at its end."""
         libc.ptrace(request, child, None, deliver)
         _, status = os.waitpid(child, 0)
         return os.WSTOPSIG(status) if os.WIFSTOPPED(status) else None
@@ -51,7 +51,7 @@ def main():
             deliver = 0
             if stopped == signal.SIGTRAP | 0x80:
                 if libc.ptrace(PEEKUSER, child, ORIG_RAX, None) == SCHED_YIELD:
-                    # This was its begin; the next stop is its end.
+                    # This was its start; the next stop is its end.
                     return go(SYSCALL) is not None
             else:
                 deliver = stopped
@@ -64,7 +64,7 @@ def main():
                 return
             count += 1
         print(count, flush=True)
-        # The call that ends a stretch does not begin one.
+        # The call that ends an interval does not start one.
         if not until_yield():
             return
 

@@ -1,5 +1,5 @@
 # Installs what building and testing need on Debian and Ubuntu. Sourced by demo.sh and test.sh.
-# Everything that is already there is left alone, so that a second run needs no network.
+# Whatever is already installed is left alone, so that a second run needs no network.
 
 # The oldest Rust that builds the workspace: `rust-version` in Cargo.toml.
 msrv=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/Cargo.toml")
@@ -15,9 +15,9 @@ as_root() {
     fi
 }
 
-# Installs packages with apt, after saying so.
+# Installs packages with apt, and says so.
 apt_install() {
-    has apt-get || die "please install these with your package manager, then run this again: $*"
+    has apt-get || die "install these with your package manager, then run this again: $*"
     say "Installing with apt: $*"
     if [ -z "${apt_updated:-}" ]; then
         as_root apt-get update -q >&2
@@ -26,7 +26,7 @@ apt_install() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >&2
 }
 
-# The linker for Rust, and the C++ compiler where one is asked for.
+# The linker for Rust, and with the argument `c++` also the C++ compiler.
 need_compiler() {
     packages=
     has cc || packages="gcc libc6-dev"
@@ -40,7 +40,7 @@ at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; 
 
 cargo_version() { cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
 
-# Rust of at least the workspace's minimum: what is installed, else by rustup.
+# Rust of at least the workspace's minimum version: the installed one, or one from rustup.
 need_rust() {
     PATH="$HOME/.cargo/bin:$PATH"
     export PATH
@@ -58,9 +58,9 @@ need_rust() {
         rustup default stable >&2
     else
         has curl || apt_install curl ca-certificates
-        # The script that sh.rustup.rs leads to, from the host that the toolchain comes from as well.
+        # The script behind sh.rustup.rs, from the host that also serves the toolchain.
         rustup_init=$(curl --proto '=https' --tlsv1.2 -sSf https://static.rust-lang.org/rustup/rustup-init.sh) ||
-            die "rustup cannot be downloaded; install Rust $msrv or newer by hand (https://rustup.rs), then run this again"
+            die "cannot download rustup; install Rust $msrv or newer by hand (https://rustup.rs), then run this again"
         printf '%s\n' "$rustup_init" |
             sh -s -- -y --no-modify-path --profile minimal --component clippy --component rustfmt >&2
     fi
@@ -69,7 +69,7 @@ need_rust() {
         die "Rust is still older than $msrv (found: ${version:-none}); a cargo earlier in PATH may hide the new one"
 }
 
-# rustfmt and clippy, which the checks run.
+# rustfmt and clippy, for the checks.
 need_rust_checkers() {
     if ! cargo fmt --version >/dev/null 2>&1 || ! cargo clippy --version >/dev/null 2>&1; then
         say "Installing rustfmt and clippy with rustup"
@@ -78,7 +78,7 @@ need_rust_checkers() {
     fi
 }
 
-# The standard libraries of other systems, for which the checks compile; without them that check is left out.
+# The standard libraries of other systems, for which the checks compile; without them that check is skipped.
 need_rust_targets() {
     has rustup || return 0
     installed=$(rustup target list --installed)
@@ -87,7 +87,7 @@ need_rust_targets() {
             *"$target"*) ;;
             *)
                 say "Installing the target $target with rustup"
-                rustup target add "$target" >&2 || say "$target cannot be installed; its check is left out"
+                rustup target add "$target" >&2 || say "cannot install $target; its check is skipped"
                 ;;
         esac
     done
@@ -101,7 +101,7 @@ need_cargo_tool() {
     fi
 }
 
-# The independent readers that ours is compared with, in a Python environment below target/.
+# The independent readers that we compare with, in a Python environment below target/.
 need_peers() {
     peers=${CARGO_TARGET_DIR:-target}/peers/venv
     has_peers() { "$peers/bin/python" -c 'import dissect.etl, etl.etl, Evtx.Evtx, pyarrow, perfetto, dpkt' >/dev/null 2>&1; }
@@ -113,7 +113,7 @@ need_peers() {
     has_peers || die "the independent readers are installed but do not load"
 }
 
-# LTTng-UST, which the bench of writing is compared with.
+# LTTng-UST, for comparison in the write bench.
 need_lttng() {
     if ! has lttng; then apt_install lttng-tools liblttng-ust-dev; fi
 }

@@ -1,4 +1,4 @@
-"""What the scripts of all peers share: arguments, the clock, the report."""
+"""Shared by the scripts of all peers: arguments, the clock, the report."""
 
 import argparse
 import json
@@ -8,21 +8,21 @@ import time
 def arguments(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("file", help="trace file to read")
-    parser.add_argument("--decode", action="store_true", help="time the decoding of payloads, too")
-    parser.add_argument("--times", action="store_true", help="find the first and last raw time stamp, too")
-    parser.add_argument("--events", metavar="GUID", help="list a provider's events, too")
-    parser.add_argument("--values", action="store_true", help="list decoded events with their fields, too")
+    parser.add_argument("--decode", action="store_true", help="also time the decoding of payloads")
+    parser.add_argument("--times", action="store_true", help="also find the first and last raw time stamp")
+    parser.add_argument("--events", metavar="GUID", help="also list a provider's events")
+    parser.add_argument("--values", action="store_true", help="also list decoded events with their fields")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop each pass after this time")
     return parser.parse_args()
 
 
 def event(ticks, process_id, thread_id, event_id, payload):
-    """An event as --events lists it."""
+    """An event in the form of --events."""
     return [ticks, process_id, thread_id, event_id, bytes(payload).hex()]
 
 
 class Pass:
-    """One timed pass over a file's events: counts, and knows when its time is up."""
+    """One timed pass over a file's events, with counts and a time limit."""
 
     def __init__(self, limit_seconds):
         self.events = 0
@@ -33,7 +33,7 @@ class Pass:
         self.complete = True
 
     def count(self):
-        """Counts an event; False when the pass is to stop."""
+        """Counts an event; returns False if the pass should stop."""
         self.events += 1
         if self.events % 256 == 0 and time.perf_counter() - self.start > self.limit_seconds:
             self.complete = False

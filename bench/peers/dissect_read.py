@@ -25,7 +25,7 @@ HEADER = {
 
 
 def payload(header):
-    """The payload, which the reader hands out with the extended items in front."""
+    """The payload, which the reader returns with the extended items before it."""
     start, more = 0, header.header.Flags & 1
     while more:
         size, _, linkage = struct.unpack_from("<HHH", header.payload, start)
@@ -34,7 +34,7 @@ def payload(header):
 
 
 def manifest_event(record):
-    """An event of a manifest's: raw time, provider, id, fields as texts; no fields if it does not know the event."""
+    """A manifest event: raw time, provider, id, fields as strings; no fields if the reader has no schema."""
     header, fields = record.header, {}
     values = getattr(record.event, "_struct", None)
     for name, value in (values._values if values else {}).items():
@@ -52,13 +52,13 @@ def main():
         header["logger_name"] = etl.logfile_header.logger_name
         result = {"reader": "dissect.etl", "header": header}
 
-        # The reader keeps every buffer it has seen, so each pass opens the file anew.
+        # The reader keeps every buffer, so each pass opens the file again.
         iterating = Pass(args.seconds)
         try:
             for _ in ETL(file):
                 if not iterating.count():
                     break
-        except Exception as error:  # noqa: BLE001 - whatever the peer throws, its count so far stands
+        except Exception as error:  # noqa: BLE001 - whatever the peer raises, its count so far is valid
             iterating.fail(error)
         result["iterate"] = iterating.done()
 
@@ -79,7 +79,7 @@ def main():
             result["events"] = [
                 event(header.time_delta, header.process_id, header.thread_id, header.descriptor.id, payload(header))
                 for header in headers
-                # Its own provider_id has the bytes of events in another order.
+                # The reader's own provider_id has a different byte order.
                 if str(UUID(bytes_le=header.header.ProviderId)) == args.events
             ]
 

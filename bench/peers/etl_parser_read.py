@@ -12,8 +12,8 @@ from etl.system import System
 from etl.trace import Trace
 from etl.wintrace import WinTrace
 
-# Its layout of the log file header lacks the four bytes of padding behind the time zone, so what follows it (boot time,
-# frequency, start time, clock, names) is not what the file says and is left out here.
+# Its layout of the log file header lacks the four bytes of padding after the time zone, so the fields after it (boot
+# time, frequency, start time, clock, names) are wrong and are left out here.
 HEADER = {
     "buffer_size": "BufferSize",
     "number_of_processors": "NumberOfProcessors",
@@ -40,7 +40,7 @@ def decode(record):
         event = Event(value)
         try:
             return event.parse_tracelogging()
-        except Exception:  # noqa: BLE001 - that is how its own example tells the two apart
+        except Exception:  # noqa: BLE001 - its own example distinguishes them this way
             return event.parse_etw()
     if kind == "SystemTraceRecord":
         return System(value).get_mof()
@@ -68,7 +68,7 @@ def guid(provider_id):
 
 
 def fields(mof):
-    """The numbers and texts of a kernel event, as texts."""
+    """The numbers and strings of a kernel event, as strings."""
     values = {}
     for name, value in mof.source.items():
         kind = getattr(value, "type", None)
@@ -82,14 +82,14 @@ def fields(mof):
 
 
 def kernel_event(record):
-    """A kernel event: raw time, class group, type, fields; None if the reader does not know its class."""
+    """A kernel event: raw time, class group, type, fields; None if the reader does not support its class."""
     if record.type not in ("SystemTraceRecord", "PerfInfoTraceRecord"):
         return None
     value = record.value
     header = (value.system_header if record.type == "SystemTraceRecord" else value).header
     try:
         mof = decode(record)
-    except Exception:  # noqa: BLE001 - a class that it does not know, or a version
+    except Exception:  # noqa: BLE001 - an unsupported class or version
         return None
     return [TICKS[record.type](value), int(header.group), int(header.type), fields(mof)]
 

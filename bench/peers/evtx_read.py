@@ -10,7 +10,7 @@ NAMESPACE = "{http://schemas.microsoft.com/win/2004/08/events/event}"
 
 
 def fields(event):
-    """Names and texts of the payload's elements, in their order; members of structs with their struct."""
+    """Names and texts of the payload's elements, in order; struct members are prefixed with their struct."""
     data = event.find(NAMESPACE + "EventData")
     if data is None:
         data = event.find(NAMESPACE + "UserData")

@@ -1,4 +1,4 @@
-"""Reads what `etw export` wrote with independent readers, and prints counts as JSON.
+"""Reads the output of `etw export` with independent readers, and prints counts as JSON.
 
 usage: export_check.py FORMAT PATH
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def perfetto(path):
-    """Decodes all packets by the messages of the package `perfetto`, and follows every reference."""
+    """Decodes all packets with the messages of the package `perfetto`, and follows every reference."""
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
     trace = protos.Trace()
@@ -61,7 +61,7 @@ def perfetto(path):
 
 
 def chrome(path):
-    """Reads the JSON; every frame is looked up."""
+    """Reads the JSON, and looks up every frame."""
     trace = json.loads(path.read_text())
     counts = Counter(event["ph"] for event in trace["traceEvents"])
     frames = trace["stackFrames"]
@@ -71,7 +71,7 @@ def chrome(path):
 
 
 def firefox(path):
-    """Checks that the tables of each thread fit each other."""
+    """Checks that the tables of each thread are consistent."""
     profile = json.loads(path.read_text())
     counts, problems = Counter(), 0
     for thread in profile["threads"]:
@@ -89,7 +89,7 @@ def firefox(path):
 
 
 def speedscope(path):
-    """Checks the file by speedscope's JSON schema, where $SPEEDSCOPE_SCHEMA names it, and counts."""
+    """Checks the file against speedscope's JSON schema, if $SPEEDSCOPE_SCHEMA names it, and counts."""
     profile = json.loads(path.read_text())
     schema = os.environ.get("SPEEDSCOPE_SCHEMA")
     if schema:
@@ -104,7 +104,7 @@ def speedscope(path):
 
 
 def pcapng(path):
-    """Reads all packets by dpkt."""
+    """Reads all packets with dpkt."""
     import dpkt
 
     with path.open("rb") as file:
@@ -113,7 +113,7 @@ def pcapng(path):
 
 
 def tables(path):
-    """Reads all tables by pyarrow."""
+    """Reads all tables with pyarrow."""
     import pyarrow.feather
     import pyarrow.parquet
 

@@ -1,4 +1,4 @@
-//! Fuzzes the target of this file's name; the body is in `etw_testkit::fuzz`.
+//! Fuzz target; the body is the function of the same name in `etw_testkit::fuzz`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| etw_testkit::fuzz::mof(data));

@@ -13,16 +13,16 @@ const PAGE: &str = "docs/coverage.md";
 /// Writes the page.
 pub(crate) fn write() -> Result<()> {
     let (Some(directory), Some(traces)) = (data::data_dir(), data::traces()) else {
-        bail!("there are no real traces to read");
+        bail!("no real traces found");
     };
     let mut schemas = Schemas::new();
     schemas.add_files([directory.join("manifests")]);
     let mut page = String::from(
         "# Coverage of real traces\n\n\
-         Every record of every published trace the tests read, the log file header's own included.\n\
-         Schemas come from the trace itself, from what is built in, and from published manifests, as \
-         `etw schema add manifests` adds them; classes that are built in are not taken from published MOF files.\n\
-         `cargo xtask coverage` writes this page; `etw info` says the same of any trace.\n\n\
+         How many records of the published test traces are decoded, including the log file headers.\n\
+         Schemas come from the trace, from the built-in schemas, and from published manifests added with \
+         `etw schema add manifests`; built-in classes take precedence over published MOF files.\n\
+         `cargo xtask coverage` writes this page; `etw info` shows the same for any trace.\n\n\
          | trace | records | decoded | from the event | from the trace | from manifests | built in | not decoded, and why |\n\
          |---|---|---|---|---|---|---|---|\n",
     );

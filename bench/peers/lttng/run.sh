@@ -1,10 +1,10 @@
 #!/bin/sh
-# Runs LTTng-UST's side of the write bench: builds write.c in DIRECTORY and prints nanoseconds an event, a line a round.
+# LTTng-UST's side of the write bench: builds write.c in DIRECTORY and prints nanoseconds per event, one line per round.
 #
 # run.sh DIRECTORY MODE KIND THREADS EVENTS ROUNDS
 #
-# MODE is `overwrite` (a flight recorder that nobody reads), `file` (to DIRECTORY, events are dropped where the disk is
-# slow; the last line says how many), or `disabled` (a session daemon, and no session).
+# MODE is `overwrite` (a flight recorder without a reader), `file` (to DIRECTORY; events are dropped if the disk is slow,
+# and the last line has their number), or `disabled` (a session daemon without a session).
 set -eu
 # Processes and mounts of its own, where that is allowed: the daemon meets no other one, and ends with this script,
 # however that ends.
@@ -30,7 +30,7 @@ daemon=
 is_served() { lttng --no-sessiond list >/dev/null 2>&1; }
 finish() {
     lttng destroy "$session" >/dev/null 2>&1 || true
-    # A daemon that was started here does not stay.
+    # Stop the daemon if it was started here.
     [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
     rm -rf "$directory/$session"
 }

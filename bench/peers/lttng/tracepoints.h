@@ -1,4 +1,4 @@
-/* The events that LTTng-UST writes in the bench: three integers; an integer and a string. */
+/* The LTTng-UST events of the bench: three integers; an integer and a string. */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER openetw_bench
 

@@ -1,10 +1,10 @@
 /*
- * Writes events with LTTng-UST as fast as it can and prints the nanoseconds that one takes.
+ * Writes events with LTTng-UST as fast as possible and prints the nanoseconds per event.
  *
  * write KIND THREADS EVENTS ROUNDS
  *
- * KIND is `integers` or `text`. Each thread writes EVENTS events; ROUNDS times, one line each: the mean over the
- * threads. The first round is not printed. Whether the events are recorded is up to the session.
+ * KIND is `integers` or `text`. Each thread writes EVENTS events in each of ROUNDS rounds; a line is the mean over the
+ * threads of one round. The first round is not printed. The session decides whether the events are recorded.
  */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE

@@ -1,4 +1,4 @@
-//! How a region is divided, and the words that its parts begin at.
+//! The layout of a region, and the positions of its parts in words.
 //!
 //! | words | what |
 //! |---|---|
@@ -51,12 +51,12 @@ pub(crate) const OWNER: usize = 0;
 pub(crate) const END: usize = 1;
 /// Of a processor: its state, the count of events lost, and the buffer that followed a state without one.
 pub(crate) const LOST: usize = 1;
-/// In the count of events lost: what is counted will be read. Gone once the region is closed, and in the zero words that
-/// a process has in the region's place when it has left it.
+/// In the count of events lost: what is counted will be read. Gone once the region is closed, and in the zero words
+/// that a process has in the region's place when it has left it.
 pub(crate) const LOST_OPEN: u64 = 1 << 63;
 pub(crate) const CHAIN: usize = 2;
 
-/// What a region consists of.
+/// The sizes of a region's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     /// One more than the highest index of a processor; at least 1.
@@ -68,11 +68,11 @@ pub struct Geometry {
     pub buffer_bytes: u32,
 }
 
-/// Why memory is no region.
+/// Why memory is not a valid region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegionError {
-    /// The memory does not begin as a region does.
+    /// The memory does not start like a region.
     #[error("the shared memory is no region: it begins with {found:#018x}")]
     Magic {
         /// The first word.
@@ -134,7 +134,7 @@ impl Geometry {
         first + buffer * self.buffer_words()
     }
 
-    /// Writes the words that tell the geometry.
+    /// Writes the geometry into its words.
     pub(crate) fn store(&self, words: &[AtomicU64]) -> Result<(), RegionError> {
         self.check_len(words)?;
         let word =
@@ -144,7 +144,7 @@ impl Geometry {
         Ok(())
     }
 
-    /// Reads the words that tell the geometry, and checks them.
+    /// Reads and checks the geometry.
     pub(crate) fn load(words: &[AtomicU64]) -> Result<Geometry, RegionError> {
         let word = |index: usize| words.get(index).map_or(0, |word| word.load(Ordering::Acquire));
         let (found, word) = (word(0), word(GEOMETRY_WORD));

@@ -1,17 +1,17 @@
-//! Lock-free buffers in shared memory, one current buffer a processor.
+//! Lock-free buffers in shared memory, with one current buffer per processor.
 //!
 //! A [`Region`] is memory that one process writes events to and one logger reads from. It holds a pool of buffers; each
-//! processor has a current one. To write an event is to reserve room in the current buffer, to fill it with a finished
-//! ETL record, and to commit it by one store of its first word: no lock, no system call, no allocation, and nothing
-//! that a process that dies at any instruction leaves half done for others to see.
+//! processor has a current one. Writing an event reserves room in the current buffer, fills it with a finished ETL
+//! record, and commits it with one store of its first word: no lock, no system call, no allocation. If the process dies
+//! at any instruction, others never see an incomplete event.
 //!
-//! The other side is a [`RegionReader`]. It takes the writer for hostile: each word is read once, each size is checked,
-//! and whatever stands in the region, only the events of this one process can come out wrong.
+//! The other side is a [`RegionReader`]. It treats the writer as hostile: each word is read once, each size is checked,
+//! and whatever the region contains, only the events of this one process can be corrupted.
 //!
-//! A [`ring`] carries the finished buffers from the logger to a consumer of real time in another process.
+//! A [`ring`] carries finished buffers from the logger to a real-time consumer in another process.
 //!
-//! The crate makes no system call. It works on atomic words that somebody else owns, and with `--cfg loom` on loom's,
-//! so that the model checker sees the code that runs.
+//! The crate makes no system calls. It works on borrowed atomic words, and with `--cfg loom` on loom's, so that the
+//! model checker sees the real code.
 
 #![forbid(unsafe_code)]
 

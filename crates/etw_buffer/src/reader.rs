@@ -27,7 +27,7 @@ pub struct RegionReader<W> {
     withheld: Vec<u16>,
     /// Buffers with a record that was given up while its writer may still be alive, and the word of that record.
     quarantine: Vec<(u16, usize)>,
-    /// What [`RegionReader::lost`] has not told yet.
+    /// Losses that [`RegionReader::lost`] has not returned yet.
     lost: u64,
     /// Whether nothing can be written any more.
     is_closed: bool,
@@ -67,7 +67,7 @@ pub enum Peek {
     Empty,
 }
 
-/// What [`RegionReader::read`] has taken.
+/// The result of [`RegionReader::read`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
     /// Records.
@@ -103,7 +103,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     /// ahead of the present a record's time is believed, in ticks.
     ///
     /// # Errors
-    /// The geometry is none, or the memory too small.
+    /// If the geometry is invalid, or the memory too small.
     pub fn format(
         words: W,
         geometry: Geometry,
@@ -142,7 +142,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         }
     }
 
-    /// What the region consists of.
+    /// Returns the geometry of the region.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -152,7 +152,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         &self.words
     }
 
-    /// Lets the process use up to so many buffers more; answers how many.
+    /// Lets the process use up to so many buffers more; returns how many.
     pub fn grant(&mut self, buffers: usize) -> usize {
         let count = buffers.min(self.withheld.len());
         for buffer in self.withheld.split_off(self.withheld.len() - count) {
@@ -161,7 +161,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         count
     }
 
-    /// Takes up to so many free buffers back from the process, those of the highest numbers; answers how many.
+    /// Takes up to so many free buffers back from the process, those of the highest numbers; returns how many.
     pub fn reclaim(&mut self, buffers: usize) -> usize {
         let mut count = 0;
         for buffer in (0..self.geometry.buffers).rev() {

@@ -1,4 +1,4 @@
-//! What the first word of a record tells: how long it is, whether it is committed, and where its time stands.
+//! The first word of a record: its length, whether it is committed, and the position of its time.
 
 /// The first word of a record, in the three states of its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,14 +22,14 @@ pub struct Region<W> {
     clock: u8,
 }
 
-/// What became of an attempt to reserve room for a record.
+/// The result of reserving room for a record.
 #[derive(Debug)]
 pub enum Reserve<'r> {
     /// There is room.
     Slot(Slot<'r>),
     /// No buffer is free; the event has been counted as lost.
     Lost,
-    /// The session is over. The event belongs to nobody and is not lost.
+    /// The session has ended. The event belongs to no session and does not count as lost.
     Closed,
     /// No buffer of this session is large enough for the record; it has been counted as lost.
     TooLarge,
@@ -47,10 +47,10 @@ pub struct Slot<'r> {
     pub opens_buffer: bool,
 }
 
-/// What the logger wants to be woken for.
+/// When the logger wants to be woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wanted {
-    /// Nothing: it looks by itself.
+    /// Never: it polls.
     Nothing,
     /// A buffer that is full, [`Slot::opens_buffer`].
     FullBuffer,
@@ -81,7 +81,7 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         Ok(Region { words, geometry, buffer_words, first_buffer, clock })
     }
 
-    /// What the region consists of.
+    /// Returns the geometry of the region.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -192,7 +192,7 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         }
     }
 
-    /// What the logger wants to be woken for. To be asked after a commit.
+    /// When the logger wants to be woken. To be asked after a commit.
     ///
     /// There is no fence between the commit and this load, so an event may go unnoticed at the moment the logger falls
     /// asleep; the logger's first sleep is short for that reason.

@@ -1,4 +1,4 @@
-//! Properties of sessions and of enables, one call each.
+//! Builders for the properties of sessions and of enables.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use etw_schema::ProviderSpec;
 
 use crate::{Controller, ControllerError};
 
-/// A session to be started. What is not said is left to the host.
+/// The properties of a session to start. The host chooses those that are not set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a session begins with `start`"]
 pub struct SessionBuilder {
@@ -18,13 +18,13 @@ pub struct SessionBuilder {
 }
 
 impl SessionBuilder {
-    /// A session of this name.
+    /// Creates the properties of a session with this name.
     pub fn new(name: &str) -> SessionBuilder {
         let properties = SessionProperties { logger_name: name.to_owned(), ..SessionProperties::default() };
         SessionBuilder { properties, is_leased: false }
     }
 
-    /// Writes to this file; a relative path is taken from this program's working directory.
+    /// Writes to this file; a relative path is resolved against this program's working directory.
     pub fn file(mut self, path: impl AsRef<Path>) -> SessionBuilder {
         let path = std::path::absolute(&path).unwrap_or_else(|_| path.as_ref().to_owned());
         self.properties.log_file_name = path.to_string_lossy().into_owned();
@@ -37,92 +37,96 @@ impl SessionBuilder {
         self
     }
 
-    /// Delivers to consumers in real time; with a file, both.
+    /// Delivers to consumers in real time, in addition to a file if there is one.
     pub fn real_time(self) -> SessionBuilder {
         self.mode(LogFileMode::REAL_TIME)
     }
 
-    /// Keeps the newest events in memory, at most `kib` KiB, until they are asked for ([`Controller::dump`]).
+    /// Keeps the newest events in memory, at most `kib` KiB, until [`Controller::dump`] writes them.
     pub fn ring(mut self, kib: u32) -> SessionBuilder {
         self.properties.maximum_buffers = (kib / self.properties.buffer_size.max(1)).max(4);
         self.mode(LogFileMode::BUFFERING)
     }
 
-    /// KiB of a buffer, from 4 to 16384; 64 by default.
+    /// Sets the buffer size in KiB, from 4 to 16384; 64 by default.
     pub fn buffer_size_kib(mut self, kib: u32) -> SessionBuilder {
         self.properties.buffer_size = kib;
         self
     }
 
-    /// Fewest and most buffers; 0 leaves one to the host.
+    /// Sets the minimum and maximum number of buffers; 0 leaves the choice to the host.
     pub fn buffers(mut self, minimum: u32, maximum: u32) -> SessionBuilder {
         self.properties.minimum_buffers = minimum;
         self.properties.maximum_buffers = maximum;
         self
     }
 
-    /// MiB of the file at which the mode does what it does.
+    /// Sets the maximum file size in MiB; the mode decides what happens then.
     pub fn maximum_file_size_mib(mut self, mib: u32) -> SessionBuilder {
         self.properties.maximum_file_size = mib;
         self
     }
 
-    /// Has the system's own events recorded, as `EnableFlags` say it (`EVENT_TRACE_FLAG_*`). What they stand for on
-    /// Linux is told by the kernel provider, which also checks them.
+    /// Records system events by `EnableFlags` (`EVENT_TRACE_FLAG_*`). The kernel provider defines what they record on
+    /// Linux, and checks them.
     pub fn enable_flags(mut self, flags: u32) -> SessionBuilder {
         self.properties.enable_flags = flags;
         self
     }
 
-    /// Has the stack told behind these of the system's events, by their hook ids (`TraceStackTracingInfo`), in place of the
-    /// sampled profile's alone.
+    /// Records stacks for the system events with these hook ids (`TraceStackTracingInfo`), instead of for the sampled
+    /// profile alone.
     pub fn stack_tracing(mut self, hook_ids: &[u16]) -> SessionBuilder {
         self.properties.stack_tracing = hook_ids.to_vec();
         self
     }
 
-    /// Time between two samples of the sampled profile, in units of 100 ns (`TraceSampledProfileIntervalInfo`).
+    /// Sets the sampling interval of the sampled profile, in units of 100 ns (`TraceSampledProfileIntervalInfo`).
     pub fn sample_interval(mut self, units: u32) -> SessionBuilder {
         self.properties.sample_interval = units;
         self
     }
 
-    /// Milliseconds after which buffers that are not full are written all the same.
+    /// Sets the milliseconds after which partly filled buffers are written.
     pub fn flush_timer_millis(mut self, millis: u32) -> SessionBuilder {
         self.properties.flush_timer_millis = millis;
         self
     }
 
-    /// Full buffers that are written at once.
+    /// Sets the number of full buffers that are written together.
     pub fn flush_threshold(mut self, buffers: u32) -> SessionBuilder {
         self.properties.flush_threshold = buffers;
         self
     }
 
-    /// What times are read from.
+    /// Sets the clock of the time stamps.
     pub fn clock(mut self, clock: SessionClock) -> SessionBuilder {
         self.properties.clock = clock;
         self
     }
 
-    /// The session ends with the controller's connection, however that ends.
+    /// Ends the session with the controller's connection, however that ends.
     pub fn leased(mut self) -> SessionBuilder {
         self.is_leased = true;
         self
     }
 
-    /// What the session is to be.
+    /// Returns the properties set so far.
     pub fn properties(&self) -> &SessionProperties {
         &self.properties
     }
 
     /// Starts the session.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::start`].
     pub fn start(self, controller: &mut Controller) -> Result<SessionStatus, ControllerError> {
         controller.start(self.properties, self.is_leased)
     }
 }
 
-/// What a session is to want of a provider.
+/// The parameters with which a session enables a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct EnableBuilder {
@@ -132,7 +136,7 @@ pub struct EnableBuilder {
 }
 
 impl EnableBuilder {
-    /// What a provider string says.
+    /// Creates the parameters given by a provider string.
     pub fn new(spec: ProviderSpec) -> EnableBuilder {
         EnableBuilder { spec, properties: 0, filters: Vec::new() }
     }
@@ -154,9 +158,11 @@ impl EnableBuilder {
         self
     }
 
-    /// The provider, and what is wanted of it.
+    /// Returns the provider and the parameters.
     ///
-    /// Fails if the provider string has keywords by name.
+    /// # Errors
+    ///
+    /// If the provider string has keywords by name.
     pub fn build(&self) -> Result<(Guid, Enable), ControllerError> {
         let spec = &self.spec;
         if let Some(name) = spec.any.names.iter().chain(&spec.all.names).next() {
@@ -177,7 +183,7 @@ impl EnableBuilder {
     }
 }
 
-/// An absolute path as text, for a host that has another working directory.
+/// Returns an absolute path as text, for a host with another working directory.
 pub(crate) fn absolute(path: &Path) -> Result<String, ControllerError> {
     let absolute = std::path::absolute(path)
         .map_err(|error| ControllerError::File { path: PathBuf::from(path), error })?;

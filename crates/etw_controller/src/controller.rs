@@ -16,27 +16,33 @@ use etw_sys::socket::Connection;
 use crate::builder::absolute;
 use crate::{ControllerError, EnableBuilder};
 
-/// A connection to a host. Calls wait for its answers.
+/// A connection to a host. Calls block until the host replies.
 #[derive(Debug)]
 pub struct Controller {
     channel: Channel,
     buffer: PacketBuffer,
-    /// Where the host is, for people.
+    /// Where the host is, for error messages.
     place: String,
     host_pid: u32,
-    /// Whether the host opens files for this user.
+    /// Whether the host opens files on behalf of this user.
     host_opens_files: bool,
 }
 
 impl Controller {
-    /// Connects to the host of the instance that this user's programs use unless told otherwise.
+    /// Connects to the host of the default instance for this user's programs.
     ///
-    /// Fails with [`ControllerError::NoHost`] if none runs.
+    /// # Errors
+    ///
+    /// [`ControllerError::NoHost`] if none is running; otherwise if the connection fails or the host refuses it.
     pub fn connect() -> Result<Controller, ControllerError> {
         Controller::connect_to(&Instance::default_of_user())
     }
 
     /// Connects to the host of an instance.
+    ///
+    /// # Errors
+    ///
+    /// [`ControllerError::NoHost`] if none is running; otherwise if the connection fails or the host refuses it.
     pub fn connect_to(instance: &Instance) -> Result<Controller, ControllerError> {
         let directory = || instance.directory().to_owned();
         let channel = match Channel::connect(instance, Role::Controller) {
@@ -55,9 +61,11 @@ impl Controller {
         Controller::greeted(channel, directory().display().to_string())
     }
 
-    /// Takes an end of a connection whose other end a host in this process has.
+    /// Takes one end of a connection to a host in this process.
     ///
-    /// Fails if the host does not answer.
+    /// # Errors
+    ///
+    /// If the host does not reply.
     pub fn to_private_host(host: Connection) -> Result<Controller, ControllerError> {
         let channel = Channel::new(host);
         channel.send(&Hello::new(Role::Controller), &[])?;
@@ -84,14 +92,18 @@ impl Controller {
         Ok(controller)
     }
 
-    /// The host's process.
+    /// Returns the host's process id.
     pub fn host_pid(&self) -> u32 {
         self.host_pid
     }
 
-    /// Starts a session (`StartTrace`); `lease` has it end with this connection.
+    /// Starts a session (`StartTrace`); with `lease` it ends with this connection.
     ///
-    /// A host of another user does not open files for this one, so the file is opened here then.
+    /// If the host belongs to another user, the file is opened here and passed to it.
+    ///
+    /// # Errors
+    ///
+    /// If the host refuses the properties or the connection fails, or if the file cannot be opened.
     pub fn start(
         &mut self,
         properties: SessionProperties,
@@ -104,17 +116,29 @@ impl Controller {
         self.ask_status(&Request::Start { properties, lease }, file.as_ref())
     }
 
-    /// Stops a session, and answers its last numbers when everything is written.
+    /// Stops a session and returns its final statistics, after everything is written.
+    ///
+    /// # Errors
+    ///
+    /// If the host refuses the request, for example because the session does not exist, or the connection fails.
     pub fn stop(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
         self.ask_status(&Request::Stop { session: session.to_owned() }, None)
     }
 
-    /// How a session is.
+    /// Returns the status of a session.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::stop`].
     pub fn query(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
         self.ask_status(&Request::Query { session: session.to_owned() }, None)
     }
 
-    /// All sessions that this user may see.
+    /// Returns all sessions that this user may see.
+    ///
+    /// # Errors
+    ///
+    /// If the connection fails.
     pub fn list(&mut self) -> Result<Vec<SessionStatus>, ControllerError> {
         self.ask_list(&Request::List, |response| match response {
             Response::Sessions { sessions, more } => Ok((sessions, more)),
@@ -122,7 +146,11 @@ impl Controller {
         })
     }
 
-    /// Changes a session that runs.
+    /// Changes a running session.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::stop`]; also if a new file cannot be opened.
     pub fn update(&mut self, session: &str, update: SessionUpdate) -> Result<SessionStatus, ControllerError> {
         let file = match &update.log_file_name {
             Some(name) => self.own_file(Path::new(name))?,
@@ -131,24 +159,40 @@ impl Controller {
         self.ask_status(&Request::Update { session: session.to_owned(), update }, file.as_ref())
     }
 
-    /// Has everything that was written so far delivered.
+    /// Delivers everything written so far, and returns when that is done.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::stop`].
     pub fn flush(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
         self.ask_status(&Request::Flush { session: session.to_owned() }, None)
     }
 
-    /// Enables a provider in a session, also one that registers later. All processes that have it have been told when
-    /// this returns.
+    /// Enables a provider in a session, also for processes that register it later. When this returns, all processes
+    /// that have registered it have been notified.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::stop`], and as [`EnableBuilder::build`].
     pub fn enable(&mut self, session: &str, enable: &EnableBuilder) -> Result<(), ControllerError> {
         let (provider, enable) = enable.build()?;
         self.ask_done(&Request::Enable { session: session.to_owned(), provider, enable })
     }
 
     /// Disables a provider in a session.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::stop`].
     pub fn disable(&mut self, session: &str, provider: Guid) -> Result<(), ControllerError> {
         self.ask_done(&Request::Disable { session: session.to_owned(), provider })
     }
 
-    /// Asks a provider to write its state to this session only.
+    /// Requests a provider to write its state, to this session only.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::stop`].
     pub fn capture_state(
         &mut self,
         session: &str,
@@ -159,24 +203,40 @@ impl Controller {
         self.ask_done(&Request::CaptureState { session: session.to_owned(), provider, level, any })
     }
 
-    /// Has a session of mode `NEW_FILE` go on in the next file.
+    /// Continues a session of mode `NEW_FILE` in the next file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::stop`].
     pub fn increment_file(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
         self.ask_status(&Request::IncrementFile { session: session.to_owned() }, None)
     }
 
-    /// Ends the file of a session, which goes on in real time.
+    /// Ends the file of a session, which continues in real time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::stop`].
     pub fn convert_to_real_time(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
         self.ask_status(&Request::ConvertToRealTime { session: session.to_owned() }, None)
     }
 
-    /// Writes what a session of mode `BUFFERING` has in memory to a file; the session goes on.
+    /// Writes what a session of mode `BUFFERING` has in memory to a file; the session continues.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::stop`]; also if the file cannot be opened.
     pub fn dump(&mut self, session: &str, path: &Path) -> Result<SessionStatus, ControllerError> {
         let file = self.own_file(path)?;
         let request = Request::Dump { session: session.to_owned(), path: absolute(path)? };
         self.ask_status(&request, file.as_ref())
     }
 
-    /// All providers that processes have registered, each once, and who has enabled them (`EnumerateTraceGuidsEx`).
+    /// Returns all registered providers, each once, with the sessions that have enabled them (`EnumerateTraceGuidsEx`).
+    ///
+    /// # Errors
+    ///
+    /// If the connection fails.
     pub fn providers(&mut self) -> Result<Vec<ProviderStatus>, ControllerError> {
         let parts = self.ask_list(&Request::Providers, |response| match response {
             Response::Providers { providers, more } => Ok((providers, more)),
@@ -197,7 +257,11 @@ impl Controller {
         Ok(all)
     }
 
-    /// What a session has enabled.
+    /// Returns the providers that a session has enabled.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::stop`].
     pub fn enables(&mut self, session: &str) -> Result<Vec<EnableStatus>, ControllerError> {
         self.ask_list(&Request::Enables { session: session.to_owned() }, |response| match response {
             Response::Enables { enables, more } => Ok((enables, more)),
@@ -205,8 +269,12 @@ impl Controller {
         })
     }
 
-    /// The processes that write to a session, or have written to it, in the order in which they came; of very many, the
-    /// last ones.
+    /// Returns the processes that write to a session, or have written to it, in order of arrival; of very many, only
+    /// the last ones.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::stop`].
     pub fn processes(&mut self, session: &str) -> Result<Vec<ProcessStatus>, ControllerError> {
         self.ask_list(&Request::Processes { session: session.to_owned() }, |response| match response {
             Response::Processes { processes, more } => Ok((processes, more)),
@@ -214,7 +282,7 @@ impl Controller {
         })
     }
 
-    /// The file for a host that does not open it for this user.
+    /// Opens the file if the host does not do so for this user.
     fn own_file(&self, path: &Path) -> Result<Option<File>, ControllerError> {
         if self.host_opens_files {
             return Ok(None);

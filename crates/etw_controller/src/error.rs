@@ -1,21 +1,21 @@
-//! Why something asked of a host was not done.
+//! Errors of requests to a host.
 
 use std::io;
 use std::path::PathBuf;
 
 use etw_protocol::{ErrorKind, Failure, ProtocolError};
 
-/// Why something asked of a host was not done.
+/// Why a request to a host failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControllerError {
-    /// Nobody listens.
+    /// No host is running.
     #[error("no host runs in {}; start one with `etw daemon`", directory.display())]
     NoHost {
         /// The instance's directory.
         directory: PathBuf,
     },
-    /// The host ended the connection without a word.
+    /// The host closed the connection without a reply.
     #[error(
         "the host in {place} ended the connection: it admits its own user only, has too many connections, or has ended"
     )]
@@ -23,27 +23,27 @@ pub enum ControllerError {
         /// Where the host is, in words.
         place: String,
     },
-    /// The host refused.
+    /// The host refused the request.
     #[error("{0}")]
     Refused(Failure),
-    /// The connection.
+    /// The connection failed.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
-    /// The host answered something else than what was asked.
-    #[error("the host's answer is none to the request '{request}'")]
+    /// The host's reply does not match the request.
+    #[error("unexpected reply to '{request}'")]
     Answer {
         /// The request.
         request: &'static str,
     },
-    /// The file of a session could not be made by this program.
+    /// This program could not open the session's file.
     #[error("{}: {error}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A keyword by name, which only the provider's schema can turn into bits.
+    /// A keyword given by name, which only the provider's schema can resolve.
     #[error(
         "keyword '{keyword}' of provider {provider} is a name; only the provider's schema knows its bits"
     )]
@@ -56,7 +56,7 @@ pub enum ControllerError {
 }
 
 impl ControllerError {
-    /// The kind of a refusal; `None` for other failures.
+    /// Returns the kind of a refusal; `None` for other failures.
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {
             ControllerError::Refused(failure) => Some(failure.kind),

@@ -13,7 +13,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Not the crate's job: to be the host (`etw_session`), or to read events (`etw_consumer`).
+//! The host is in `etw_session`; reading events is in `etw_consumer`.
 
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]

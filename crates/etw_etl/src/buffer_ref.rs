@@ -15,7 +15,7 @@ const MAX_EXPANSION: usize = 4096;
 /// Decompressed bytes in which the time of a buffer's first record is looked for.
 const FIRST_TIME_BYTES: usize = 0x200;
 
-/// What records are looked at with where nobody sees them.
+// The origin for records whose origin is not exposed.
 static PLAIN_ORIGIN: Origin = Origin { clock: Clock::system_time(), processor: 0, logger_id: 0, source: 0 };
 
 /// One buffer of a file: its header, and access to its events.
@@ -41,9 +41,9 @@ pub struct BufferData<'s> {
 }
 
 impl<'a> BufferRef<'a> {
-    /// The events of the buffer for [`Records`]: a part of the file where possible, otherwise made in `scratch`.
+    /// Returns the events for [`Records`]: borrowed from the file if possible, otherwise built in `scratch`.
     ///
-    /// Packed context switches are made into records of Thread/CompCS (hook id 0x0525), whose payload
+    /// Packed context switches are converted to records of Thread/CompCS (hook id 0x0525), whose payload
     /// [`crate::ContextSwitches`] reads.
     pub fn data<'s>(&self, scratch: &'s mut Vec<u8>) -> BufferData<'s>
     where
@@ -63,8 +63,8 @@ impl<'a> BufferRef<'a> {
         BufferData { bytes: events, damage }
     }
 
-    /// The events where they lie in the file as they are: in every buffer that is neither compressed nor one of
-    /// packed context switches.
+    /// Returns the events borrowed from the file, for every buffer that is neither compressed nor one of packed context
+    /// switches.
     pub fn data_in_file(&self) -> Option<BufferData<'a>> {
         if self.place().is_derived {
             return None;
@@ -73,8 +73,8 @@ impl<'a> BufferRef<'a> {
         Some(BufferData { bytes, damage })
     }
 
-    /// The compressed events of a buffer that is compressed, and how many bytes they are decompressed; `None` for a buffer
-    /// that is not, or that is cut.
+    /// Returns the compressed events of a compressed buffer, and their decompressed size; `None` if the buffer is not
+    /// compressed, or truncated.
     pub fn compressed(&self) -> Option<(&'a [u8], usize)> {
         let is_whole = self.bytes.len() == self.header.buffer_size as usize;
         let is_plain = !self.is_compressed() || !is_whole;
@@ -82,7 +82,7 @@ impl<'a> BufferRef<'a> {
         (!is_plain).then_some((self.body(), events))
     }
 
-    /// Where the events come from, for [`Records::new`].
+    /// Returns the origin of the events, for [`Records::new`].
     #[inline]
     pub fn place(&self) -> Place {
         Place {
@@ -92,20 +92,20 @@ impl<'a> BufferRef<'a> {
         }
     }
 
-    /// What the records of this buffer have in common; `source` is the number of the file among those read together.
+    /// Returns the properties shared by the buffer's records; `source` is the file's number among those read together.
     #[inline]
     pub fn origin(&self, clock: Clock, source: u32) -> Origin {
         Origin { clock, processor: self.header.processor(), logger_id: self.header.logger_id, source }
     }
 
-    /// The bytes of the buffer in the file, with its header; fewer than `buffer_size` if the file is cut.
+    /// Returns the bytes of the buffer in the file, with its header; fewer than `buffer_size` if the file is truncated.
     pub fn file_bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The time of the buffer's first record, for which little of it is decompressed.
+    /// Returns the time of the buffer's first record, and decompresses little of it to find it.
     ///
-    /// `None` if the buffer has no records, or begins with damage or with records that have no time.
+    /// Returns `None` if the buffer has no records, or starts with damage or with records without a time.
     pub fn first_time(&self, scratch: &mut Vec<u8>) -> Option<Ticks> {
         let events = (self.header.offset as usize).saturating_sub(BufferHeader::LEN_BYTES);
         if self.is_compressed() && events > FIRST_TIME_BYTES {
@@ -119,7 +119,7 @@ impl<'a> BufferRef<'a> {
         if let Some(time) = time_in_header(data.bytes) {
             return Some(time);
         }
-        // No time is earlier than all that a record can have.
+        // The earliest time that any record can have.
         let clock = Clock::new(ClockType::Qpc, Ticks(i64::MIN), FileTime(0), 0);
         let origin = Origin { clock, ..Origin::default() };
         let first = Records::new(data.bytes, &origin, self.place()).next()?.ok()?;
@@ -130,7 +130,7 @@ impl<'a> BufferRef<'a> {
         self.bytes.get(BufferHeader::LEN_BYTES..).unwrap_or_default()
     }
 
-    /// Whether the buffer is compressed. Where its flag and the file's mode differ, the bytes decide.
+    /// Whether the buffer is compressed. If its flag and the file's mode differ, the bytes decide.
     fn is_compressed(&self) -> bool {
         let flagged = self.header.is_compressed();
         if flagged == self.layout.is_compressed || self.layout.is_before_vista {
@@ -146,7 +146,7 @@ impl<'a> BufferRef<'a> {
             && !self.holds_records()
     }
 
-    /// Whether records lie at the start of the buffer as it is in the file.
+    /// Whether records are at the start of the buffer as it is in the file.
     fn holds_records(&self) -> bool {
         let body = self.body();
         let follows = |at: usize| {
@@ -173,12 +173,12 @@ impl<'a> BufferRef<'a> {
             &body[..end.min(body.len())]
         };
         if !(BufferHeader::LEN_BYTES as u32..=size).contains(&offset) {
-            // All that is not fill may be events.
+            // Everything that is not fill may be events.
             let end = body.iter().rposition(|byte| *byte != 0xFF).map_or(0, |last| last + 1);
             return (&body[..end.next_multiple_of(8).min(body.len())], damage());
         }
         let events = up_to(offset);
-        // Where events end fill begins. If it begins at the copy of the field instead, the copy is right.
+        // Fill starts where events end. If it starts at the copy of the field instead, the copy is right.
         let fill_begins = |events: &[u8]| {
             body.get(events.len()..).is_none_or(|rest| rest.is_empty() || rest.u64_at(0) == Some(u64::MAX))
         };
@@ -188,11 +188,11 @@ impl<'a> BufferRef<'a> {
         (events, None)
     }
 
-    /// Decompresses the buffer into `scratch`, as far as that is possible.
+    /// Decompresses the buffer into `scratch`, as far as possible.
     fn decompress(&self, body: &[u8], scratch: &mut Vec<u8>) -> Option<Damage> {
         let header = &self.header;
         let largest = self.layout.session_buffer_size.max(header.buffer_size).min(MAX_BUFFER_BYTES);
-        // A hostile file must not make much of little.
+        // Limits the output for hostile input.
         let possible = body.len().saturating_mul(MAX_EXPANSION).saturating_add(0x1_0000);
         let largest = largest.min(u32::try_from(possible).unwrap_or(u32::MAX));
         let is_end_known = (BufferHeader::LEN_BYTES as u32..=largest).contains(&header.offset);

@@ -1,43 +1,43 @@
-//! What is wrong with a file, and where.
+//! Damage in a file, with its position.
 
 use etw_event::RecordError;
 
 use crate::xpress::XpressError;
 
-/// A place of a file that could not be read as it should. Reading goes on behind it.
+/// A damaged place in a file. Reading continues after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("offset {offset:#x}{}: {kind}", Within(*.within))]
 pub struct Damage {
     /// Offset in the file, in bytes. For damage inside of a compressed buffer the offset of that buffer.
     pub offset: u64,
-    /// Offset in the decompressed buffer, counted with its header, if the damage lies inside of one.
+    /// Offset in the decompressed buffer, header included, if the damage is inside one.
     pub within: Option<u32>,
     /// What is wrong.
     pub kind: DamageKind,
 }
 
-/// What is wrong at a place of a file.
+/// Kind of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DamageKind {
-    /// The file goes on with fewer bytes than a buffer header has.
+    /// The file ends with fewer bytes than a buffer header has.
     #[error("{available} bytes are left, too few for a buffer header")]
     BufferHeaderCut {
         /// Bytes that are left.
         available: u32,
     },
-    /// Where a buffer should begin there is no buffer header.
+    /// There is no buffer header where a buffer should start.
     #[error("no buffer begins here; {skipped} bytes skipped")]
     NoBuffer {
         /// Bytes up to the next buffer, or to the end of the file.
         skipped: u64,
     },
-    /// The file ends inside of a buffer. The buffer follows, with what is left of it.
+    /// The file ends inside a buffer. What is left of the buffer follows.
     #[error("the buffer of {size} bytes is cut after {available} bytes")]
     BufferCut {
         /// Bytes that the buffer should have.
         size: u32,
-        /// Bytes that there are.
+        /// Bytes that are available.
         available: u32,
     },
     /// The buffer's size is wrong; the session's is used instead. The buffer follows.
@@ -48,7 +48,7 @@ pub enum DamageKind {
         /// Size of the session's buffers.
         expected: u32,
     },
-    /// The end of the buffer's events lies outside of the buffer.
+    /// The end of the buffer's events is outside the buffer.
     #[error("the buffer's events end at {end}, outside of its {size} bytes")]
     EventsEnd {
         /// `Offset` of the buffer's header.
@@ -56,16 +56,16 @@ pub enum DamageKind {
         /// Bytes of the buffer.
         size: u32,
     },
-    /// The compressed bytes are not what the decoder understands. What could be decoded follows.
+    /// The compressed data is invalid. What could be decoded follows.
     #[error("{0}")]
     Compression(XpressError),
     /// The buffer is compressed with a method other than plain XPRESS.
     #[error("the buffer is compressed with method {method}, of which only 3 (XPRESS) can be read")]
     CompressionMethod {
-        /// `State` of the buffer's header, which names the method as `COMPRESSION_FORMAT_*`.
+        /// `State` of the buffer's header, which holds the method as `COMPRESSION_FORMAT_*`.
         method: u32,
     },
-    /// The bytes are no record.
+    /// The bytes are not a record.
     #[error("{error}; {skipped} bytes skipped")]
     Record {
         /// Why not.
@@ -73,10 +73,10 @@ pub enum DamageKind {
         /// Bytes up to the next record, or to the end of the buffer.
         skipped: u32,
     },
-    /// The events end before the buffer's header says so.
+    /// The events end before the end given in the buffer's header.
     #[error("the mark of the end of events comes {missing} bytes before their end")]
     EndMark {
-        /// Bytes that hold no events.
+        /// Bytes that contain no events.
         missing: u32,
     },
     /// The extended items or counters of a record do not fit in it. The record follows.
@@ -87,7 +87,7 @@ pub enum DamageKind {
     },
 }
 
-/// The part of the text that names the place in a decompressed buffer.
+/// The part of the message that gives the position in a decompressed buffer.
 struct Within(Option<u32>);
 
 impl std::fmt::Display for Within {
@@ -120,7 +120,7 @@ mod tests {
                 within: Some(0x98),
                 kind: DamageKind::Record { error: RecordError::UnknownHeader(0xDDDD_DDDD), skipped: 16 },
             },
-            "offset 0x1234 (at 0x98 of the decompressed buffer): no known record header begins with 0xdddddddd; \
+            "offset 0x1234 (at 0x98 of the decompressed buffer): unknown record header 0xdddddddd; \
              16 bytes skipped",
         );
     }

@@ -1,4 +1,4 @@
-//! A trace file as a row of buffers.
+//! A trace file as a sequence of buffers.
 
 use std::fmt;
 
@@ -10,30 +10,30 @@ use crate::{BufferHeader, LogFileHeader, LogFileMode};
 /// Bytes of a file before the payload of its log file header.
 const HEADER_PAYLOAD: usize = BufferHeader::LEN_BYTES + HeaderKind::System64.len_bytes();
 
-/// Why bytes are no trace file.
+/// Why bytes are not a trace file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// No bytes.
+    /// There are no bytes.
     #[error("the file is empty; a trace file begins with a buffer that holds its log file header")]
     Empty,
-    /// Fewer bytes than the smallest trace file has.
+    /// The file is shorter than the smallest trace file.
     #[error("the file has only {len} bytes; a trace file begins with a log file header of {expected} bytes")]
     TooShort {
         /// Bytes of the file.
         len: usize,
-        /// Bytes that its header takes.
+        /// Size of the header.
         expected: usize,
     },
-    /// There is no log file header where a trace file has it.
+    /// There is no log file header at its position.
     #[error("it begins with {found}; a trace file has a log file header at offset 0x48")]
     NotTrace {
-        /// What the file begins with.
+        /// The first bytes of the file.
         found: Beginning,
     },
 }
 
-/// The first bytes of a file that is no trace, and what such a file may be.
+/// The first bytes of a file that is not a trace, and the likely type of such a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beginning {
     bytes: [u8; 16],
@@ -48,7 +48,7 @@ impl Beginning {
         Beginning { bytes, len }
     }
 
-    /// The kind of file that begins like this, if it is a well-known one.
+    /// Returns the type of a file with these first bytes, if it is a well-known one.
     pub fn file_kind(&self) -> Option<&'static str> {
         let begins = |magic: &[u8]| self.bytes[..self.len].starts_with(magic);
         Some(match () {
@@ -68,7 +68,7 @@ impl Beginning {
 }
 
 impl fmt::Display for Beginning {
-    /// The kind of file, the text, or the bytes in hexadecimal.
+    /// Formats the type of file, the text, or the bytes in hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = &self.bytes[..self.len];
         if let Some(kind) = self.file_kind() {
@@ -83,7 +83,7 @@ impl fmt::Display for Beginning {
     }
 }
 
-/// A trace file, seen over its bytes.
+/// A trace file, as a view over its bytes.
 #[derive(Debug, Clone)]
 pub struct EtlFile<'a> {
     bytes: &'a [u8],
@@ -93,14 +93,18 @@ pub struct EtlFile<'a> {
 }
 
 impl<'a> EtlFile<'a> {
-    /// Reads the log file header of `bytes`, a whole file; nothing else is looked at.
+    /// Reads the log file header of `bytes`, a whole file; nothing else is examined.
+    ///
+    /// # Errors
+    ///
+    /// If there is no log file header at the start.
     pub fn open(bytes: &'a [u8]) -> Result<EtlFile<'a>, OpenError> {
         if bytes.is_empty() {
             return Err(OpenError::Empty);
         }
         let not_trace = || OpenError::NotTrace { found: Beginning::of(bytes) };
         if bytes.len() < HEADER_PAYLOAD {
-            // What is evidently another kind of file is called so, however short it is.
+            // A file that is clearly of another type is reported as such, however short it is.
             if bytes.len() >= 4 && Beginning::of(bytes).file_kind().is_some() {
                 return Err(not_trace());
             }
@@ -138,36 +142,36 @@ impl<'a> EtlFile<'a> {
         Ok(EtlFile { bytes, header, clock, layout })
     }
 
-    /// The log file header.
+    /// Returns the log file header.
     pub fn header(&self) -> &LogFileHeader {
         &self.header
     }
 
-    /// The session's clock.
+    /// Returns the session's clock.
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Takes another clock in place of the header's, for sessions that are known to share one.
+    /// Replaces the header's clock, for sessions that are known to share one.
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The buffers in the order of the file, the first one included.
+    /// Iterates over the buffers in file order, including the first.
     ///
-    /// Time order is another: records are ordered in a buffer, and the buffers of one processor among themselves.
-    /// In a circular file that order is the one of `sequence_number`, in every other file that of the file.
+    /// This is not time order: records are ordered within a buffer, and the buffers of one processor among themselves.
+    /// In a circular file the latter order is that of `sequence_number`, in every other file that of the file.
     pub fn buffers(&self) -> Buffers<'a> {
         Buffers::new(self.bytes, self.layout)
     }
 
-    /// The buffer that begins at `offset`, as [`EtlFile::buffers`] has given it, but numbered 0. Damage of it has been
-    /// reported there. `None` past the end of the file.
+    /// Returns the buffer at an `offset` returned by [`EtlFile::buffers`], but numbered 0, and without reporting its
+    /// damage again. Returns `None` past the end of the file.
     pub fn buffer_at(&self, offset: u64) -> Option<crate::BufferRef<'a>> {
         Buffers::at(self.bytes, self.layout, usize::try_from(offset).ok()?)
     }
@@ -178,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_trace_is_told_apart() {
+    fn files_that_are_not_traces_are_recognised() {
         let check = |bytes: &[u8], text: &str| {
             assert_eq!(EtlFile::open(bytes).unwrap_err().to_string(), text);
         };

@@ -1,10 +1,10 @@
-//! The bytes of a trace file: buffers, compression, the log file header; reader and writer.
+//! The layout of a trace file: buffers, compression, the log file header; reader and writer.
 //!
-//! A trace file (`.etl`) is a row of buffers without index or trailer; the first holds the log file header as its
-//! first record. This crate reads and writes those bytes. It opens no file, starts no thread, and does not know
-//! what a payload means.
+//! A trace file (`.etl`) is a sequence of buffers without index or trailer; the first record of the first buffer is the
+//! log file header. This crate reads and writes these bytes. It opens no files, starts no threads, and does not decode
+//! payloads.
 //!
-//! Reading borrows from the bytes of the file, and damage never ends it:
+//! Reading borrows from the bytes of the file, and continues after damage:
 //!
 //! ```
 //! use etw_etl::{EtlFile, OpenError, Records};

@@ -14,27 +14,27 @@ bits! {
         SEQUENTIAL = 0x0000_0001;
         /// The newest buffers overwrite the oldest ones at the maximum size.
         CIRCULAR = 0x0000_0002;
-        /// Sessions are written one behind the other.
+        /// Sessions are written one after the other.
         APPEND = 0x0000_0004;
-        /// A new file is begun at the maximum size.
+        /// A new file is started at the maximum size.
         NEW_FILE = 0x0000_0008;
         /// The file has its maximum size from the start.
         PREALLOCATE = 0x0000_0020;
         /// The session cannot be stopped.
         NON_STOPPABLE = 0x0000_0040;
-        /// Only those with the right may log to the session.
+        /// Only authorised processes may log to the session.
         SECURE = 0x0000_0080;
-        /// Events are delivered to consumers at once.
+        /// Events are delivered to consumers immediately.
         REAL_TIME = 0x0000_0100;
-        /// The file is made with the first event.
+        /// The file is created with the first event.
         DELAY_OPEN = 0x0000_0200;
-        /// Buffers stay in memory until asked for.
+        /// Buffers stay in memory until requested.
         BUFFERING = 0x0000_0400;
-        /// A session inside of one process.
+        /// A session inside one process.
         PRIVATE_LOGGER = 0x0000_0800;
         /// Writes the log file header to the file.
         ADD_HEADER = 0x0000_1000;
-        /// The maximum size counts kilobytes in place of megabytes.
+        /// The maximum size is in kilobytes instead of megabytes.
         KBYTES_FOR_SIZE = 0x0000_2000;
         /// Sequence numbers unique over sessions.
         GLOBAL_SEQUENCE = 0x0000_4000;
@@ -62,9 +62,9 @@ bits! {
         SYSTEM_LOGGER = 0x0200_0000;
         /// Buffers are compressed.
         COMPRESSED = 0x0400_0000;
-        /// Failures of other sessions do not touch this one.
+        /// Failures of other sessions do not affect this one.
         INDEPENDENT_SESSION = 0x0800_0000;
-        /// All processors share one row of buffers.
+        /// All processors share one sequence of buffers.
         NO_PER_PROCESSOR_BUFFERING = 0x1000_0000;
         /// Writers wait for free buffers.
         BLOCKING = 0x2000_0000;
@@ -73,16 +73,16 @@ bits! {
     }
 }
 
-/// `TRACE_LOGFILE_HEADER` with its two strings: who wrote a file, when, with which clock, and what was lost.
+/// `TRACE_LOGFILE_HEADER` with its two strings: the session, machine, clock and losses of a file.
 ///
 /// Field names are those of `evntrace.h` in snake case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFileHeader {
     /// Layout of this header: that of the program that controlled the session, not of the events.
     pub layout: PointerSize,
-    /// The raw clock's reading at `start_time`: the time stamp of the header's record.
+    /// The raw clock's value at `start_time`: the time stamp of the header's record.
     pub anchor: Ticks,
-    /// Bytes of a buffer; of the largest one before compression in a compressed file.
+    /// Buffer size in bytes; in a compressed file the size of the largest buffer before compression.
     pub buffer_size: u32,
     /// Major version of the operating system.
     pub major_version: u8,
@@ -98,39 +98,39 @@ pub struct LogFileHeader {
     pub number_of_processors: u32,
     /// When the file was closed, UTC; 0 if it never was.
     pub end_time: FileTime,
-    /// Length of a clock tick in 100 ns; the unit of CPU times.
+    /// Length of a clock tick in units of 100 ns; the unit of CPU times.
     pub timer_resolution: u32,
     /// Maximum size in megabytes, in kilobytes if the mode has `KBYTES_FOR_SIZE`; 0 is unlimited.
     pub maximum_file_size: u32,
     /// Mode.
     pub log_file_mode: LogFileMode,
-    /// Number of buffers in the file with the first one; may be stale in a file that was never closed.
+    /// Number of buffers in the file, including the first; may be stale in a file that was never closed.
     pub buffers_written: u32,
-    /// 1.
+    /// Always 1.
     pub start_buffers: u32,
     /// Bytes of a pointer of the program that controlled the session.
     pub pointer_size: u32,
-    /// Events that were lost.
+    /// Number of lost events.
     pub events_lost: u32,
     /// Speed of the processor.
     pub cpu_speed_in_mhz: u32,
-    /// What lies in place of the pointer `LoggerName`.
+    /// The bytes in place of the pointer `LoggerName`.
     ///
     /// Observed: a small number from Windows 7 on (`primitive-types.etl`: 10), a stale pointer on Vista.
     pub logger_name_slot: u64,
-    /// What lies in place of the pointer `LogFileName`, as above.
+    /// The bytes in place of the pointer `LogFileName`, as above.
     pub log_file_name_slot: u64,
     /// Time zone of the machine.
     pub time_zone: TimeZone,
     /// When the machine was started, UTC.
     pub boot_time: FileTime,
-    /// Ticks a second of the performance counter.
+    /// Ticks per second of the performance counter.
     pub perf_freq: i64,
     /// When the session was started, UTC.
     pub start_time: FileTime,
-    /// Type of the clock: 1 performance counter (so 0), 2 system time, 3 CPU cycles.
+    /// Type of the clock: 1 performance counter (as is 0), 2 system time, 3 CPU cycles.
     pub reserved_flags: u32,
-    /// Buffers that were lost.
+    /// Number of lost buffers.
     pub buffers_lost: u32,
     /// Name of the session.
     pub logger_name: String,
@@ -139,7 +139,7 @@ pub struct LogFileHeader {
 }
 
 impl LogFileHeader {
-    /// Bytes before the strings in the layout of `pointer_size`.
+    /// Returns the size in bytes before the strings, in the layout of `pointer_size`.
     pub const fn fixed_len_bytes(pointer_size: PointerSize) -> usize {
         match pointer_size {
             PointerSize::Four => 0x110,
@@ -147,12 +147,12 @@ impl LogFileHeader {
         }
     }
 
-    /// The header in the payload of a file's first record, whose raw time is `anchor`; `None` if the payload is too
-    /// short. Strings that are cut give what there is of them.
+    /// Parses the payload of a file's first record, whose raw time is `anchor`; `None` if the payload is too short.
+    /// Truncated strings are returned as far as they go.
     pub fn parse(payload: &[u8], layout: PointerSize, anchor: Ticks) -> Option<LogFileHeader> {
         let fixed = Self::fixed_len_bytes(layout);
         let strings = payload.get(fixed..)?;
-        // The two pointers in the middle are what the layouts differ in.
+        // The layouts differ in the two pointers in the middle.
         let pointers = layout.bytes();
         let tail = payload.get(0x38 + 2 * pointers..)?;
         let (logger_name, rest) = string(strings);
@@ -189,7 +189,7 @@ impl LogFileHeader {
         })
     }
 
-    /// Appends the bytes of the header and its strings to `out`: the payload of a file's first record.
+    /// Appends the header and its strings to `out`: the payload of a file's first record.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut put = |bytes: &[u8]| out.extend_from_slice(bytes);
         put(&self.buffer_size.to_le_bytes());
@@ -222,7 +222,7 @@ impl LogFileHeader {
         }
     }
 
-    /// What the session's clock counts. A type that ETW does not know is taken as the performance counter.
+    /// Returns the type of the session's clock. Unknown types are treated as the performance counter.
     pub const fn clock_type(&self) -> ClockType {
         match self.reserved_flags {
             2 => ClockType::SystemTime,
@@ -231,7 +231,7 @@ impl LogFileHeader {
         }
     }
 
-    /// The session's clock.
+    /// Returns the session's clock.
     pub fn clock(&self) -> Clock {
         let frequency = match self.clock_type() {
             ClockType::CpuCycle => i64::from(self.cpu_speed_in_mhz) * 1_000_000,
@@ -240,12 +240,12 @@ impl LogFileHeader {
         Clock::new(self.clock_type(), self.anchor, self.start_time, frequency)
     }
 
-    /// Whether the session that wrote the file closed it.
+    /// Returns whether the session that wrote the file closed it.
     pub const fn is_closed(&self) -> bool {
         self.end_time.0 != 0
     }
 
-    /// The maximum size in bytes; `None` if unlimited.
+    /// Returns the maximum size in bytes; `None` if unlimited.
     pub const fn maximum_file_size_bytes(&self) -> Option<u64> {
         let unit = if self.log_file_mode.has(LogFileMode::KBYTES_FOR_SIZE) { 1 << 10 } else { 1 << 20 };
         match self.maximum_file_size {
@@ -255,7 +255,7 @@ impl LogFileHeader {
     }
 }
 
-/// The UTF-16 string at the start of `bytes`, and what lies behind its terminator.
+/// Returns the UTF-16 string at the start of `bytes`, and the bytes after its terminator.
 fn string(bytes: &[u8]) -> (String, &[u8]) {
     let units: Vec<u16> =
         bytes.chunks_exact(2).map(|unit| unit.u16_at(0).unwrap_or(0)).take_while(|unit| *unit != 0).collect();

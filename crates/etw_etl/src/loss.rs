@@ -1,11 +1,11 @@
-//! Records that tell of losses.
+//! Records that report losses.
 
 use etw_event::{Fields, HeaderKind, Record, classes};
 
-/// What a record of class Lost_Event tells: that something was lost before it.
+/// The loss reported by a record of class Lost_Event, which occurred before it.
 ///
-/// Source: the MOF class `RT_LostEvent`; a real-time consumer receives such records, and a file recorded from one
-/// may hold them.
+/// Source: the MOF class `RT_LostEvent`; a real-time consumer receives such records, and a file recorded by one may
+/// contain them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Loss {
@@ -17,7 +17,7 @@ pub enum Loss {
     File,
 }
 
-/// The loss that a record tells of; `None` for every other record.
+/// Returns the loss that a record reports; `None` for every other record.
 #[inline]
 pub fn loss_of(record: &Record<'_>) -> Option<Loss> {
     if !matches!(record.kind(), HeaderKind::Full32 | HeaderKind::Full64) {
@@ -34,10 +34,10 @@ pub fn loss_of(record: &Record<'_>) -> Option<Loss> {
     }
 }
 
-/// How many were lost, by a record that [`loss_of`] recognises: the `u64` of its payload if it has one, otherwise 1, since
-/// something was.
+/// Returns the number lost according to a record that [`loss_of`] recognises: the `u64` of its payload, or 1 without a
+/// payload.
 ///
-/// On Windows these records have no payload; the sessions of this project say the number
+/// On Windows these records have no payload; sessions of this project write the number
 /// ([`encode::RecordBuilder::lost_events`](crate::encode::RecordBuilder::lost_events)).
 pub fn lost_count(record: &Record<'_>) -> u64 {
     record.payload().u64_at(0).unwrap_or(1)

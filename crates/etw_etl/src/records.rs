@@ -1,25 +1,25 @@
-//! The records of one buffer, in their order, with what is damaged among them.
+//! The records of one buffer, in order, with the damage among them.
 
 use etw_event::{Fields, HeaderKind, Origin, Record, RecordError, Ticks};
 
 use crate::{BufferHeader, Damage, DamageKind};
 
-/// The dword behind the last record of a buffer.
+/// The dword after the last record of a buffer.
 const END_MARK: u32 = 0xFFFF_FFFF;
 
-/// Where the bytes of a buffer come from, so that damage can be reported with its offset in the file.
+/// The origin of a buffer's bytes, so that damage can be reported with its offset in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
     /// Offset of the buffer in the file.
     pub buffer_offset: u64,
-    /// Whether the bytes were made from those of the file, by decompression or otherwise.
+    /// Whether the bytes were derived from those of the file, by decompression or otherwise.
     pub is_derived: bool,
-    /// Whether the records end at the end mark only (files of systems before Vista).
+    /// Whether only the end mark ends the records (files of systems before Vista).
     pub ends_at_mark: bool,
 }
 
 impl Place {
-    /// Damage at an offset in the buffer's events.
+    /// Creates the damage at an offset in the buffer's events.
     fn damage(&self, at: usize, kind: DamageKind) -> Damage {
         let within = at + BufferHeader::LEN_BYTES;
         if self.is_derived {
@@ -30,10 +30,10 @@ impl Place {
     }
 }
 
-/// Iterates the records of a buffer. Costs a few nanoseconds a record and allocates nothing.
+/// Iterates over the records of a buffer. Costs a few nanoseconds per record and allocates nothing.
 ///
-/// Bytes that are no record are skipped up to the next place where records follow, and reported once. A record whose
-/// extended data is damaged is reported first and delivered next.
+/// Bytes that are not a record are skipped up to the next place where records follow, and reported once. A record with
+/// damaged extended data is first reported and then delivered.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     data: &'a [u8],
@@ -42,24 +42,24 @@ pub struct Records<'a> {
     cursor: RecordCursor,
 }
 
-/// How far the records of a buffer have been read; with it reading goes on later.
+/// The position of an iteration, from which it can be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordCursor {
     /// Offset of the next record in the buffer's events.
     pub at: usize,
-    /// Offset of the record that was delivered last.
+    /// Offset of the record delivered last.
     pub last: usize,
     /// Its time.
     pub previous: Ticks,
     /// Offset of a record whose damaged parts have been reported.
     reported: usize,
-    /// Offset of a record that has been searched for records that it swallowed. Each is searched once, so that going
-    /// back ends: what is found there may be refused by a closer look, and would be found again.
+    /// Offset of a record that has been searched for records that it swallowed. Each is searched once, which bounds
+    /// going back: what is found there may be refused by a closer look, and would be found again.
     searched: usize,
 }
 
 impl RecordCursor {
-    /// Before the first record; one without a time there takes `time`.
+    /// The start of a buffer; a record without a time there takes `time`.
     #[inline]
     pub const fn start(time: Ticks) -> RecordCursor {
         RecordCursor { at: 0, last: 0, previous: time, reported: usize::MAX, searched: usize::MAX }
@@ -67,31 +67,31 @@ impl RecordCursor {
 }
 
 impl<'a> Records<'a> {
-    /// The records of `data`, the events of a buffer without its header.
+    /// Iterates over the records of `data`, the events of a buffer without its header.
     #[inline]
     pub fn new(data: &'a [u8], origin: &'a Origin, place: Place) -> Records<'a> {
         Records { data, origin, place, cursor: RecordCursor::start(origin.clock.anchor) }
     }
 
-    /// The records from a cursor on that an iterator over the same data gave.
+    /// Resumes at a cursor returned by an iterator over the same data.
     #[inline]
     pub fn resume(data: &'a [u8], origin: &'a Origin, place: Place, cursor: RecordCursor) -> Records<'a> {
         Records { data, origin, place, cursor }
     }
 
-    /// How far reading has come.
+    /// Returns the current position.
     #[inline]
     pub fn cursor(&self) -> RecordCursor {
         self.cursor
     }
 
-    /// Offset in the data of the next record: the sum of all bytes that have been passed.
+    /// Returns the offset in the data of the next record: the sum of all bytes that have been passed.
     #[inline]
     pub fn position(&self) -> usize {
         self.cursor.at
     }
 
-    /// What stands in place of a record: the end, or damage.
+    /// Handles a place without a record: the end, or damage.
     #[cold]
     fn no_record(&mut self, error: RecordError) -> Option<Result<Record<'a>, Damage>> {
         let at = self.cursor.at;
@@ -112,13 +112,13 @@ impl<'a> Records<'a> {
                 (at, self.cursor.at - at)
             }
         };
-        // A size that is wrong by more than the buffer swallows all that is left, damage or not: one report.
+        // A size that is wrong by more than the buffer swallows everything that is left: one report.
         Some(Err(self.place.damage(from, DamageKind::Record { error, skipped: skipped as u32 })))
     }
 
-    /// Looks for records inside of the one delivered last: if its size was too large, it has swallowed some.
+    /// Looks for records inside the one delivered last: if its size was too large, it has swallowed some.
     ///
-    /// A payload may hold images of records, so it takes a row of them that leads out of the last record.
+    /// A payload may contain images of records, so only a sequence of records that leads out of the last record counts.
     fn inside_of_last(&mut self) -> Option<usize> {
         if self.cursor.searched == self.cursor.last {
             return None;
@@ -133,15 +133,15 @@ impl<'a> Records<'a> {
         (found < self.cursor.at).then_some(found)
     }
 
-    /// The first offset in `start..end` where a row of `count` plausible records begins, or fewer that reach the end
-    /// of the data.
+    /// Returns the first offset in `start..end` where a sequence of `count` plausible records starts, or fewer that
+    /// reach the end of the data.
     fn find_row(&self, start: usize, end: usize, count: usize) -> Option<usize> {
         (start..end.min(self.data.len())).step_by(8).find(|at| self.is_row(*at, count))
     }
 
     fn is_row(&self, start: usize, count: usize) -> bool {
         let mut at = start;
-        // WPP messages have little in their headers that could be implausible, so it takes more of them.
+        // WPP messages have few header fields that could be implausible, so more of them are required.
         let mut wanted = count;
         let mut seen = 0;
         while at < self.data.len() {
@@ -165,11 +165,11 @@ impl<'a> Records<'a> {
         true
     }
 
-    /// Whether a record of a kind whose header nearly all bytes could be is likely to be one.
+    /// Whether a record is likely real, for kinds whose header nearly any bytes could be.
     #[cold]
     fn is_likely(&self, record: Record<'a>) -> bool {
         let elapsed = record.raw_time().0.checked_sub(self.cursor.previous.0);
-        // Times that go on: a tick is 100 ns or less, so this is a day at most.
+        // The time increases: a tick is 100 ns or less, so this is at most a day.
         let goes_on = elapsed.is_some_and(|elapsed| (0..1 << 40).contains(&elapsed));
         if goes_on && record.kind() == HeaderKind::Message && record.message_flags().0 <= 0xFF {
             return true;
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_behind_damage() {
+    fn reading_continues_after_damage() {
         let good = [record(1, 4), record(2, 9), record(3, 0), record(4, 16), record(5, 1)].concat();
         let check = |change: &dyn Fn(&mut Vec<u8>), expected: &[Result<u8, (u64, &'static str, u32)>]| {
             let mut data = good.clone();

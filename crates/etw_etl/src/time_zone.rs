@@ -9,23 +9,23 @@ pub struct TimeZone {
     pub bias: i32,
     /// Name of standard time, filled up with zeros; often a reference to a resource (`@tzres.dll,-112`).
     pub standard_name: [u16; 32],
-    /// When standard time begins.
+    /// When standard time starts.
     pub standard_date: SystemTime,
     /// Minutes to add to `bias` in standard time.
     pub standard_bias: i32,
     /// Name of daylight saving time.
     pub daylight_name: [u16; 32],
-    /// When daylight saving time begins; month 0 if there is none.
+    /// When daylight saving time starts; month 0 if there is none.
     pub daylight_date: SystemTime,
     /// Minutes to add to `bias` in daylight saving time.
     pub daylight_bias: i32,
 }
 
 impl TimeZone {
-    /// Bytes of the structure.
+    /// Size of the structure in bytes.
     pub const LEN_BYTES: usize = 0xAC;
 
-    /// The time zone at the start of `bytes`; `None` if they are too few.
+    /// Parses the time zone at the start of `bytes`; `None` if there are too few.
     pub fn parse(bytes: &[u8]) -> Option<TimeZone> {
         let bytes = bytes.get(..Self::LEN_BYTES)?;
         let name = |offset: usize| {
@@ -46,7 +46,7 @@ impl TimeZone {
         })
     }
 
-    /// The bytes of the structure.
+    /// Returns the bytes of the structure.
     pub fn to_bytes(&self) -> [u8; Self::LEN_BYTES] {
         let mut bytes = [0; Self::LEN_BYTES];
         bytes[..4].copy_from_slice(&self.bias.to_le_bytes());
@@ -64,12 +64,12 @@ impl TimeZone {
         bytes
     }
 
-    /// The name of standard time as text.
+    /// Returns the name of standard time as text.
     pub fn standard_name_text(&self) -> String {
         name_text(&self.standard_name)
     }
 
-    /// The name of daylight saving time as text.
+    /// Returns the name of daylight saving time as text.
     pub fn daylight_name_text(&self) -> String {
         name_text(&self.daylight_name)
     }

@@ -1,33 +1,33 @@
-//! Checked little-endian reads; the one place that turns offsets into integers.
+//! Bounds-checked little-endian reads; the only place that turns offsets into integers.
 
 use crate::Guid;
 
-/// Reads of little-endian fields at byte offsets of a slice. Every read answers `None` past the end.
+/// Reads little-endian fields at byte offsets of a slice. Every method returns `None` past the end.
 pub trait Fields {
-    /// The `N` bytes at `offset`.
+    /// Returns the `N` bytes at `offset`.
     fn array_at<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
 
-    /// The byte at `offset`.
+    /// Returns the byte at `offset`.
     fn u8_at(&self, offset: usize) -> Option<u8> {
         self.array_at::<1>(offset).map(|[byte]| byte)
     }
-    /// The 16-bit integer at `offset`.
+    /// Returns the 16-bit integer at `offset`.
     fn u16_at(&self, offset: usize) -> Option<u16> {
         self.array_at(offset).map(u16::from_le_bytes)
     }
-    /// The 32-bit integer at `offset`.
+    /// Returns the 32-bit integer at `offset`.
     fn u32_at(&self, offset: usize) -> Option<u32> {
         self.array_at(offset).map(u32::from_le_bytes)
     }
-    /// The 64-bit integer at `offset`.
+    /// Returns the 64-bit integer at `offset`.
     fn u64_at(&self, offset: usize) -> Option<u64> {
         self.array_at(offset).map(u64::from_le_bytes)
     }
-    /// The signed 64-bit integer at `offset`.
+    /// Returns the signed 64-bit integer at `offset`.
     fn i64_at(&self, offset: usize) -> Option<i64> {
         self.array_at(offset).map(i64::from_le_bytes)
     }
-    /// The GUID at `offset`, in Windows memory order.
+    /// Returns the GUID at `offset`, in Windows memory order.
     fn guid_at(&self, offset: usize) -> Option<Guid> {
         self.array_at(offset).map(Guid::from_bytes)
     }

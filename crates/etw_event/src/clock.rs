@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A reading of a session's raw clock. What a tick is, the session's [`Clock`] says.
+/// A raw value of a session's clock. The session's [`Clock`] defines the unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Ticks(pub i64);
 
@@ -12,7 +12,7 @@ pub struct Ticks(pub i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileTime(pub i64);
 
-/// The text of a [`FileTime`], made without allocating.
+/// The text of a [`FileTime`], formatted without allocating.
 #[derive(Clone, Copy)]
 pub struct FileTimeText {
     bytes: [u8; 34],
@@ -20,12 +20,12 @@ pub struct FileTimeText {
 }
 
 impl FileTimeText {
-    /// The text.
+    /// Returns the text.
     #[inline]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
-    /// The text's bytes, all ASCII.
+    /// Returns the bytes of the text, all ASCII.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
@@ -33,28 +33,28 @@ impl FileTimeText {
 }
 
 impl FileTime {
-    /// 100 ns units in a second.
+    /// Number of 100 ns units in a second.
     pub const PER_SECOND: i64 = 10_000_000;
     /// 1970-01-01 as a FILETIME.
     pub const UNIX_EPOCH: FileTime = FileTime(116_444_736_000_000_000);
 
-    /// Nanoseconds since 1970-01-01.
+    /// Converts to nanoseconds since 1970-01-01.
     pub const fn unix_nanos(self) -> i128 {
         (self.0 as i128 - Self::UNIX_EPOCH.0 as i128) * 100
     }
 
-    /// The FILETIME of a number of nanoseconds since 1970-01-01, rounded down to 100 ns.
+    /// Converts from nanoseconds since 1970-01-01, rounded down to 100 ns.
     pub const fn from_unix_nanos(nanos: i128) -> FileTime {
         FileTime((nanos.div_euclid(100) + Self::UNIX_EPOCH.0 as i128) as i64)
     }
 
-    /// Year, month, day, hour, minute, second, and the 100 ns units within the second.
+    /// Returns year, month, day, hour, minute, second, and the 100 ns units within the second.
     pub const fn to_civil(self) -> (i32, u8, u8, u8, u8, u8, u32) {
         let seconds = self.0.div_euclid(Self::PER_SECOND);
         let fraction = self.0.rem_euclid(Self::PER_SECOND) as u32;
         let days = seconds.div_euclid(86_400);
         let of_day = seconds.rem_euclid(86_400) as u32;
-        // Days since 0000-03-01 of the proleptic Gregorian calendar; 1601-01-01 is day 584_694 of it.
+        // Days since 0000-03-01 of the proleptic Gregorian calendar; 1601-01-01 is its day 584_694.
         let z = days + 584_694;
         let era = z.div_euclid(146_097);
         let day_of_era = z.rem_euclid(146_097);
@@ -67,7 +67,7 @@ impl FileTime {
         (year, month, day, (of_day / 3600) as u8, (of_day / 60 % 60) as u8, (of_day % 60) as u8, fraction)
     }
 
-    /// The FILETIME of a civil UTC time; `fraction` is in 100 ns units. `None` if a part is out of its range.
+    /// Converts a civil UTC time; `fraction` is in 100 ns units. Returns `None` if a part is out of range.
     pub fn from_civil(
         year: i32,
         month: u8,
@@ -98,7 +98,7 @@ impl FileTime {
         Some(FileTime(seconds * Self::PER_SECOND + i64::from(fraction)))
     }
 
-    /// RFC 3339 text with seven digits, in UTC.
+    /// Formats the time as RFC 3339 with seven digits, in UTC.
     pub fn to_text(self) -> FileTimeText {
         let (year, month, day, hour, minute, second, fraction) = self.to_civil();
         let mut text = FileTimeText { bytes: [0; 34], len: 0 };
@@ -148,36 +148,36 @@ impl fmt::Display for FileTime {
     }
 }
 
-/// What a session's clock counts (`TRACE_LOGFILE_HEADER.ReservedFlags`).
+/// The unit of a session's clock (`TRACE_LOGFILE_HEADER.ReservedFlags`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ClockType {
-    /// Ticks of the performance counter (1; 0 means the same).
+    /// Ticks of the performance counter (1; 0 has the same meaning).
     #[default]
     Qpc,
     /// FILETIME units (2).
     SystemTime,
-    /// Cycles of the CPU, at the header's `CpuSpeedInMHz` (3).
+    /// CPU cycles, at the header's `CpuSpeedInMHz` (3).
     CpuCycle,
 }
 
-/// A session's clock: turns raw ticks into UTC and back.
+/// A session's clock: converts raw ticks to UTC and back.
 ///
-/// Source: `TRACE_LOGFILE_HEADER`; the first record's time stamp is the raw reading at `StartTime`.
+/// Source: `TRACE_LOGFILE_HEADER`; the first record's time stamp is the raw value at `StartTime`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Clock {
-    /// What a tick is.
+    /// The unit of a tick.
     pub clock_type: ClockType,
-    /// The raw reading that belongs to `start`.
+    /// The raw value at `start`.
     pub anchor: Ticks,
     /// UTC at `anchor`.
     pub start: FileTime,
-    /// Ticks a second; always above zero.
+    /// Ticks per second; always above zero.
     frequency: i64,
 }
 
 impl Clock {
-    /// A clock of `frequency` ticks a second (QPC: `PerfFreq`; CPU cycles: MHz × 1,000,000; system time:
-    /// 10,000,000). A frequency of zero or below, as damaged headers have, is taken as 10,000,000.
+    /// Creates a clock with `frequency` ticks per second (QPC: `PerfFreq`; CPU cycles: MHz × 1,000,000; system time:
+    /// 10,000,000). A frequency of zero or below, as in damaged headers, becomes 10,000,000.
     pub const fn new(clock_type: ClockType, anchor: Ticks, start: FileTime, frequency: i64) -> Clock {
         let frequency = match clock_type {
             ClockType::SystemTime => FileTime::PER_SECOND,
@@ -187,24 +187,24 @@ impl Clock {
         Clock { clock_type, anchor, start, frequency }
     }
 
-    /// The clock whose ticks are FILETIME units.
+    /// Returns the clock whose ticks are FILETIME units.
     pub const fn system_time() -> Clock {
         Clock::new(ClockType::SystemTime, Ticks(0), FileTime(0), FileTime::PER_SECOND)
     }
 
-    /// Ticks a second.
+    /// Returns the ticks per second.
     pub const fn frequency(&self) -> i64 {
         self.frequency
     }
 
-    /// UTC of a raw reading, exact to 100 ns (rounded down). Readings before the anchor are legal.
+    /// Converts a raw value to UTC, rounded down to 100 ns. Values before the anchor are allowed.
     #[inline]
     pub const fn to_filetime(&self, ticks: Ticks) -> FileTime {
         let delta = ticks.0.saturating_sub(self.anchor.0);
         FileTime(self.start.0.saturating_add(self.to_100ns(delta)))
     }
 
-    /// A duration in ticks as 100 ns units, rounded down.
+    /// Converts a duration in ticks to 100 ns units, rounded down.
     #[inline]
     pub const fn to_100ns(&self, ticks: i64) -> i64 {
         if self.frequency == FileTime::PER_SECOND {
@@ -213,7 +213,7 @@ impl Clock {
         scale(ticks, FileTime::PER_SECOND, self.frequency)
     }
 
-    /// The first reading whose UTC time is `time` or later.
+    /// Returns the first raw value whose UTC time is `time` or later.
     pub const fn to_ticks(&self, time: FileTime) -> Ticks {
         let delta = time.0.saturating_sub(self.start.0);
         let down = scale(delta, self.frequency, FileTime::PER_SECOND);
@@ -225,12 +225,12 @@ impl Clock {
     }
 }
 
-/// `value * numerator / denominator`, rounded down, saturating; both factors are above zero.
+/// Returns `value * numerator / denominator`, rounded down, saturating; both factors must be above zero.
 #[inline]
 const fn scale(value: i64, numerator: i64, denominator: i64) -> i64 {
     let whole = value.div_euclid(denominator);
     let rest = value.rem_euclid(denominator);
-    // The rest is below the denominator, so this product overflows only for clocks above 900 GHz.
+    // The remainder is below the denominator, so this product overflows only for clocks above 900 GHz.
     let part = match rest.checked_mul(numerator) {
         Some(product) => product / denominator,
         None => (rest as i128 * numerator as i128 / denominator as i128) as i64,

@@ -1,4 +1,4 @@
-//! Event descriptors, levels, keywords, opcodes, and the rule by which a session lets an event pass.
+//! Event descriptors, levels, keywords, opcodes, and the rule that decides whether an event passes an enable.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct EventDescriptor {
     pub channel: u8,
     /// Level.
     pub level: Level,
-    /// Opcode; in classic events the event type.
+    /// Opcode; for classic events the event type.
     pub opcode: Opcode,
     /// Task.
     pub task: u16,
@@ -25,7 +25,7 @@ pub struct EventDescriptor {
 }
 
 impl EventDescriptor {
-    /// The descriptor of all zeros, to take what is not given from in a constant.
+    /// The descriptor with all fields zero, for struct update syntax in constants.
     pub const ZERO: EventDescriptor = EventDescriptor {
         id: 0,
         version: 0,
@@ -47,7 +47,7 @@ macro_rules! named {
         impl $type {
             $($(#[$item_doc])* pub const $constant: $type = $type($value);)*
 
-            /// The name that `winmeta.xml` gives the value, without its `win:`.
+            /// Returns the name in `winmeta.xml`, without the prefix `win:`.
             pub const fn standard_name(self) -> Option<&'static str> {
                 match self.0 { $($value => Some($name),)* _ => None }
             }
@@ -65,7 +65,7 @@ macro_rules! named {
 }
 
 named! {
-    /// How grave an event is: 1 the gravest; 0 passes every level filter.
+    /// Severity of an event: 1 is the most severe; 0 passes every level filter.
     Level(u8) {
         /// Passes every level filter.
         LOG_ALWAYS = 0, "LogAlways";
@@ -83,29 +83,29 @@ named! {
 }
 
 named! {
-    /// What happened within a task; in classic events the event type.
+    /// What happened within a task; for classic events the event type.
     Opcode(u8) {
         /// Informational.
         INFO = 0, "Info";
-        /// An activity begins.
+        /// An activity starts.
         START = 1, "Start";
-        /// An activity ends.
+        /// An activity stops.
         STOP = 2, "Stop";
-        /// Data collection begins (rundown at start).
+        /// Data collection starts (rundown at start).
         DC_START = 3, "DCStart";
-        /// Data collection ends (rundown at stop).
+        /// Data collection stops (rundown at stop).
         DC_STOP = 4, "DCStop";
         /// Extension.
         EXTENSION = 5, "Extension";
-        /// A reply is made.
+        /// A reply is sent.
         REPLY = 6, "Reply";
         /// An activity is resumed.
         RESUME = 7, "Resume";
         /// An activity is suspended.
         SUSPEND = 8, "Suspend";
-        /// A transfer leaves.
+        /// Data is sent.
         SEND = 9, "Send";
-        /// A transfer arrives.
+        /// Data is received.
         RECEIVE = 240, "Receive";
     }
 }
@@ -121,7 +121,7 @@ impl fmt::Debug for Keyword {
     }
 }
 
-/// Whether an event passes an enable of `level`, `any` and `all`, as the ETW runtime decides.
+/// Returns whether an event passes an enable with `level`, `any` and `all`, by the rule of the ETW runtime.
 ///
 /// Level 0 on either side passes. An event without keywords passes every mask; `any` of 0 means all bits.
 /// Source: `EventEnabled` in the provider headers of the Windows SDK.

@@ -1,10 +1,10 @@
-//! Extended data items: what a session adds to an event beside its payload.
+//! Extended data items: data that a session adds to an event besides its payload.
 
 use std::fmt;
 
 use crate::{Fields, PointerSize};
 
-/// The kind of an extended data item (`EVENT_HEADER_EXT_TYPE_*`, `evntcons.h`); unknown values are kept.
+/// The type of an extended data item (`EVENT_HEADER_EXT_TYPE_*`, `evntcons.h`); unknown values are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct ExtendedType(pub u16);
@@ -14,7 +14,7 @@ macro_rules! extended_types {
         impl ExtendedType {
             $($(#[$doc])* pub const $constant: ExtendedType = ExtendedType($value);)*
 
-            /// The name of the kind, in the words of JSON output; `None` for a kind this version does not know.
+            /// Returns the name used in JSON output; `None` for an unknown type.
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 { $($value => Some($name),)* _ => None }
             }
@@ -73,14 +73,14 @@ impl fmt::Debug for ExtendedType {
 /// One extended data item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtendedItem<'a> {
-    /// What the data is.
+    /// Type of the data.
     pub ext_type: ExtendedType,
     /// The data, without header and padding.
     pub data: &'a [u8],
 }
 
 impl<'a> ExtendedItem<'a> {
-    /// The item as a stack, if it is one.
+    /// Returns the item as a stack, if it is one.
     pub fn stack_trace(&self) -> Option<StackTrace<'a>> {
         let pointer_size = match self.ext_type {
             ExtendedType::STACK_TRACE32 => PointerSize::Four,
@@ -94,21 +94,21 @@ impl<'a> ExtendedItem<'a> {
 /// A stack attached to an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackTrace<'a> {
-    /// Not 0 when the kernel and user halves were written in two events with this same id.
+    /// Nonzero if the kernel and user halves were written in two events; both then have this id.
     pub match_id: u64,
     addresses: &'a [u8],
     pointer_size: PointerSize,
 }
 
 impl<'a> StackTrace<'a> {
-    /// Return addresses, innermost first.
+    /// Returns the addresses, innermost first.
     pub fn addresses(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let size = self.pointer_size;
         self.addresses.chunks_exact(size.bytes()).map(move |chunk| size.read(chunk, 0).unwrap_or(0))
     }
 }
 
-/// The extended data items of a record, in their order.
+/// Iterator over the extended data items of a record, in order.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ExtendedItems<'a> {
     rest: &'a [u8],
@@ -116,7 +116,7 @@ pub struct ExtendedItems<'a> {
 }
 
 impl<'a> ExtendedItems<'a> {
-    /// The items at the start of `bytes`, where at least one lies.
+    /// The items at the start of `bytes`, which has at least one.
     #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> ExtendedItems<'a> {
         ExtendedItems { rest: bytes, done: false }
@@ -128,13 +128,13 @@ impl<'a> ExtendedItems<'a> {
         ExtendedItems { rest: &[], done: true }
     }
 
-    /// Bytes behind the last item that has been read.
+    /// The bytes after the last item that has been read.
     #[inline]
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Whether the last item announced no further one.
+    /// Whether the last item said that no other follows.
     #[inline]
     pub(crate) fn ended(&self) -> bool {
         self.done
@@ -144,7 +144,7 @@ impl<'a> ExtendedItems<'a> {
 impl<'a> Iterator for ExtendedItems<'a> {
     type Item = ExtendedItem<'a>;
 
-    /// The next item. An item whose sizes do not fit ends the iteration.
+    /// Returns the next item. An item with invalid sizes ends the iteration.
     #[inline]
     fn next(&mut self) -> Option<ExtendedItem<'a>> {
         if self.done {

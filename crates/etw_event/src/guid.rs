@@ -12,7 +12,7 @@ use crate::sha1::Sha1;
 #[repr(transparent)]
 pub struct Guid([u8; 16]);
 
-/// A text that is no GUID.
+/// The text is not a GUID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a GUID; expected the form {{9e814aad-3204-11d2-9a82-006008a86939}}")]
 pub struct GuidParseError(String);
@@ -21,7 +21,7 @@ impl Guid {
     /// The GUID of all zeros.
     pub const ZERO: Guid = Guid([0; 16]);
 
-    /// A GUID from the four parts that C headers show.
+    /// Creates a GUID from the four parts shown in C headers.
     pub const fn new(data1: u32, data2: u16, data3: u16, data4: [u8; 8]) -> Guid {
         let a = data1.to_le_bytes();
         let b = data2.to_le_bytes();
@@ -30,7 +30,7 @@ impl Guid {
         Guid([a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7]])
     }
 
-    /// A GUID from one 128-bit number whose hexadecimal digits are those of the text form, in order:
+    /// Creates a GUID from a 128-bit number whose hexadecimal digits are those of the text form, in order:
     /// `Guid::from_u128(0x9e814aad_3204_11d2_9a82_006008a86939)`.
     pub const fn from_u128(digits: u128) -> Guid {
         let b = digits.to_be_bytes();
@@ -40,7 +40,7 @@ impl Guid {
         ])
     }
 
-    /// The inverse of [`Guid::from_u128`].
+    /// Converts to the number accepted by [`Guid::from_u128`].
     pub const fn to_u128(self) -> u128 {
         let b = self.0;
         u128::from_be_bytes([
@@ -49,26 +49,26 @@ impl Guid {
         ])
     }
 
-    /// A GUID from its sixteen bytes in memory order.
+    /// Creates a GUID from its sixteen bytes in memory order.
     #[inline]
     pub const fn from_bytes(bytes: [u8; 16]) -> Guid {
         Guid(bytes)
     }
 
-    /// The sixteen bytes in memory order.
+    /// Returns the sixteen bytes in memory order.
     #[inline]
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0
     }
 
-    /// Whether all bytes are zero.
+    /// Returns whether all bytes are zero.
     #[inline]
     pub fn is_zero(&self) -> bool {
         self.0 == [0; 16]
     }
 
-    /// The provider GUID that EventSource and TraceLogging derive from a provider's name: a name-based GUID
-    /// (SHA-1, version 5) of the upper-cased name in UTF-16 big-endian.
+    /// Returns the provider GUID that EventSource and TraceLogging derive from a provider's name: a name-based GUID
+    /// (SHA-1, version 5) of the upper-case name in UTF-16 big-endian.
     ///
     /// Source: `TraceLoggingProvider.h`, EventSource. `MySource` gives `{a61ea624-4944-55fc-c2a8-37838829438d}`.
     pub fn from_provider_name(name: &str) -> Guid {
@@ -79,7 +79,7 @@ impl Guid {
         of_name(hash)
     }
 
-    /// The 36 characters of the text form without braces, lower case.
+    /// Returns the 36 lower-case characters of the text form without braces.
     #[inline]
     pub fn to_text(self) -> [u8; 36] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -160,7 +160,7 @@ impl fmt::Debug for Guid {
 impl FromStr for Guid {
     type Err = GuidParseError;
 
-    /// Reads the text form with or without braces, in either case.
+    /// Parses the text form with or without braces, in either case.
     fn from_str(text: &str) -> Result<Guid, GuidParseError> {
         let error = || GuidParseError(text.chars().take(64).collect());
         let inner = text.trim();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_guid_is_refused() {
+    fn invalid_guids_are_refused() {
         for text in ["", "{}", "9e814aad-3204-11d2-9a82-00600", "9e814aad+3204-11d2-9a82-006008a86939", "é"]
         {
             assert!(text.parse::<Guid>().is_err(), "{text}");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn names_hash_to_the_published_guids() {
+    fn names_hash_to_published_guids() {
         for (name, guid) in [
             ("MySource", "{a61ea624-4944-55fc-c2a8-37838829438d}"),
             ("PerfView", "{a8a71ac1-040f-54a2-07ca-00a89b5ab761}"),

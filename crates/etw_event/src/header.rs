@@ -1,9 +1,8 @@
-//! The kinds of record headers, and the class GUIDs behind the kernel's hook ids.
+//! Kinds of record headers, and the class GUIDs of the kernel's hook ids.
 
 use crate::{Fields, Guid};
 
-/// Pointer size of a payload, which is the pointer size of the process or kernel that logged the event. One trace
-/// mixes both.
+/// Pointer size of a payload: that of the process or kernel that logged the event. One trace may contain both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PointerSize {
     /// Four bytes.
@@ -14,7 +13,7 @@ pub enum PointerSize {
 }
 
 impl PointerSize {
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[inline]
     pub const fn bytes(self) -> usize {
         match self {
@@ -23,7 +22,7 @@ impl PointerSize {
         }
     }
 
-    /// The pointer at `offset` of `bytes`.
+    /// Reads the pointer at `offset` of `bytes`.
     #[inline]
     pub fn read(self, bytes: &[u8], offset: usize) -> Option<u64> {
         match self {
@@ -33,7 +32,7 @@ impl PointerSize {
     }
 }
 
-/// The kind of a record's header. 32 and 64 name the pointer size of the payload.
+/// The kind of a record's header. The suffixes 32 and 64 give the pointer size of the payload.
 ///
 /// Source: `TRACE_HEADER_TYPE_*` of the Windows headers; see `docs/etl-format.md` for the bytes of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,9 +52,9 @@ pub enum HeaderKind {
     Instance32 = 0x0B,
     /// `TIMED_TRACE_HEADER`: an event number and a time.
     Timed = 0x0C,
-    /// Error event, in the shape of an [`HeaderKind::Event64`].
+    /// Error event, with the layout of [`HeaderKind::Event64`].
     Error = 0x0D,
-    /// `WNODE_HEADER`: what `IoWMIWriteEvent` wrote before XP.
+    /// `WNODE_HEADER`: written by `IoWMIWriteEvent` before Windows XP.
     Wnode = 0x0E,
     /// WPP message.
     Message = 0x0F,
@@ -94,7 +93,7 @@ impl HeaderKind {
         HeaderKind::Instance64,
     ];
 
-    /// Offset in the record of its time; that of WPP messages follows from their flags.
+    /// Returns the offset of the time in the record; for WPP messages it depends on their flags.
     pub(crate) const fn time_offset(self) -> Option<usize> {
         match self {
             HeaderKind::Message => None,
@@ -103,7 +102,7 @@ impl HeaderKind {
         }
     }
 
-    /// The kind whose code is `code`, as byte 2 of a record has it.
+    /// Returns the kind with this code, which is byte 2 of a record.
     #[inline]
     pub const fn from_code(code: u8) -> Option<HeaderKind> {
         Some(match code {
@@ -127,7 +126,7 @@ impl HeaderKind {
         })
     }
 
-    /// Bytes of the header before extended items, PMC counters and optional fields.
+    /// Returns the size of the header before extended items, PMC counters and optional fields.
     #[inline]
     pub const fn len_bytes(self) -> usize {
         match self {
@@ -141,7 +140,7 @@ impl HeaderKind {
         }
     }
 
-    /// Whether the event is named by a kernel hook id.
+    /// Returns whether a kernel hook id identifies the event.
     #[inline]
     pub const fn has_hook_id(self) -> bool {
         matches!(
@@ -155,19 +154,19 @@ impl HeaderKind {
         )
     }
 
-    /// Whether the header is an `EVENT_HEADER`.
+    /// Returns whether the header is an `EVENT_HEADER`.
     #[inline]
     pub const fn is_event_header(self) -> bool {
         matches!(self, HeaderKind::Event32 | HeaderKind::Event64 | HeaderKind::Error)
     }
 
-    /// Whether the event is classic: identified by class GUID, version and opcode.
+    /// Returns whether the event is classic: identified by class GUID, version and opcode.
     #[inline]
     pub const fn is_classic(self) -> bool {
         !self.is_event_header() && !matches!(self, HeaderKind::Message)
     }
 
-    /// The pointer size that the kind names; `Eight` where it names none.
+    /// Returns the kind's pointer size; `Eight` for kinds without one.
     #[inline]
     pub const fn pointer_size(self) -> PointerSize {
         match self {
@@ -190,22 +189,22 @@ pub struct HookId(pub u16);
 impl HookId {
     /// The log file header's own record.
     pub const LOG_FILE_HEADER: HookId = HookId(0x0000);
-    /// Image load in the group of processes; the class is Image all the same.
+    /// Image load in the process group; its class is Image nevertheless.
     pub const IMAGE_LOAD: HookId = HookId(0x030A);
 
-    /// The group.
+    /// Returns the group.
     #[inline]
     pub const fn group(self) -> u8 {
         (self.0 >> 8) as u8
     }
 
-    /// The type, which is the classic event's opcode.
+    /// Returns the type, which is the opcode of the classic event.
     #[inline]
     pub const fn event_type(self) -> u8 {
         self.0 as u8
     }
 
-    /// GUID of the event class; zero for a group that no public source names.
+    /// Returns the GUID of the event class; zero for a group without a public source.
     #[inline]
     pub fn class_guid(self) -> Guid {
         if self == HookId::IMAGE_LOAD {
@@ -290,7 +289,7 @@ pub mod classes {
         HYPERVISOR = 0x7f2a405c_69b5_4bf9_a1f5_30e8f1afab5e;
         /// HypervisorX.
         HYPERVISOR_X = 0x2ce9a149_effe_42f0_a635_a1d39e26c8f2;
-        /// Lost_Event: what a real-time consumer is told of losses.
+        /// Lost_Event: reports losses to a real-time consumer.
         LOST_EVENT = 0x6a399ae0_4bc6_4de9_870b_3657f8947e7e;
         /// KernelTraceControl: image ids.
         IMAGE_ID = 0xb3e675d7_2554_4f18_830b_2762732560de;

@@ -1,11 +1,29 @@
-//! The vocabulary of event tracing: GUIDs, descriptors, headers, timestamps, levels, keywords, and records as
+//! The vocabulary of event tracing: GUIDs, descriptors, headers, time stamps, levels, keywords, and records as
 //! borrowed views.
 //!
-//! Everything here is a plain value or a view over bytes that somebody else owns; nothing does I/O, allocates on
-//! a hot path, or knows what a payload means.
+//! Everything here is a plain value or a view over borrowed bytes. The crate does no I/O, does not allocate on hot
+//! paths, and does not decode payloads.
 //!
-//! A [`Record`] is one event as it lies in a trace buffer, whatever its header kind: it answers for its provider,
-//! descriptor, time, process, extended data and payload without copying any of them.
+//! A [`Record`] is one event in a trace buffer, whatever its header kind. Its methods return the provider, descriptor,
+//! time, process, extended data and payload without copying them:
+//!
+//! ```
+//! use etw_event::{Clock, FileTime, HeaderKind, Origin, Record, Ticks};
+//!
+//! let mut bytes = vec![0; 0x58]; // an `EVENT_HEADER` of 0x50 bytes and a payload of 8
+//! bytes[0] = 0x58;
+//! bytes[2..4].copy_from_slice(&[0x13, 0xC0]);
+//! bytes[0x10] = 100; // time stamp
+//! bytes[0x28] = 7; // id
+//! let origin = Origin { clock: Clock::system_time(), processor: 0, logger_id: 0, source: 0 };
+//!
+//! let record = Record::parse(&bytes, &origin, Ticks(0))?;
+//! assert_eq!(record.kind(), HeaderKind::Event64);
+//! assert_eq!(record.descriptor().id, 7);
+//! assert_eq!(record.time(), FileTime(100));
+//! assert_eq!(record.payload(), [0; 8]);
+//! # Ok::<(), etw_event::RecordError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -1,34 +1,34 @@
-//! Where the parts of a record lie: what parsing finds out, so that nothing is looked for twice.
+//! The positions of a record's parts: the result of parsing, so that nothing is located twice.
 
 use crate::{ExtendedItems, Fields, HeaderKind, MessageFlags, Origin, Record, RecordError, Ticks};
 
-/// What parsing finds out about a record: its kind, size, time, and where its payload begins.
+/// The result of parsing a record: kind, size, time, and the start of its payload.
 ///
-/// An outline has no bytes, so it can be kept where a [`Record`] cannot, and makes one again at no cost. It takes 16
-/// bytes, all of them used, so that it is copied in one piece.
+/// An outline does not borrow the bytes, so it can be stored where a [`Record`] cannot, and turns back into one at no
+/// cost. It takes 16 bytes without padding, so that it is copied in one piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outline {
     raw_time: Ticks,
     len_bytes: u32,
-    /// At most the size, which is below 64 KiB in all records but `WNODE_HEADER` blocks, whose payload begins at 0x30.
+    /// At most the size, which is below 64 KiB except in `WNODE_HEADER` blocks, whose payload starts at 0x30.
     payload_offset: u16,
     kind: HeaderKind,
     intact: bool,
 }
 
-/// What the first four bytes of a record of most kinds say of the places of its parts.
+/// How the first four bytes of most records determine the positions of its parts.
 #[derive(Clone, Copy)]
 struct Shape {
     kind: HeaderKind,
     header: u8,
     time_at: u8,
-    /// Which bits of byte 1 count performance counters before the payload.
+    /// Bits of byte 1 that count performance counters before the payload.
     counters: u8,
-    /// Which bits of byte 4 tell of extended items before the payload.
+    /// Bits of byte 4 that announce extended items before the payload.
     items: u8,
 }
 
-/// The shapes of records that begin with 0xC0, by byte 2.
+/// The shapes of records that start with 0xC0, by byte 2.
 static SHAPES: [Option<Shape>; 0x20] = {
     let mut shapes = [None; 0x20];
     let mut code = 0;
@@ -51,7 +51,7 @@ static SHAPES: [Option<Shape>; 0x20] = {
     shapes
 };
 
-/// A bit for each byte 2 that marks a record with a hook id, whose size stands behind its first four bytes, not first.
+/// Has a bit set for each value of byte 2 that marks a record with a hook id, whose size is after its first four bytes.
 const SIZE_BEHIND: u32 = {
     let (mut bits, mut code) = (0, 0);
     while code < 32 {
@@ -66,9 +66,13 @@ const SIZE_BEHIND: u32 = {
 };
 
 impl Outline {
-    /// The outline of the record at the start of `bytes`, which reach to the end of the buffer's data.
+    /// Parses the record at the start of `bytes`, which extend to the end of the buffer's data.
     ///
-    /// `previous` is the time of the record before it, which a WPP message without a time of its own takes over.
+    /// `previous` is the time of the preceding record, which a WPP message without a time of its own inherits.
+    ///
+    /// # Errors
+    ///
+    /// If the header or the record does not fit into `bytes`, or the kind of header is unknown.
     #[inline(always)]
     pub fn parse(bytes: &[u8], previous: Ticks) -> Result<Outline, RecordError> {
         let Some(word) = bytes.u64_at(0) else {
@@ -83,7 +87,7 @@ impl Outline {
             return Err(RecordError::UnknownHeader(first));
         };
         let header = usize::from(shape.header);
-        // The next record is found by the size, so it does not wait for the shape.
+        // The position of the next record depends only on the size, so it does not wait for the shape.
         let size =
             usize::from(if SIZE_BEHIND >> (code & 31) & 1 == 1 { (word >> 32) as u16 } else { word as u16 });
         check_size(header, size, bytes.len())?;
@@ -103,8 +107,7 @@ impl Outline {
         })
     }
 
-    /// Records that begin in other ways: WPP messages, `TIMED_TRACE_HEADER`, and `WNODE_HEADER`, whose first field is
-    /// its size.
+    /// Parses other kinds: WPP messages, `TIMED_TRACE_HEADER`, and `WNODE_HEADER`, whose first field is its size.
     fn parse_other(bytes: &[u8], first: u32, previous: Ticks) -> Result<Outline, RecordError> {
         let (kind, size) = match first >> 24 {
             0x90..=0x9F => (HeaderKind::Message, first & 0xFFFF),
@@ -132,38 +135,38 @@ impl Outline {
         Ok(Outline { raw_time, len_bytes, payload_offset, kind, intact: true })
     }
 
-    /// The record that this is the outline of; `None` if `bytes` are too few to be those it was made from.
+    /// Returns the record with this outline; `None` if `bytes` is shorter than the record it was parsed from.
     #[inline(always)]
     pub fn record<'a>(self, bytes: &'a [u8], origin: &'a Origin) -> Option<Record<'a>> {
         Some(Record::new(bytes.get(..self.len_bytes as usize)?, origin, self))
     }
 
-    /// Bytes from the record's start to the next one's: the size rounded up to 8.
+    /// Returns the bytes from the record's start to the next one's: the size rounded up to 8.
     #[inline]
     pub fn stride_bytes(&self) -> usize {
         (self.len_bytes as usize).next_multiple_of(8)
     }
 
-    /// The kind of the header.
+    /// Returns the kind of the header.
     #[inline]
     pub fn kind(&self) -> HeaderKind {
         self.kind
     }
 
-    /// Whether the parts between header and payload (extended items, counters) fit. If not, the payload may hold
-    /// remains of them.
+    /// Returns whether the parts between header and payload (extended items, counters) are well-formed. If not, the
+    /// payload may contain remains of them.
     #[inline]
     pub fn is_intact(&self) -> bool {
         self.intact
     }
 
-    /// Time on the session's raw clock.
+    /// Returns the time on the session's raw clock.
     #[inline]
     pub fn raw_time(&self) -> Ticks {
         self.raw_time
     }
 
-    /// Where the payload begins in the record.
+    /// Returns the payload's offset in the record.
     #[inline]
     pub fn payload_offset(&self) -> usize {
         self.payload_offset.into()
@@ -181,7 +184,7 @@ fn check_size(header: usize, size: usize, available: usize) -> Result<(), Record
     Ok(())
 }
 
-/// Where the payload of an event with extended items begins, and whether the items fit.
+/// Returns where the payload of an event with extended items starts, and whether the items are well-formed.
 #[inline]
 fn behind_items(bytes: &[u8]) -> (usize, bool) {
     let mut items = ExtendedItems::new(bytes.get(0x50..).unwrap_or_default());

@@ -6,45 +6,45 @@ use crate::{
     HookId, Keyword, Level, Opcode, Outline, PointerSize, Sid, StackTrace, Ticks,
 };
 
-/// What a record's buffer and file say of it.
+/// Properties that all records of a buffer share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Origin {
     /// The session's clock.
     pub clock: Clock,
-    /// Processor whose buffer the record lies in.
+    /// Processor of the buffer.
     pub processor: u16,
     /// Session id of the buffer; 0 in merged and relogged files.
     pub logger_id: u16,
-    /// Index of the file or session among those that are read together.
+    /// Index of the file or session among those read together.
     pub source: u32,
 }
 
-/// Why bytes are no record.
+/// Why bytes are not a valid record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
     /// The bytes end before the header does.
     #[error("the record's header of {needed} bytes does not fit in {available} bytes")]
     HeaderCut {
-        /// Bytes of the header.
+        /// Size of the header in bytes.
         needed: usize,
-        /// Bytes there are.
+        /// Bytes that are available.
         available: usize,
     },
-    /// The header's size field does not fit: below the header's own size, or past the end of the buffer.
+    /// The header's size field is invalid: below the header's own size, or past the end of the buffer.
     #[error(
         "the record's size of {size} bytes does not fit: its header takes {header}, the buffer has {available}"
     )]
     Size {
         /// The size field.
         size: usize,
-        /// Bytes of the header.
+        /// Size of the header in bytes.
         header: usize,
         /// Bytes from the record's start to the end of the buffer's data.
         available: usize,
     },
-    /// The first four bytes mark no known kind of header.
-    #[error("no known record header begins with {0:#010x}")]
+    /// The first four bytes do not mark a known kind of header.
+    #[error("unknown record header {0:#010x}")]
     UnknownHeader(u32),
 }
 
@@ -61,7 +61,7 @@ impl MessageFlags {
     pub const COMPONENT_ID: u16 = 0x04;
     /// A time follows.
     pub const TIMESTAMP: u16 = 0x08;
-    /// The time is of the performance counter.
+    /// The time comes from the performance counter.
     pub const PERFORMANCE_TIMESTAMP: u16 = 0x10;
     /// Thread and process ids follow.
     pub const SYSTEM_INFO: u16 = 0x20;
@@ -70,13 +70,13 @@ impl MessageFlags {
     /// Pointers of the arguments have eight bytes.
     pub const POINTER64: u16 = 0x80;
 
-    /// Whether all bits of `flag` are set.
+    /// Returns whether all bits of `flag` are set.
     #[inline]
     pub const fn has(self, flag: u16) -> bool {
         self.0 & flag == flag
     }
 
-    /// Bytes of the optional fields that these flags announce.
+    /// Returns the size in bytes of the optional fields that these flags announce.
     #[inline]
     pub const fn optional_len_bytes(self) -> usize {
         let mut len = 0;
@@ -97,7 +97,7 @@ impl MessageFlags {
         len
     }
 
-    /// Offset in the record of the field that `flag` announces.
+    /// Returns the offset in the record of the field that `flag` announces.
     pub(crate) const fn offset_of(self, flag: u16) -> Option<usize> {
         if !self.has(flag) || (flag == Self::COMPONENT_ID && self.has(Self::GUID)) {
             return None;
@@ -117,9 +117,9 @@ pub struct Instance {
     pub parent_guid: Guid,
 }
 
-/// One event as it lies in a trace buffer: a view, cheap to copy, that answers from the bytes when asked.
+/// One event in a trace buffer: a cheaply copied view that decodes header fields on demand.
 ///
-/// All accessors are total: what a header kind does not carry is `None`, zero or empty, as each says.
+/// No accessor fails: fields that the header kind lacks are `None`, zero or empty, as documented for each.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     bytes: &'a [u8],
@@ -128,9 +128,13 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The record at the start of `bytes`, which reach to the end of the buffer's data.
+    /// Parses the record at the start of `bytes`, which extend to the end of the buffer's data.
     ///
-    /// `previous` is the time of the record before it, which a WPP message without a time of its own takes over.
+    /// `previous` is the time of the preceding record, which a WPP message without a time of its own inherits.
+    ///
+    /// # Errors
+    ///
+    /// If the header or the record does not fit into `bytes`, or the kind of header is unknown.
     #[inline]
     pub fn parse(bytes: &'a [u8], origin: &'a Origin, previous: Ticks) -> Result<Record<'a>, RecordError> {
         let outline = Outline::parse(bytes, previous)?;
@@ -140,73 +144,73 @@ impl<'a> Record<'a> {
             .ok_or(RecordError::HeaderCut { needed: outline.stride_bytes(), available })
     }
 
-    /// The record whose bytes are `bytes`, as its outline says.
+    /// Creates a record from its bytes and its outline.
     #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8], origin: &'a Origin, outline: Outline) -> Record<'a> {
         Record { bytes, origin, outline }
     }
 
-    /// What parsing found out.
+    /// Returns the outline, the result of parsing.
     #[inline]
     pub fn outline(&self) -> Outline {
         self.outline
     }
 
-    /// The whole record: header, extended items, payload; without the padding to the next one.
+    /// Returns the whole record: header, extended items, payload; without the padding to the next one.
     #[inline]
     pub fn as_bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Bytes from this record's start to the next one's: the size rounded up to 8.
+    /// Returns the bytes from this record's start to the next one's: the size rounded up to 8.
     #[inline]
     pub fn stride_bytes(&self) -> usize {
         self.outline.stride_bytes()
     }
 
-    /// The kind of the header.
+    /// Returns the kind of the header.
     #[inline]
     pub fn kind(&self) -> HeaderKind {
         self.outline.kind()
     }
 
-    /// Whether the parts between header and payload (extended items, counters) fit. If not, the payload may hold
-    /// remains of them.
+    /// Returns whether the parts between header and payload (extended items, counters) are well-formed. If not, the
+    /// payload may contain remains of them.
     #[inline]
     pub fn is_intact(&self) -> bool {
         self.outline.is_intact()
     }
 
-    /// What the record's buffer and file say of it.
+    /// Returns the properties that all records of the buffer share.
     #[inline]
     pub fn origin(&self) -> &'a Origin {
         self.origin
     }
 
-    /// Processor on which the event was logged.
+    /// Returns the processor on which the event was logged.
     #[inline]
     pub fn processor(&self) -> u16 {
         self.origin.processor
     }
 
-    /// Time on the session's raw clock.
+    /// Returns the time on the session's raw clock.
     #[inline]
     pub fn raw_time(&self) -> Ticks {
         self.outline.raw_time()
     }
 
-    /// Offset in the record of that time; `None` for a WPP message that has none of its own.
+    /// Returns the offset of the time in the record; `None` for a WPP message without a time of its own.
     pub fn time_offset(&self) -> Option<usize> {
         self.kind().time_offset().or_else(|| self.message_flags().offset_of(MessageFlags::TIMESTAMP))
     }
 
-    /// Time in UTC.
+    /// Returns the time in UTC.
     #[inline]
     pub fn time(&self) -> FileTime {
         self.origin.clock.to_filetime(self.outline.raw_time())
     }
 
-    /// Pointer size of the payload.
+    /// Returns the pointer size of the payload.
     #[inline]
     pub fn pointer_size(&self) -> PointerSize {
         match self.kind() {
@@ -215,14 +219,14 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The hook id of a kernel event.
+    /// Returns the hook id of a kernel event.
     #[inline]
     pub fn hook_id(&self) -> Option<HookId> {
         if self.kind().has_hook_id() { self.bytes.u16_at(6).map(HookId) } else { None }
     }
 
-    /// The GUID that names the event's meaning: provider (`EVENT_HEADER`), class (classic events), message (WPP);
-    /// zero where the record carries none.
+    /// Returns the GUID that identifies the event: provider (`EVENT_HEADER`), class (classic events) or message (WPP);
+    /// zero if the record has none.
     #[inline]
     pub fn provider_id(&self) -> Guid {
         match self.kind() {
@@ -236,7 +240,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The descriptor; for classic events and messages synthesised as ETW's consumer does.
+    /// Returns the descriptor; for classic events and messages it is synthesised as ETW's consumer does.
     #[inline]
     pub fn descriptor(&self) -> EventDescriptor {
         let bytes = self.bytes;
@@ -274,13 +278,13 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Thread that logged the event; `None` where the record does not tell.
+    /// Returns the thread that logged the event; `None` if the record does not contain it.
     #[inline]
     pub fn thread_id(&self) -> Option<u32> {
         self.id_at(0)
     }
 
-    /// Process that logged the event; `None` where the record does not tell.
+    /// Returns the process that logged the event; `None` if the record does not contain it.
     #[inline]
     pub fn process_id(&self) -> Option<u32> {
         self.id_at(4)
@@ -298,7 +302,7 @@ impl<'a> Record<'a> {
         self.bytes.u32_at(base + offset).filter(|id| *id != u32::MAX)
     }
 
-    /// Kernel and user CPU time of the thread, in ticks of the header's `TimerResolution`.
+    /// Returns kernel and user CPU time of the thread, in ticks of the header's `TimerResolution`.
     #[inline]
     pub fn cpu_times(&self) -> Option<(u32, u32)> {
         let base = match self.kind() {
@@ -310,25 +314,25 @@ impl<'a> Record<'a> {
         Some((self.bytes.u32_at(base)?, self.bytes.u32_at(base + 4)?))
     }
 
-    /// `EVENT_HEADER.Flags` as stored; 0 for other kinds.
+    /// Returns `EVENT_HEADER.Flags` as stored; 0 for other kinds.
     #[inline]
     pub fn flags(&self) -> u16 {
         if self.kind().is_event_header() { self.bytes.u16_at(4).unwrap_or(0) } else { 0 }
     }
 
-    /// Whether the payload is one null-terminated UTF-16 string (`EventWriteString`).
+    /// Returns whether the payload is one null-terminated UTF-16 string (`EventWriteString`).
     #[inline]
     pub fn is_string_only(&self) -> bool {
         self.flags() & 0x0004 != 0
     }
 
-    /// `EVENT_HEADER.EventProperty` as stored: 1 XML, 2 forwarded XML, 4 legacy event log, 8 reloggable.
+    /// Returns `EVENT_HEADER.EventProperty` as stored: 1 XML, 2 forwarded XML, 4 legacy event log, 8 reloggable.
     #[inline]
     pub fn event_property(&self) -> u16 {
         if self.kind().is_event_header() { self.bytes.u16_at(6).unwrap_or(0) } else { 0 }
     }
 
-    /// The activity that the event belongs to; `None` if the header holds none or zero.
+    /// Returns the event's activity; `None` if the header has none or zero.
     #[inline]
     pub fn activity_id(&self) -> Option<Guid> {
         if !self.kind().is_event_header() {
@@ -337,22 +341,22 @@ impl<'a> Record<'a> {
         self.bytes.guid_at(0x40).filter(|guid| !guid.is_zero())
     }
 
-    /// The activity that caused this one.
+    /// Returns the activity that caused this one.
     pub fn related_activity_id(&self) -> Option<Guid> {
         self.extended(ExtendedType::RELATED_ACTIVITY_ID)?.data.guid_at(0)
     }
 
-    /// The user that logged the event.
+    /// Returns the user that logged the event.
     pub fn sid(&self) -> Option<Sid<'a>> {
         Sid::parse(self.extended(ExtendedType::SID)?.data)
     }
 
-    /// The stack attached to the event.
+    /// Returns the stack attached to the event.
     pub fn stack_trace(&self) -> Option<StackTrace<'a>> {
         self.extended_items().find_map(|item| item.stack_trace())
     }
 
-    /// All extended data items, in their order.
+    /// Returns all extended data items, in order.
     #[inline]
     pub fn extended_items(&self) -> ExtendedItems<'a> {
         if self.flags() & 1 == 0 {
@@ -361,13 +365,13 @@ impl<'a> Record<'a> {
         self.bytes.get(0x50..).map_or(ExtendedItems::none(), ExtendedItems::new)
     }
 
-    /// The first extended data item of a kind.
+    /// Returns the first extended data item of a type.
     #[inline]
     pub fn extended(&self, ext_type: ExtendedType) -> Option<ExtendedItem<'a>> {
         self.extended_items().find(|item| item.ext_type == ext_type)
     }
 
-    /// The instance that a classic event belongs to.
+    /// Returns the instance that a classic event belongs to.
     pub fn instance(&self) -> Option<Instance> {
         if !matches!(self.kind(), HeaderKind::Instance32 | HeaderKind::Instance64) {
             return None;
@@ -379,7 +383,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Performance counters before a kernel event's payload, the PEBS index first if there is one.
+    /// Returns the performance counters before a kernel event's payload, preceded by the PEBS index if there is one.
     pub fn counters(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let start =
             if self.kind().has_hook_id() { self.kind().len_bytes() } else { self.outline.payload_offset() };
@@ -387,7 +391,7 @@ impl<'a> Record<'a> {
         bytes.chunks_exact(8).map(|chunk| chunk.u64_at(0).unwrap_or(0))
     }
 
-    /// `OptionFlags` of a WPP message; zero for other kinds.
+    /// Returns `OptionFlags` of a WPP message; zero for other kinds.
     #[inline]
     pub fn message_flags(&self) -> MessageFlags {
         match self.kind() {
@@ -396,29 +400,29 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Sequence number of a WPP message.
+    /// Returns the sequence number of a WPP message.
     pub fn message_sequence(&self) -> Option<u32> {
         self.bytes.u32_at(self.message_flags().offset_of(MessageFlags::SEQUENCE)?)
     }
 
-    /// Component id of a WPP message that carries one in place of its GUID.
+    /// Returns the component id of a WPP message that has one in place of its GUID.
     pub fn message_component_id(&self) -> Option<u32> {
         self.bytes.u32_at(self.message_flags().offset_of(MessageFlags::COMPONENT_ID)?)
     }
 
-    /// The provider's data.
+    /// Returns the provider's data.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.bytes.get(self.outline.payload_offset()..).unwrap_or_default()
     }
 
-    /// Whether this is a log file header's own record.
+    /// Returns whether this is the record of a log file header.
     #[inline]
     pub fn is_log_file_header(&self) -> bool {
         self.hook_id() == Some(HookId::LOG_FILE_HEADER)
     }
 
-    /// Whether the header names a class GUID in full, as classic events of user mode do (`EVENT_TRACE_HEADER`).
+    /// Returns whether the header contains a class GUID in full, as in classic user-mode events (`EVENT_TRACE_HEADER`).
     #[inline]
     pub fn has_class_guid_in_header(&self) -> bool {
         matches!(
@@ -427,7 +431,7 @@ impl<'a> Record<'a> {
         )
     }
 
-    /// Whether the event is one of the kernel's classic classes.
+    /// Returns whether the event belongs to one of the kernel's classic classes.
     pub fn is_kernel_classic(&self) -> bool {
         self.kind().has_hook_id()
             || (self.kind().is_classic() && classes::BY_GROUP.contains(&self.provider_id()))
@@ -502,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn message_fields_stand_in_their_order() {
+    fn message_fields_are_read_in_order() {
         let bytes = header(&[
             &[56, 0, 0, 0x90, 10, 0, 0xAB, 0],
             &1u32.to_le_bytes(),
@@ -524,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_refused() {
+    fn invalid_records_are_refused() {
         assert!(matches!(record(&[0xFF; 16]), Err(RecordError::UnknownHeader(_))));
         assert!(matches!(record(&[1, 2]), Err(RecordError::HeaderCut { .. })));
         assert!(matches!(record(&[2, 0, 2, 0xC0, 9, 0, 0, 0]), Err(RecordError::HeaderCut { .. })));
@@ -535,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_items_leave_a_record_that_says_so() {
+    fn records_with_broken_items_are_not_intact() {
         let mut bytes = vec![0u8; 0x60];
         bytes[..6].copy_from_slice(&[0x60, 0, 0x13, 0xC0, 1, 0]);
         bytes[0x50..0x58].copy_from_slice(&[4, 0, 1, 0, 0, 0, 16, 0]);

@@ -10,21 +10,21 @@ use crate::Fields;
 pub struct Sid<'a>(&'a [u8]);
 
 impl<'a> Sid<'a> {
-    /// The SID at the start of `bytes`, which may go on behind it; `None` if it does not fit.
+    /// Parses the SID at the start of `bytes`, which may be longer; `None` if it does not fit.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Option<Sid<'a>> {
         let count = usize::from(bytes.u8_at(1)?);
         bytes.get(..8 + 4 * count).map(Sid)
     }
 
-    /// The bytes of the SID.
+    /// Returns the bytes of the SID.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
 }
 
 impl fmt::Display for Sid<'_> {
-    /// `S-1-5-18`; authorities of 2^32 and more in hexadecimal, as Windows writes them.
+    /// Formats as `S-1-5-18`; authorities of 2^32 and above are hexadecimal, as Windows writes them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let authority =
             self.0.get(2..8).unwrap_or_default().iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));

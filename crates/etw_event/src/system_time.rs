@@ -1,9 +1,9 @@
-//! Civil time by parts.
+//! Civil time in parts.
 
 use crate::{Fields, FileTime};
 
-/// `SYSTEMTIME` (`minwinbase.h`). Which time zone is its writer's business. In a time zone's rule, where the year is 0, it
-/// says when in each year: `day` counts the weeks of the month then, 5 being the last.
+/// `SYSTEMTIME` (`minwinbase.h`). The writer determines the time zone. In the rule of a time zone, `year` is 0 and
+/// `day` is the week of the month, 5 being the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SystemTime {
     /// Year.
@@ -25,10 +25,10 @@ pub struct SystemTime {
 }
 
 impl SystemTime {
-    /// Bytes that it takes.
+    /// Size in bytes.
     pub const LEN_BYTES: usize = 16;
 
-    /// Reads one from its 16 bytes; `None` of fewer.
+    /// Parses 16 bytes; `None` if there are fewer.
     pub fn parse(bytes: &[u8]) -> Option<SystemTime> {
         let part = |index: usize| bytes.u16_at(2 * index);
         Some(SystemTime {
@@ -43,13 +43,13 @@ impl SystemTime {
         })
     }
 
-    /// The parts in the order in which they lie in memory.
+    /// Returns the parts in memory order.
     pub const fn parts(&self) -> [u16; 8] {
         let SystemTime { year, month, day_of_week, day, hour, minute, second, millisecond } = *self;
         [year, month, day_of_week, day, hour, minute, second, millisecond]
     }
 
-    /// The same as a FILETIME, taking the parts as UTC; `None` if a part is out of its range.
+    /// Converts to a FILETIME, taking the parts as UTC; `None` if a part is out of range.
     pub fn to_filetime(self) -> Option<FileTime> {
         let small = |part: u16| u8::try_from(part).ok();
         if self.millisecond > 999 {

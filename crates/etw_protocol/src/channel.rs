@@ -8,7 +8,7 @@ use etw_sys::socket::Connection;
 use crate::limits::MAX_MESSAGE_BYTES;
 use crate::{Hello, Instance, Message, ProtocolError, Role, decode, encode};
 
-/// A connection that carries messages. Several threads may use it at once; a packet is never torn.
+/// A connection that carries messages. Several threads may use it at once; packets are atomic.
 #[derive(Debug)]
 pub struct Channel(Connection);
 
@@ -23,10 +23,12 @@ impl Default for PacketBuffer {
 }
 
 impl Channel {
-    /// Connects to the host of an instance and greets it. The answer is still to be received.
+    /// Connects to the host of an instance and sends the greeting. The caller must receive the reply.
     ///
-    /// Fails with `NotFound` or `ConnectionRefused` if there is no host, and if the instance's directory or the
-    /// host is another user's.
+    /// # Errors
+    ///
+    /// [`ProtocolError::Io`] with `NotFound` or `ConnectionRefused` if there is no host; [`ProtocolError::Untrusted`]
+    /// if the instance's directory or the host belongs to another user.
     pub fn connect(instance: &Instance, role: Role) -> Result<Channel, ProtocolError> {
         instance.check_directory()?;
         let connection = Connection::connect(&instance.socket())?;
@@ -36,27 +38,39 @@ impl Channel {
         Ok(channel)
     }
 
-    /// A connection that somebody else made.
+    /// Wraps an existing connection.
     pub fn new(connection: Connection) -> Channel {
         Channel(connection)
     }
 
-    /// The connection itself.
+    /// Returns the connection.
     pub fn connection(&self) -> &Connection {
         &self.0
     }
 
-    /// How long [`Channel::receive`] waits; `None` is forever.
+    /// Sets how long [`Channel::receive`] blocks; `None` is forever.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses the timeout.
     pub fn set_receive_timeout(&self, timeout: Option<Duration>) -> Result<(), ProtocolError> {
         Ok(self.0.set_receive_timeout(timeout)?)
     }
 
-    /// Sends a message, with files beside it.
+    /// Sends a message together with files.
+    ///
+    /// # Errors
+    ///
+    /// If the message exceeds the limits or the connection fails.
     pub fn send<M: Message>(&self, message: &M, files: &[BorrowedFd<'_>]) -> Result<(), ProtocolError> {
         Ok(self.0.send(&encode(message)?, files)?)
     }
 
-    /// Receives a message and the files beside it; `None` when the peer has gone.
+    /// Receives a message and the files sent with it; `None` if the peer has closed the connection.
+    ///
+    /// # Errors
+    ///
+    /// If the packet is not a valid message of this type, the timeout expires, or the connection fails.
     pub fn receive<M: Message>(
         &self,
         buffer: &mut PacketBuffer,
@@ -66,7 +80,11 @@ impl Channel {
         Ok(Some((decode(bytes)?, packet.files)))
     }
 
-    /// As [`Channel::receive`], from a peer that has no business sending files: one that does fails with `InvalidData`.
+    /// Receives a message like [`Channel::receive`], from a peer that must not send files.
+    ///
+    /// # Errors
+    ///
+    /// As [`Channel::receive`]; `InvalidData` if the peer sends files.
     pub fn receive_message<M: Message>(&self, buffer: &mut PacketBuffer) -> Result<Option<M>, ProtocolError> {
         let Some(len_bytes) = self.0.receive_bytes(&mut buffer.0)? else { return Ok(None) };
         Ok(Some(decode(buffer.0.get(..len_bytes).unwrap_or_default())?))

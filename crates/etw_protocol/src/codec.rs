@@ -1,4 +1,4 @@
-//! Messages to bytes and back.
+//! Encoding and decoding of messages.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -6,18 +6,24 @@ use serde::de::DeserializeOwned;
 use crate::ProtocolError;
 use crate::limits::MAX_MESSAGE_BYTES;
 
-/// A message: something that fills one packet.
+/// A message, which fills one packet.
 pub trait Message: Serialize + DeserializeOwned {
-    /// What it is, for errors.
+    /// Name of the kind of message, for errors.
     const KIND: &'static str;
 
-    /// Whether everything in it is within the [`limits`](crate::limits).
+    /// Checks that all contents are within the [`limits`](crate::limits).
+    ///
+    /// # Errors
+    ///
+    /// If a limit is exceeded, or a text has control characters.
     fn check(&self) -> Result<(), ProtocolError>;
 }
 
-/// The packet of a message.
+/// Encodes a message as a packet.
 ///
-/// Fails if the message breaks the limits or is longer than a packet.
+/// # Errors
+///
+/// If the message exceeds the limits or the size of a packet.
 pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, ProtocolError> {
     message.check()?;
     let packet = postcard::to_allocvec(message)
@@ -26,7 +32,11 @@ pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, ProtocolError> {
     Ok(packet)
 }
 
-/// The message of a packet: the whole packet, and within the limits.
+/// Decodes the message of a whole packet.
+///
+/// # Errors
+///
+/// If the packet is not a message of this type, or exceeds the limits.
 pub fn decode<M: Message>(packet: &[u8]) -> Result<M, ProtocolError> {
     at_most("bytes of the packet", packet.len(), MAX_MESSAGE_BYTES)?;
     match postcard::take_from_bytes::<M>(packet) {
@@ -43,7 +53,7 @@ pub(crate) fn at_most(what: &'static str, found: usize, limit: usize) -> Result<
     if found <= limit { Ok(()) } else { Err(ProtocolError::Limit { what, found, limit }) }
 }
 
-/// Checks the bytes of a text, and that it holds none that could forge lines of output.
+/// Checks the length of a text, and that it has no characters that could forge lines of output.
 pub(crate) fn text(what: &'static str, text: &str, limit: usize) -> Result<(), ProtocolError> {
     at_most(what, text.len(), limit)?;
     match text.chars().any(char::is_control) {

@@ -1,4 +1,4 @@
-//! Messages between a program that reads a session in real time and the host.
+//! Messages between a real-time consumer and the host.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,30 +6,30 @@ use crate::codec::{at_most, text};
 use crate::limits::{MAX_HEADER_BYTES, MAX_NAME_BYTES};
 use crate::{Failure, Message, ProtocolError};
 
-/// What a consumer says.
+/// Messages from a consumer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromConsumer {
-    /// Asks for the events of a session, from now on.
+    /// Requests the events of a session, from now on.
     Open {
-        /// The session's name, in upper or lower case.
+        /// The session's name, ignoring case.
         session: String,
     },
 }
 
-/// What the host says to a consumer.
+/// Messages from the host to a consumer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToConsumer {
-    /// The ring is open. Beside it, in this order: the ring's memory, the memory of the consumer's position, the
-    /// eventfd that says that there is data, and the one that says that there is space.
+    /// The ring is open. The files with it are, in this order: the ring's memory, the memory of the consumer's
+    /// position, the eventfd that signals data, and the one that signals space.
     Opened {
-        /// The buffer that a file of the session would begin with, with the log file header.
+        /// The first buffer of a file of this session, with the log file header.
         header: Vec<u8>,
-        /// Bytes of data that the ring holds.
+        /// Capacity of the ring in bytes.
         ring_bytes: u32,
     },
-    /// The session is over; what is in the ring is the rest.
+    /// The session has ended; the ring contains the last events.
     Ended,
-    /// There is no ring.
+    /// The host refused the request.
     Refused(Failure),
 }
 

@@ -1,4 +1,4 @@
-//! What controllers ask of a host, and its answers.
+//! Requests of controllers, and the host's replies.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,59 +11,59 @@ use crate::{
     SessionStatus, SessionUpdate, wire,
 };
 
-/// What a controller asks. Sessions are named in upper or lower case.
+/// A controller's request. Session names ignore case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Request {
-    /// Starts a session (`StartTrace`). Answered by [`Response::Session`].
+    /// Starts a session (`StartTrace`). The reply is [`Response::Session`].
     ///
-    /// Beside it may be a file that is open for reading and writing, for the session to write to in place of opening
-    /// `log_file_name`: what a user asks for whom the host does not open files.
+    /// A file open for reading and writing may be sent with it, which the session uses instead of opening
+    /// `log_file_name`: for users on whose behalf the host does not open files.
     Start {
-        /// What it is to be.
+        /// Its properties.
         properties: SessionProperties,
         /// Whether it ends with this connection.
         lease: bool,
     },
-    /// Stops a session (`EVENT_TRACE_CONTROL_STOP`). Answered by [`Response::Session`] with its last numbers, when
-    /// everything is written.
+    /// Stops a session (`EVENT_TRACE_CONTROL_STOP`). The reply is [`Response::Session`] with the final statistics,
+    /// after everything is written.
     Stop {
         /// The session.
         session: String,
     },
-    /// Asks how a session is (`EVENT_TRACE_CONTROL_QUERY`). Answered by [`Response::Session`].
+    /// Queries a session (`EVENT_TRACE_CONTROL_QUERY`). The reply is [`Response::Session`].
     Query {
         /// The session.
         session: String,
     },
-    /// Asks for all sessions (`QueryAllTraces`). Answered by [`Response::Sessions`].
+    /// Lists all sessions (`QueryAllTraces`). The reply is [`Response::Sessions`].
     List,
-    /// Changes a session (`EVENT_TRACE_CONTROL_UPDATE`). Answered by [`Response::Session`]. A file may be beside it,
-    /// as in `Start`.
+    /// Changes a session (`EVENT_TRACE_CONTROL_UPDATE`). The reply is [`Response::Session`]. A file may be sent with
+    /// it, as with `Start`.
     Update {
         /// The session.
         session: String,
-        /// What is to change.
+        /// The changes.
         update: SessionUpdate,
     },
-    /// Has everything that was written so far delivered (`EVENT_TRACE_CONTROL_FLUSH`). Answered by
-    /// [`Response::Session`] when it is.
+    /// Delivers everything written so far (`EVENT_TRACE_CONTROL_FLUSH`). The reply is [`Response::Session`], when that
+    /// is done.
     Flush {
         /// The session.
         session: String,
     },
-    /// Enables a provider, also one that registers later (`EnableTraceEx2`). Answered by [`Response::Done`] when every
-    /// process that has the provider has been told.
+    /// Enables a provider, also if it registers later (`EnableTraceEx2`). The reply is [`Response::Done`], when every
+    /// process that has the provider has been notified.
     Enable {
         /// The session.
         session: String,
         /// The provider, or the group.
         #[serde(with = "wire::guid")]
         provider: Guid,
-        /// What is wanted of it, in place of what was wanted before.
+        /// The parameters, which replace earlier ones.
         enable: Enable,
     },
-    /// Disables a provider (`EVENT_CONTROL_CODE_DISABLE_PROVIDER`). Answered by [`Response::Done`].
+    /// Disables a provider (`EVENT_CONTROL_CODE_DISABLE_PROVIDER`). The reply is [`Response::Done`].
     Disable {
         /// The session.
         session: String,
@@ -71,7 +71,7 @@ pub enum Request {
         #[serde(with = "wire::guid")]
         provider: Guid,
     },
-    /// Asks a provider to write its state to this session only (`EVENT_CONTROL_CODE_CAPTURE_STATE`). Answered by
+    /// Requests a provider to write its state to this session only (`EVENT_CONTROL_CODE_CAPTURE_STATE`). The reply is
     /// [`Response::Done`].
     CaptureState {
         /// The session.
@@ -79,60 +79,60 @@ pub enum Request {
         /// The provider.
         #[serde(with = "wire::guid")]
         provider: Guid,
-        /// The level that is asked for.
+        /// The requested level.
         #[serde(with = "wire::level")]
         level: Level,
-        /// The keywords that are asked for.
+        /// The requested keywords.
         #[serde(with = "wire::keyword")]
         any: Keyword,
     },
-    /// Goes on in the next file (`EVENT_TRACE_CONTROL_INCREMENT_FILE`). Answered by [`Response::Session`].
+    /// Continues in the next file (`EVENT_TRACE_CONTROL_INCREMENT_FILE`). The reply is [`Response::Session`].
     IncrementFile {
         /// The session.
         session: String,
     },
-    /// Ends the file; the session goes on in real time (`EVENT_TRACE_CONTROL_CONVERT_TO_REALTIME`). Answered by
+    /// Ends the file; the session continues in real time (`EVENT_TRACE_CONTROL_CONVERT_TO_REALTIME`). The reply is
     /// [`Response::Session`].
     ConvertToRealTime {
         /// The session.
         session: String,
     },
-    /// Writes what a session has in memory to a file; the session goes on. Answered by [`Response::Session`]. The file
-    /// may be beside it, as in `Start`.
+    /// Writes what a session has in memory to a file; the session continues. The reply is [`Response::Session`]. The
+    /// file may be sent with it, as with `Start`.
     Dump {
         /// The session.
         session: String,
         /// The file, as an absolute path.
         path: String,
     },
-    /// Asks for all providers that are registered. Answered by [`Response::Providers`].
+    /// Lists all registered providers. The reply is [`Response::Providers`].
     Providers,
-    /// Asks for what a session has enabled. Answered by [`Response::Enables`].
+    /// Lists what a session has enabled. The reply is [`Response::Enables`].
     Enables {
         /// The session.
         session: String,
     },
-    /// Asks which processes write to a session, or have written to it. Answered by [`Response::Processes`].
+    /// Lists the processes that write to a session, or have written to it. The reply is [`Response::Processes`].
     Processes {
         /// The session.
         session: String,
     },
 }
 
-/// What the host answers.
+/// The host's replies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Response {
-    /// The answer to the greeting.
+    /// Reply to the greeting.
     Welcome {
-        /// The version that the host speaks.
+        /// The host's protocol version.
         version: u16,
-        /// The host's process.
+        /// The host's process id.
         pid: u32,
     },
-    /// It is done.
+    /// The request succeeded.
     Done,
-    /// How the session is now.
+    /// The session's current status.
     Session(Box<SessionStatus>),
     /// Sessions.
     Sessions {
@@ -141,7 +141,7 @@ pub enum Response {
         /// Whether another packet follows.
         more: bool,
     },
-    /// Providers that are registered.
+    /// Registered providers.
     Providers {
         /// Some of them.
         providers: Vec<ProviderStatus>,
@@ -155,9 +155,9 @@ pub enum Response {
         /// Whether another packet follows.
         more: bool,
     },
-    /// It is not done.
+    /// The request failed.
     Failed(Failure),
-    /// Processes that write to a session, or have written to it, in the order in which they came.
+    /// Processes that write to a session, or have written to it, in order of arrival.
     Processes {
         /// Some of them.
         processes: Vec<ProcessStatus>,
@@ -167,7 +167,7 @@ pub enum Response {
 }
 
 impl Request {
-    /// The session that the request is about, if it is about one.
+    /// Returns the name of the session that the request is about, if any.
     pub fn session(&self) -> Option<&str> {
         match self {
             Request::Start { properties, .. } => Some(&properties.logger_name),

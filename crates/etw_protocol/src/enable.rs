@@ -1,4 +1,4 @@
-//! What a session wants of a provider (`EnableTraceEx2`).
+//! Enable parameters of a provider (`EnableTraceEx2`).
 
 use serde::{Deserialize, Serialize};
 
@@ -11,23 +11,23 @@ use crate::limits::{
 };
 use crate::{ProtocolError, wire};
 
-/// What a session wants of a provider.
+/// The parameters with which a session enables a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Enable {
-    /// Highest level that is wanted; 0 for all.
+    /// Maximum level; 0 for all.
     #[serde(with = "wire::level")]
     pub level: Level,
-    /// Events with one of these keywords are wanted; 0 for all.
+    /// Only events with at least one of these keywords; 0 for all.
     #[serde(with = "wire::keyword")]
     pub any: Keyword,
-    /// Of those, the ones with all of these keywords.
+    /// Of those, only events with all of these keywords.
     #[serde(with = "wire::keyword")]
     pub all: Keyword,
-    /// What is written beside each event, and special rules.
+    /// Extended data to add to each event, and special rules.
     pub properties: EnableProperties,
-    /// Further conditions; an event must meet all.
+    /// Further filters; an event must pass all.
     pub filters: Vec<Filter>,
-    /// Who asks, for the provider's callback (`SourceId`); zero if nobody in particular.
+    /// Source of the enable, for the provider's callback (`SourceId`); zero if unspecified.
     #[serde(with = "wire::guid")]
     pub source: Guid,
 }
@@ -37,67 +37,67 @@ pub struct Enable {
 pub struct EnableProperties(pub u32);
 
 impl EnableProperties {
-    /// The user's SID is added to each event.
+    /// Adds the user's SID to each event.
     pub const SID: u32 = 0x1;
-    /// The terminal session's id is added.
+    /// Adds the terminal session's id.
     pub const TS_ID: u32 = 0x2;
-    /// The call stack is added.
+    /// Adds the call stack.
     pub const STACK_TRACE: u32 = 0x4;
-    /// Events without keywords are left out.
+    /// Drops events without keywords.
     pub const IGNORE_KEYWORD_0: u32 = 0x10;
     /// The GUID names a group of providers.
     pub const PROVIDER_GROUP: u32 = 0x20;
-    /// The unique key of the process is added.
+    /// Adds the unique key of the process.
     pub const PROCESS_START_KEY: u32 = 0x80;
-    /// A unique key of the event is added.
+    /// Adds a unique key of the event.
     pub const EVENT_KEY: u32 = 0x100;
-    /// The id of the container is added.
+    /// Adds the id of the container.
     pub const SOURCE_CONTAINER_TRACKING: u32 = 0x800;
 
-    /// Whether all bits of `bits` are set.
+    /// Returns whether all bits of `bits` are set.
     pub const fn has(self, bits: u32) -> bool {
         self.0 & bits == bits
     }
 }
 
-/// A condition beside level and keywords (`EVENT_FILTER_DESCRIPTOR`).
+/// A filter in addition to level and keywords (`EVENT_FILTER_DESCRIPTOR`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Filter {
     /// Events with these ids, or all but these (`EVENT_FILTER_TYPE_EVENT_ID`).
     EventIds {
-        /// Whether these are the ones that are wanted.
+        /// Whether to include these events, or to exclude them.
         include: bool,
         /// The ids.
         ids: Vec<u16>,
     },
-    /// TraceLogging events with these names, or all but these (`EVENT_FILTER_TYPE_EVENT_NAME`). Decides only about
-    /// events of the level and keywords given here; the others pass.
+    /// TraceLogging events with these names, or all but these (`EVENT_FILTER_TYPE_EVENT_NAME`). Applies only to events
+    /// of the level and keywords given here; others pass.
     EventNames {
-        /// Whether these are the ones that are wanted.
+        /// Whether to include these events, or to exclude them.
         include: bool,
-        /// Highest level that is looked at; 0 for all.
+        /// Maximum level to which the filter applies; 0 for all.
         #[serde(with = "wire::level")]
         level: Level,
-        /// Keywords that are looked at; 0 for all.
+        /// Keywords of which an event must have one for the filter to apply; 0 for all.
         #[serde(with = "wire::keyword")]
         any: Keyword,
-        /// Keywords that must all be set to be looked at.
+        /// Keywords that an event must all have for the filter to apply.
         #[serde(with = "wire::keyword")]
         all: Keyword,
         /// The names.
         names: Vec<String>,
     },
-    /// Events whose payload meets conditions (`EVENT_FILTER_TYPE_PAYLOAD`).
+    /// Events whose payload matches conditions (`EVENT_FILTER_TYPE_PAYLOAD`).
     Payload(PayloadFilter),
-    /// Providers in these processes (`EVENT_FILTER_TYPE_PID`). The host decides by it which processes are enabled.
+    /// Providers in these processes (`EVENT_FILTER_TYPE_PID`). The host enables only these processes.
     Pids(Vec<u32>),
-    /// Providers in processes that run a program of one of these file names (`EVENT_FILTER_TYPE_EXECUTABLE_NAME`).
-    /// The host decides by it which processes are enabled.
+    /// Providers in processes that run a program with one of these file names (`EVENT_FILTER_TYPE_EXECUTABLE_NAME`).
+    /// The host enables only these processes.
     ExecutableNames(Vec<String>),
     /// Stacks are added only to events with these ids, or to all but these (`EVENT_FILTER_TYPE_STACKWALK`).
     StackWalkIds {
-        /// Whether these are the ones with stacks.
+        /// Whether these events have stacks, or all others.
         include: bool,
         /// The ids.
         ids: Vec<u16>,
@@ -105,7 +105,7 @@ pub enum Filter {
     /// Stacks are added only to TraceLogging events with these names, or to all but these
     /// (`EVENT_FILTER_TYPE_STACKWALK_NAME`).
     StackWalkNames {
-        /// Whether these are the ones with stacks.
+        /// Whether these events have stacks, or all others.
         include: bool,
         /// The names.
         names: Vec<String>,
@@ -113,9 +113,9 @@ pub enum Filter {
     /// Stacks are added only to events of a level and keywords, or to all others
     /// (`EVENT_FILTER_TYPE_STACKWALK_LEVEL_KW`).
     StackWalkLevelKeyword {
-        /// Whether these are the ones with stacks.
+        /// Whether these events have stacks, or all others.
         include: bool,
-        /// Highest level; 0 for all.
+        /// Maximum level; 0 for all.
         #[serde(with = "wire::level")]
         level: Level,
         /// One of these keywords; 0 for all.
@@ -137,9 +137,9 @@ pub enum Filter {
 /// Conditions on the payload of events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayloadFilter {
-    /// The events that the conditions are about, by id; the others pass. `None` for all events.
+    /// Id of the events to which the conditions apply; others pass. `None` for all events.
     pub event: Option<u16>,
-    /// Whether one of the predicates is enough.
+    /// Whether one matching predicate suffices.
     pub any: bool,
     /// The predicates.
     pub predicates: Vec<PayloadPredicate>,
@@ -152,7 +152,7 @@ pub struct PayloadPredicate {
     pub field: String,
     /// How it is compared.
     pub operator: PayloadOperator,
-    /// What it is compared with, as text; a range is `1,10`.
+    /// The value to compare with, as text; a range is `1,10`.
     pub value: String,
 }
 
@@ -173,22 +173,22 @@ pub enum PayloadOperator {
     GreaterOrEqual,
     /// Within a range, both ends included.
     Between,
-    /// Outside of a range.
+    /// Outside a range.
     NotBetween,
-    /// A number that the value divides (`PAYLOADFIELD_MODULO`).
+    /// A multiple of the value (`PAYLOADFIELD_MODULO`).
     Modulo,
-    /// Text that contains another, whatever the case.
+    /// Text that contains another, ignoring case.
     Contains,
-    /// Text that does not.
+    /// Text that does not contain another, ignoring case.
     DoesNotContain,
-    /// Equal, whatever the case.
+    /// Equal, ignoring case.
     Is,
-    /// Not equal, whatever the case.
+    /// Not equal, ignoring case.
     IsNot,
 }
 
 impl Enable {
-    /// Whether everything is within the limits.
+    /// Checks that everything is within the limits.
     pub(crate) fn check(&self) -> Result<(), ProtocolError> {
         at_most("filters", self.filters.len(), MAX_FILTERS)?;
         self.filters.iter().try_for_each(Filter::check)
@@ -196,8 +196,8 @@ impl Enable {
 }
 
 impl Filter {
-    /// Whether the filter lets a process pass that runs a program of this file name. Filters that are not about processes
-    /// do.
+    /// Returns whether a process that runs a program with this file name passes the filter. Filters on other properties
+    /// pass every process.
     pub fn lets_process_pass(&self, process_id: u32, executable: &str) -> bool {
         match self {
             Filter::Pids(pids) => pids.contains(&process_id),
@@ -234,7 +234,7 @@ impl Filter {
     }
 }
 
-/// Whether a name of a filter is that of a program, with or without `.exe` and whatever the case.
+/// Whether a name in a filter matches a program, with or without `.exe` and ignoring case.
 fn same_program(name: &str, executable: &str) -> bool {
     let bare = |name: &str| {
         let name = name.to_lowercase();

@@ -1,18 +1,18 @@
-//! What can go wrong: in a connection, and in what a host was asked to do.
+//! Errors of connections, and of requests to a host.
 
 use std::fmt;
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// A packet or a connection that is not as it should be.
+/// An error of a packet or a connection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
     /// The connection failed.
     #[error("the connection failed: {0}")]
     Io(#[from] io::Error),
-    /// A packet that is no message of the kind that is due.
+    /// The packet is not a message of the expected kind.
     #[error("a packet of {len_bytes} bytes is no {expected}")]
     Malformed {
         /// The kind of message.
@@ -20,23 +20,23 @@ pub enum ProtocolError {
         /// Bytes of the packet.
         len_bytes: usize,
     },
-    /// A message with more of something than the limits allow.
+    /// A message exceeds a limit.
     #[error("{what}: {found}, where at most {limit} are allowed")]
     Limit {
-        /// What there is too much of.
+        /// The limited quantity.
         what: &'static str,
-        /// How many there are.
+        /// Its value.
         found: usize,
-        /// How many there may be.
+        /// Its maximum.
         limit: usize,
     },
-    /// A text with a line break or another control character.
+    /// A text contains a line break or another control character.
     #[error("{what} with control characters")]
     ControlCharacter {
-        /// What the text is.
+        /// Name of the text.
         what: &'static str,
     },
-    /// The peer speaks another version.
+    /// The peer uses another protocol version.
     #[error("the host speaks version {found} of the protocol, this program speaks {expected}")]
     Version {
         /// Our own version.
@@ -44,51 +44,51 @@ pub enum ProtocolError {
         /// The peer's version.
         found: u16,
     },
-    /// A directory that others could have put there.
+    /// Other users could have created the directory.
     #[error("{path} is not to be trusted: {why}")]
     Untrusted {
         /// The directory.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
 
-/// The kind of a failure, as ETW's users know them.
+/// The kind of a failure, in ETW's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is a session of this name or with this file (`ERROR_ALREADY_EXISTS`).
+    /// A session with this name or file exists (`ERROR_ALREADY_EXISTS`).
     AlreadyExists,
     /// There is no such session (`ERROR_WMI_INSTANCE_NOT_FOUND`) or provider.
     NotFound,
-    /// The caller may not do this (`ERROR_ACCESS_DENIED`).
+    /// The caller lacks the right (`ERROR_ACCESS_DENIED`).
     AccessDenied,
     /// A limit of sessions, providers or memory is reached (`ERROR_NO_SYSTEM_RESOURCES`).
     NoSystemResources,
-    /// A property has a value that makes no sense (`ERROR_INVALID_PARAMETER`).
+    /// A property has an invalid value (`ERROR_INVALID_PARAMETER`).
     InvalidParameter,
-    /// The session cannot do this in its mode (`ERROR_NOT_SUPPORTED`).
+    /// The session's mode does not support this (`ERROR_NOT_SUPPORTED`).
     NotSupported,
-    /// A file could not be made or written.
+    /// A file could not be created or written.
     File,
-    /// The host is ending.
+    /// The host is shutting down.
     Ending,
-    /// The message was not understood.
+    /// The message is invalid.
     Malformed,
 }
 
-/// Why a host did not do what it was asked to: the kind, and one line for people.
+/// Why a host refused a request: the kind, and one line for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The kind.
     pub kind: ErrorKind,
-    /// What, where, and what to do, on one line.
+    /// What failed, on what, and what to do, in one line.
     pub text: String,
 }
 
 impl Failure {
-    /// A failure with its line.
+    /// Creates a failure with its message.
     pub fn new(kind: ErrorKind, text: impl Into<String>) -> Failure {
         Failure { kind, text: text.into() }
     }

@@ -4,31 +4,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Message, ProtocolError};
 
-/// Version of the messages. A host refuses those who speak another one.
+/// Protocol version. A host refuses clients with another one.
 pub const VERSION: u16 = 1;
 
-/// What a program says first.
+/// The greeting: a program's first message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The version that the program speaks; always the first field, whatever the version.
+    /// The program's protocol version; the first field in every version.
     pub version: u16,
-    /// What the connection is for.
+    /// Purpose of the connection.
     pub role: Role,
 }
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
-    /// A process that has providers.
+    /// A process with providers.
     Provider,
-    /// One that starts, stops and changes sessions.
+    /// A program that starts, stops and changes sessions.
     Controller,
-    /// One that reads the events of one session.
+    /// A program that reads the events of one session.
     Consumer,
 }
 
 impl Hello {
-    /// The greeting of this version.
+    /// Creates the greeting of this version.
     pub const fn new(role: Role) -> Hello {
         Hello { version: VERSION, role }
     }

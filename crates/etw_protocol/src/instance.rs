@@ -1,4 +1,4 @@
-//! Where hosts are found: an instance is a directory with a socket in it.
+//! Instances: directories with the socket of a host.
 
 use std::env;
 use std::fs;
@@ -11,18 +11,18 @@ use etw_sys::socket::Connection;
 
 use crate::ProtocolError;
 
-/// The variable that names the directory of the one instance that there is then.
+/// The variable with the directory of the only instance, if set.
 const VARIABLE: &str = "OPENETW_RUNTIME_DIR";
 /// Directory of the system instance.
 const SYSTEM: &str = "/run/openetw";
 
-/// A place where a host can be: a directory with its socket.
+/// A directory with the socket of a host.
 ///
 /// | instance | directory |
 /// |---|---|
 /// | the only one, if `OPENETW_RUNTIME_DIR` is set | that directory |
-/// | of the system | `/run/openetw` |
-/// | of a user | `$XDG_RUNTIME_DIR/openetw`, else `/tmp/openetw-UID` |
+/// | the system instance | `/run/openetw` |
+/// | a user's instance | `$XDG_RUNTIME_DIR/openetw`, else `/tmp/openetw-UID` |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
     directory: PathBuf,
@@ -31,24 +31,24 @@ pub struct Instance {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// Named by the user, who answers for it.
+    /// Named by the user, who is responsible for it.
     Named,
     System,
     User,
 }
 
 impl Instance {
-    /// The instance in this directory.
+    /// Returns the instance in this directory.
     pub fn at(directory: impl Into<PathBuf>) -> Instance {
         Instance { directory: directory.into(), scope: Scope::Named }
     }
 
-    /// The system's instance.
+    /// Returns the system instance.
     pub fn system() -> Instance {
         Instance { directory: SYSTEM.into(), scope: Scope::System }
     }
 
-    /// The instance of this process's user.
+    /// Returns the instance of this process's user.
     pub fn user() -> Instance {
         let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
         let directory = match runtime {
@@ -58,19 +58,19 @@ impl Instance {
         Instance { directory, scope: Scope::User }
     }
 
-    /// The only instance, if `OPENETW_RUNTIME_DIR` names one.
+    /// Returns the only instance, if `OPENETW_RUNTIME_DIR` names one.
     pub fn named() -> Option<Instance> {
         env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(Instance::at)
     }
 
-    /// The instance that controllers, consumers and hosts of this process use unless told otherwise: the named one,
-    /// root's the system's, else the user's.
+    /// Returns the default instance for controllers, consumers and hosts of this process: the named one, else for root
+    /// the system's, else the user's.
     pub fn default_of_user() -> Instance {
         Instance::named()
             .unwrap_or_else(|| if effective_uid() == 0 { Instance::system() } else { Instance::user() })
     }
 
-    /// The instances that a process's providers belong to: the named one, or the system's and the user's.
+    /// Returns the instances for a process's providers: the named one, or the system's and the user's.
     pub fn all_for_providers() -> Vec<Instance> {
         match Instance::named() {
             Some(named) => vec![named],
@@ -78,27 +78,31 @@ impl Instance {
         }
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The socket of the host.
+    /// Returns the path of the host's socket.
     pub fn socket(&self) -> PathBuf {
         self.directory.join("etwd.sock")
     }
 
-    /// The lock that the host holds.
+    /// Returns the path of the lock that the host holds.
     pub fn lock(&self) -> PathBuf {
         self.directory.join("etwd.lock")
     }
 
-    /// Whether this is the system's instance, to which any user may connect.
+    /// Returns whether this is the system instance, to which any user may connect.
     pub fn is_system(&self) -> bool {
         self.scope == Scope::System
     }
 
-    /// Makes the directory, for the host: a user's own with mode 0700, the system's with 0755.
+    /// Creates the directory for the host: a user's with mode 0700, the system's with 0755.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be created, or if it exists and [`Instance::check_directory`] fails.
     pub fn create_directory(&self) -> Result<(), ProtocolError> {
         let mode = if self.is_system() { 0o755 } else { 0o700 };
         match fs::DirBuilder::new().mode(mode).create(&self.directory) {
@@ -108,8 +112,13 @@ impl Instance {
         self.check_directory()
     }
 
-    /// Whether nobody but root and, for the user's instance, the user could have made the directory or put a socket
-    /// there. A named directory is not looked at, except that it must be one.
+    /// Checks that only root and, for the user's instance, the user could have created the directory or a socket in it.
+    /// A named directory only has to exist.
+    ///
+    /// # Errors
+    ///
+    /// [`ProtocolError::Untrusted`] if other users could have; [`ProtocolError::Io`] if the directory cannot be
+    /// examined.
     pub fn check_directory(&self) -> Result<(), ProtocolError> {
         let found = fs::symlink_metadata(&self.directory)?;
         let distrust = |why: String| {
@@ -131,8 +140,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Whether the host at the other end is root's or, except for the system's instance, the user's own. In a named
-    /// instance any user's host will do.
+    /// Checks that the host at the other end is root's or, except in the system instance, the user's own. In a named
+    /// instance any user's host is accepted.
     pub(crate) fn check_host(&self, connection: &Connection) -> Result<(), ProtocolError> {
         let uid = connection.peer()?.uid;
         if self.scope == Scope::Named || self.trusts(uid) {

@@ -1,8 +1,8 @@
-//! What processes say to the host of a runtime: messages, their limits, and where instances are found.
+//! The protocol between a host and its clients: messages, their limits, and the location of instances.
 //!
-//! A host is a process that runs sessions: `etw daemon`, or a program that does it for itself. It listens at a socket
-//! (`SOCK_SEQPACKET`) in the directory of its [`Instance`]. Whoever connects says first what it is ([`Hello`]); from
-//! then on each packet is one message, in postcard's encoding, and files travel beside it.
+//! A host is a process that runs sessions: `etw daemon`, or a program that does it for itself. It listens on a socket
+//! (`SOCK_SEQPACKET`) in the directory of its [`Instance`]. A client first sends its greeting ([`Hello`]); after that,
+//! each packet is one message in postcard's encoding, and files can be sent with it.
 //!
 //! | connection | to the host | from the host |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //! | controller | [`Request`], one at a time | [`Response`] |
 //! | consumer | [`FromConsumer`] | [`ToConsumer`] |
 //!
-//! Both sides take the other for hostile: [`decode`] never panics, allocates no more than a few times what the packet
-//! has, and refuses what goes beyond the [`limits`].
+//! Both sides treat the other as hostile: [`decode`] never panics, allocates at most a few times the size of the
+//! packet, and refuses messages beyond the [`limits`].
 
 #![forbid(unsafe_code)]
 

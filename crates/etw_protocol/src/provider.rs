@@ -1,4 +1,4 @@
-//! Messages between a process that has providers and its host.
+//! Messages between a process with providers and its host.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,46 +8,46 @@ use crate::codec::{at_most, text};
 use crate::limits::{MAX_NAME_BYTES, MAX_SLOTS, MAX_TRAITS_BYTES};
 use crate::{Enable, Failure, Message, ProtocolError, wire};
 
-/// What a process with providers says.
+/// Messages from a process with providers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromProvider {
-    /// There is a provider now. Answered by what sessions want of it and then [`ToProvider::Registered`], or by
+    /// Registers a provider. The replies are what sessions want of it, then [`ToProvider::Registered`]; or
     /// [`ToProvider::Refused`].
     Register {
-        /// Number that the process gives the registration; of no other one of this connection.
+        /// Number of the registration, unique on this connection.
         id: u32,
         /// The provider.
         #[serde(with = "wire::guid")]
         guid: Guid,
-        /// Its name; empty if it is not known.
+        /// Its name; empty if unknown.
         name: String,
-        /// `EventProviderSetTraits`: the traits blob, as it stands in extended items; may be empty.
+        /// `EventProviderSetTraits`: the traits as in extended items; may be empty.
         traits: Vec<u8>,
     },
-    /// A provider is gone.
+    /// Unregisters a provider.
     Unregister {
         /// The registration.
         id: u32,
     },
 }
 
-/// What the host says to a process with providers. Slots are sessions, as numbers below [`MAX_SLOTS`].
+/// Messages from the host to a process with providers. Slots are sessions, as numbers below [`MAX_SLOTS`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToProvider {
-    /// The answer to the greeting. Beside it: the eventfd that wakes the host ("doorbell").
+    /// Reply to the greeting. With it comes the eventfd that wakes the host ("doorbell").
     Welcome {
-        /// The version that the host speaks.
+        /// The host's protocol version.
         version: u16,
     },
-    /// Events of this session go to this region from now on. Beside it: the region's memory; nothing if the slot's
-    /// present region is used again with a new epoch.
+    /// Directs the session's events to this region from now on. With it comes the region's memory; none if the slot's
+    /// current region is reused with a new epoch.
     Region {
         /// The session.
         slot: u8,
         /// The session's epoch in the region.
         epoch: u8,
     },
-    /// A session wants events of a provider, or wants others than before. The slot has a region already.
+    /// A session enables a provider, or changes the parameters. The slot has a region already.
     Enable {
         /// The registration.
         id: u32,
@@ -55,38 +55,38 @@ pub enum ToProvider {
         slot: u8,
         /// The session's epoch in the region.
         epoch: u8,
-        /// What it wants.
+        /// The parameters.
         enable: Enable,
     },
-    /// A session wants no more events of a provider.
+    /// A session disables a provider.
     Disable {
         /// The registration.
         id: u32,
         /// The session.
         slot: u8,
     },
-    /// A session asks a provider to write its state.
+    /// A session requests a provider to write its state.
     CaptureState {
         /// The registration.
         id: u32,
         /// The session.
         slot: u8,
-        /// The level that is asked for.
+        /// The requested level.
         #[serde(with = "wire::level")]
         level: Level,
-        /// The keywords that are asked for.
+        /// The requested keywords.
         #[serde(with = "wire::keyword")]
         any: Keyword,
-        /// Who asks, for the provider's callback.
+        /// Source of the request, for the provider's callback.
         #[serde(with = "wire::guid")]
         source: Guid,
     },
-    /// A session is over; its region is not written to any more, and can be unmapped.
+    /// A session has ended; its region is no longer written to and can be unmapped.
     CloseRegion {
         /// The session.
         slot: u8,
     },
-    /// Everything that sessions want of a new provider has been said.
+    /// All enables of a new provider have been sent.
     Registered {
         /// The registration.
         id: u32,

@@ -1,4 +1,4 @@
-//! Sessions: what they are to be, and how they are.
+//! Properties and status of sessions.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,44 +12,44 @@ use crate::limits::{
 };
 use crate::{Enable, EnableProperties, ProtocolError, wire};
 
-/// What a session is to be (`EVENT_TRACE_PROPERTIES`). Fields have the names of `evntrace.h`.
+/// Properties of a session (`EVENT_TRACE_PROPERTIES`). Fields have the names of `evntrace.h`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionProperties {
-    /// Name, unique whatever the case; 1 to 1024 bytes.
+    /// Name, unique ignoring case; 1 to 1024 bytes.
     pub logger_name: String,
-    /// Identity of the session (`Wnode.Guid`); zero lets the host make one.
+    /// Identity of the session (`Wnode.Guid`); if zero, the host creates one.
     #[serde(with = "wire::guid")]
     pub guid: Guid,
-    /// KiB of a buffer, from 4 to 16384.
+    /// Buffer size in KiB, from 4 to 16384.
     pub buffer_size: u32,
-    /// Buffers to begin with; 0 lets the host choose.
+    /// Minimum number of buffers; 0 lets the host choose.
     pub minimum_buffers: u32,
-    /// Most buffers; 0 lets the host choose.
+    /// Maximum number of buffers; 0 lets the host choose.
     pub maximum_buffers: u32,
-    /// Size of the file at which the mode does what it does; MiB, or KiB with `KBYTES_FOR_SIZE`; 0 is unlimited.
+    /// Maximum file size in MiB, or KiB with `KBYTES_FOR_SIZE`; the mode decides what happens then. 0 is unlimited.
     pub maximum_file_size: u32,
     /// The mode.
     #[serde(with = "wire::mode")]
     pub log_file_mode: LogFileMode,
-    /// Milliseconds after which buffers that are not full are written all the same; 0 lets the host choose.
+    /// Milliseconds after which partly filled buffers are written; 0 lets the host choose.
     pub flush_timer_millis: u32,
-    /// Full buffers that are written at once; 0 and 1 write each as it becomes full.
+    /// Number of full buffers that are written together; 0 and 1 write each as it becomes full.
     pub flush_threshold: u32,
-    /// What times are read from (`Wnode.ClientContext`).
+    /// Clock of the time stamps (`Wnode.ClientContext`).
     pub clock: SessionClock,
     /// `EnableFlags` of a system logger.
     pub enable_flags: u32,
-    /// Hook ids of the system's events whose stack is told (`TraceStackTracingInfo`); none stands for those of the
-    /// sampled profile.
+    /// Hook ids of the system events that have stacks (`TraceStackTracingInfo`); if empty, the events of the sampled
+    /// profile have them.
     pub stack_tracing: Vec<u16>,
-    /// Time between two samples of the sampled profile, in units of 100 ns (`TraceSampledProfileIntervalInfo`); 0 lets the
+    /// Sampling interval of the sampled profile, in units of 100 ns (`TraceSampledProfileIntervalInfo`); 0 lets the
     /// host choose.
     pub sample_interval: u32,
     /// The file, as an absolute path; empty for none.
     pub log_file_name: String,
 }
 
-/// What a session's times are read from.
+/// Clock of a session's time stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum SessionClock {
     /// The performance counter.
@@ -61,43 +61,43 @@ pub enum SessionClock {
     CpuCycle = 3,
 }
 
-/// What is to change of a session that runs (`EVENT_TRACE_CONTROL_UPDATE`); `None` leaves it as it is.
+/// Changes to a running session (`EVENT_TRACE_CONTROL_UPDATE`); `None` leaves a property unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SessionUpdate {
-    /// Most buffers.
+    /// Maximum number of buffers.
     pub maximum_buffers: Option<u32>,
-    /// Milliseconds after which buffers that are not full are written all the same.
+    /// Milliseconds after which partly filled buffers are written.
     pub flush_timer_millis: Option<u32>,
-    /// Another file, as an absolute path: the present one is closed and the session goes on in this one.
+    /// Another file, as an absolute path: the current one is closed and the session continues in this one.
     pub log_file_name: Option<String>,
     /// Whether events are delivered in real time.
     pub real_time: Option<bool>,
     /// `EnableFlags` of a system logger.
     pub enable_flags: Option<u32>,
-    /// Hook ids of the system's events whose stack is told.
+    /// Hook ids of the system events that have stacks.
     pub stack_tracing: Option<Vec<u16>>,
-    /// Time between two samples of the sampled profile, in units of 100 ns.
+    /// Sampling interval of the sampled profile, in units of 100 ns.
     pub sample_interval: Option<u32>,
 }
 
-/// How a session is.
+/// Status and statistics of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionStatus {
-    /// What it was started and updated with; what was left to the host is filled in.
+    /// The properties that it was started and updated with, including those chosen by the host.
     pub properties: SessionProperties,
     /// Number of the session, unique while it runs.
     pub logger_id: u16,
-    /// What it is doing.
+    /// Whether it is running.
     pub state: SessionState,
-    /// Buffers that there are now.
+    /// Current number of buffers.
     pub number_of_buffers: u32,
-    /// Of those, the free ones.
+    /// Number of free buffers among them.
     pub free_buffers: u32,
     /// Events that were lost before they reached a buffer.
     pub events_lost: u64,
     /// Events that are in buffers, written or not.
     pub events_written: u64,
-    /// Buffers that were written to the file, or went to consumers.
+    /// Buffers that were written to the file or delivered to consumers.
     pub buffers_written: u64,
     /// Buffers that could not be written to the file.
     pub log_buffers_lost: u64,
@@ -114,105 +114,106 @@ pub struct SessionStatus {
     /// When it was started, UTC.
     #[serde(with = "wire::filetime")]
     pub start_time: FileTime,
-    /// User whose session it is.
+    /// User who owns the session.
     pub owner_uid: u32,
     /// Process that started it.
     pub owner_pid: u32,
     /// Whether it ends with the connection of its starter.
     pub leased: bool,
-    /// Programs that read it in real time.
+    /// Number of real-time consumers.
     pub consumers: u32,
-    /// Processes that have a region of it.
+    /// Number of processes that have a region of it.
     pub processes: u32,
-    /// Providers that it has enabled.
+    /// Number of enabled providers.
     pub enabled_providers: u32,
-    /// What went wrong last, such as a full disk; empty if nothing did.
+    /// The last error, such as a full disk; empty if there was none.
     pub last_error: String,
-    /// What of the system's events it wants and does not get, one line for each thing with the reason.
+    /// System events that it requested and does not get, one line for each with the reason.
     pub system_missing: Vec<String>,
 }
 
-/// What a session is doing.
+/// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SessionState {
-    /// It records.
+    /// It is recording.
     Running,
-    /// It has been stopped; the numbers are its last.
+    /// It has been stopped; the statistics are final.
     Stopped,
-    /// It records, but cannot write its file.
+    /// It is recording, but cannot write its file.
     Failing,
 }
 
-/// What a session has enabled.
+/// A provider that a session has enabled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnableStatus {
     /// Provider or group.
     #[serde(with = "wire::guid")]
     pub provider: Guid,
-    /// Name of the provider, as it registered; empty if none did yet.
+    /// Name under which the provider registered; empty if no process has registered it.
     pub name: String,
-    /// What is wanted of it.
+    /// The parameters.
     pub enable: Enable,
-    /// Processes that have registered it, and that the filters let pass.
+    /// Number of processes that have registered it and pass the filters.
     pub processes: u32,
 }
 
 /// A provider that processes have registered.
 ///
-/// A provider in very many processes is told in several of these, one behind the other.
+/// A provider in very many processes is split over several consecutive items.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderStatus {
     /// The provider.
     #[serde(with = "wire::guid")]
     pub guid: Guid,
-    /// Its name; empty if it did not tell.
+    /// Its name; empty if unknown.
     pub name: String,
     /// Its group; zero if it has none.
     #[serde(with = "wire::guid")]
     pub group: Guid,
-    /// Processes that have it.
+    /// Processes that have registered it.
     pub pids: Vec<u32>,
     /// Numbers of the sessions that have enabled it.
     pub sessions: Vec<u16>,
-    /// What each of those wants of it, and in which processes (`TRACE_ENABLE_INFO`).
+    /// The parameters of each of those, and the processes in which it is enabled (`TRACE_ENABLE_INFO`).
     pub enables: Vec<ProviderEnable>,
 }
 
-/// What a session wants of a provider that processes have registered.
+/// How a session has enabled a registered provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderEnable {
     /// Number of the session.
     pub logger_id: u16,
-    /// Highest level that is wanted; 0 for all.
+    /// Maximum level; 0 for all.
     #[serde(with = "wire::level")]
     pub level: Level,
-    /// Events with one of these keywords are wanted; 0 for all.
+    /// Only events with at least one of these keywords; 0 for all.
     #[serde(with = "wire::keyword")]
     pub any: Keyword,
-    /// Of those, the ones with all of these keywords.
+    /// Of those, only events with all of these keywords.
     #[serde(with = "wire::keyword")]
     pub all: Keyword,
-    /// What is written beside each event, and special rules.
+    /// Extended data to add to each event, and special rules.
     pub properties: EnableProperties,
-    /// Processes where it is enabled: those that its filters and the access list let pass.
+    /// Processes in which it is enabled: those that pass its filters and the access list.
     pub pids: Vec<u32>,
 }
 
-/// A process that writes to a session, or has written to it, as it was when it registered its first provider.
+/// A process that writes to a session, or has written to it, as of the registration of its first provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessStatus {
-    /// Its id, as the host's system knows it.
+    /// Its process id in the host's PID namespace.
     pub pid: u32,
-    /// The id of the process that started it.
+    /// Process id of its parent.
     pub parent_pid: u32,
-    /// Path of its program; empty if it could not be seen.
+    /// Path of its program; empty if it could not be determined.
     pub image: String,
-    /// Its arguments, the program's name first, with spaces between them.
+    /// Its arguments, starting with the program's name, separated by spaces.
     pub command_line: String,
 }
 
 impl Default for SessionProperties {
-    /// Buffers of 64 KiB, at most 128 MiB of them, the performance counter, a sequential file of any size, and no name yet.
+    /// Buffers of 64 KiB, at most 128 MiB of them, the performance counter, a sequential file of any size, and no name
+    /// yet.
     fn default() -> SessionProperties {
         SessionProperties {
             logger_name: String::new(),
@@ -286,7 +287,7 @@ impl ProcessStatus {
     }
 }
 
-/// Whether two names are of the same session: ETW compares them without regard to case.
+/// Returns whether two session names are equal: ETW ignores case.
 pub fn session_name_eq(one: &str, other: &str) -> bool {
     one == other || one.chars().flat_map(char::to_lowercase).eq(other.chars().flat_map(char::to_lowercase))
 }

@@ -1,6 +1,6 @@
-//! How types of the lower crates stand in messages: as the numbers and bytes that they are.
+//! Encoding of types of lower crates in messages, as numbers and bytes.
 
-/// A module for `#[serde(with = …)]` that writes a type as another one.
+/// Defines a module for `#[serde(with = …)]` that serialises a type as another one.
 macro_rules! as_plain {
     ($module:ident, $type:ty, $plain:ty, $value:ident => $to:expr, $from:expr) => {
         pub(crate) mod $module {

@@ -1,4 +1,5 @@
-//! Sessions: the logger that empties their buffers into files, memory and consumers' rings, and the host that keeps them.
+//! Sessions: the logger that empties their buffers into files, memory and consumers' rings, and the host that owns
+//! them.
 //!
 //! Live sessions exist on Linux only; elsewhere this crate is empty.
 #![cfg(target_os = "linux")]

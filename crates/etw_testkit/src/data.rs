@@ -1,19 +1,19 @@
-//! Real traces, which lie beside the workspace and not in it.
+//! Real traces, which are stored outside the workspace.
 //!
-//! `OPENETW_DATA` names the directory that has them (the one with `etl/README.md` in it); without it `../shared`
-//! beside the workspace's root is taken. Tests that need them skip, and say so, where there are none.
+//! `OPENETW_DATA` names their directory (the one with `etl/README.md` in it); the default is `../shared` relative to
+//! the workspace's root. Tests that need them print a message and skip if there are none.
 
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The workspace's root directory.
+/// Returns the workspace's root directory.
 pub fn workspace_root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here)
 }
 
-/// The directory of the real data; prints that a test skips when there is none.
+/// Returns the directory of the real data; prints a message if there is none.
 pub fn data_dir() -> Option<PathBuf> {
     let directory = match std::env::var_os("OPENETW_DATA") {
         Some(named) => PathBuf::from(named),
@@ -26,12 +26,12 @@ pub fn data_dir() -> Option<PathBuf> {
     None
 }
 
-/// A real trace file and what is known of it: a row of the table in `etl/README.md`.
+/// A real trace file and its known properties: a row of the table in `etl/README.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceFile {
-    /// Path below `etl`, which names the file; ends in `.zst` where the file is stored compressed.
+    /// Path below `etl`, which identifies the file; ends in `.zst` if the file is stored compressed.
     pub name: String,
-    /// Where the file lies.
+    /// Full path of the file.
     pub path: PathBuf,
     /// Size of the trace itself in bytes.
     pub len_bytes: u64,
@@ -45,22 +45,26 @@ pub struct TraceFile {
     pub log_file_mode: u32,
     /// Buffer size in the log file header, in bytes.
     pub buffer_size: u32,
-    /// Buffers in the file.
+    /// Number of buffers in the file.
     pub buffers: u64,
-    /// Buffers that are compressed.
+    /// Number of compressed buffers.
     pub compressed_buffers: u64,
-    /// Whether the file was merged, and so has KernelTraceControl's events.
+    /// Whether the file was merged, and so has events of KernelTraceControl.
     pub merged: bool,
-    /// All records, the log file header's own included.
+    /// Number of records, including the log file header.
     pub records: u64,
-    /// Events that the log file header says are lost.
+    /// Lost events according to the log file header.
     pub events_lost: u64,
     /// Counts of record kinds, schema kinds and extended items, in words.
     pub contents: String,
 }
 
 impl TraceFile {
-    /// The bytes of the trace, decompressed where the file is stored compressed. Errors say which file they mean.
+    /// Returns the bytes of the trace, decompressed if the file is stored compressed.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or decompressed; the message names it.
     pub fn read(&self) -> Result<Vec<u8>, String> {
         let file = fs::read(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?;
         if self.path.extension().is_none_or(|extension| extension != "zst") {
@@ -73,7 +77,7 @@ impl TraceFile {
         Ok(bytes)
     }
 
-    /// The count that `contents` gives for a kind, as `EVENT64`; 0 if it names none.
+    /// Returns the count in `contents` for a kind such as `EVENT64`; 0 if it is missing.
     pub fn count_of(&self, kind: &str) -> u64 {
         let parts = self.contents.split([',', ';', '(', ')']).map(str::trim);
         let mut count = parts.filter_map(|part| {
@@ -85,10 +89,10 @@ impl TraceFile {
     }
 }
 
-/// All real traces, in the order of their names; `None`, with a message, where there are none.
+/// Returns all real traces, in the order of their names; prints a message and returns `None` if there are none.
 ///
 /// # Panics
-/// If the table is there but cannot be read: a test must not pass because its expectations are lost.
+/// If the table exists but cannot be read: a test must not pass because its expectations are missing.
 pub fn traces() -> Option<Vec<TraceFile>> {
     let directory = data_dir()?.join("etl");
     let path = directory.join("README.md");
@@ -99,10 +103,11 @@ pub fn traces() -> Option<Vec<TraceFile>> {
     }
 }
 
-/// The real trace of a name (`microsoft-Tx/HTTP_Server.etl`); `None`, with a message, where there are none.
+/// Returns the real trace with a name (`microsoft-Tx/HTTP_Server.etl`); prints a message and returns `None` if there
+/// are none.
 ///
 /// # Panics
-/// If there are traces, but none of that name.
+/// If there are traces, but none with that name.
 pub fn trace(name: &str) -> Option<TraceFile> {
     let found = traces()?.into_iter().find(|trace| trace.name == name || trace.name == format!("{name}.zst"));
     Some(found.unwrap_or_else(|| panic!("no trace is named {name}")))
@@ -175,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_real_traces_are_as_their_table_says() {
+    fn real_traces_match_their_table() {
         let Some(traces) = traces() else { return };
         assert!(!traces.is_empty());
         for trace in &traces {

@@ -1,6 +1,6 @@
-//! What tests, benches and fuzz targets share: real traces, fuzz bodies, inputs that are made by rule.
+//! Shared by tests, benches and fuzz targets: real traces, fuzz bodies, generated inputs.
 //!
-//! Only for development; no crate that is shipped depends on it.
+//! For development only; no shipped crate depends on it.
 
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ pub mod seeds;
 pub mod traces;
 pub mod written;
 
-/// Whether tests that take long are to run: `RUN_SLOW_TESTS` is set and not `0`. Prints the reason if they are not.
+/// Returns whether slow tests should run: `RUN_SLOW_TESTS` is set and not `0`. Prints the reason if not.
 pub fn slow_tests() -> bool {
     let wanted = std::env::var_os("RUN_SLOW_TESTS").is_some_and(|value| value != "0");
     if !wanted {

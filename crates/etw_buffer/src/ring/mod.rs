@@ -66,7 +66,7 @@ pub enum RingError {
     /// The reader's position is not one that it can have reached.
     #[error("the reader's position {found} lies outside of {from}..={head}")]
     Position {
-        /// What the reader says.
+        /// The reader's value.
         found: u64,
         /// Its position before.
         from: u64,
@@ -76,7 +76,7 @@ pub enum RingError {
     /// The writer's head is not one that it can have reached.
     #[error("the writer's head {found} lies outside of {position}..={position}+{capacity}")]
     Head {
-        /// What the writer says.
+        /// The writer's value.
         found: u64,
         /// How far the reader has come.
         position: u64,
@@ -88,7 +88,7 @@ pub enum RingError {
         "an entry of {len_bytes} bytes at word {position} does not fit in the {available} words that are there"
     )]
     Entry {
-        /// What the writer says.
+        /// The writer's value.
         len_bytes: u64,
         /// Where the entry is.
         position: u64,

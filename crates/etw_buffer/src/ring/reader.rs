@@ -57,10 +57,10 @@ where
         Ok(RingReader { data, position, capacity, head: 0, taken: 0, restart: 0, released: 0, broken: None })
     }
 
-    /// The next entry; `None` if there is none now.
+    /// Returns the next entry; `None` if there is none now.
     ///
     /// # Errors
-    /// What the writer says cannot be. Every later call answers the same.
+    /// If the writer's state is invalid. Every later call returns the same.
     #[inline]
     pub fn next_entry(&mut self) -> Result<Option<Entry>, RingError> {
         if let Some(error) = self.broken {

@@ -26,7 +26,7 @@ pub struct RingWriter<D, P> {
     read: u64,
 }
 
-/// What became of an entry.
+/// The result of writing an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Push {
     /// It is written; [`RingWriter::publish`] shows it to the reader.
@@ -62,7 +62,7 @@ where
         self.capacity * 8
     }
 
-    /// Writes an entry that consists of `parts`, one behind the other.
+    /// Writes an entry that consists of consecutive `parts`.
     ///
     /// # Errors
     /// The reader's position cannot be; the reader is broken or hostile, and gets nothing any more.
@@ -113,7 +113,7 @@ where
         Ok(Push::Done)
     }
 
-    /// Shows the reader all entries that have been written. Answers whether it sleeps and is to be woken.
+    /// Shows the reader all entries that have been written. Returns whether it sleeps and must be woken.
     #[inline]
     pub fn publish(&mut self) -> bool {
         if self.head == self.written {
@@ -188,7 +188,7 @@ where
     }
 }
 
-/// Copies `parts`, one behind the other, into words; the rest of the last one becomes zero.
+/// Copies consecutive `parts` into words; the rest of the last word becomes zero.
 #[inline]
 fn copy(parts: &[&[u8]], words: &[AtomicU64]) {
     let mut words = words.iter();

@@ -1,4 +1,4 @@
-//! Making the bytes of records, of every header kind.
+//! Encoding of records, for every header kind.
 
 mod tracelogging;
 
@@ -12,14 +12,14 @@ pub use tracelogging::{EventMetadata, provider_traits};
 /// The largest record: its size is a `u16`.
 pub const MAX_RECORD_BYTES: usize = 0xFFFF;
 
-/// What cannot be put into a record.
+/// Why a record cannot be encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// The record would be too large.
     #[error("a record of {size} bytes is too large; the largest has {MAX_RECORD_BYTES}")]
     TooLarge {
-        /// Bytes that it would have.
+        /// Size that it would have.
         size: usize,
     },
     /// An extended item would be too large.
@@ -39,12 +39,12 @@ pub enum EncodeError {
     Counters {
         /// The kind of the record.
         kind: HeaderKind,
-        /// How many were given.
+        /// Number of counters given.
         count: usize,
     },
 }
 
-/// Makes the bytes of one record.
+/// Builds the bytes of one record.
 ///
 /// ```
 /// use etw_etl::encode::RecordBuilder;
@@ -66,7 +66,7 @@ pub enum EncodeError {
 #[derive(Debug, Clone)]
 pub struct RecordBuilder {
     kind: HeaderKind,
-    /// Names the event: provider, class or message GUID.
+    /// Identifies the event: provider, class or message GUID.
     guid: Guid,
     descriptor: EventDescriptor,
     hook_id: HookId,
@@ -124,17 +124,17 @@ impl RecordBuilder {
         RecordBuilder { guid, descriptor: *descriptor, ..RecordBuilder::new(kind) }
     }
 
-    /// A kernel event with thread, process and CPU times.
+    /// Starts a kernel event with thread, process and CPU times.
     pub fn system(pointer_size: PointerSize, hook_id: HookId, version: u8) -> RecordBuilder {
         RecordBuilder::kernel([HeaderKind::System32, HeaderKind::System64], pointer_size, hook_id, version)
     }
 
-    /// A kernel event with thread and process.
+    /// Starts a kernel event with thread and process.
     pub fn compact(pointer_size: PointerSize, hook_id: HookId, version: u8) -> RecordBuilder {
         RecordBuilder::kernel([HeaderKind::Compact32, HeaderKind::Compact64], pointer_size, hook_id, version)
     }
 
-    /// A kernel event with nothing but its time.
+    /// Starts a kernel event with only a time.
     pub fn perf_info(pointer_size: PointerSize, hook_id: HookId, version: u8) -> RecordBuilder {
         RecordBuilder::kernel(
             [HeaderKind::PerfInfo32, HeaderKind::PerfInfo64],
@@ -144,21 +144,21 @@ impl RecordBuilder {
         )
     }
 
-    /// A classic event; of the descriptor, version, level and opcode are used.
+    /// Starts a classic event; of the descriptor, version, level and opcode are used.
     pub fn full(pointer_size: PointerSize, class: Guid, descriptor: &EventDescriptor) -> RecordBuilder {
         let kind = of_size([HeaderKind::Full32, HeaderKind::Full64], pointer_size);
         RecordBuilder::by_guid(kind, class, descriptor)
     }
 
-    /// What tells a real-time consumer that it missed `count` events (`RT_LostEvent`, opcode 32), with the number as a
-    /// `u64` in the payload.
+    /// Starts the event that reports `count` missed events to a real-time consumer (`RT_LostEvent`, opcode 32), with
+    /// the number as a `u64` in the payload.
     pub fn lost_events(count: u64) -> RecordBuilder {
         let descriptor = EventDescriptor { opcode: Opcode(32), ..EventDescriptor::default() };
         RecordBuilder::full(PointerSize::Eight, classes::LOST_EVENT, &descriptor)
             .payload(&count.to_le_bytes())
     }
 
-    /// A classic event of an instance.
+    /// Starts a classic event of an instance.
     pub fn instance(
         pointer_size: PointerSize,
         class: Guid,
@@ -169,29 +169,29 @@ impl RecordBuilder {
         RecordBuilder { instance, ..RecordBuilder::by_guid(kind, class, descriptor) }
     }
 
-    /// An event with an `EVENT_HEADER`: of a manifest, TraceLogging or EventSource provider.
+    /// Starts an event with an `EVENT_HEADER`: of a manifest, TraceLogging or EventSource provider.
     pub fn event(pointer_size: PointerSize, provider: Guid, descriptor: &EventDescriptor) -> RecordBuilder {
         let kind = of_size([HeaderKind::Event32, HeaderKind::Event64], pointer_size);
         RecordBuilder::by_guid(kind, provider, descriptor)
     }
 
-    /// An error event, in the shape of [`RecordBuilder::event`].
+    /// Starts an error event, with the layout of [`RecordBuilder::event`].
     pub fn error(provider: Guid, descriptor: &EventDescriptor) -> RecordBuilder {
         RecordBuilder::by_guid(HeaderKind::Error, provider, descriptor)
     }
 
-    /// A TIMED record: an event number and a time.
+    /// Starts a TIMED record: an event number and a time.
     pub fn timed(number: u32) -> RecordBuilder {
         RecordBuilder { number, ..RecordBuilder::new(HeaderKind::Timed) }
     }
 
-    /// A WNODE block.
+    /// Starts a WNODE block.
     pub fn wnode(guid: Guid) -> RecordBuilder {
         RecordBuilder { guid, ..RecordBuilder::new(HeaderKind::Wnode) }
     }
 
-    /// A WPP message. Which optional fields it has follows from what is set: time, process, and those of the
-    /// `message_…` functions.
+    /// Starts a WPP message. Its optional fields are those that are set: time, process, and those of the `message_…`
+    /// methods.
     pub fn message(number: u16, pointer_size: PointerSize) -> RecordBuilder {
         let pointers = match pointer_size {
             PointerSize::Four => MessageFlags::POINTER32,
@@ -202,109 +202,117 @@ impl RecordBuilder {
         RecordBuilder { descriptor, message_flags, ..RecordBuilder::new(HeaderKind::Message) }
     }
 
-    /// Time on the session's raw clock; 0 unless set.
+    /// Sets the time on the session's raw clock; 0 by default.
     pub fn time(mut self, time: Ticks) -> RecordBuilder {
         self.time = Some(time);
         self.message_flags.0 |= MessageFlags::TIMESTAMP;
         self
     }
 
-    /// Process and thread that log the event; both -1, which means unknown, unless set.
+    /// Sets the process and thread that log the event; both -1, which means unknown, by default.
     pub fn process(mut self, process_id: u32, thread_id: u32) -> RecordBuilder {
         (self.process_id, self.thread_id) = (Some(process_id), Some(thread_id));
         self.message_flags.0 |= MessageFlags::SYSTEM_INFO;
         self
     }
 
-    /// Kernel and user CPU time of the thread, in ticks of the header's `TimerResolution`.
+    /// Sets kernel and user CPU time of the thread, in ticks of the header's `TimerResolution`.
     pub fn cpu_times(mut self, kernel: u32, user: u32) -> RecordBuilder {
         self.cpu_times = (kernel, user);
         self
     }
 
-    /// `EVENT_HEADER.Flags`; the bit that announces extended items is set by itself.
+    /// Sets `EVENT_HEADER.Flags`; the bit that announces extended items is set automatically.
     pub fn flags(mut self, flags: u16) -> RecordBuilder {
         self.flags = flags;
         self
     }
 
-    /// `EVENT_HEADER.EventProperty`.
+    /// Sets `EVENT_HEADER.EventProperty`.
     pub fn event_property(mut self, property: u16) -> RecordBuilder {
         self.event_property = property;
         self
     }
 
-    /// The activity that the event belongs to.
+    /// Sets the activity of the event.
     pub fn activity_id(mut self, activity_id: Guid) -> RecordBuilder {
         self.activity_id = activity_id;
         self
     }
 
-    /// The activity that caused this one, as an extended item.
+    /// Adds the activity that caused this one, as an extended item.
     pub fn related_activity_id(self, activity_id: Guid) -> RecordBuilder {
         self.item(ExtendedType::RELATED_ACTIVITY_ID, &activity_id.to_bytes())
     }
 
-    /// A stack of 64-bit addresses, innermost first, as an extended item.
+    /// Adds a stack of 64-bit addresses, innermost first, as an extended item.
     pub fn stack(self, match_id: u64, addresses: &[u64]) -> RecordBuilder {
         let words = std::iter::once(&match_id).chain(addresses);
         let data: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
         self.item(ExtendedType::STACK_TRACE64, &data)
     }
 
-    /// An extended item. Items keep their order.
+    /// Adds an extended item. Items keep their order.
     pub fn item(mut self, ext_type: ExtendedType, data: &[u8]) -> RecordBuilder {
         self.items.push((ext_type, data.to_vec()));
         self
     }
 
-    /// The index of a PEBS record, for kernel events.
+    /// Sets the index of a PEBS record, for kernel events.
     pub fn pebs_index(mut self, index: u64) -> RecordBuilder {
         self.pebs_index = Some(index);
         self
     }
 
-    /// Performance counters, for kernel events.
+    /// Sets performance counters, for kernel events.
     pub fn counters(mut self, counters: &[u64]) -> RecordBuilder {
         self.counters = counters.to_vec();
         self
     }
 
-    /// Sequence number of a WPP message.
+    /// Sets the sequence number of a WPP message.
     pub fn message_sequence(mut self, sequence: u32) -> RecordBuilder {
         self.message_sequence = sequence;
         self.message_flags.0 |= MessageFlags::SEQUENCE;
         self
     }
 
-    /// GUID of a WPP message.
+    /// Sets the GUID of a WPP message.
     pub fn message_guid(mut self, guid: Guid) -> RecordBuilder {
         self.guid = guid;
         self.message_flags.0 |= MessageFlags::GUID;
         self
     }
 
-    /// Component id of a WPP message, which has effect if no GUID is set.
+    /// Sets the component id of a WPP message; ignored if a GUID is set.
     pub fn message_component_id(mut self, component_id: u32) -> RecordBuilder {
         self.component_id = component_id;
         self.message_flags.0 |= MessageFlags::COMPONENT_ID;
         self
     }
 
-    /// The payload.
+    /// Sets the payload.
     pub fn payload(mut self, payload: &[u8]) -> RecordBuilder {
         self.payload = payload.to_vec();
         self
     }
 
-    /// The record's bytes, without padding.
+    /// Returns the record's bytes, without padding.
+    ///
+    /// # Errors
+    ///
+    /// If the record or an item is too large, or the kind of record cannot have the given items or counters.
     pub fn build(&self) -> Result<Vec<u8>, EncodeError> {
         let mut out = Vec::new();
         self.build_into(&mut out)?;
         Ok(out)
     }
 
-    /// Appends the record's bytes to `out`, without padding; nothing on an error.
+    /// Appends the record's bytes to `out`, without padding.
+    ///
+    /// # Errors
+    ///
+    /// As [`RecordBuilder::build`]; `out` is then unchanged.
     pub fn build_into(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let start = out.len();
         let size = self.put(out).and_then(|()| match out.len() - start {
@@ -313,7 +321,7 @@ impl RecordBuilder {
         });
         match size {
             Ok(size) => {
-                // Records by hook id have their size behind the kind, all others in front.
+                // Records with a hook id have their size after the kind, all others first.
                 let at = start + if self.kind.has_hook_id() { 4 } else { 0 };
                 out[at..at + 2].copy_from_slice(&(size as u16).to_le_bytes());
                 Ok(())
@@ -342,7 +350,7 @@ impl RecordBuilder {
                 self.put_time(out);
             }
             HeaderKind::Wnode => {
-                // Size, then provider id, version and linkage, which have no use here.
+                // Size, then provider id, version and linkage, which are unused here.
                 out.extend([0; 16]);
                 self.put_time(out);
                 out.extend(self.guid.to_bytes());

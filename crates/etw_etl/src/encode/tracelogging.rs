@@ -1,8 +1,8 @@
-//! The metadata of TraceLogging events: what the extended items 0x0B and 0x0C hold.
+//! The metadata of TraceLogging events: the extended items 0x0B and 0x0C.
 
-/// Makes the metadata of a TraceLogging event: its name, and its fields one after the other.
+/// Builds the metadata of a TraceLogging event: its name, followed by its fields.
 ///
-/// Layout: `u16` size, tags (one byte here), name and zero, then for each field name and zero, in-type, out-type if
+/// Layout: `u16` size, tags (one byte here), name and zero; then for each field name and zero, in-type, and out-type if
 /// bit 7 of the in-type is set. Source: `TraceLoggingProvider.h`.
 #[derive(Debug, Clone)]
 pub struct EventMetadata {
@@ -17,33 +17,33 @@ impl EventMetadata {
     /// In-type of a structure.
     const STRUCT: u8 = 24;
 
-    /// The metadata of an event without fields.
+    /// Starts the metadata of an event without fields.
     pub fn new(event_name: &str) -> EventMetadata {
         let mut metadata = EventMetadata { bytes: vec![0; 3] };
         metadata.put_name(event_name);
         metadata
     }
 
-    /// A field of an in-type (`TlgIn*`), array bits included.
+    /// Adds a field with an in-type (`TlgIn*`), array bits included.
     pub fn field(mut self, name: &str, in_type: u8) -> EventMetadata {
         self.put_name(name);
         self.bytes.push(in_type);
         self
     }
 
-    /// A field of an in-type and an out-type (`TlgOut*`).
+    /// Adds a field with an in-type and an out-type (`TlgOut*`).
     pub fn formatted_field(mut self, name: &str, in_type: u8, out_type: u8) -> EventMetadata {
         self.put_name(name);
         self.bytes.extend([in_type | Self::OUT_TYPE, out_type & 0x7F]);
         self
     }
 
-    /// A structure made of the `count` fields that follow, at most 127.
+    /// Adds a structure of the `count` fields that follow, at most 127.
     pub fn structure(self, name: &str, count: u8) -> EventMetadata {
         self.formatted_field(name, Self::STRUCT, count)
     }
 
-    /// The bytes, with their size in front. Metadata of more than 65535 bytes has no valid size.
+    /// Returns the bytes, preceded by their size. Metadata of more than 65535 bytes has no valid size.
     pub fn build(mut self) -> Vec<u8> {
         put_size(&mut self.bytes);
         self.bytes
@@ -54,7 +54,7 @@ impl EventMetadata {
     }
 }
 
-/// The traits of a provider that has nothing but its name.
+/// Returns the traits of a provider that has only a name.
 pub fn provider_traits(provider_name: &str) -> Vec<u8> {
     let mut bytes = vec![0; 2];
     bytes.extend(provider_name.bytes().filter(|byte| *byte != 0).chain([0]));

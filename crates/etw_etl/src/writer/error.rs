@@ -1,4 +1,4 @@
-//! What a writer refuses.
+//! Errors of the writer.
 
 use std::io;
 
@@ -7,20 +7,20 @@ use etw_event::{ClockType, RecordError, Ticks};
 use crate::encode::EncodeError;
 use crate::{LogFileMode, OpenError};
 
-/// Why something was not written.
+/// Why a write failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The output failed.
     #[error("writing the trace file failed: {0}")]
     Io(#[from] io::Error),
-    /// Buffers of this size are not possible.
+    /// The buffer size is invalid.
     #[error("a buffer size of {size} bytes is not possible; it is a multiple of 1024, at most 16 MiB")]
     BufferSize {
         /// The size.
         size: u32,
     },
-    /// The log file header asks for modes that exclude each other.
+    /// The log file header combines modes that exclude each other.
     #[error(
         "the mode {mode:?} cannot be written: a compressed file cannot be circular, preallocated or appended to"
     )]
@@ -28,7 +28,7 @@ pub enum WriteError {
         /// The mode.
         mode: LogFileMode,
     },
-    /// The mode needs a maximum size of two buffers at least.
+    /// The mode needs a maximum size of at least two buffers.
     #[error("a circular or preallocated file needs a maximum size of at least two buffers")]
     NoMaximumSize,
     /// The file has its maximum size.
@@ -37,12 +37,12 @@ pub enum WriteError {
         /// Buffers in the file.
         buffers: u32,
     },
-    /// The processor is none of those that the log file header counts.
+    /// The log file header does not include the processor.
     #[error("processor {processor} is none of the {number} that the log file header names")]
     Processor {
         /// Index of the processor.
         processor: u16,
-        /// Processors in the log file header.
+        /// Number of processors in the log file header.
         number: u32,
     },
     /// The record does not fit in a buffer.
@@ -50,7 +50,7 @@ pub enum WriteError {
     RecordTooLarge {
         /// Bytes of the record.
         size: usize,
-        /// Room of a buffer.
+        /// Room in a buffer, in bytes.
         largest: usize,
     },
     /// The events do not fit in a buffer.
@@ -61,7 +61,7 @@ pub enum WriteError {
         /// Size of the session's buffers.
         buffer_size: u32,
     },
-    /// The bytes are no record.
+    /// The bytes are not a record.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The extended items or counters of the record do not fit in it.
@@ -70,7 +70,7 @@ pub enum WriteError {
         /// Bytes of the record.
         size: usize,
     },
-    /// The record is older than one that the processor's stream already has; readers refuse such files.
+    /// The record is older than the last one in the processor's stream; readers refuse such files.
     #[error("time inversion on processor {processor}: a record of {} follows one of {}", .time.0, .previous.0)]
     TimeInversion {
         /// Index of the processor.
@@ -80,10 +80,10 @@ pub enum WriteError {
         /// Raw time of the last record.
         previous: Ticks,
     },
-    /// A record of the first buffer cannot be made.
+    /// A record of the first buffer cannot be encoded.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// What is to be appended to is no trace file.
+    /// The file to append to is not a trace file.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// Files of this mode cannot be appended to.

@@ -1,4 +1,4 @@
-//! Writing trace files that Windows' consumers accept.
+//! Writes trace files that Windows' consumers accept.
 
 mod error;
 mod options;
@@ -18,15 +18,14 @@ pub use options::{GroupMasks, HeaderRecords, WriterOptions};
 /// The highest processor index that a buffer's header can hold.
 const MAX_PROCESSOR: u16 = 0x07FF;
 
-/// Writes a trace file: sorts records into one buffer for each processor, and full buffers into the file.
+/// Writes a trace file: collects records in one buffer per processor, and writes full buffers to the file.
 ///
-/// What the mode of the log file header asks for is done: `CIRCULAR` overwrites the oldest buffers at the maximum
-/// size, `PREALLOCATE` gives the file its maximum size at once, `COMPRESSED` compresses, and at the maximum size of
-/// any other file [`WriteError::FileFull`] tells to stop or to begin a new file. Use [`EtlWriter::append`] to go on
-/// with an existing file.
+/// The writer follows the mode of the log file header: `CIRCULAR` overwrites the oldest buffers at the maximum size,
+/// `PREALLOCATE` gives the file its maximum size at once, `COMPRESSED` compresses, and at the maximum size of any
+/// other file writes fail with [`WriteError::FileFull`]. Use [`EtlWriter::append`] to continue an existing file.
 ///
-/// A writer that is dropped without [`EtlWriter::finish`] leaves a file that was never closed: it can be read, up to
-/// the buffers that have been written.
+/// A writer that is dropped without [`EtlWriter::finish`] leaves a file that was never closed: it is readable up to the
+/// buffers that have been written.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -49,20 +48,20 @@ pub struct EtlWriter<W> {
     out: W,
     header: LogFileHeader,
     logger_id: u16,
-    /// What is being written, by processor.
+    /// The open buffers, by processor.
     streams: Vec<Stream>,
-    /// Memory of buffers that have been written.
+    /// Memory of written buffers, for reuse.
     spare: Vec<Vec<u8>>,
     packing: Packing,
-    /// Bytes of the first buffer.
+    /// Size of the first buffer in bytes.
     first_len: u64,
-    /// Where the next buffer goes.
+    /// Offset of the next buffer.
     at: u64,
-    /// Where the file ends.
+    /// End of the file.
     end: u64,
-    /// Buffers in the file.
+    /// Number of buffers in the file.
     buffers: u32,
-    /// Bytes that the file may have; `None` if it is not limited.
+    /// Maximum size of the file in bytes; `None` if unlimited.
     limit: Option<u64>,
     next_sequence: i64,
     /// Latest time of all records and buffers.
@@ -71,13 +70,13 @@ pub struct EtlWriter<W> {
     last_buffer: Option<(u64, BufferFlags)>,
 }
 
-/// What is being written of one processor.
+/// The open buffer of one processor.
 #[derive(Debug, Default)]
 struct Stream {
     open: Option<OpenBuffer>,
     /// Time of the last record.
     last_time: Option<Ticks>,
-    /// Losses to be told with the next buffer.
+    /// Losses to report with the next buffer.
     losses: BufferFlags,
 }
 
@@ -88,19 +87,23 @@ struct OpenBuffer {
     events: Vec<u8>,
 }
 
-/// A file that has been closed.
+/// A completed file.
 #[derive(Debug)]
 pub struct Written<W> {
     /// The output.
     pub out: W,
-    /// Bytes of the file. One that was preallocated may be longer; it is to be cut to this.
+    /// Size of the file in bytes. A preallocated file may be longer and should be truncated to this.
     pub len_bytes: u64,
-    /// Buffers of the file, the first one included.
+    /// Number of buffers in the file, including the first.
     pub buffers: u32,
 }
 
 impl<W: Write + Seek> EtlWriter<W> {
-    /// Begins a file at the start of `out` with its first buffer.
+    /// Starts a file at the start of `out` with its first buffer.
+    ///
+    /// # Errors
+    ///
+    /// If the options are invalid or writing fails.
     pub fn new(mut out: W, options: WriterOptions) -> Result<EtlWriter<W>, WriteError> {
         options.check()?;
         let first = options.first_buffer()?;
@@ -138,15 +141,20 @@ impl<W: Write + Seek> EtlWriter<W> {
         }
     }
 
-    /// The log file header as it stands.
+    /// Returns the current log file header.
     pub fn header(&self) -> &LogFileHeader {
         &self.header
     }
 
-    /// Puts one record, complete and without padding, into the buffer of a processor, and writes that buffer first if
-    /// the record does not fit. On an error the record is not taken.
+    /// Adds one record, complete and without padding, to the buffer of a processor, and writes that buffer first if the
+    /// record does not fit.
     ///
-    /// Records come in the order of their times for each processor. A record of another file goes in as it is.
+    /// The records of each processor must be in time order. A record of another file is copied unchanged.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are not a valid record of this processor in time order, the record does not fit into a buffer, the
+    /// file is full, or writing fails. The record is then not added.
     pub fn write(&mut self, processor: u16, record: &[u8]) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
         let time = self.check(processor, record)?;
@@ -173,9 +181,12 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
-    /// As [`EtlWriter::write`], for a record that was read from another file: it goes in as it is, with whatever damage
-    /// its parts and their order have there. A record without a time of its own, which in a file has that of the record
-    /// before it, gets its time.
+    /// Adds a record read from another file, like [`EtlWriter::write`]: it is copied with whatever damage its parts and
+    /// order have. A record without a time of its own, which inherits that of the record before it, is given its time.
+    ///
+    /// # Errors
+    ///
+    /// As [`EtlWriter::write`], except for damage and order.
     pub fn relog(&mut self, record: &Record<'_>) -> Result<(), WriteError> {
         let processor = record.processor();
         let index = self.stream_of(processor)?;
@@ -188,11 +199,13 @@ impl<W: Write + Seek> EtlWriter<W> {
         self.put(index, bytes, Some(record.raw_time()))
     }
 
-    /// As [`EtlWriter::relog`], for records that lie one behind the other, each padded to 8, in the order of their times,
-    /// which they have themselves; the last of them is `last`.
+    /// Adds consecutive records, each padded to 8 bytes, like [`EtlWriter::relog`]. They must have times of their own,
+    /// in order; the last of them is `last`.
     ///
     /// # Errors
-    /// The file cannot be written or is full; a record has no room in a buffer, and those before it are written.
+    ///
+    /// If the file cannot be written or is full, or a record does not fit into a buffer; the records before it are
+    /// written.
     pub fn relog_records(
         &mut self,
         processor: u16,
@@ -222,9 +235,13 @@ impl<W: Write + Seek> EtlWriter<W> {
         }
     }
 
-    /// Takes over the records of a buffer of another file, whose header says of which processor they are and what was
-    /// lost before them: `events`, as they lie there, in order, behind those that the processor has, and none later than
-    /// `last`. A buffer that is well filled is written as it is; others share buffers.
+    /// Copies the records of a buffer of another file. Its header gives the processor and the losses before them.
+    /// `events` are its records unchanged and in order, after those that the processor has, and none later than `last`.
+    /// A well-filled buffer is written as it is; others share buffers.
+    ///
+    /// # Errors
+    ///
+    /// As [`EtlWriter::relog_records`].
     pub fn relog_buffer(
         &mut self,
         header: &BufferHeader,
@@ -256,8 +273,13 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
-    /// As [`EtlWriter::relog_buffer`], for a buffer that is compressed, into a file whose buffers are: `events_len` bytes
-    /// of events as `compressed`.
+    /// Copies a compressed buffer, like [`EtlWriter::relog_buffer`], into a compressed file: `compressed` decompresses
+    /// to
+    /// `events_len` bytes of events.
+    ///
+    /// # Errors
+    ///
+    /// As [`EtlWriter::relog_records`].
     pub fn relog_compressed_buffer(
         &mut self,
         header: &BufferHeader,
@@ -273,7 +295,7 @@ impl<W: Write + Seek> EtlWriter<W> {
         self.write_compressed_buffer(&taken, compressed, events_len)
     }
 
-    /// The header that a buffer of another file gets here.
+    /// Returns the header of a buffer of another file, adapted to this one.
     fn taken(&mut self, header: &BufferHeader, index: usize, last: Ticks) -> BufferHeader {
         let flags = losses_of(header).with(std::mem::take(&mut self.streams[index].losses));
         let sequence_number = self.next_sequence;
@@ -287,8 +309,12 @@ impl<W: Write + Seek> EtlWriter<W> {
         }
     }
 
-    /// Tells that `events` events of a processor have been lost: they are counted in the log file header, and the
-    /// next buffer of the processor is marked.
+    /// Records that a processor lost `events` events: they are counted in the log file header, and the processor's next
+    /// buffer is marked.
+    ///
+    /// # Errors
+    ///
+    /// If the log file header does not include the processor.
     pub fn lose_events(&mut self, processor: u16, events: u32) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
         self.streams[index].losses = self.streams[index].losses.with(BufferFlags::EVENTS_LOST);
@@ -296,7 +322,11 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
-    /// Tells that `buffers` whole buffers of a processor have been lost.
+    /// Records that a processor lost `buffers` whole buffers.
+    ///
+    /// # Errors
+    ///
+    /// If the log file header does not include the processor.
     pub fn lose_buffers(&mut self, processor: u16, buffers: u32) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
         self.streams[index].losses = self.streams[index].losses.with(BufferFlags::BUFFER_LOST);
@@ -304,15 +334,23 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
-    /// Marks the next buffer of a processor with flags that tell of losses, which are not counted.
+    /// Marks the next buffer of a processor with loss flags, without counting losses.
+    ///
+    /// # Errors
+    ///
+    /// If the log file header does not include the processor.
     pub fn mark_losses(&mut self, processor: u16, flags: BufferFlags) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
         self.streams[index].losses = self.streams[index].losses.with(flags);
         Ok(())
     }
 
-    /// Writes all buffers that hold records, in the order in which they were begun; the last one is marked as the end
-    /// of the flush.
+    /// Writes all buffers that contain records, in the order in which they were started; the last one is marked as the
+    /// end of the flush.
+    ///
+    /// # Errors
+    ///
+    /// If the file is full or writing fails.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         let mut order: Vec<(i64, usize)> = Vec::new();
         for (index, stream) in self.streams.iter().enumerate() {
@@ -327,10 +365,15 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
-    /// Writes a buffer that was filled elsewhere. Of `header` are used: processor, type, time stamp, sequence number,
-    /// and the flags that tell of losses, flushes and backups; all that depends on the file is made here.
+    /// Writes a buffer that was filled elsewhere. `header` supplies processor, type, time stamp, sequence number, and
+    /// the flags for losses, flushes and backups; everything that depends on the file is set here.
     ///
-    /// `events` are records one behind the other, each padded to 8; they are taken as they are.
+    /// `events` are consecutive records, each padded to 8 bytes; they are copied unchanged.
+    ///
+    /// # Errors
+    ///
+    /// If the buffer is too large, the log file header does not include the processor, the file is full, or writing
+    /// fails.
     pub fn write_buffer(&mut self, header: &BufferHeader, events: &[u8]) -> Result<(), WriteError> {
         let mut header = self.prepare(header, events.len())?;
         let stored = self.packing.pack(&mut header, events);
@@ -339,9 +382,12 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
-    /// As [`EtlWriter::write_buffer`], for a buffer in memory of the session's buffer size, which is written as a whole:
-    /// room for the header, `events_len` bytes of events, and a rest that this fills up. An uncompressed file costs one
-    /// call of the output for it.
+    /// Writes a buffer of the session's buffer size as a whole, like [`EtlWriter::write_buffer`]: room for the header,
+    /// `events_len` bytes of events, and a rest that this fills. In an uncompressed file this is a single write.
+    ///
+    /// # Errors
+    ///
+    /// As [`EtlWriter::write_buffer`].
     pub fn write_whole_buffer(
         &mut self,
         header: &BufferHeader,
@@ -381,13 +427,13 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(())
     }
 
-    /// Buffers that the file still takes; `None` if its size is not limited, or the oldest make room.
+    /// Returns the number of buffers that still fit; `None` if the size is unlimited, or the oldest are replaced.
     pub fn room(&self) -> Option<u64> {
         let limit = self.limit.filter(|_| !self.header.log_file_mode.has(LogFileMode::CIRCULAR))?;
         Some(limit.saturating_sub(self.at) / u64::from(self.header.buffer_size.max(1)))
     }
 
-    /// Where a buffer goes, and the header it gets there.
+    /// Determines the position of a buffer, and its header there.
     fn prepare(&mut self, header: &BufferHeader, events_len: usize) -> Result<BufferHeader, WriteError> {
         let size = events_len.saturating_add(BufferHeader::LEN_BYTES);
         if size > self.header.buffer_size as usize {
@@ -399,7 +445,7 @@ impl<W: Write + Seek> EtlWriter<W> {
             }
             self.at = self.first_len;
         }
-        // Windows' own files are in the order of these times.
+        // Windows' own files are ordered by these times.
         self.latest = self.latest.max(header.time_stamp);
         let (processor_index, processor_flags) = options::processor_fields(&self.header, header.processor());
         let time_stamp = match self.header.log_file_mode.has(LogFileMode::RELOG) {
@@ -432,34 +478,38 @@ impl<W: Write + Seek> EtlWriter<W> {
         }
     }
 
-    /// Sets what the log file header says of losses to what somebody else has counted.
+    /// Sets the losses in the log file header to externally counted values.
     pub fn set_losses(&mut self, events: u32, buffers: u32) {
         (self.header.events_lost, self.header.buffers_lost) = (events, buffers);
     }
 
-    /// Sets the frequency of the performance counter, once it is known better than at the start.
+    /// Sets the frequency of the performance counter, once it is known more precisely than at the start.
     pub fn set_frequency(&mut self, perf_freq: i64) {
         self.header.perf_freq = perf_freq;
     }
 
-    /// Bytes of the file so far.
+    /// Returns the current size of the file in bytes.
     pub fn len_bytes(&self) -> u64 {
         self.end
     }
 
-    /// Bytes that the buffers which are being filled take in the file at most.
+    /// Returns the maximum size in bytes of the open buffers in the file.
     pub fn open_bytes(&self) -> u64 {
         let open = self.streams.iter().filter(|stream| stream.open.is_some()).count() as u64;
         open * u64::from(self.header.buffer_size)
     }
 
-    /// The output.
+    /// Returns the output.
     pub fn output(&self) -> &W {
         &self.out
     }
 
-    /// Brings the log file header in the file up to date but for the end time, whose absence says that the file has not
-    /// been completed: should nobody do that, readers know it, and have the other numbers.
+    /// Updates the log file header in the file, except the end time. If the file is never completed, the missing end
+    /// time says so to readers, and the other numbers are current.
+    ///
+    /// # Errors
+    ///
+    /// If writing fails.
     pub fn update_header(&mut self) -> Result<(), WriteError> {
         self.put_header(FileTime(0))
     }
@@ -478,16 +528,24 @@ impl<W: Write + Seek> EtlWriter<W> {
         self.patch(payload + fixed - 4, &header.buffers_lost.to_le_bytes())
     }
 
-    /// Writes what is left, and completes the log file header: `end_time` (or the last record's, if that is later),
-    /// the number of buffers, and what was lost.
+    /// Writes the open buffers, and completes the log file header: `end_time` (or the last record's, if that is later),
+    /// the number of buffers, and the losses.
+    ///
+    /// # Errors
+    ///
+    /// If the file is full or writing fails.
     pub fn finish(mut self, end_time: FileTime) -> Result<Written<W>, WriteError> {
         self.write_rest()?;
         self.put_header(end_time.max(self.header.clock().to_filetime(self.latest)))?;
         self.close()
     }
 
-    /// As [`EtlWriter::finish`], but for the end time: what the file was made from was never closed, so that nobody
-    /// knows its losses, and neither does this file.
+    /// Like [`EtlWriter::finish`], but without an end time: the source of the file was never closed, so its losses are
+    /// unknown, and so are those of this file.
+    ///
+    /// # Errors
+    ///
+    /// As [`EtlWriter::finish`].
     pub fn finish_unclosed(mut self) -> Result<Written<W>, WriteError> {
         self.write_rest()?;
         self.update_header()?;
@@ -509,7 +567,7 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(Written { out: self.out, len_bytes: self.end, buffers: self.buffers })
     }
 
-    /// The index of a processor's stream.
+    /// Returns the index of a processor's stream.
     fn stream_of(&mut self, processor: u16) -> Result<usize, WriteError> {
         let number = self.header.number_of_processors;
         if processor > MAX_PROCESSOR || u32::from(processor) >= number {
@@ -522,13 +580,13 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(index)
     }
 
-    /// Whether a record may go into the stream of a processor; its time, if it has one.
+    /// Checks that a record may be added to the stream of a processor; returns its time, if it has one.
     fn check(&self, processor: u16, bytes: &[u8]) -> Result<Option<Ticks>, WriteError> {
         let largest = self.header.buffer_size as usize - BufferHeader::LEN_BYTES;
         if bytes.len() > largest {
             return Err(WriteError::RecordTooLarge { size: bytes.len(), largest });
         }
-        // A record without a time takes over this one, and is known by it.
+        // A record without a time inherits this one, and is recognised by it.
         const NO_TIME: Ticks = Ticks(i64::MIN);
         let origin = Origin::default();
         let record = Record::parse(bytes, &origin, NO_TIME)?;
@@ -550,7 +608,7 @@ impl<W: Write + Seek> EtlWriter<W> {
         }
     }
 
-    /// Refuses a further buffer where, once all that are open have been written, there is no room for it.
+    /// Fails for a further buffer if there will be no room for it after all open buffers have been written.
     fn check_limit(&self) -> Result<(), WriteError> {
         let open = self.streams.iter().filter(|stream| stream.open.is_some()).count() as u64;
         let needed = self.end + (open + 1) * u64::from(self.header.buffer_size);
@@ -592,11 +650,15 @@ impl<W: Write + Seek> EtlWriter<W> {
 }
 
 impl<W: Read + Write + Seek> EtlWriter<W> {
-    /// Goes on with an existing file: a further session, `logger_id`, behind those that it holds. The header stays
-    /// that of the first session, which fixes buffer size and clock.
+    /// Continues an existing file with a further session, `logger_id`. The header remains that of the first session,
+    /// which fixes buffer size and clock.
     ///
-    /// Only uncompressed sequential files with the system time as clock can be appended to, since the readings of
-    /// other clocks mean something else in another session. A last buffer that is cut is overwritten.
+    /// Only uncompressed sequential files with the system time as clock can be appended to, since values of other
+    /// clocks have a different meaning in another session. A truncated last buffer is overwritten.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, is not a trace, or cannot be appended to.
     pub fn append(mut out: W, logger_id: u16) -> Result<EtlWriter<W>, WriteError> {
         let len = out.seek(SeekFrom::End(0))?;
         out.seek(SeekFrom::Start(0))?;
@@ -625,7 +687,7 @@ impl<W: Read + Write + Seek> EtlWriter<W> {
     }
 }
 
-/// The records that have room together, and the others.
+/// Splits records into those that fit into `room` together, and the others.
 #[inline]
 fn split_records(records: &[u8], room: usize) -> (&[u8], &[u8]) {
     if records.len() <= room {
@@ -640,18 +702,18 @@ fn split_records(records: &[u8], room: usize) -> (&[u8], &[u8]) {
     records.split_at(end)
 }
 
-/// The flags of a buffer that tell of losses before it.
+/// Returns the flags of a buffer that report losses before it.
 fn losses_of(header: &BufferHeader) -> BufferFlags {
     BufferFlags(header.buffer_flag.0 & BufferFlags::LOSSES.0)
 }
 
-/// A WPP message with its time in it, where the record has none.
+/// Returns a WPP message with its time added, if the record has none.
 fn timed_message(record: &Record<'_>) -> Option<Vec<u8>> {
     if record.kind() != HeaderKind::Message || record.message_flags().has(MessageFlags::TIMESTAMP) {
         return None;
     }
     let flags = MessageFlags(record.message_flags().0 | MessageFlags::TIMESTAMP);
-    // The fields stand in the order of their flags.
+    // The fields are in the order of their flags.
     let before = MessageFlags(flags.0 & (MessageFlags::TIMESTAMP - 1)).optional_len_bytes();
     let (head, tail) = record.as_bytes().split_at_checked(HeaderKind::Message.len_bytes() + before)?;
     let mut bytes = [head, &record.raw_time().0.to_le_bytes(), tail].concat();
@@ -661,7 +723,7 @@ fn timed_message(record: &Record<'_>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Writes a buffer, filled up to its size.
+/// Writes a buffer, padded to its size.
 fn put_buffer<W: Write + Seek>(
     out: &mut W,
     offset: u64,

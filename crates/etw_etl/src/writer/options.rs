@@ -1,4 +1,4 @@
-//! What a new file is to be: its log file header and the records behind it.
+//! Properties of a new file: its log file header and the records after it.
 
 use etw_event::{Clock, ClockType, FileTime, HookId, PointerSize, Ticks};
 
@@ -12,7 +12,7 @@ const EXTENSION: HookId = HookId(0x0005);
 /// The hook id of the record with the partition.
 const PARTITION_INFO: HookId = HookId(0x0050);
 
-/// What a new file is to be.
+/// Properties of a new file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriterOptions {
     /// The log file header. Its clock fields and anchor must match the times of the records.
@@ -23,18 +23,18 @@ pub struct WriterOptions {
     pub process_id: u32,
     /// Its thread.
     pub thread_id: u32,
-    /// What the first buffer holds behind the log file header.
+    /// The records after the log file header in the first buffer.
     pub records: HeaderRecords,
 }
 
-/// The records behind the log file header in the first buffer.
+/// The records after the log file header in the first buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeaderRecords {
     /// Groups of kernel events that the session enables; system loggers have them.
     pub group_masks: Option<GroupMasks>,
     /// Whether there is a partition record; Windows 10 1809 and later write one, of zeros on bare metal.
     pub partition_info: bool,
-    /// Records to take over as they are.
+    /// Records to copy unchanged.
     pub others: Vec<Vec<u8>>,
 }
 
@@ -48,7 +48,7 @@ pub struct GroupMasks {
 }
 
 impl WriterOptions {
-    /// A sequential file without limit, as Windows 10 writes it.
+    /// Creates the properties of an unlimited sequential file, as Windows 10 writes it.
     ///
     /// `buffer_size` is in bytes, a multiple of 1024; 64 KiB suits most files. `processors` is one more than the
     /// highest processor index.
@@ -63,8 +63,8 @@ impl WriterOptions {
         }
     }
 
-    /// A sequential file without limit that takes over records of another one, whose header is `source`: clock,
-    /// machine, names and losses stay what they are.
+    /// Creates the properties of an unlimited sequential file for records of another one, whose header is `source`:
+    /// clock, machine, names and losses are kept.
     pub fn relog(source: &LogFileHeader) -> WriterOptions {
         let mut header = source.clone();
         header.log_file_mode = LogFileMode::SEQUENTIAL.with(LogFileMode::RELOG);
@@ -74,7 +74,7 @@ impl WriterOptions {
         WriterOptions { header, logger_id: 0, process_id: 0, thread_id: 0, records: HeaderRecords::default() }
     }
 
-    /// The same with compressed buffers.
+    /// Compresses the buffers.
     pub fn compressed(mut self) -> WriterOptions {
         self.header.log_file_mode =
             self.header.log_file_mode.with(LogFileMode::COMPRESSED).with(LogFileMode::RELOG);
@@ -96,7 +96,7 @@ impl WriterOptions {
         Ok(())
     }
 
-    /// The bytes of the file's first buffer.
+    /// Returns the bytes of the file's first buffer.
     pub(super) fn first_buffer(&self) -> Result<Vec<u8>, WriteError> {
         let mut events = Vec::new();
         let mut put = |hook_id, payload: &[u8]| {
@@ -159,7 +159,7 @@ impl WriterOptions {
 }
 
 impl LogFileHeader {
-    /// The header of a session with this clock on 64-bit Windows 10: sequential, without limit, in UTC.
+    /// Returns the header of a session with this clock on 64-bit Windows 10: sequential, unlimited, in UTC.
     pub fn new(clock: Clock, buffer_size: u32, processors: u32) -> LogFileHeader {
         let (reserved_flags, cpu_speed_in_mhz, perf_freq) = match clock.clock_type {
             ClockType::Qpc => (1, 2000, clock.frequency()),
@@ -212,7 +212,7 @@ pub(super) fn check_buffer_size(size: u32) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// `ProcessorIndex` and flags of a buffer. Before Windows 8 a byte holds the processor, and an alignment is beside it.
+/// Returns `ProcessorIndex` and flags of a buffer. Before Windows 8 the processor is one byte, next to an alignment.
 pub(super) fn processor_fields(header: &LogFileHeader, processor: u16) -> (u16, BufferFlags) {
     if (header.major_version, header.minor_version) >= (6, 2) {
         (processor, BufferFlags::PROC_INDEX)

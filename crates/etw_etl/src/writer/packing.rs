@@ -1,18 +1,18 @@
-//! How the events of a buffer are stored: as they are, or compressed.
+//! Storage of a buffer's events: plain or compressed.
 
 use crate::xpress::Compressor;
 use crate::{BufferFlags, BufferHeader};
 
-/// To what the sizes of uncompressed buffers in compressed files are rounded up.
+/// Sizes of uncompressed buffers in compressed files are rounded up to a multiple of this.
 pub(super) const COMPRESSED_FILE_UNIT: usize = 512;
 
-/// How the events of a buffer are stored.
+/// Stores the events of a buffer, plain or compressed.
 #[derive(Debug)]
 pub(super) struct Packing {
     /// Size of the session's buffers.
     buffer_size: u32,
     compressor: Option<Compressor>,
-    /// What was compressed last.
+    /// The last compressed data.
     compressed: Vec<u8>,
 }
 
@@ -22,7 +22,7 @@ impl Packing {
         Packing { buffer_size, compressor, compressed: Vec::new() }
     }
 
-    /// The bytes to store behind a header, whose size and flags are set to match: compressed if that is smaller.
+    /// Returns the bytes to store after a header, and sets the header's size and flags: compressed if that is smaller.
     pub(super) fn pack<'s>(&'s mut self, header: &mut BufferHeader, events: &'s [u8]) -> &'s [u8] {
         let Some(compressor) = &mut self.compressor else {
             header.buffer_size = self.buffer_size;

@@ -1,9 +1,9 @@
 //! Plain XPRESS, the compression of trace buffers (MS-XCA, "Plain LZ77").
 //!
-//! A stream is a row of groups: a `u32` of flags, taken from the highest bit down, then for each flag a literal
-//! byte (0) or a match (1). A match is a `u16` with the distance less one in its upper 13 bits and the length less
-//! three in its lower three; 7 there means that the length goes on in a nibble, then a byte, a `u16`, a `u32`. Two
-//! matches share one byte of nibbles, which stands where the first of them needed it.
+//! A stream is a sequence of groups: a `u32` of flags, taken from the highest bit down, then for each flag a literal
+//! byte (0) or a match (1). A match is a `u16` with the distance minus one in its upper 13 bits and the length minus
+//! three in its lower three; 7 there means that the length continues in a nibble, then a byte, a `u16`, a `u32`. Two
+//! matches share one byte of nibbles, which is where the first of them needs it.
 
 mod compress;
 
@@ -11,36 +11,40 @@ use etw_event::Fields;
 
 pub use compress::Compressor;
 
-/// Why a stream could not be decoded to its end.
+/// Why a stream could not be decoded completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the compressed data {what} at byte {input_offset}, after {produced} decompressed bytes")]
 pub struct XpressError {
     /// Offset in the compressed bytes.
     pub input_offset: u32,
-    /// Bytes that were decoded before.
+    /// Number of bytes decoded before the fault.
     pub produced: u32,
-    /// What is wrong.
+    /// Kind of fault.
     pub what: XpressFault,
 }
 
-/// What is wrong with a stream.
+/// Kind of fault in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum XpressFault {
     /// The stream ends before the data does.
     #[error("ends")]
     Ends,
-    /// A match begins before the data does.
+    /// A match refers to data before the start of the output.
     #[error("refers to bytes before its start")]
     Distance,
-    /// A long form of a length holds less than the short form could.
+    /// The long form of a length has a value that the short form must be used for.
     #[error("has an impossible length")]
     Length,
 }
 
-/// Decodes `input` until `out` is full. On an error the bytes that it counts as produced are valid.
+/// Decodes `input` until `out` is full.
 ///
 /// Time and memory are bounded by the length of `out`.
+///
+/// # Errors
+///
+/// If the stream is invalid or too short; the bytes that the error counts as produced are valid.
 pub fn decompress(input: &[u8], out: &mut [u8]) -> Result<(), XpressError> {
     let mut decoder = Decoder { input, at: 0, produced: 0, nibble: None };
     decoder.run(out).map_err(|what| XpressError {
@@ -50,14 +54,14 @@ pub fn decompress(input: &[u8], out: &mut [u8]) -> Result<(), XpressError> {
     })
 }
 
-/// Bytes that are copied at once where there is room, whatever the length.
+/// Number of bytes that are copied at once if there is room, whatever the length.
 const CHUNK: usize = 32;
 
 struct Decoder<'i> {
     input: &'i [u8],
     at: usize,
     produced: usize,
-    /// The byte whose upper half the next long match uses.
+    /// The byte whose upper half is used by the next long match.
     nibble: Option<u8>,
 }
 
@@ -159,7 +163,8 @@ impl Decoder<'_> {
             let byte = out[from];
             out[to..to + len].fill(byte);
         } else {
-            // Each round doubles what can be copied at once, since the bytes repeat with the distance as period.
+            // Each round doubles the number of bytes that can be copied at once, since they repeat with the distance as
+            // period.
             let mut done = 0;
             while done < len {
                 let count = (distance + done).min(len - done);

@@ -1,4 +1,4 @@
-//! Who may do what at a host.
+//! Access rights at a host.
 
 use std::path::Path;
 
@@ -11,39 +11,39 @@ use etw_sys::credentials::{Peer, effective_uid};
 use super::HostError;
 use super::error::toml_text;
 
-/// Who may do what. Root and the host's own user may do everything; everybody else what the rules allow, and nothing
-/// by default.
+/// The access list of a host. Root and the host's own user may do everything; other users only what the rules allow, by
+/// default nothing.
 ///
-/// Users control and read the sessions that they were allowed to start, and their sessions get events of their own
-/// processes; all else is a [`Right`] of a rule.
+/// Users control and read the sessions that they were allowed to start, and these receive events of the user's own
+/// processes; anything else is a [`Right`] of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Access {
     rules: Vec<Rule>,
-    /// Whether others than root and the host's own user may connect.
+    /// Whether users other than root and the host's own may connect.
     is_open: bool,
 }
 
-/// Something that a rule can allow.
+/// A right that a rule can grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Right {
-    /// Start sessions, and control the ones that one has started.
+    /// Start sessions, and control one's own.
     Start,
-    /// Stop, update and flush others' sessions.
+    /// Stop, update and flush other users' sessions.
     Control,
-    /// Ask how others' sessions are, and for the list of providers.
+    /// Query other users' sessions, and list the providers.
     Query,
-    /// Enable providers in one's own sessions, and with `control` in others'.
+    /// Enable providers in one's own sessions, and together with `control` in other users' sessions.
     Enable,
-    /// Read others' sessions in real time.
+    /// Read other users' sessions in real time.
     Read,
     /// Write to sessions of mode SECURE.
     Write,
-    /// Get the events of other users' processes in one's own sessions.
+    /// Receive events of other users' processes in one's own sessions.
     Collect,
 }
 
-/// What some users may do.
+/// Rights of some users.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
@@ -54,10 +54,10 @@ struct Rule {
     #[serde(default)]
     gids: Vec<u32>,
     may: Vec<Right>,
-    /// Names of sessions, where `*` at the end stands for anything; all if there is none.
+    /// Names of sessions, where a trailing `*` matches anything; all if empty.
     #[serde(default)]
     sessions: Vec<String>,
-    /// Providers, by GUID, or by a name from which the GUID is derived; all if there is none.
+    /// Providers, by GUID, or by a name from which the GUID is derived; all if empty.
     #[serde(default)]
     providers: Vec<String>,
 }
@@ -70,10 +70,12 @@ struct File {
 }
 
 impl Access {
-    /// Others than root and the host's own user may connect, and register providers; more only what `list`'s rules
-    /// say, in TOML.
+    /// Parses a list of rules in TOML. Users other than root and the host's own may then connect and register
+    /// providers, and otherwise do only what the rules allow.
     ///
-    /// Fails with the place of what is wrong.
+    /// # Errors
+    ///
+    /// If the list is invalid; the message gives the position.
     pub fn from_list(list: &str) -> Result<Access, String> {
         let file: File = toml::from_str(list).map_err(|error| toml_text(list, &error))?;
         for provider in file.allow.iter().flat_map(|rule| &rule.providers) {
@@ -84,7 +86,11 @@ impl Access {
         Ok(Access { rules: file.allow, is_open: true })
     }
 
-    /// As [`Access::from_list`], from a file; one that is not there has no rules.
+    /// Reads a list of rules from a file; a missing file has no rules.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or is invalid.
     pub fn from_file(path: &Path) -> Result<Access, HostError> {
         let text = match std::fs::read_to_string(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -98,13 +104,13 @@ impl Access {
         self.is_open
     }
 
-    /// Whether a process may connect at all.
+    /// Whether a process may connect.
     pub(crate) fn admits(&self, peer: &Peer) -> bool {
         self.is_open || is_privileged(peer.uid)
     }
 
-    /// Whether a process may send files at all: those that some session could write to. To close a file of a hostile
-    /// program may take forever, so that the host opens none of others.
+    /// Whether a process may send files at all: only if some session could write to them. Closing the file of a hostile
+    /// program may block forever, so the host accepts none from others.
     pub(crate) fn may_send_files(&self, peer: &Peer) -> bool {
         let lets = |rule: &Rule| {
             [Right::Start, Right::Control].iter().any(|right| rule.allows(peer, *right, None, None))
@@ -112,7 +118,7 @@ impl Access {
         is_privileged(peer.uid) || self.rules.iter().any(lets)
     }
 
-    /// Whether a rule, or who the process is, gives it a right over a session and a provider, where these matter.
+    /// Whether a process has a right over a session and a provider, by a rule or by its user.
     pub(crate) fn allows(
         &self,
         peer: &Peer,
@@ -124,7 +130,7 @@ impl Access {
     }
 }
 
-/// Whether a user may do everything.
+/// Whether a user has all rights.
 pub(crate) fn is_privileged(uid: u32) -> bool {
     uid == 0 || uid == effective_uid()
 }
@@ -170,7 +176,7 @@ mod tests {
     "#;
 
     #[test]
-    fn rules_allow_what_they_say_and_nothing_else() {
+    fn rules_allow_nothing_else() {
         let access = Access::from_list(LIST).unwrap();
         let shop = Some(Guid::from_provider_name("Shop"));
         let check =

@@ -16,13 +16,13 @@ use super::error::toml_text;
 /// A session that starts with the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Autologger {
-    /// What it is to be.
+    /// Its properties.
     pub properties: SessionProperties,
-    /// What it enables.
+    /// The providers to enable.
     pub enables: Vec<(Guid, Enable)>,
 }
 
-/// The file. Names are those of `etw session start`'s options.
+/// The file. Keys are named like the options of `etw session start`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
@@ -49,7 +49,7 @@ struct File {
 pub struct AutologgerProvider {
     /// `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`.
     spec: String,
-    /// Whether stacks are added.
+    /// Whether to add stacks.
     #[serde(default)]
     stacks: bool,
     /// Process ids.
@@ -72,8 +72,12 @@ fn yes() -> bool {
     true
 }
 
-/// Reads the files `*.toml` of a directory in the order of their names; one that is not enabled, and a directory that
-/// does not exist, give nothing.
+/// Reads the files `*.toml` of a directory in the order of their names. Disabled files are ignored; a missing directory
+/// has no files.
+///
+/// # Errors
+///
+/// If a file cannot be read, or is invalid.
 pub fn read_autologgers(directory: &Path) -> Result<Vec<(PathBuf, Autologger)>, HostError> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -182,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_that_come_with_the_project_are_right() {
+    fn files_shipped_with_the_project_are_valid() {
         let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
         assert_eq!(read_autologgers(&packaging.join("autologgers")).unwrap(), []);
         let text = fs::read_to_string(packaging.join("autologgers/example.toml")).unwrap();
@@ -190,7 +194,7 @@ mod tests {
         assert_eq!((found.properties.logger_name.as_str(), found.enables.len()), ("Boot", 1));
         let list = fs::read_to_string(packaging.join("access.toml")).unwrap();
         assert!(super::super::Access::from_list(&list).is_ok());
-        // The rules that it shows are right as well.
+        // Its example rules are valid as well.
         let rules: String = list
             .lines()
             .filter_map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with([' ', '#'])))

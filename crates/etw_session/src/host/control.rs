@@ -1,4 +1,4 @@
-//! What controllers and consumers ask for.
+//! Requests of controllers and consumers.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -32,16 +32,16 @@ const LIST_BYTES: usize = 32 * 1024;
 /// Processes in one part of a provider's answer, so that each part fits into a packet.
 const PIDS_A_PART: usize = limits::MAX_PIDS_LISTED / 2;
 
-/// What becomes of a request.
+/// The outcome of a request.
 enum Answer {
     Now(Response),
     List(Vec<Response>),
-    /// A thread is at it; the answer comes with what it has done.
+    /// A thread is working on it; the reply follows with its result.
     Later,
 }
 
 impl Host {
-    /// Takes a request and answers it, or will.
+    /// Handles a request, and replies now or later.
     pub(crate) fn take_request(&mut self, token: u64, request: Request, files: Vec<OwnedFd>) {
         let Some(peer) = self.connections.get(&token).map(|connection| connection.peer) else { return };
         let answer = self.answer(token, &peer, request, files);
@@ -164,7 +164,7 @@ impl Host {
         }
     }
 
-    /// Starts a session; answers its slot.
+    /// Starts a session; returns its slot.
     pub(crate) fn start(
         &mut self,
         peer: &Peer,
@@ -691,8 +691,8 @@ fn writable(file: OwnedFd) -> Result<OwnedFd, Failure> {
     }
 }
 
-/// Whether a file is of a file system that the host sees mounted and that no program serves (FUSE): such a program could
-/// keep the host waiting for as long as it likes. Asks the kernel alone.
+/// Whether a file is of a file system that the host sees mounted and that no program serves (FUSE): such a program
+/// could keep the host waiting for as long as it likes. Asks the kernel alone.
 fn is_on_seen_disk(file: &OwnedFd) -> bool {
     let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
     let info = read(format!("/proc/self/fdinfo/{}", file.as_raw_fd()));

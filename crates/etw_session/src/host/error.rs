@@ -17,7 +17,7 @@ pub enum HostError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// A configuration file that makes no sense.
@@ -25,7 +25,7 @@ pub enum HostError {
     Configuration {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The fault and its position.
         what: String,
     },
     /// The directory cannot be trusted.
@@ -42,7 +42,7 @@ impl HostError {
     }
 }
 
-/// What is wrong with a TOML file's text, and where, in one line.
+/// Returns the fault in a TOML file and its position, in one line.
 pub(super) fn toml_text(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let line = before.matches('\n').count() + 1;

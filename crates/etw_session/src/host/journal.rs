@@ -1,4 +1,4 @@
-//! What a host leaves for the next one to tell, in case it dies: the sessions that run.
+//! The list of running sessions, which the next host reports if this one dies.
 //!
 //! A file in the instance's directory has a line for each session. A host that ends in good order leaves none.
 
@@ -46,7 +46,7 @@ impl Journal {
             };
         }
         let new = self.0.with_extension("sessions.new");
-        // What users record is nobody else's business.
+        // Other users must not see what is recorded.
         let mut file =
             fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(lines.as_bytes())?;

@@ -1,4 +1,4 @@
-//! How a host is to be, and how much it takes on.
+//! Options and limits of a host.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -11,69 +11,68 @@ use etw_protocol::{Enable, Failure, Instance};
 use super::access::Access;
 use crate::logger::SystemRegion;
 
-/// How a host is to be.
+/// Options of a host.
 #[derive(Debug)]
 pub struct HostOptions {
-    /// Where it listens.
+    /// The instance in which it listens.
     pub instance: Instance,
-    /// Who may do what.
+    /// The access list.
     pub access: Access,
-    /// How much it takes on.
+    /// Its limits.
     pub limits: HostLimits,
     /// Directory with the configuration of sessions that start with the host.
     pub autologgers: Option<PathBuf>,
-    /// What writes the system's own events; `None` refuses sessions that ask for them.
+    /// Source of system events; with `None`, sessions that request them are refused.
     pub system: Option<Arc<dyn SystemProvider>>,
-    /// Whether the host ends by itself, once it has been used and there is neither a session, nor a controller, nor a
-    /// consumer any more.
+    /// Whether the host exits once it has been used and has no session, controller or consumer left.
     pub while_used: bool,
 }
 
-/// What writes the system's own events to sessions that ask for them, by `EnableFlags` or by enabling the system's
-/// providers.
+/// Writes system events to sessions that request them, by `EnableFlags` or by enabling the system's providers.
 pub trait SystemProvider: Debug + Send + Sync {
-    /// The system's providers, with their names.
+    /// Returns the system's providers, with their names.
     fn providers(&self) -> Vec<(Guid, &'static str)>;
 
-    /// Makes ready for what a session wants from now on; by `session` it is known until it is detached. What cannot be
-    /// given is answered, one line for each thing with the reason; the session gets everything else.
+    /// Prepares what a session wants from now on; `session` identifies it until it is detached. Returns what cannot be
+    /// provided, one line each with the reason; everything else is provided.
     ///
     /// # Errors
-    /// Why nothing can be given: `AccessDenied` or `NotSupported`. What the session wanted before stays as it was.
+    ///
+    /// `AccessDenied` or `NotSupported`, if nothing can be provided. The session's previous wants are then unchanged.
     fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, Failure>;
 
-    /// Begins to write to a session what it wants.
+    /// Starts to write the events that a session wants.
     fn begin(&self, session: u64, region: SystemRegion);
 
-    /// Writes the state that one of the system's providers is in to a session that has enabled it; of the provider
-    /// `SYSTEM_TRACE` the processes, threads, images and files that its flags tell of.
+    /// Writes the state of one of the system's providers to a session that has enabled it; for the provider
+    /// `SYSTEM_TRACE` the processes, threads, images and files selected by the session's flags.
     fn capture_state(&self, session: u64, provider: Guid, level: Level, any: Keyword);
 
-    /// Writes what has happened up to now, and nothing more. Answers what the session has in part only, a line each.
+    /// Writes the events up to now and stops. Returns what the session has only in part, one line each.
     fn detach(&self, session: u64) -> Vec<String>;
 }
 
-/// What a session wants of the system.
+/// The system events that a session wants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SystemWants {
     /// `EnableFlags`.
     pub flags: u32,
-    /// Hook ids of the events whose stack is told; none stands for those of the sampled profile.
+    /// Hook ids of the events that have stacks; if empty, the events of the sampled profile have them.
     pub stack_tracing: Vec<u16>,
-    /// The time between two samples, in units of 100 ns; 0 leaves it to the provider.
+    /// Sampling interval in units of 100 ns; 0 leaves it to the provider.
     pub sample_interval: u32,
     /// The system's providers that it has enabled.
     pub enables: Vec<(Guid, Enable)>,
 }
 
 impl SystemWants {
-    /// Whether nothing is wanted.
+    /// Returns whether nothing is wanted.
     pub fn is_empty(&self) -> bool {
         self.flags == 0 && self.enables.is_empty()
     }
 }
 
-/// How much a host takes on. What goes beyond is refused, and harms nobody else.
+/// Limits of a host. Requests beyond them are refused, without affecting other clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostLimits {
     /// Sessions, at most 64.

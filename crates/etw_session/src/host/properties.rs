@@ -1,4 +1,4 @@
-//! What a session's properties must be, and what the host fills in.
+//! Checks of a session's properties, and their defaults.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use etw_event::Guid;
 use etw_protocol::limits::BUFFER_SIZE_KIB;
 use etw_protocol::{ErrorKind, Failure, SessionProperties};
 
-/// Most memory of a session's buffers in KiB, where its starter leaves it to the host: at 15 million events a second, what
-/// comes in 90 ms. Only what is needed is taken.
+/// Most memory of a session's buffers in KiB, where its starter leaves it to the host: at 15 million events a second,
+/// what comes in 90 ms. Only what is needed is taken.
 const DEFAULT_MAXIMUM_KIB: u32 = 128 << 10;
 /// Milliseconds after which buffers are written, where the starter leaves it to the host.
 const DEFAULT_FLUSH_TIMER_MILLIS: u32 = 1000;

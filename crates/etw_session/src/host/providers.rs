@@ -1,4 +1,4 @@
-//! What processes with providers are told.
+//! Messages to processes with providers.
 
 use etw_etl::LogFileMode;
 use etw_event::{Guid, Keyword, Level};
@@ -74,7 +74,7 @@ impl Host {
         }
     }
 
-    /// Tells a process what a session wants of one of its providers, if that is other than what it was told last.
+    /// Sends a process the parameters with which a session enables one of its providers, if they have changed.
     fn tell(&mut self, token: u64, id: u32, slot: u8) {
         let Some(Some(session)) = self.sessions.get(usize::from(slot)) else { return };
         let Some(connection) = self.connections.get(&token) else { return };

@@ -1,4 +1,4 @@
-//! What a process has registered, and what it says about itself.
+//! The registrations of a process, and its properties.
 
 use std::io::Read;
 use std::path::Path;
@@ -54,7 +54,7 @@ pub(crate) fn lets_pass(enable: &Enable, process: &ProcessStatus) -> bool {
     enable.filters.iter().all(|filter| filter.lets_process_pass(process.pid, &executable))
 }
 
-/// What the system says of a process; what is not to be seen is empty.
+/// Properties of a process according to the system; empty if not accessible.
 pub(crate) fn describe(pid: u32) -> ProcessStatus {
     let image = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     let image = printable(&image.to_string_lossy(), MAX_PATH_BYTES);

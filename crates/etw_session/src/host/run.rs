@@ -1,5 +1,5 @@
-//! The host's one thread: it waits for clients, threads that have done something, sessions that ended, and the wish to
-//! stop.
+//! The host's event loop: one thread that waits for clients, finished work, sessions that have ended, and the stop
+//! signal.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -33,29 +33,29 @@ use super::sessions::{Done, Outcome, Session};
 const LISTENER: u64 = 0;
 const STOP: u64 = 1;
 const DONE: u64 = 2;
-/// Tokens from here on are connections.
+/// Tokens from this value on are connections.
 const FIRST_CONNECTION: u64 = 16;
-/// Added to a connection's token: the process behind it.
+/// Added to a connection's token: its process.
 const PROCESS: u64 = 1 << 62;
 /// Added to a slot: the end of its session.
 const SESSION: u64 = 1 << 61;
 
-/// Packets that are taken from one client before others have their turn.
+/// Packets that are read from one client before others have their turn.
 const PACKETS_A_TURN: usize = 64;
 /// Connections that are accepted before others have their turn.
 const ACCEPTS_A_TURN: usize = 64;
-/// Processes that have disconnected and are still alive, whose regions may have something uncommitted.
+/// Disconnected processes that are still alive, whose regions may have uncommitted events.
 const MAX_DEPARTING: usize = 1024;
-/// Handles that the process keeps for itself: files of sessions, memory, and the like.
+/// File descriptors that are reserved for the host itself: files of sessions, memory, and the like.
 const RESERVED_HANDLES: u64 = 512;
 
-/// A host that listens.
+/// A host that is listening.
 pub struct Host {
-    /// Where it listens; `None` for one that only this process knows.
+    /// Where it listens; `None` for a private host.
     door: Option<Door>,
     pub(super) access: Access,
     pub(super) limits: HostLimits,
-    /// What writes the system's own events.
+    /// The source of system events.
     pub(super) system: Option<Arc<dyn SystemProvider>>,
     poller: Poller,
     pub(super) connections: HashMap<u64, Connection>,
@@ -65,21 +65,21 @@ pub struct Host {
     pub(super) registrations: usize,
     pub(super) sessions: Vec<Option<Session>>,
     pub(super) next_serial: u64,
-    /// Processes that have disconnected, with their regions as serial numbers of sessions and regions.
+    /// Disconnected processes, with their regions as serial numbers of sessions and regions.
     departing: HashMap<u64, (ProcessHandle, Vec<(u64, RegionId)>)>,
     buffer: PacketBuffer,
     done_sender: Sender<Done>,
     done_receiver: Receiver<Done>,
     done_event: Arc<EventFd>,
     pub(super) is_stopping: bool,
-    /// Whether it ends when nobody uses it any more.
+    /// Whether it exits when it is no longer used.
     while_used: bool,
-    /// Whether a controller has come.
+    /// Whether a controller has connected.
     was_used: bool,
-    /// Connections whose state may have changed in this turn, and those that are to end.
+    /// Connections whose state may have changed in this turn, and those to be closed.
     touched: BTreeSet<u64>,
     gone: BTreeSet<u64>,
-    /// Given up for a moment when the process has no handles left, so that a client can be turned away.
+    /// Closed temporarily when the process has no file descriptors left, so that a client can be turned away.
     spare: Option<EventFd>,
     report: Box<dyn FnMut(&str) + Send>,
 }
@@ -100,11 +100,15 @@ pub struct HostThread {
 }
 
 impl Host {
-    /// Takes an instance over and listens, and starts the sessions that start with the host. `report` gets lines for
-    /// people about what happens.
+    /// Takes over an instance, listens, and starts the autologgers. `report` receives messages about what happens, for
+    /// people.
     ///
-    /// Fails with [`HostError::AlreadyRunning`] if there is a host already; a socket that a dead one left behind is
-    /// replaced.
+    /// The socket of a dead host is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::AlreadyRunning`] if there is a host already; otherwise if the instance's directory is not safe, a
+    /// configuration file is invalid, or the system refuses a resource.
     pub fn bind(options: HostOptions, report: impl FnMut(&str) + Send + 'static) -> Result<Host, HostError> {
         let door = Door::open(options.instance, options.access.is_open())?;
         let cut_off = door.journal.take();
@@ -118,9 +122,12 @@ impl Host {
         Ok(host)
     }
 
-    /// A host that only this process knows, with no file anywhere: who is to reach it gets [`Host::connect`]'s ends.
+    /// Creates a host that only this process can reach, without any file; clients use the ends returned by
+    /// [`Host::connect`].
     ///
-    /// Fails if the system refuses what it needs.
+    /// # Errors
+    ///
+    /// If the system refuses a resource.
     pub fn private() -> Result<Host, HostError> {
         Host::new(None, Access::default(), HostLimits::default(), Box::new(|_| {}))
     }
@@ -131,7 +138,7 @@ impl Host {
         mut limits: HostLimits,
         report: Box<dyn FnMut(&str) + Send>,
     ) -> Result<Host, HostError> {
-        // A process with providers takes two handles more than its connection.
+        // A process with providers takes two file descriptors besides its connection.
         let handles = etw_sys::raise_handle_limit()?.saturating_sub(RESERVED_HANDLES) / 3;
         limits.connections = limits.connections.min(usize::try_from(handles).unwrap_or(usize::MAX)).max(16);
         limits.sessions = limits.sessions.clamp(1, etw_protocol::limits::MAX_SLOTS);
@@ -169,14 +176,16 @@ impl Host {
         Ok(host)
     }
 
-    /// Whether only this process knows the host.
+    /// Whether the host is private to this process.
     pub(super) fn is_private(&self) -> bool {
         self.door.is_none()
     }
 
-    /// An end of a new connection, whose other end the host has.
+    /// Opens a new connection to the host and returns the client's end.
     ///
-    /// Fails if the system has no handle left.
+    /// # Errors
+    ///
+    /// If the system has no file descriptor left.
     pub fn connect(&mut self) -> io::Result<etw_sys::socket::Connection> {
         let (ours, theirs) = etw_sys::socket::Connection::pair()?;
         ours.set_nonblocking(true)?;
@@ -185,7 +194,11 @@ impl Host {
         Ok(theirs)
     }
 
-    /// Serves until `stop` is raised, then stops all sessions and returns when everything they have is written.
+    /// Serves until `stop` is signalled, then stops all sessions and returns when everything they hold is written.
+    ///
+    /// # Errors
+    ///
+    /// If waiting for events fails.
     pub fn run(mut self, stop: &EventFd) -> io::Result<()> {
         self.poller.add(stop, STOP, Interest::Read)?;
         while !self.is_over() {
@@ -212,7 +225,7 @@ impl Host {
         Ok(())
     }
 
-    /// Whether there is nothing left to do.
+    /// Whether the host has nothing left to do.
     fn is_over(&self) -> bool {
         let is_user =
             |role: &ClientRole| matches!(role, ClientRole::Controller { .. } | ClientRole::Consumer { .. });
@@ -221,19 +234,23 @@ impl Host {
         may_end && self.sessions.iter().all(Option::is_none)
     }
 
-    /// Serves in a thread of its own.
+    /// Serves in a separate thread.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses a resource.
     pub fn spawn(self) -> io::Result<HostThread> {
         let stop = EventFd::new()?;
         let ours = stop.try_clone()?;
         let run = move || {
-            // It fails only if the poller does, and then there is nobody to tell.
+            // Only the poller can fail, and nobody is there to receive the error.
             let _ = self.run(&ours);
         };
         let thread = thread::Builder::new().name("etw-host".into()).spawn(run)?;
         Ok(HostThread { stop, thread: Some(thread) })
     }
 
-    /// Writes down which sessions run, for the next host to tell if this one dies.
+    /// Writes the list of running sessions, which the next host reports if this one dies.
     pub(super) fn write_journal(&mut self) {
         let Some(door) = &self.door else { return };
         let Err(error) = door.journal.write(self.sessions.iter().flatten()) else { return };
@@ -241,12 +258,12 @@ impl Host {
         self.report(&line);
     }
 
-    /// Tells people something.
+    /// Reports a message to people.
     pub(super) fn report(&mut self, line: &str) {
         (self.report)(line);
     }
 
-    /// All providers with the processes that have them.
+    /// Returns all providers with their processes.
     pub(super) fn registrations(&self) -> impl Iterator<Item = (Peer, &Registration)> {
         self.connections.values().flat_map(|connection| {
             let found = match &connection.role {
@@ -257,7 +274,7 @@ impl Host {
         })
     }
 
-    /// Sends a message to a client; one that does not read is disconnected at the end of the turn.
+    /// Sends a message to a client; a client that does not read is disconnected at the end of the turn.
     pub(super) fn send<M: Message>(&mut self, token: u64, message: &M, files: Vec<OwnedFd>) {
         let Some(connection) = self.connections.get_mut(&token) else { return };
         if connection.send(message, files, self.limits.queued_bytes).is_err() {
@@ -266,8 +283,8 @@ impl Host {
         self.touched.insert(token);
     }
 
-    /// Has a thread do something for a session that takes time; [`Host::done`] gets what came of it. Answers whether
-    /// there is a thread.
+    /// Runs a slow operation for a session in a thread; [`Host::done`] receives the result. Returns whether a thread
+    /// could be started.
     pub(super) fn work(
         &mut self,
         slot: u8,
@@ -278,7 +295,7 @@ impl Host {
         let (sender, event) = (self.done_sender.clone(), self.done_event.clone());
         let run = move || {
             let outcome = work();
-            // A host that is gone needs no answer.
+            // A host that has gone needs no reply.
             let _ = sender.send(Done { slot, serial, token, outcome });
             event.signal();
         };
@@ -303,7 +320,7 @@ impl Host {
             });
             match started {
                 Ok(()) => self.report(&format!("session '{name}' started by {}", path.display())),
-                // The others start all the same.
+                // The others start nevertheless.
                 Err(failure) => self.report(&format!("{}: {failure}", path.display())),
             }
         }
@@ -322,7 +339,7 @@ impl Host {
     }
 
     fn session_ended(&mut self, slot: u64) {
-        // The event stays raised, and is told once.
+        // The event stays raised, and is reported once.
         if let Some(Some(session)) = self.sessions.get(slot as usize) {
             self.forget_session(session);
             self.stop_session(slot as u8, None);
@@ -341,8 +358,8 @@ impl Host {
                 }
                 Ok(None) => return,
                 Err(_) => {
-                    // No handles are left: the client is turned away with the spare one, or it would be told of again
-                    // and again.
+                    // No file descriptors are left: turn the client away with the spare one, otherwise it would be
+                    // reported again and again.
                     self.spare = None;
                     drop(door.listener.accept());
                     self.spare = EventFd::new().ok();
@@ -353,7 +370,7 @@ impl Host {
 
     fn has_room(&self, peer: &Peer) -> bool {
         let count = |map: &HashMap<u32, usize>, key: u32| map.get(&key).copied().unwrap_or(0);
-        // Root and the host's own user can always connect once more, to look after it.
+        // Root and the host's own user can always connect once more, for maintenance.
         let most = self.limits.connections.saturating_sub(if peer.uid == 0 { 0 } else { 8 });
         self.access.admits(peer)
             && self.connections.len() < most
@@ -390,14 +407,14 @@ impl Host {
                 }
             }
         }
-        // A client that is gone, and is not listened to now.
+        // A client that has gone while its input is not watched.
         let listens = self.connections.get(&token).map(Connection::wanted_interest) == Some(Interest::Read);
         if ready.ended && !listens {
             self.gone.insert(token);
         }
     }
 
-    /// Takes the next packet; `Ok(false)` if there is none now, `Err` if the connection is over.
+    /// Takes the next packet; returns `Ok(false)` if there is none now, `Err` if the connection has ended.
     fn take_packet(&mut self, token: u64) -> Result<bool, ()> {
         if self.gone.contains(&token) {
             return Ok(false);
@@ -497,9 +514,9 @@ impl Host {
         self.touched.insert(token);
     }
 
-    /// Ends what is to end, and tells the poller what the others wait for now.
+    /// Closes what must be closed, and updates the poller for the other connections.
     fn end_turn(&mut self) {
-        // Ending one connection may end sessions, and with them touch others.
+        // Closing one connection may end sessions, and thereby affect others.
         while !self.touched.is_empty() || !self.gone.is_empty() {
             for token in std::mem::take(&mut self.touched) {
                 let Some(connection) = self.connections.get_mut(&token) else { continue };
@@ -549,8 +566,8 @@ impl Host {
         }
     }
 
-    /// A process has disconnected: what it has committed is read, and what it is in the middle of as well, unless it
-    /// has ended.
+    /// Handles a disconnected process: reads what it has committed, and later what it is in the middle of writing,
+    /// unless it has ended.
     fn depart(&mut self, token: u64, provider: ProviderClient) {
         self.registrations -= provider.registrations.len();
         let mut regions = Vec::new();
@@ -566,7 +583,7 @@ impl Host {
         }
         if let Some(process) = provider.process {
             if waits && !regions.is_empty() {
-                // Told at once if it has ended already.
+                // Reported at once if it has ended already.
                 self.departing.insert(token, (process, regions));
             } else {
                 let _ = self.poller.remove(&process);
@@ -574,7 +591,7 @@ impl Host {
         }
     }
 
-    /// The process of a connection has ended, whoever may still have the connection.
+    /// Handles the end of a connection's process, whoever may still hold the connection.
     fn process_ended(&mut self, token: u64) {
         if let Some((process, regions)) = self.departing.remove(&token) {
             let _ = self.poller.remove(&process);
@@ -585,7 +602,7 @@ impl Host {
                 }
             }
         } else {
-            // What it has sent before its end may still be there, and be followed by nothing.
+            // What it sent before its end may still be there, and nothing can follow.
             self.drop_connection_of_ended(token);
         }
     }
@@ -622,7 +639,7 @@ impl Door {
 }
 
 impl HostThread {
-    /// Stops all sessions, and returns when everything they have is written.
+    /// Stops all sessions, and returns when everything they hold is written.
     pub fn stop(mut self) {
         self.join();
     }
@@ -648,7 +665,7 @@ impl std::fmt::Debug for Host {
     }
 }
 
-/// A packet that is not there, or should not be.
+/// Handles a packet that is missing or unexpected.
 fn finish<M>(received: Result<Option<(M, Vec<OwnedFd>)>, ProtocolError>) -> Result<bool, ()> {
     match received {
         Ok(_) => Ok(false),

@@ -47,20 +47,20 @@ pub(crate) struct Session {
     pub(crate) stop_askers: Option<Vec<u64>>,
     /// Where the system's events are written, if it has some.
     pub(crate) system_region: Option<RegionId>,
-    /// What of the system's events it wants and does not get.
+    /// System events that it requested and does not get.
     pub(crate) system_missing: Vec<String>,
     /// The file that the starter opened; the logger reaches it by its number as long as it is open.
     pub(crate) files: Vec<OwnedFd>,
 }
 
-/// What is enabled: a provider, or a group.
+/// The target of an enable: a provider, or a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EnableKey {
     guid: Guid,
     is_group: bool,
 }
 
-/// What a thread has done for the host.
+/// The result of work that a thread did for the host.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) slot: u8,

@@ -1,4 +1,4 @@
-//! What sessions want of the system itself, told to its provider.
+//! Passes the system events that sessions want to the system provider.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Host {
         providers.into_iter().find(|(guid, _)| *guid == provider).map(|(_, name)| name)
     }
 
-    /// Makes the system ready for a session that is to be started; answers what is missing.
+    /// Prepares system events for a session about to start; returns what is missing.
     pub(super) fn prepare_system(
         &self,
         peer: &Peer,

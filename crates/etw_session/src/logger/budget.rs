@@ -47,7 +47,7 @@ impl Budget {
         self.maximum().saturating_sub(self.used())
     }
 
-    /// Takes up to `count` buffers for output or memory; answers how many.
+    /// Takes up to `count` buffers for output or memory; returns how many.
     pub(super) fn take(&self, count: usize) -> usize {
         raise(&self.used, self.maximum(), |left| count.min(left))
     }
@@ -86,7 +86,7 @@ impl Budget {
     }
 }
 
-/// Raises a number by a share of what is left up to the maximum; answers by how much.
+/// Raises a number by a share of what is left up to the maximum; returns by how much.
 fn raise(number: &AtomicU32, maximum: u32, share: impl Fn(usize) -> usize) -> usize {
     let mut taken = 0;
     // The update never refuses, so that its result says nothing.

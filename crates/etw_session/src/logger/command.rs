@@ -1,4 +1,4 @@
-//! What a handle asks its logger's thread for.
+//! Commands from a handle to its logger's thread.
 
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;

@@ -1,4 +1,4 @@
-//! What a session is to be.
+//! Configuration of a session.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,31 +10,31 @@ use etw_sys::clock::ClockSource;
 
 use super::LoggerError;
 
-/// What a session is to be (`EVENT_TRACE_PROPERTIES`, `evntrace.h`).
+/// Configuration of a session (`EVENT_TRACE_PROPERTIES`, `evntrace.h`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionConfig {
     /// Name of the session.
     pub logger_name: String,
     /// Number of the session, unique while it runs.
     pub logger_id: u16,
-    /// Bytes of a buffer: a multiple of 1024, 4 KiB to 16 MiB.
+    /// Buffer size in bytes: a multiple of 1024, 4 KiB to 16 MiB.
     pub buffer_bytes: u32,
     /// Buffers that count as the session's even if it needs fewer.
     pub minimum_buffers: u32,
-    /// Most buffers that the session may have in all: of processes, for output, and in memory.
+    /// Maximum number of buffers: of processes, for output, and in memory.
     pub maximum_buffers: u32,
-    /// Size of the file at which the mode does what it does, in MiB, or in KiB with `KBYTES_FOR_SIZE`; 0 is unlimited.
+    /// Maximum file size in MiB, or KiB with `KBYTES_FOR_SIZE`; the mode decides what happens then. 0 is unlimited.
     pub maximum_file_size: u32,
-    /// The mode. Those that the logger looks at: `CIRCULAR`, `APPEND`, `NEW_FILE`, `PREALLOCATE`, `REAL_TIME`,
+    /// The mode. The logger uses these bits: `CIRCULAR`, `APPEND`, `NEW_FILE`, `PREALLOCATE`, `REAL_TIME`,
     /// `BUFFERING`, `KBYTES_FOR_SIZE`, `NO_PER_PROCESSOR_BUFFERING`.
     pub log_file_mode: LogFileMode,
-    /// After what time buffers that are not full are written all the same. Zero: only when they are full.
+    /// Time after which partly filled buffers are written. Zero: only when they are full.
     pub flush_timer: Duration,
-    /// Full buffers that are written together; 0 and 1 write each as it becomes full.
+    /// Number of full buffers that are written together; 0 and 1 write each as it becomes full.
     pub flush_threshold: u32,
-    /// What times are read from.
+    /// Clock of the time stamps.
     pub clock: SessionClock,
-    /// The file; `None` if there is none. With `NEW_FILE` it has `%d` in it, which becomes 1, 2 and so on.
+    /// The file, if any. With `NEW_FILE` it contains `%d`, which is replaced by 1, 2 and so on.
     pub log_file_name: Option<PathBuf>,
     /// Process that started the session, for the log file header.
     pub process_id: u32,
@@ -42,7 +42,7 @@ pub struct SessionConfig {
     pub thread_id: u32,
 }
 
-/// What a session's times are read from (`Wnode.ClientContext`).
+/// Clock of a session's time stamps (`Wnode.ClientContext`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SessionClock {
     /// The performance counter.
@@ -54,24 +54,24 @@ pub enum SessionClock {
     CpuCycle,
 }
 
-/// What is to change of a session that runs; `None` leaves it as it is.
+/// Changes to a running session; `None` leaves a property unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionUpdate {
-    /// Most buffers in all.
+    /// Maximum number of buffers.
     pub maximum_buffers: Option<u32>,
-    /// After what time buffers that are not full are written.
+    /// Time after which partly filled buffers are written.
     pub flush_timer: Option<Duration>,
-    /// Full buffers that are written together.
+    /// Number of full buffers that are written together.
     pub flush_threshold: Option<u32>,
-    /// Another file: the present one is completed, and the session goes on in this one.
+    /// Another file: the current one is completed, and the session continues in this one.
     pub log_file_name: Option<PathBuf>,
     /// Whether events are delivered to consumers.
     pub real_time: Option<bool>,
 }
 
 impl SessionConfig {
-    /// A sequential session on the performance counter with 2048 buffers of 64 KiB that writes what it has every
-    /// second. Where to is to be added: a file, `BUFFERING` or `REAL_TIME`.
+    /// Creates a sequential session on the performance counter with 2048 buffers of 64 KiB and a flush timer of one
+    /// second. The caller must add an output: a file, `BUFFERING` or `REAL_TIME`.
     pub fn new(logger_name: &str) -> SessionConfig {
         SessionConfig {
             logger_name: logger_name.to_owned(),

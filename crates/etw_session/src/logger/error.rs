@@ -7,7 +7,7 @@ use etw_buffer::RegionError;
 use etw_buffer::ring::RingError;
 use etw_etl::WriteError;
 
-/// Why a session was not started, or did not do what it was asked for.
+/// Why a session was not started, or a command failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoggerError {
@@ -49,7 +49,7 @@ pub enum LoggerError {
     /// A call of the system failed.
     #[error("{what}: {error}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// Why it failed.
         error: io::Error,

@@ -18,7 +18,7 @@ use super::shared::Shared;
 use super::statistics::{Counters, add};
 use super::{LoggerError, LoggerState, SessionConfig};
 
-/// What every file of a session begins with.
+/// The start of every file of a session.
 #[derive(Debug, Clone)]
 pub(super) struct FileOptions {
     pub(super) header: LogFileHeader,
@@ -49,7 +49,7 @@ pub(super) struct FileSink {
     has_failed: bool,
 }
 
-/// What became of a buffer.
+/// The result of writing a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     /// It is in the file, or counted as lost.
@@ -90,7 +90,7 @@ impl FileOptions {
         Ok(buffer)
     }
 
-    /// Begins a file, or goes on with it if the mode says so.
+    /// Starts a file, or continues it if the mode is `APPEND`.
     fn begin(&self, path: &Path) -> Result<EtlWriter<File>, WriteError> {
         let appends = self.header.log_file_mode.has(LogFileMode::APPEND);
         let clock_type = self.header.clock_type();
@@ -168,7 +168,7 @@ impl FileSink {
         self.pattern.to_string_lossy().contains("%d")
     }
 
-    /// Completes the file, and begins the next one of the pattern.
+    /// Completes the file, and starts the next one of the pattern.
     pub(super) fn increment(&mut self, shared: &Shared, reference: &Reference) -> Result<(), LoggerError> {
         self.complete(shared, reference);
         self.told_events = lost_events(&shared.counters);

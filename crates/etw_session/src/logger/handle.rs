@@ -57,7 +57,7 @@ pub struct RegionFile {
     pub epoch: u8,
 }
 
-/// What a new consumer gets.
+/// The files of a new consumer.
 #[derive(Debug)]
 pub struct ConsumerFiles {
     /// Its number, by which the session knows it.
@@ -118,19 +118,21 @@ impl Logger {
         Ok(Logger { commands, shared, next_id: AtomicU64::new(1), thread: Mutex::new(Some(thread)) })
     }
 
-    /// Makes a region for a process. It may write as soon as it has the file.
+    /// Creates a region for a process, which may write as soon as it has the file.
     ///
     /// # Errors
-    /// There is no memory, or the session has ended.
+    ///
+    /// If there is no memory, or the session has ended.
     pub fn add_region(&self, owner: RegionOwner) -> Result<RegionFile, LoggerError> {
         let threads = Threads::of(owner.process_id);
         self.make_region(owner, threads, None)
     }
 
-    /// Makes a region for this program itself to write what it learns of the system to.
+    /// Creates a region for this program itself, for system events.
     ///
     /// # Errors
-    /// There is no memory, or the session has ended.
+    ///
+    /// If there is no memory, or the session has ended.
     pub fn add_system_region(&self) -> Result<SystemRegion, LoggerError> {
         let bell = || EventFd::new().map_err(LoggerError::system("an event counter"));
         let bells = SystemBells { logger: bell()?, writer: bell()? };
@@ -175,15 +177,16 @@ impl Logger {
         let _ = self.send(Command::CloseRegion(id));
     }
 
-    /// Says that a region's process is gone: all it has committed is read, what it has not is counted as lost.
+    /// Reports the end of a region's process: its committed events are read, uncommitted ones are counted as lost.
     pub fn process_ended(&self, id: RegionId) {
         let _ = self.send(Command::ProcessEnded(id));
     }
 
-    /// Makes a ring of `ring_bytes` for a consumer, to which all later events go.
+    /// Creates a ring of `ring_bytes` for a consumer, which receives all later events.
     ///
     /// # Errors
-    /// There is no memory, the ring is too small for a buffer, or the session has ended.
+    ///
+    /// If there is no memory, the ring is too small for a buffer, or the session has ended.
     pub fn add_consumer(&self, ring_bytes: usize) -> Result<ConsumerFiles, LoggerError> {
         let memory = |words| {
             SharedWords::create("openetw-ring", words)
@@ -193,7 +196,7 @@ impl Logger {
         // Room for two buffers at least, of which each must fit into somewhat less than half of the ring.
         let least = 4 * self.shared.geometry.buffer_bytes as usize;
         let (data, ring) = memory(ring_bytes.max(least) / 8)?;
-        // Most rings are empty again and again, and begin anew; this part is there from the start.
+        // Most rings are repeatedly empty and restart at the beginning; that part is populated in advance.
         data.populate(0..(ring_bytes / 4 / 8).min(READY_WORDS));
         let (words, position) = memory(POSITION_WORDS)?;
         let (data_ready, space_free) = (event()?, event()?);
@@ -204,16 +207,17 @@ impl Logger {
         Ok(ConsumerFiles { id, header, ring, position, data_ready, space_free })
     }
 
-    /// Forgets a consumer.
+    /// Removes a consumer.
     pub fn remove_consumer(&self, id: ConsumerId) {
         let _ = self.send(Command::RemoveConsumer(id));
     }
 
-    /// Writes everything that has been written by providers up to now to where it belongs, full or not, and returns when
-    /// it is there.
+    /// Delivers everything that providers have written up to now, from full and partly filled buffers, and returns when
+    /// that is done.
     ///
     /// # Errors
-    /// The session has ended. That the file cannot be written is told by [`Logger::statistics`].
+    ///
+    /// If the session has ended. [`Logger::statistics`] reports failures to write the file.
     pub fn flush(&self) -> Result<(), LoggerError> {
         self.ask(Command::Flush)
     }
@@ -221,58 +225,63 @@ impl Logger {
     /// Changes properties of the session.
     ///
     /// # Errors
-    /// The new file cannot be made, in which case nothing has been changed; or the session has ended.
+    ///
+    /// If the new file cannot be created, in which case nothing has changed; or the session has ended.
     pub fn update(&self, update: SessionUpdate) -> Result<(), LoggerError> {
         self.ask(|reply| Command::Update(update, reply))
     }
 
-    /// Completes the file, and goes on in the next one of its pattern.
+    /// Completes the file, and continues in the next one of its pattern.
     ///
     /// # Errors
-    /// The session has no file with a pattern, or the new one cannot be made.
+    ///
+    /// If the session has no file with a pattern, or the new one cannot be created.
     pub fn increment_file(&self) -> Result<(), LoggerError> {
         self.ask(Command::IncrementFile)
     }
 
-    /// Goes on without file: what was recorded is completed, and events go to consumers only.
+    /// Continues without a file: the file is completed, and events go to consumers only.
     ///
     /// # Errors
-    /// The session has ended.
+    ///
+    /// If the session has ended.
     pub fn convert_to_real_time(&self) -> Result<(), LoggerError> {
         self.update(SessionUpdate { real_time: Some(true), ..SessionUpdate::default() })?;
         self.ask(Command::CloseFile)
     }
 
-    /// Writes what is in memory, the oldest first, to a file; answers how many events it holds. The session goes on.
+    /// Writes the events in memory to a file, the oldest first, and returns their number. The session continues.
     ///
     /// # Errors
-    /// The session keeps nothing in memory, the file cannot be written, or the session has ended.
+    ///
+    /// If the session keeps nothing in memory, the file cannot be written, or the session has ended.
     pub fn dump(&self, path: &Path) -> Result<u64, LoggerError> {
         self.ask(|reply| Command::Dump(path.to_owned(), reply))
     }
 
-    /// What the session has done so far; does not disturb it.
+    /// Returns the current statistics, without disturbing the session.
     pub fn statistics(&self) -> Statistics {
         let mut statistics = self.shared.counters.read();
         statistics.number_of_buffers = statistics.number_of_buffers.max(self.shared.budget.used());
         statistics
     }
 
-    /// Readable once the session is over, also when nobody stopped it (its file is full).
+    /// Returns a descriptor that is readable once the session has ended, also without a stop (its file is full).
     pub fn ended(&self) -> BorrowedFd<'_> {
         self.shared.ended.as_fd()
     }
 
-    /// What times are read from.
+    /// Returns the clock of the time stamps.
     pub fn clock(&self) -> ClockSource {
         self.shared.clock
     }
 
-    /// Stops the session: everything that providers have written is read, what they are in the middle of has a second
-    /// to be completed, and the file is completed. Answers the final numbers; so does every later call.
+    /// Stops the session: reads everything that providers have written, waits up to a second for events being written,
+    /// and completes the file. Returns the final statistics; so does every later call.
     ///
     /// # Errors
-    /// None at present; a file that could not be completed is told in the statistics.
+    ///
+    /// None at present; the statistics report a file that could not be completed.
     pub fn stop(&self) -> Result<Statistics, LoggerError> {
         let _ = self.send(Command::Stop);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();

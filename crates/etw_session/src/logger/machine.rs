@@ -1,4 +1,4 @@
-//! What the log file header says of the machine.
+//! The machine's properties in the log file header.
 
 use std::fs;
 

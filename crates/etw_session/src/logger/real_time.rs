@@ -32,7 +32,7 @@ struct Consumer {
     id: ConsumerId,
     ring: RingWriter<SharedWords, SharedWords>,
     data_ready: EventFd,
-    /// Events that it was not sent and has not been told of.
+    /// Missed events that have not been reported to it.
     missed: u64,
     /// The last watermark it was sent.
     watermark: u64,
@@ -96,9 +96,9 @@ impl Consumers {
         }
     }
 
-    /// Says that everything up to `time` has been sent, and wakes who sleeps. What was lost is told as of `floor`, which
-    /// is not before what has been sent of the first processor: that may go beyond `time`. Consumers whose rings are
-    /// broken are forgotten; answers whether there was one.
+    /// Says that everything up to `time` has been sent, and wakes who sleeps. What was lost is told as of `floor`,
+    /// which is not before what has been sent of the first processor: that may go beyond `time`. Consumers whose rings
+    /// are broken are forgotten; answers whether there was one.
     pub(super) fn publish(&mut self, time: u64, floor: u64) -> bool {
         self.watermark = self.watermark.max(time);
         let watermark = self.watermark;

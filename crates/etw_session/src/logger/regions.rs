@@ -1,4 +1,4 @@
-//! The regions of processes: who has buffers, who needs more, who is gone.
+//! The regions of processes: their buffers, their demand, and their end.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};

@@ -260,7 +260,7 @@ impl Sinks {
         }
     }
 
-    /// Completes the file and goes on without it.
+    /// Completes the file and continues without it.
     pub(super) fn close_file(&mut self) {
         self.write_waiting(true);
         if let Some(mut file) = self.file.take() {

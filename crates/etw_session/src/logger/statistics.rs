@@ -1,12 +1,12 @@
-//! What a session has done so far: counted by its thread, readable at any time by all others.
+//! Statistics of a session: counted by its thread, readable at any time by all others.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// What a session has done so far, with the meaning that `EVENT_TRACE_PROPERTIES` gives to the names.
+/// Statistics of a session; the names have the meaning defined by `EVENT_TRACE_PROPERTIES`.
 ///
-/// At all times every event that a provider wrote is counted exactly once in `events_written` or `events_lost`, or still
-/// lies in a region.
+/// At all times every event that a provider wrote is counted exactly once in `events_written` or `events_lost`, or
+/// still lies in a region.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Statistics {
     /// Whether it runs.
@@ -37,11 +37,11 @@ pub struct Statistics {
     pub regions: u32,
     /// Consumers in real time.
     pub consumers: u32,
-    /// What went wrong last, such as a full disk; empty if nothing did.
+    /// The last error, such as a full disk; empty if there was none.
     pub last_error: String,
 }
 
-/// What a session is doing.
+/// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoggerState {
     /// It records.

@@ -1,4 +1,4 @@
-//! What this program writes to a session itself: the events of the system, as it comes to know of them.
+//! System events, which this program itself writes to a session.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,8 +9,8 @@ use etw_sys::{EventFd, SharedWords};
 
 use super::RegionId;
 
-/// A session's region for events of the system. Its writer is trusted: records keep the process and thread ids that they
-/// have, and events of other regions wait until those of the system of the same time have come.
+/// A session's region for events of the system. Its writer is trusted: records keep the process and thread ids that
+/// they have, and events of other regions wait until those of the system of the same time have come.
 #[derive(Debug)]
 pub struct SystemRegion {
     id: RegionId,
@@ -59,14 +59,14 @@ impl SystemRegion {
         self.id
     }
 
-    /// What the session's times are read from.
+    /// Clock of the session's time stamps.
     pub fn clock(&self) -> ClockSource {
         self.clock
     }
 
-    /// Writes a finished record, which happened on `processor` at `time` on the session's clock. Records of one processor
-    /// are to be written in the order of their times. What finds no free buffer is counted as lost. Answers `false` once
-    /// the session is over.
+    /// Writes a finished record, which happened on `processor` at `time` on the session's clock. Records of one
+    /// processor are to be written in the order of their times. What finds no free buffer is counted as lost. Answers
+    /// `false` once the session is over.
     pub fn write(&self, processor: u32, time: u64, record: &[u64]) -> bool {
         let Some((first, rest)) = record.split_first() else { return true };
         let len_bytes = u16::try_from(size_of_val(record)).unwrap_or(u16::MAX);
