@@ -178,7 +178,7 @@ impl EventBuilder {
         Ok(SyntheticRecord {
             bytes,
             origin: origin(),
-            schema: Some(Arc::new(CompiledSchema::new(self.schema))),
+            schema: Some(CompiledSchema::new(self.schema)),
         })
     }
 
