@@ -22,8 +22,8 @@ mod trace;
 mod unordered;
 
 pub use callbacks::{Callbacks, Subscription};
-pub use etw_schema::{Event, EventError, IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError};
 pub use decoder::SchemaEvent;
+pub use etw_schema::{Event, EventError, IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError};
 pub use filter::{EventFilter, EventFilterError, FilterError};
 pub use input::{Input, InputError, InputLimits, file_sequence};
 pub use live::SessionError;

@@ -19,7 +19,6 @@ pub const KERNEL_PROVIDER: &str = "Windows Kernel Trace";
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
     record: Record<'a>,
-    descriptor: EventDescriptor,
     schema: Option<&'a EventSchema>,
     info: Option<&'a ProviderInfo>,
 }
@@ -34,7 +33,7 @@ impl<'a> Names<'a> {
         provider: Option<&'a ProviderInfo>,
     ) -> Names<'a> {
         let info = schema.map(|schema| &*schema.provider).or(provider);
-        Names { record: *record, descriptor: record.descriptor(), schema, info }
+        Names { record: *record, schema, info }
     }
 
     /// The schema.
@@ -75,7 +74,7 @@ impl<'a> Names<'a> {
         let guid = match self.is_classic() {
             true => Some(self.record.provider_id()),
             false => {
-                let task = self.descriptor.task;
+                let task = self.record.descriptor().task;
                 let found = self.info?.tasks.iter().find(|entry| entry.value == task && entry.value != 0);
                 found?.event_guid
             }
@@ -95,7 +94,7 @@ impl<'a> Names<'a> {
     pub fn event_type_parts(&self) -> Option<[&'a str; 3]> {
         match self.is_classic() {
             true => {
-                let opcode = self.opcode().unwrap_or_else(|| decimal(self.descriptor.opcode.0));
+                let opcode = self.opcode().unwrap_or_else(|| decimal(self.record.descriptor().opcode.0));
                 self.task().map(|class| [class, "/", opcode])
             }
             false => self.schema?.name.as_deref().map(|name| [name, "", ""]),
@@ -104,7 +103,7 @@ impl<'a> Names<'a> {
 
     /// The channel; its number if it has no name; `None` for channel 0.
     pub fn channel(&self) -> Option<&'a str> {
-        let channel = self.descriptor.channel;
+        let channel = self.record.descriptor().channel;
         // Source: the channels of `winmeta.xml`.
         let standard = match channel {
             0 => return None,
@@ -115,17 +114,16 @@ impl<'a> Names<'a> {
             12 => Some("ProviderMetadata"),
             _ => None,
         };
-        let own = || self.schema.filter(|schema| schema.descriptor.channel == channel)?.channel_name.as_deref();
+        let own =
+            || self.schema.filter(|schema| schema.descriptor.channel == channel)?.channel_name.as_deref();
         let listed = || self.info?.channels.iter().find(|entry| entry.value == channel);
-        let name = standard
-            .or_else(|| own().and_then(plain))
-            .or_else(|| listed().map(|entry| &*entry.name));
+        let name = standard.or_else(|| own().and_then(plain)).or_else(|| listed().map(|entry| &*entry.name));
         Some(name.unwrap_or_else(|| decimal(channel)))
     }
 
     /// The level.
     pub fn level(&self) -> Option<&'a str> {
-        let level = self.descriptor.level;
+        let level = self.record.descriptor().level;
         let own = || self.schema.filter(|schema| schema.descriptor.level == level)?.level_name.as_deref();
         let listed = || self.info?.levels.iter().find(|entry| entry.value == u16::from(level.0));
         level
@@ -136,7 +134,7 @@ impl<'a> Names<'a> {
 
     /// The opcode.
     pub fn opcode(&self) -> Option<&'a str> {
-        let (opcode, task) = (self.descriptor.opcode, self.descriptor.task);
+        let EventDescriptor { opcode, task, .. } = self.record.descriptor();
         let own = || self.schema.filter(|schema| schema.descriptor.opcode == opcode)?.opcode_name.as_deref();
         let listed = || {
             let opcodes = &self.info?.opcodes;
@@ -155,7 +153,7 @@ impl<'a> Names<'a> {
 
     /// The task; the class of classic events.
     pub fn task(&self) -> Option<&'a str> {
-        let task = self.descriptor.task;
+        let task = self.record.descriptor().task;
         let own = || self.schema?.task_name.as_deref();
         let listed = || self.info?.tasks.iter().find(|entry| entry.value == task && entry.value != 0);
         let class = || self.own_name().filter(|_| self.is_classic());
@@ -167,7 +165,7 @@ impl<'a> Names<'a> {
 
     /// The keywords in the mask: the schema's own, or else those of the provider and the standard ones.
     pub fn keywords(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        let mask = self.descriptor.keyword.0;
+        let mask = self.record.descriptor().keyword.0;
         let own = match self.schema {
             Some(schema) if mask != 0 && schema.descriptor.keyword.0 == mask => &schema.keyword_names[..],
             _ => &[],
@@ -188,7 +186,7 @@ impl<'a> Names<'a> {
             (Some(name), ..) => name.into_owned(),
             (None, Some(task), Some(opcode)) if opcode != "Info" => format!("{task}/{opcode}"),
             (None, Some(task), _) => task.to_owned(),
-            (None, None, _) => format!("Event({})", self.descriptor.id),
+            (None, None, _) => format!("Event({})", self.record.descriptor().id),
         }
     }
 

@@ -27,7 +27,8 @@ pub mod session;
 pub use etw_consumer::*;
 pub use etw_event::{
     Clock, ClockType, EventDescriptor, ExtendedItem, ExtendedType, FileTime, Guid, HeaderKind, HookId,
-    Keyword, Level, Opcode, Origin, PointerSize, Record, Sid, StackTrace, SystemTime, Ticks, classes,
+    Keyword, Level, Opcode, Origin, Outline, PointerSize, Record, Sid, StackTrace, SystemTime, Ticks,
+    classes,
 };
 #[cfg(target_os = "linux")]
 pub use etw_provider::{event, provider};

@@ -12,7 +12,8 @@ use super::element::{
     Element, Open, Template, attribute, child, put_alone, put_end, put_text, substitution, text,
 };
 use super::value::{self, Kind, Values};
-use crate::event::{Event, FieldSelection};
+use crate::fields::FieldSelection;
+use etw_schema::Event;
 
 /// The namespace of `ExtendedTracingInfo`.
 const TRACE_NAMESPACE: &str = "http://schemas.microsoft.com/win/2004/08/events/trace";
