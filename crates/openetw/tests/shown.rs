@@ -1,7 +1,5 @@
 //! Whatever JSON shows of an event's header, a filter finds.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
-
 use std::collections::HashMap;
 
 use etw_testkit::data;
