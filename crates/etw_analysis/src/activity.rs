@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use etw_consumer::Event;
-use etw_event::{FileTime, Guid, classes};
+use etw_event::{FileTime, Guid};
 
 use crate::processes::{Processes, ThreadIndex};
 use crate::{Duration, Window};
@@ -127,22 +127,13 @@ impl Providers {
         if self.events.span == 0 || !window.has(event.record.time()) {
             return;
         }
-        let record = event.record;
-        let info = event.schema().map(|schema| &*schema.provider).or(event.provider);
-        let owner = info.and_then(|info| info.class_of.as_ref());
-        let guid = match owner {
-            Some((guid, _)) => *guid,
-            None if record.is_kernel_classic() => classes::SYSTEM_TRACE,
-            None => record.provider_id(),
-        };
+        let names = event.names();
+        let guid = names.provider_guid();
         if self.names.len() < MAX_ROWS && !self.names.contains_key(&guid) {
-            let name = owner.map(|(_, name)| &**name).or(info.map(|info| &*info.name));
-            self.names.insert(
-                guid,
-                name.filter(|name| !name.is_empty()).map_or_else(|| guid.to_string(), str::to_owned),
-            );
+            let name = names.provider().map_or_else(|| guid.to_string(), str::to_owned);
+            self.names.insert(guid, name);
         }
-        self.events.add(guid, record.time(), 1);
+        self.events.add(guid, event.record.time(), 1);
     }
 }
 

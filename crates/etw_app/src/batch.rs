@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, anyhow};
-use openetw::{Origin, Record, Ticks, Trace};
+use openetw::{Origin, Outline, Record, Trace};
 
 use crate::progress::Progress;
 
@@ -33,10 +33,9 @@ pub struct Batch {
 #[derive(Debug, Clone, Copy)]
 struct Place {
     start: u32,
-    end: u32,
     /// Index among the origins.
     origin: u32,
-    time: Ticks,
+    outline: Outline,
 }
 
 impl Batch {
@@ -49,8 +48,7 @@ impl Batch {
     fn push(&mut self, record: &Record<'_>) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(record.as_bytes());
-        let end = self.bytes.len();
-        self.bytes.resize(end.next_multiple_of(8), 0);
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
         let origin = record.origin();
         let last = self.places.last().map_or(0, |place| place.origin as usize);
         let origin = match self.origins.get(last) {
@@ -60,8 +58,8 @@ impl Batch {
                 self.origins.len() - 1
             }),
         };
-        let time = record.raw_time();
-        self.places.push(Place { start: start as u32, end: end as u32, origin: origin as u32, time });
+        let outline = record.outline();
+        self.places.push(Place { start: start as u32, origin: origin as u32, outline });
     }
 
     fn is_full(&self) -> bool {
@@ -71,10 +69,8 @@ impl Batch {
     /// The records, as they were in the trace.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
         self.places.iter().filter_map(|place| {
-            let bytes = self.bytes.get(place.start as usize..place.end as usize)?;
-            let origin = self.origins.get(place.origin as usize)?;
-            // What was a record is one again.
-            Record::parse(bytes, origin, place.time).ok()
+            let bytes = self.bytes.get(place.start as usize..)?;
+            place.outline.record(bytes, self.origins.get(place.origin as usize)?)
         })
     }
 }

@@ -10,7 +10,7 @@ use openetw::etl::{BufferRef, Damage, EtlFile, Loss, Records, loss_of};
 use openetw::schema::{CompiledSchema, Located, Observed, Resolver};
 use openetw::{EventDescriptor, FileTime, Guid, HeaderKind, Record, Ticks};
 
-use openetw::export::Names;
+use openetw::schema::Names;
 
 use crate::machine::Machine;
 
@@ -289,11 +289,11 @@ impl<'f> Counter<'f> {
         let info = self.resolver.provider_info(&kind.guid);
         let names = Names::of(record, schema.as_ref().map(|schema| &*schema.schema), info.as_deref());
         let count = EventCount {
-            provider: names.provider.as_deref().map(str::to_owned),
-            guid: names.provider_guid,
-            event_guid: names.event_guid,
+            provider: names.provider().map(str::to_owned),
+            guid: names.provider_guid(),
+            event_guid: names.event_guid(),
             descriptor,
-            name: names.event(&descriptor),
+            name: names.event(),
             count: 1,
             bytes,
             cut,

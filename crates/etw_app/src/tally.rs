@@ -1,12 +1,11 @@
 //! How many events there are of each kind: tracerpt's summary, the kinds for reports, and their schemas.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use std::sync::Arc;
 
-use openetw::export::{Event, Names};
 use openetw::schema::{Decoding, EventSchema, Provider};
-use openetw::{FileTime, Guid, Statistics};
+use openetw::{Event, FileTime, Guid, Statistics};
 
 /// Kinds of events that are told apart; the rest counts as one.
 const MAX_KINDS: usize = 1 << 15;
@@ -66,16 +65,6 @@ pub struct Counted {
 
 impl Tally {
     /// Counts an event.
-    pub fn add_layout(&mut self, event: &openetw::Event<'_>) {
-        self.add(&Event {
-            record: event.record,
-            properties: event.properties.map_err(|reason| reason as &dyn fmt::Display),
-            provider: event.provider,
-            process: None,
-        });
-    }
-
-    /// Counts an event.
     pub fn add(&mut self, event: &Event<'_>) {
         let record = event.record;
         let schema = event.schema();
@@ -102,18 +91,15 @@ impl Tally {
             return;
         }
         self.schema_bytes += bytes;
-        let names = Names::of(record, schema.map(|schema| &**schema), event.provider);
-        let is_known = names.provider.is_some() || names.task.is_some();
+        let names = event.names();
+        let is_known = names.provider().is_some() || names.task().is_some();
         let kind = Kind {
             count: 1,
             name: if is_known { names.column_name() } else { String::new() },
-            provider: names
-                .provider
-                .as_deref()
-                .map_or_else(|| names.provider_guid.to_string(), str::to_owned),
-            event: names.event(&descriptor),
+            provider: names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned),
+            event: names.event(),
             task: descriptor.task,
-            opcode: names.opcode.map_or_else(|| descriptor.opcode.0.to_string(), str::to_owned),
+            opcode: names.opcode().map_or_else(|| descriptor.opcode.0.to_string(), str::to_owned),
             schema: schema.cloned(),
         };
         self.kinds.insert(key, kind);

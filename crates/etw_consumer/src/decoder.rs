@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use etw_etl::EtlFile;
-use etw_event::{ExtendedType, Fields, Origin, Record, Ticks, classes};
+use etw_event::{ExtendedType, Fields, OwnedRecord, Record, classes};
 use etw_schema::event_source::{MANIFEST_EVENT_ID, is_manifest_chunk};
 use etw_schema::{CompiledSchema, Located, Resolver, Undecoded};
 
@@ -13,6 +13,15 @@ use crate::unordered::{self, Met};
 
 /// Bytes of records about schemas and processes that are kept while a trace is looked through.
 const MAX_FOUND_BYTES: usize = 24 << 20;
+
+/// Level 2: a record with its schema.
+#[derive(Clone, Copy)]
+pub struct SchemaEvent<'a> {
+    /// The record.
+    pub record: &'a Record<'a>,
+    /// The schema, or why there is none.
+    pub schema: Result<&'a CompiledSchema, &'a Undecoded>,
+}
 
 /// Decodes the events of a trace.
 #[derive(Debug, Clone)]
@@ -35,11 +44,9 @@ pub(crate) struct Search {
 /// A record that tells of schemas or processes.
 #[derive(Debug)]
 pub(crate) struct Found {
-    time: Ticks,
     /// File, buffer, and number in the buffer.
     place: (u32, u32, u32),
-    origin: Origin,
-    bytes: Box<[u8]>,
+    record: OwnedRecord,
 }
 
 impl Search {
@@ -55,10 +62,9 @@ impl Search {
         if !concerns(record) {
             return;
         }
-        let bytes = record.as_bytes();
-        if self.bytes_found.fetch_add(bytes.len() + 128, Ordering::Relaxed) < MAX_FOUND_BYTES {
-            let (time, origin) = (record.raw_time(), *record.origin());
-            found.push(Found { time, place, origin, bytes: bytes.into() });
+        let len_bytes = record.as_bytes().len();
+        if self.bytes_found.fetch_add(len_bytes + 128, Ordering::Relaxed) < MAX_FOUND_BYTES {
+            found.push(Found { place, record: record.into() });
         } else {
             self.unkept.fetch_add(1, Ordering::Relaxed);
         }
@@ -139,17 +145,13 @@ impl Decoder {
         }
         found.sort_by_key(|found| found.place);
         for found in &found {
-            if let Ok(record) = Record::parse(&found.bytes, &found.origin, found.time) {
-                // A blob that is broken leaves its event without a schema; the event then says so itself.
-                let _ = self.resolver.observe(&record);
-            }
+            // A blob that is broken leaves its event without a schema; the event then says so itself.
+            let _ = self.resolver.observe(&found.record.record());
         }
-        found.sort_by_key(|found| (found.place.0, found.time));
+        found.sort_by_key(|found| (found.place.0, found.record.record().raw_time()));
         let mut located = Located::new();
         for found in &found {
-            if let Ok(record) = Record::parse(&found.bytes, &found.origin, found.time) {
-                self.processes.add(&record, &mut self.resolver, &mut located);
-            }
+            self.processes.add(&found.record.record(), &mut self.resolver, &mut located);
         }
         self.unkept = search.unkept.into_inner();
     }

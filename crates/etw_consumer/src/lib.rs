@@ -4,12 +4,12 @@
 
 mod callbacks;
 mod decoder;
-mod event;
 pub mod filter;
 mod input;
 mod intact;
 mod live;
 mod merge;
+mod owned;
 mod predicate;
 mod processes;
 pub mod relog;
@@ -24,11 +24,12 @@ mod trace;
 mod unordered;
 
 pub use callbacks::{Callbacks, Subscription};
-pub use etw_schema::{IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError};
-pub use event::{Event, EventError, OwnedEvent, OwnedProperties, OwnedValue, SchemaEvent};
+pub use decoder::SchemaEvent;
+pub use etw_schema::{Event, EventError, IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError};
 pub use filter::{EventFilter, EventFilterError, FilterError};
 pub use input::{Input, InputError, InputLimits, file_sequence};
 pub use live::SessionError;
+pub use owned::{OwnedEvent, OwnedProperties, OwnedValue};
 pub use predicate::Predicate;
 pub use processes::ProcessTable;
 pub use schema_files::{SchemaFile, SchemaFileKind, SchemaFiles};

@@ -101,15 +101,13 @@ fn owned_events_and_stopping() {
     trace.for_each_event(|event| events.push(event)).unwrap();
     assert_eq!(events.len(), 7);
     let moved = std::thread::spawn(move || events).join().unwrap();
-    assert!(
-        moved.iter().any(|event| {
-            event.properties.iter().any(|(_, value)| matches!(value, OwnedValue::Integer(_)))
-        })
-    );
+    assert!(moved.iter().any(|event| {
+        event.properties().unwrap().iter().any(|(_, value)| matches!(value, OwnedValue::Integer(_)))
+    }));
     let mut index = 0;
     trace
         .for_each_layout(|event| {
-            let (owned, located) = (&moved[index].properties, event.properties.unwrap());
+            let (owned, located) = (moved[index].properties().unwrap(), event.properties.unwrap());
             index += 1;
             assert!(located.iter().map(|property| property.name()).eq(owned.iter().map(|(name, _)| name)));
             for property in located.iter() {

@@ -10,11 +10,11 @@ use etw_event::FileTime;
 
 use crate::cache::Cache;
 use crate::escape::{self, Csv, Escaping};
-use crate::event::{Event, FieldSelection};
+use crate::fields::FieldSelection;
 use crate::json::{self, Fields};
-use crate::names::Names;
 use crate::options::Options;
 use crate::put::{self, TimeWriter};
+use etw_schema::Event;
 
 /// The columns before the payload.
 pub const COLUMNS: [&str; 19] = [
@@ -155,12 +155,12 @@ impl CsvWriter {
 impl Parts {
     fn new(event: &Event<'_>) -> Parts {
         let schema = event.schema().map(|schema| &**schema);
-        let names = Names::of(event.record, schema, event.provider);
+        let names = event.names();
         let descriptor = event.record.descriptor();
         let mut head = Vec::new();
         quoted(&mut head, &names.column_name());
         head.push(b',');
-        match names.opcode {
+        match names.opcode() {
             Some(opcode) => quoted(&mut head, opcode),
             None => put::unsigned32(&mut head, descriptor.opcode.0.into()),
         }

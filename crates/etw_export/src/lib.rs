@@ -1,6 +1,6 @@
 //! Decoded events as JSON, CSV, XML, Windows event logs, text, packet captures and columns.
 //!
-//! Each writer takes [`Event`]s and appends to a buffer of bytes that the caller empties when it pleases. What events
+//! Each writer takes [`Event`](etw_schema::Event)s and appends to a buffer of bytes that the caller empties when it pleases. What events
 //! with one schema have in common is worked out once, so writing costs what is particular to the event, and allocates
 //! nothing.
 
@@ -11,10 +11,9 @@ mod cache;
 pub mod columns;
 pub mod csv;
 mod escape;
-mod event;
 pub mod evtx;
+mod fields;
 mod json;
-mod names;
 mod options;
 pub mod pcapng;
 mod put;
@@ -25,10 +24,9 @@ pub mod xml;
 #[cfg(feature = "columns")]
 pub use columns::{ColumnFormat, ColumnsSummary, ColumnsWriter};
 pub use csv::CsvWriter;
-pub use event::{Event, FieldName, FieldSelection};
 pub use evtx::{EvtxSummary, EvtxWriter};
+pub use fields::{FieldName, FieldSelection};
 pub use json::JsonWriter;
-pub use names::{KERNEL_PROVIDER, Names};
 pub use options::{Options, Source};
 pub use pcapng::{PcapngSummary, PcapngWriter};
 pub use text::TextWriter;

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use etw_event::{Clock, EventDescriptor, FileTime, Guid, Keyword, Level, Opcode, Origin, Record, Ticks};
 use etw_schema::{
-    CompiledSchema, Count, Decoding, EventSchema, InType, KeywordName, Located, MapEntry, MapKind,
-    MessageStyle, OutType, Property, PropertyType, ProviderInfo, ValueMap,
+    CompiledSchema, Count, Decoding, Event, EventSchema, InType, KeywordName, Located, MapEntry, MapKind,
+    MessageStyle, OutType, Property, PropertyType, ProviderInfo, Undecoded, ValueMap,
 };
-
-use crate::Event;
 
 /// The provider of the tests.
 pub(crate) const PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
@@ -46,7 +44,7 @@ fn provider() -> Arc<ProviderInfo> {
     Arc::new(info)
 }
 
-fn schema(properties: Vec<Property>, top_level: u16) -> CompiledSchema {
+fn schema(properties: Vec<Property>, top_level: u16) -> Arc<CompiledSchema> {
     let descriptor = EventDescriptor {
         id: 1,
         version: 4,
@@ -65,7 +63,7 @@ fn schema(properties: Vec<Property>, top_level: u16) -> CompiledSchema {
 }
 
 /// A schema with a value of most kinds, and a payload for it.
-pub(crate) fn rich() -> (CompiledSchema, Vec<u8>) {
+pub(crate) fn rich() -> (Arc<CompiledSchema>, Vec<u8>) {
     let map = Arc::new(ValueMap {
         name: "State".into(),
         kind: MapKind::Value,
@@ -107,7 +105,7 @@ pub(crate) fn rich() -> (CompiledSchema, Vec<u8>) {
 }
 
 /// A schema with a message, of an event with two properties, and a payload for it; as WPP if `wpp`.
-pub(crate) fn message(wpp: bool) -> (CompiledSchema, Vec<u8>) {
+pub(crate) fn message(wpp: bool) -> (Arc<CompiledSchema>, Vec<u8>) {
     let properties = vec![
         Property::scalar("Message", InType::UINT32, OutType::NULL),
         Property::scalar("Name", InType::ANSI_STRING, OutType::NULL),
@@ -124,15 +122,19 @@ pub(crate) fn message(wpp: bool) -> (CompiledSchema, Vec<u8>) {
 }
 
 /// Hands an event to `use_it`: decoded if there is a schema.
-pub(crate) fn with_event(payload: &[u8], schema: Option<&CompiledSchema>, use_it: impl FnOnce(&Event<'_>)) {
+pub(crate) fn with_event(
+    payload: &[u8],
+    schema: Option<&Arc<CompiledSchema>>,
+    use_it: impl FnOnce(&Event<'_>),
+) {
     let bytes = record_bytes(payload);
     let origin = Origin { clock: Clock::system_time(), processor: 3, logger_id: 1, source: 0 };
     let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
     let mut located = Located::new();
-    let reason = "no schema for it";
+    let reason = Undecoded::NamelessMessage;
     let properties = match schema {
         Some(schema) => Ok(schema.locate(&record, &mut located)),
-        None => Err(&reason as &dyn std::fmt::Display),
+        None => Err(&reason),
     };
-    use_it(&Event { record: &record, properties, provider: None, process: Some("x y.exe") });
+    use_it(&Event { process: Some("x y.exe"), ..Event::new(&record, properties) });
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use etw_schema::{CompiledSchema, EventSchema};
+use etw_schema::{CompiledSchema, Event, EventSchema};
 
 use crate::testing::{message, rich, with_event};
 use crate::{
-    CsvWriter, Event, FieldSelection, JsonWriter, Options, Source, TextWriter, TracerptCsvWriter, XmlWriter,
+    CsvWriter, FieldSelection, JsonWriter, Options, Source, TextWriter, TracerptCsvWriter, XmlWriter,
 };
 
 fn options() -> Options {
@@ -61,7 +61,7 @@ fn json_of_payloads_that_do_not_fit() {
     let none = json(&payload[..2], false, &options());
     let start = r#"{"EventData":null,"System":{"Computer":"PC","Channel":"16","EventID":1,"#;
     assert!(none.starts_with(start), "{none}");
-    assert!(none.ends_with(r#","Undecoded":{"Reason":"no schema for it","Payload":"4300"}}"#), "{none}");
+    assert!(none.ends_with(r#","Undecoded":{"Reason":"the WPP message carries no GUID by which to find its format","Payload":"4300"}}"#), "{none}");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn xml() {
     assert!(user_data.contains("<Inner><Text>hé, ÿ</Text>"), "{user_data}");
     assert!(user_data.contains("</EventXML></UserData><RenderingInfo"), "{user_data}");
     let none = element(false);
-    assert!(none.contains("<DataItemName>no schema for it</DataItemName><EventPayload>43003a00"), "{none}");
+    assert!(none.contains("<DataItemName>the WPP message carries no GUID by which to find its format</DataItemName><EventPayload>43003a00"), "{none}");
 }
 
 #[test]
@@ -210,7 +210,10 @@ fn text() {
         "{whole}"
     );
     assert!(whole.contains(" State=Running State=8 Ports=[80, 443] Ratio=0.5 "), "{whole}");
-    assert!(line(false, &options()).contains(" (no schema for it) 0x43003a00"));
+    assert!(
+        line(false, &options())
+            .contains(" (the WPP message carries no GUID by which to find its format) 0x43003a00")
+    );
     let fields = FieldSelection::of(["Inner.Flag"]);
     assert_eq!(line(true, &Options { fields, ..options() }), format!("{start} Inner.Flag=true\n"));
     assert!(line(true, &Options { color: true, ..options() }).contains("\x1b[1mContoso"));

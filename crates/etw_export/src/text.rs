@@ -4,10 +4,10 @@ use etw_schema::PropertyValue;
 
 use crate::cache::Cache;
 use crate::escape::{self, Escaping, Line};
-use crate::event::{Event, FieldSelection};
-use crate::names::Names;
+use crate::fields::FieldSelection;
 use crate::options::Options;
 use crate::put::{self, TimeWriter};
+use etw_schema::Event;
 
 /// Colours, as terminals understand them.
 const DIM: &[u8] = b"\x1b[2m";
@@ -136,20 +136,20 @@ impl TextWriter {
 impl Parts {
     fn new(event: &Event<'_>) -> Parts {
         let schema = event.schema().map(|schema| &**schema);
-        let names = Names::of(event.record, schema, event.provider);
+        let names = event.names();
         let descriptor = event.record.descriptor();
         let mut name = Vec::new();
-        if names.event_guid.is_none() || !event.record.kind().is_classic() {
-            match &names.provider {
+        if names.event_guid().is_none() || !event.record.kind().is_classic() {
+            match names.provider() {
                 Some(provider) => escape::text::<Line>(&mut name, provider),
-                None => put::guid(&mut name, names.provider_guid),
+                None => put::guid(&mut name, names.provider_guid()),
             }
             name.push(b'/');
-        } else if names.event_type.is_none() {
+        } else if names.event_type().is_none() {
             put::guid(&mut name, event.record.provider_id());
             name.push(b'/');
         }
-        escape::text::<Line>(&mut name, &names.event(&descriptor));
+        escape::text::<Line>(&mut name, &names.event());
         let has_message = schema.is_some_and(|schema| schema.message.is_some());
         Parts { name, level: descriptor.level.0, has_message }
     }

@@ -13,11 +13,10 @@ use etw_schema::{Format, Members, PropertyValue, Value, text};
 use crate::cache::Cache;
 use crate::csv::{COLUMNS, milliseconds};
 use crate::escape::{self, Csv, Escaping};
-use crate::event::Event;
 use crate::json::is_wpp;
-use crate::names::Names;
 use crate::options::Options;
 use crate::put;
+use etw_schema::Event;
 
 /// Columns of each field of the header, its comma apart.
 const WIDTHS: [usize; 19] = [18, 11, 11, 11, 11, 11, 11, 11, 19, 11, 11, 17, 13, 20, 39, 39, 21, 11, 11];
@@ -103,11 +102,11 @@ impl TracerptCsvWriter {
 impl Parts {
     fn new(event: &Event<'_>) -> Parts {
         let schema = event.schema().map(|schema| &**schema);
-        let names = Names::of(event.record, schema, event.provider);
+        let names = event.names();
         let descriptor = event.record.descriptor();
         let mut head = Vec::new();
         name(&mut head, &names.column_name(), WIDTHS[0]);
-        match names.opcode {
+        match names.opcode() {
             Some(opcode) => name(&mut head, opcode, WIDTHS[1]),
             None => number(&mut head, descriptor.opcode.0.into(), WIDTHS[1]),
         }

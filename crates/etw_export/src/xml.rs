@@ -10,13 +10,14 @@
 
 use etw_event::{ExtendedType, Guid, Record};
 use etw_schema::{Members, PropertyValue, Struct, Value, text};
+use std::borrow::Cow;
 
 use crate::cache::Cache;
 use crate::escape::{self, Escaping, Xml};
-use crate::event::{Event, FieldSelection};
-use crate::names::Names;
+use crate::fields::FieldSelection;
 use crate::options::Options;
 use crate::put::{self, TimeWriter};
+use etw_schema::Event;
 
 /// What stands before the first event; lines of tracerpt end by CR LF.
 pub const XML_HEADER: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Events>\n";
@@ -177,7 +178,7 @@ impl XmlWriter {
 impl Parts {
     fn new(event: &Event<'_>, layout: Layout) -> Parts {
         let schema = event.schema().map(|schema| &**schema);
-        let names = Names::of(event.record, schema, event.provider);
+        let names = event.names();
         let descriptor = event.record.descriptor();
         let mut head = Vec::new();
         head.extend_from_slice(b"<Event xmlns=\"http://schemas.microsoft.com/win/2004/08/events/event\">");
@@ -185,11 +186,11 @@ impl Parts {
         head.extend_from_slice(b"<System>");
         layout.line(&mut head, 2);
         head.extend_from_slice(b"<Provider");
-        if let Some(name) = &names.provider {
+        if let Some(name) = names.provider() {
             attribute(&mut head, "Name", name);
         }
         head.extend_from_slice(b" Guid=\"");
-        put::guid(&mut head, names.provider_guid);
+        put::guid(&mut head, names.provider_guid());
         head.extend_from_slice(b"\"/>");
         let numbers = [
             ("EventID", u32::from(descriptor.id)),
@@ -210,40 +211,43 @@ impl Parts {
         head.extend_from_slice(b"<TimeCreated SystemTime=\"");
         let mut channel = Vec::new();
         layout.line(&mut channel, 2);
-        text_element(&mut channel, "Channel", names.channel.as_deref().unwrap_or_default());
+        text_element(&mut channel, "Channel", names.channel().unwrap_or_default());
         let mut rendering = Vec::new();
-        let texts = [("Level", names.level), ("Task", names.task), ("Opcode", names.opcode)];
+        let texts = [("Level", names.level()), ("Task", names.task()), ("Opcode", names.opcode())];
         for (name, text) in texts {
             if let Some(text) = text {
                 layout.line(&mut rendering, 2);
                 text_element(&mut rendering, name, text);
             }
         }
-        if !names.keywords.is_empty() {
+        if names.keywords().next().is_some() {
             layout.line(&mut rendering, 2);
             rendering.extend_from_slice(b"<Keywords>");
-            for keyword in &names.keywords {
+            for keyword in names.keywords() {
                 layout.line(&mut rendering, 3);
                 text_element(&mut rendering, "Keyword", keyword);
             }
             layout.line(&mut rendering, 2);
             rendering.extend_from_slice(b"</Keywords>");
         }
-        if let Some(provider) = &names.provider {
+        if let Some(provider) = names.provider() {
             layout.line(&mut rendering, 2);
             text_element(&mut rendering, "Provider", provider);
         }
-        let class = names.task.filter(|_| layout == Layout::Element && event.record.kind().is_classic());
-        if let Some(event_type) = class.or(names.event_type.as_deref()) {
+        let event_type = match layout == Layout::Element && names.is_classic() {
+            true => names.task().map(Cow::Borrowed),
+            false => names.event_type(),
+        };
+        if let Some(event_type) = event_type {
             layout.line(&mut rendering, 2);
             rendering.extend_from_slice(
                 b"<EventName xmlns=\"http://schemas.microsoft.com/win/2004/08/events/trace\">",
             );
-            escape::text::<Xml>(&mut rendering, event_type);
+            escape::text::<Xml>(&mut rendering, &event_type);
             rendering.extend_from_slice(b"</EventName>");
         }
         let mut event_guid = Vec::new();
-        if let Some(guid) = names.event_guid {
+        if let Some(guid) = names.event_guid() {
             layout.line(&mut event_guid, 2);
             guid_element(&mut event_guid, "EventGuid", guid);
         }

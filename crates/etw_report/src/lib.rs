@@ -98,7 +98,7 @@ pub fn run(request: &Request) -> Result<()> {
     trace.for_each_layout(|event| {
         analysis.add(event);
         if is_page && window.from <= event.record.time() && event.record.time() < window.to {
-            tally.add_layout(event);
+            tally.add(event);
         }
         events += 1;
         if events.is_multiple_of(PROGRESS_EVERY) {

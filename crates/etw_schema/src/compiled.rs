@@ -1,9 +1,9 @@
-//! A schema ready for use: its layout, and names by which events are shown.
+//! A schema ready for use: its layout, and its message taken apart.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use etw_event::{Keyword, Level, Opcode, PointerSize, Record};
+use etw_event::{PointerSize, Record};
 
 use crate::layout::{Layout, Located};
 use crate::message::Message;
@@ -57,11 +57,16 @@ pub struct CompiledSchema {
 
 impl CompiledSchema {
     /// Compiles a schema.
-    pub fn new(schema: Arc<EventSchema>) -> CompiledSchema {
+    pub fn new(schema: Arc<EventSchema>) -> Arc<CompiledSchema> {
+        CompiledSchema::with_skip(schema, 0)
+    }
+
+    /// Compiles a schema whose properties begin after the first `skip` bytes of the payload.
+    pub(crate) fn with_skip(schema: Arc<EventSchema>, skip: u32) -> Arc<CompiledSchema> {
         let layout = Layout::new(&schema);
         let top_level = schema.properties.iter().take(schema.top_level.into());
         let keys = top_level.map(|property| name_key(&property.name)).collect();
-        CompiledSchema { schema, layout, skip: 0, keys, message: OnceLock::new() }
+        Arc::new(CompiledSchema { schema, layout, skip, keys, message: OnceLock::new() })
     }
 
     /// The provider's names.
@@ -74,7 +79,7 @@ impl CompiledSchema {
     ///
     /// Damage is told by [`Properties::error`]; the properties before it are there.
     #[inline]
-    pub fn locate<'a>(&'a self, record: &Record<'a>, located: &'a mut Located) -> Properties<'a> {
+    pub fn locate<'a>(self: &'a Arc<Self>, record: &Record<'a>, located: &'a mut Located) -> Properties<'a> {
         let payload = record.payload().get(self.skip as usize..).unwrap_or_default();
         let pointer = record.pointer_size();
         located.clock = record.origin().clock;
@@ -88,7 +93,7 @@ impl CompiledSchema {
     /// Classic events of user mode may hold payloads of the other pointer size: those relogged by a 32-bit program
     /// (Observed: the `*_64_*` files of google-sawbuck). The other size is taken if it, and only it, fits exactly.
     #[inline]
-    fn retry(&self, payload: &[u8], pointer: PointerSize, located: &mut Located) {
+    fn retry(self: &Arc<Self>, payload: &[u8], pointer: PointerSize, located: &mut Located) {
         let fits = |located: &Located| {
             let exact = located.error().is_none() && located.consumed_bytes() == payload.len();
             // Half a pointer can pass for the start of a string that goes on to the payload's end: it then holds
@@ -109,7 +114,7 @@ impl CompiledSchema {
     }
 
     /// Whether a UTF-16 string among the properties has a control character.
-    fn has_control_characters(&self, payload: &[u8], located: &Located) -> bool {
+    fn has_control_characters(self: &Arc<Self>, payload: &[u8], located: &Located) -> bool {
         let properties = Properties { compiled: self, payload, located };
         properties.iter().any(|property| match property.value() {
             Value::Utf16(text) => {
@@ -180,68 +185,4 @@ impl fmt::Display for EventLabel<'_> {
             Ok(())
         }
     }
-}
-
-/// Names of what a record's descriptor holds. The event's own schema comes first, then the provider's lists, then the
-/// names that every provider shares. Names are trimmed of the `win:` that manifests put before the shared ones.
-impl CompiledSchema {
-    /// Name of a level.
-    pub fn level_name(&self, level: Level) -> Option<&str> {
-        let schema = &self.schema;
-        let own = schema.level_name.as_deref().filter(|_| schema.descriptor.level == level);
-        let listed =
-            || named(&schema.provider.levels, |entry| entry.value == level.0.into(), |entry| &entry.name);
-        own.or_else(listed).map(without_prefix).or(level.standard_name())
-    }
-
-    /// Name of a task; for classic events of their class.
-    pub fn task_name(&self, task: u16) -> Option<&str> {
-        let schema = &self.schema;
-        let own = schema.task_name.as_deref().filter(|_| schema.descriptor.task == task);
-        let listed = || named(&schema.provider.tasks, |entry| entry.value == task, |entry| &entry.name);
-        own.or_else(listed).map(without_prefix)
-    }
-
-    /// Name of an opcode of a task.
-    pub fn opcode_name(&self, task: u16, opcode: Opcode) -> Option<&str> {
-        let schema = &self.schema;
-        let own = schema.opcode_name.as_deref().filter(|_| schema.descriptor.opcode == opcode);
-        let opcodes = &schema.provider.opcodes;
-        let of_task = || {
-            named(opcodes, |entry| entry.value == opcode.0 && entry.task == Some(task), |entry| &entry.name)
-        };
-        let of_all =
-            || named(opcodes, |entry| entry.value == opcode.0 && entry.task.is_none(), |entry| &entry.name);
-        own.or_else(of_task).or_else(of_all).map(without_prefix).or(opcode.standard_name())
-    }
-
-    /// Name of a channel.
-    pub fn channel_name(&self, channel: u8) -> Option<&str> {
-        let schema = &self.schema;
-        let own = schema.channel_name.as_deref().filter(|_| schema.descriptor.channel == channel);
-        own.or_else(|| named(&schema.provider.channels, |entry| entry.value == channel, |entry| &entry.name))
-    }
-
-    /// Names of the keywords in a mask: the schema's own, or else those of the provider whose bits are all set.
-    pub fn keyword_names(&self, keyword: Keyword) -> impl Iterator<Item = &str> {
-        let schema = &self.schema;
-        let is_own = schema.descriptor.keyword == keyword && !schema.keyword_names.is_empty();
-        let own = if is_own { schema.keyword_names.as_slice() } else { &[] };
-        let listed = if is_own { [].as_slice() } else { schema.provider.keywords.as_slice() };
-        let listed =
-            listed.iter().filter(move |entry| entry.mask != 0 && keyword.0 & entry.mask == entry.mask);
-        own.iter().map(|name| &**name).chain(listed.map(|entry| &*entry.name)).map(without_prefix)
-    }
-}
-
-fn named<'a, T>(
-    list: &'a [T],
-    is: impl Fn(&T) -> bool,
-    name: impl Fn(&'a T) -> &'a Arc<str>,
-) -> Option<&'a str> {
-    list.iter().find(|entry| is(entry)).map(|entry| &**name(entry))
-}
-
-fn without_prefix(name: &str) -> &str {
-    name.strip_prefix("win:").unwrap_or(name)
 }

@@ -7,6 +7,7 @@
 
 pub mod builtin;
 mod compiled;
+mod event;
 pub mod event_metadata;
 pub mod event_source;
 mod layout;
@@ -14,6 +15,7 @@ pub mod manifest;
 pub mod message;
 pub mod model;
 pub mod mof;
+mod names;
 mod properties;
 mod provider_spec;
 mod resolver;
@@ -30,6 +32,7 @@ pub mod wevt;
 pub mod wpp;
 
 pub use compiled::{CompiledSchema, EventLabel};
+pub use event::{Event, EventError};
 pub use layout::{
     Format, Layout, LayoutDefect, LocateError, LocateErrorKind, Located, MAX_DEPTH, MAX_EMPTY_VALUES,
 };
@@ -37,6 +40,7 @@ pub use model::{
     ChannelName, Count, Decoding, EventSchema, InType, KeywordName, Length, MapEntry, MapKind, MessageStyle,
     OpcodeName, OutType, Property, PropertyType, Provider, ProviderInfo, TaskName, ValueMap, ValueName,
 };
+pub use names::{KERNEL_PROVIDER, Names};
 pub use properties::{
     Array, Members, PayloadError, Properties, PropertyError, PropertyIndex, PropertyValue, Struct,
 };

@@ -2,6 +2,7 @@
 
 use std::iter::Zip;
 use std::ops::Range;
+use std::sync::Arc;
 use std::{fmt, slice};
 
 use crate::layout::{FRAME_START, Format, Frame, LocateErrorKind, LocatedSlots, Place, Shape};
@@ -13,7 +14,7 @@ use crate::{CompiledSchema, EventSchema, LocateError, Property, PropertyType, Va
 /// Values are read from the payload when asked for.
 #[derive(Clone, Copy)]
 pub struct Properties<'a> {
-    pub(crate) compiled: &'a CompiledSchema,
+    pub(crate) compiled: &'a Arc<CompiledSchema>,
     pub(crate) payload: &'a [u8],
     pub(crate) located: &'a LocatedSlots,
 }
@@ -102,7 +103,7 @@ impl fmt::Debug for PayloadError<'_> {
 impl<'a> Properties<'a> {
     /// The event's schema.
     #[inline]
-    pub fn compiled(&self) -> &'a CompiledSchema {
+    pub fn compiled(&self) -> &'a Arc<CompiledSchema> {
         self.compiled
     }
 
@@ -318,7 +319,7 @@ impl<'a> PropertyValue<'a> {
     #[inline(never)]
     fn compound(
         (property, place): (&'a Property, &'a Place),
-        compiled: &'a CompiledSchema,
+        compiled: &'a Arc<CompiledSchema>,
         payload: &'a [u8],
         located: &'a LocatedSlots,
         start: u32,

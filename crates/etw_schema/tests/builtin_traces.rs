@@ -44,7 +44,7 @@ fn key(record: &Record<'_>) -> (String, String) {
 }
 
 /// "exact", or how the payload and the schema differ.
-fn outcome(compiled: &CompiledSchema, record: &Record<'_>, located: &mut Located) -> String {
+fn outcome(compiled: &std::sync::Arc<CompiledSchema>, record: &Record<'_>, located: &mut Located) -> String {
     assert_eq!(compiled.schema.decoding, Decoding::BuiltIn);
     let error = compiled.locate(record, located).error().map(|error| error.to_string());
     match (error, record.payload().len() - located.consumed_bytes()) {

@@ -70,17 +70,7 @@ impl<'o> Writer<'o> {
     /// The fields of an event.
     fn args(&mut self, event: &Event<'_>) -> String {
         self.args.clear();
-        let properties = match &event.properties {
-            Ok(properties) => Ok(*properties),
-            Err(reason) => Err(*reason as &dyn std::fmt::Display),
-        };
-        let event = etw_export::Event {
-            record: event.record,
-            properties,
-            provider: event.provider,
-            process: event.process,
-        };
-        self.json.put_fields(&mut self.args, &event);
+        self.json.put_fields(&mut self.args, event);
         String::from_utf8_lossy(&self.args).into_owned()
     }
 

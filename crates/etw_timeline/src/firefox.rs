@@ -146,14 +146,7 @@ impl<'o> Writer<'o> {
     fn marker(&mut self, context: &Context<'_>, track: Track, timing: MarkerTiming, label: &Label<'_>) {
         let thread = self.thread(context, track);
         self.fields.clear();
-        let event = label.event;
-        let properties = match &event.properties {
-            Ok(properties) => Ok(*properties),
-            Err(reason) => Err(*reason as &dyn std::fmt::Display),
-        };
-        let event =
-            etw_export::Event { record: event.record, properties, provider: event.provider, process: None };
-        self.json.put_fields(&mut self.fields, &event);
+        self.json.put_fields(&mut self.fields, label.event);
         let marker = EventMarker {
             name: self.profile.intern_string(label.name),
             provider: self.profile.intern_string(label.category),

@@ -5,8 +5,6 @@ use std::rc::Rc;
 
 use etw_consumer::Event;
 use etw_event::{EventDescriptor, Guid};
-use etw_export::Names;
-use etw_schema::EventSchema;
 
 /// Names that are kept; a trace with more begins anew.
 const MAX_NAMES: usize = 1 << 14;
@@ -37,7 +35,7 @@ impl EventNames {
         if self.names.len() >= MAX_NAMES {
             self.names.clear();
         }
-        let name = Rc::new(name(event, schema, &descriptor));
+        let name = Rc::new(name(event));
         self.names.insert(key, name.clone());
         name
     }
@@ -50,8 +48,8 @@ fn bits(descriptor: &EventDescriptor) -> u128 {
         | u128::from(descriptor.task) << 32
 }
 
-fn name(event: &Event<'_>, schema: Option<&EventSchema>, descriptor: &EventDescriptor) -> EventName {
-    let names = Names::of(event.record, schema, event.provider);
-    let provider = names.provider.as_deref().map_or_else(|| names.provider_guid.to_string(), str::to_owned);
-    EventName { name: names.event(descriptor).into(), provider: provider.into() }
+fn name(event: &Event<'_>) -> EventName {
+    let names = event.names();
+    let provider = names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned);
+    EventName { name: names.event().into(), provider: provider.into() }
 }

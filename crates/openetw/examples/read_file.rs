@@ -9,16 +9,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The role of `ProcessTrace`: it returns when all events have been read. `record.raw_time()` has the time as the
     // session's clock tells it (`PROCESS_TRACE_MODE_RAW_TIMESTAMP`).
     trace.for_each_event(|event| {
+        let (record, names) = (event.record(), event.names());
         println!(
             "{} {} {} id {} process {}",
-            event.time,
-            event.provider.as_deref().unwrap_or("?"),
-            event.name.as_deref().unwrap_or("?"),
-            event.descriptor.id,
-            event.process_id.unwrap_or(0),
+            record.time(),
+            names.provider().unwrap_or("?"),
+            names.event(),
+            record.descriptor().id,
+            record.process_id().unwrap_or(0),
         );
-        for (name, value) in event.properties.iter() {
-            println!("    {name} = {value:?}");
+        match event.properties() {
+            Ok(properties) => {
+                for (name, value) in properties.iter() {
+                    println!("    {name} = {value:?}");
+                }
+            }
+            Err(reason) => println!("    not decoded: {reason}"),
         }
     })?;
     println!("{} events lost", trace.statistics().events_lost());

@@ -6,7 +6,7 @@
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     use openetw::Trace;
-    use openetw::export::{Event, JsonWriter, Options};
+    use openetw::export::{JsonWriter, Options};
     use openetw::session::{EnableBuilder, Runtime, SessionBuilder};
     use std::io::Write;
     use std::time::Duration;
@@ -35,12 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut line = Vec::new();
     trace.for_each_layout(|event| {
         line.clear();
-        let properties =
-            event.properties.as_ref().map(|properties| *properties).map_err(|reason| *reason as _);
-        json.put(
-            &mut line,
-            &Event { record: event.record, properties, provider: None, process: event.process },
-        );
+        json.put(&mut line, event);
         line.push(b'\n');
         // Who reads the output may be gone.
         let _ = std::io::stdout().write_all(&line);

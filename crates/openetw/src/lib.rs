@@ -75,19 +75,14 @@
 //! # Other formats: `export`
 //!
 //! ```
-//! use openetw::export::{Event, JsonWriter, Options};
+//! use openetw::export::{JsonWriter, Options};
 //! use openetw::testing::{EventBuilder, Proxy};
 //!
 //! let start = EventBuilder::built_in("Microsoft-Windows-Kernel-Process", 1, 0)?
 //!     .property("ProcessID", 4711)
 //!     .pack_incomplete()?;
 //! let mut line = Vec::new();
-//! Proxy::new().event(&start, |event| {
-//!     let properties = event.properties.as_ref().map(|properties| *properties);
-//!     let properties = properties.map_err(|reason| *reason as &dyn std::fmt::Display);
-//!     let event = Event { record: event.record, properties, provider: event.provider, process: event.process };
-//!     JsonWriter::new(&Options::default()).put(&mut line, &event);
-//! });
+//! Proxy::new().event(&start, |event| JsonWriter::new(&Options::default()).put(&mut line, event));
 //! assert!(String::from_utf8_lossy(&line).contains(r#""ProcessID":4711"#));
 //! # Ok::<(), openetw::testing::PackError>(())
 //! ```
@@ -115,7 +110,8 @@ pub mod session;
 
 pub use etw_event::{
     Clock, ClockType, EventDescriptor, ExtendedItem, ExtendedType, FileTime, Guid, HeaderKind, HookId,
-    Keyword, Level, Opcode, Origin, PointerSize, Record, Sid, StackTrace, SystemTime, Ticks, classes,
+    Keyword, Level, Opcode, Origin, Outline, PointerSize, Record, Sid, StackTrace, SystemTime, Ticks,
+    classes,
 };
 
 #[cfg(feature = "read")]
@@ -145,8 +141,8 @@ pub mod schema {
     pub use etw_schema::{
         Array, ChannelName, CompiledSchema, Count, Decoding, EventLabel, EventSchema, Format, FromValue,
         IdSet, InType, KeywordName, KeywordSpec, Layout, LayoutDefect, Length, LocateError, LocateErrorKind,
-        Located, MAX_DEPTH, MAX_EMPTY_VALUES, MapEntry, MapKind, Members, MessageStyle, Observed, OpcodeName,
-        OutType, PayloadError, Properties, Property, PropertyError, PropertyIndex, PropertyType,
+        Located, MAX_DEPTH, MAX_EMPTY_VALUES, MapEntry, MapKind, Members, MessageStyle, Names, Observed,
+        OpcodeName, OutType, PayloadError, Properties, Property, PropertyError, PropertyIndex, PropertyType,
         PropertyValue, Provider, ProviderInfo, ProviderKey, ProviderSpec, ProviderSpecError, Providers,
         Resolver, SchemaSource, Struct, TaskName, Undecoded, Value, ValueMap, ValueName, builtin,
         event_metadata, event_source, manifest, message, model, mof, store, text, tracelogging, wevt, wpp,
@@ -229,9 +225,9 @@ pub mod export {
     #[cfg(feature = "columns")]
     pub use etw_export::{ColumnFormat, ColumnsSummary, ColumnsWriter, columns};
     pub use etw_export::{
-        CsvWriter, Event, EvtxSummary, EvtxWriter, FieldName, FieldSelection, JsonWriter, Names, Options,
-        PcapngSummary, PcapngWriter, Source, TextWriter, TracerptCsvWriter, XmlWriter, csv, evtx, pcapng,
-        text, tracerpt, xml,
+        CsvWriter, EvtxSummary, EvtxWriter, FieldName, FieldSelection, JsonWriter, Options, PcapngSummary,
+        PcapngWriter, Source, TextWriter, TracerptCsvWriter, XmlWriter, csv, evtx, pcapng, text, tracerpt,
+        xml,
     };
 }
 

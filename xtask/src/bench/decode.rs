@@ -1,6 +1,5 @@
 //! The decode suite: reading and decoding of files and of the five reference events.
 
-use std::fmt::Display;
 use std::fs;
 use std::hint::black_box;
 use std::io::Cursor;
@@ -10,9 +9,9 @@ use anyhow::{Result, anyhow};
 use etw_testkit::traces::{self, Kind, Recipe};
 use etw_testkit::{data, reference};
 use openetw::etl::{EtlFile, EtlWriter, LogFileHeader, WriterOptions};
-use openetw::export::{CsvWriter, Event, JsonWriter, Options, Source, TracerptCsvWriter};
+use openetw::export::{CsvWriter, JsonWriter, Options, Source, TracerptCsvWriter};
 use openetw::schema::{CompiledSchema, Located};
-use openetw::{Origin, Record, Ticks, Trace};
+use openetw::{Event, Origin, Record, Ticks, Trace};
 use serde_json::Value;
 
 use super::row::Row;
@@ -215,11 +214,7 @@ fn write_all(trace: &mut Trace, mut put: impl FnMut(&mut Vec<u8>, &Event<'_>)) -
     let mut work = Work::default();
     let mut out = Vec::new();
     trace.for_each_layout(|event| {
-        let properties = event.properties.map_err(|undecoded| undecoded as &dyn Display);
-        put(
-            &mut out,
-            &Event { record: event.record, properties, provider: event.provider, process: event.process },
-        );
+        put(&mut out, event);
         work.events += 1;
         if out.len() > 1 << 16 {
             work.text_bytes += black_box(&out).len() as u64;

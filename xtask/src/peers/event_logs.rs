@@ -1,6 +1,5 @@
 //! Event logs that we write, read by python-evtx: checksums, counts, providers, ids, and the texts of all fields.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use etw_testkit::traces::{self, Kind, Recipe};
 use openetw::Trace;
-use openetw::export::{Event, EvtxWriter, Options};
+use openetw::export::{EvtxWriter, Options};
 use openetw::schema::Value as Field;
 use serde_json::Value;
 
@@ -52,16 +51,13 @@ fn write(path: &Path, bytes: Vec<u8>) -> Result<Vec<Written>> {
     let mut log = EvtxWriter::new(File::create(path)?, &Options::default())?;
     let (mut written, mut failed) = (Vec::new(), None);
     trace.for_each_layout(|event| {
-        let properties = event.properties.map_err(|reason| reason as &dyn fmt::Display);
-        let shown = Event { record: event.record, properties, provider: event.provider, process: None };
-        if let Err(error) = log.put(&shown) {
+        if let Err(error) = log.put(event) {
             failed.get_or_insert(error);
         }
-        let names = openetw::export::Names::of(event.record, event.schema(), event.provider);
         let texts = event.properties.iter().flat_map(|properties| properties.iter());
         let texts = texts.filter(|field| matches!(field.value(), Field::Utf16(_) | Field::U32(_)));
         written.push(Written {
-            provider: names.provider_guid.to_string(),
+            provider: event.names().provider_guid().to_string(),
             id: event.record.descriptor().id,
             fields: texts.map(|field| (field.name().to_owned(), field.text().to_string())).collect(),
         });

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use etw_timeline::{Format, Selection, Summary};
-use openetw::Trace;
-use openetw::export::{ColumnFormat, ColumnsWriter, Event, PcapngWriter};
+use openetw::export::{ColumnFormat, ColumnsWriter, PcapngWriter};
 use openetw::symbols::Symbolizer;
+use openetw::{Event, Trace};
 use serde_json::Value;
 
 use crate::bench::python;
@@ -86,13 +86,8 @@ fn for_each(trace: &Path, mut put: impl FnMut(&Event<'_>) -> Result<()>) -> Resu
     let mut trace = Trace::open_file(trace)?;
     let mut result = Ok(());
     trace.for_each_layout(|event| {
-        let properties = match &event.properties {
-            Ok(properties) => Ok(*properties),
-            Err(reason) => Err(*reason as &dyn std::fmt::Display),
-        };
-        let event = Event { record: event.record, properties, provider: event.provider, process: None };
         if result.is_ok() {
-            result = put(&event);
+            result = put(event);
         }
     })?;
     result

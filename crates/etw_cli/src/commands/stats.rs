@@ -9,7 +9,7 @@ use etw_app::input::Opened;
 use etw_app::output;
 use etw_app::schemas::Schemas;
 use etw_app::survey::{MAX_SCHEMA_BYTES, schema_bytes};
-use openetw::export::Names;
+use openetw::schema::Names;
 use openetw::schema::{CompiledSchema, Resolver};
 use openetw::{FileTime, ProcessTable, Record};
 use serde_json::{Map, Value};
@@ -160,8 +160,7 @@ impl Counter {
 
     fn label(&self, key: Key, record: &Record<'_>, names: &Names<'_>) -> String {
         let descriptor = record.descriptor();
-        let provider =
-            || names.provider.as_deref().map_or_else(|| names.provider_guid.to_string(), str::to_owned);
+        let provider = || names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned);
         let or_none =
             |id: Option<u32>| id.map_or_else(|| "(not in the header)".to_owned(), |id| id.to_string());
         let named = |number: u64, name: Option<&str>| match name {
@@ -170,10 +169,10 @@ impl Counter {
         };
         match key {
             Key::Provider => provider(),
-            Key::Event if names.event_guid.is_some() && descriptor.id == 0 => names.event(&descriptor),
+            Key::Event if names.event_guid().is_some() && descriptor.id == 0 => names.event(),
             Key::Event => {
                 let id = if descriptor.id == 0 { String::new() } else { format!(" ({})", descriptor.id) };
-                format!("{}/{}{id}", provider(), names.event(&descriptor))
+                format!("{}/{}{id}", provider(), names.event())
             }
             Key::Process => match record.process_id() {
                 Some(id) => match self.processes.name(id, record.time()) {
@@ -184,12 +183,12 @@ impl Counter {
             },
             Key::Thread => or_none(record.thread_id()),
             Key::Processor => record.processor().to_string(),
-            Key::Level => named(descriptor.level.0.into(), names.level),
-            Key::Opcode => named(descriptor.opcode.0.into(), names.opcode),
-            Key::Keyword => match names.keywords.as_slice() {
-                [] => format!("{:#x}", descriptor.keyword.0),
-                names => format!("{:#x} {}", descriptor.keyword.0, names.join(" ")),
-            },
+            Key::Level => named(descriptor.level.0.into(), names.level()),
+            Key::Opcode => named(descriptor.opcode.0.into(), names.opcode()),
+            Key::Keyword => {
+                let mask = format!("{:#x}", descriptor.keyword.0);
+                names.keywords().fold(mask, |label, name| label + " " + name)
+            }
             Key::File => self.files.get(record.origin().source as usize).cloned().unwrap_or_default(),
             Key::Second => (time_since(record, self.start) / FileTime::PER_SECOND).to_string(),
         }

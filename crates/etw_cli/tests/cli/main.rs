@@ -22,6 +22,7 @@ mod kernel_system;
 mod live;
 #[cfg(target_os = "linux")]
 mod logman;
+mod owned;
 mod real;
 #[cfg(target_os = "linux")]
 mod record;

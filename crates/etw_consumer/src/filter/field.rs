@@ -55,14 +55,14 @@ enum Values {
     Level,
     Name,
     Guid,
-    ProviderOrGuid,
+    NameOrGuid,
     Time,
 }
 
 fn values(field: HeaderField) -> Values {
     match field {
-        HeaderField::Provider => Values::ProviderOrGuid,
-        HeaderField::Event | HeaderField::Process | HeaderField::User => Values::Name,
+        HeaderField::Provider | HeaderField::Event => Values::NameOrGuid,
+        HeaderField::Process | HeaderField::User => Values::Name,
         HeaderField::Opcode | HeaderField::Task | HeaderField::Keyword | HeaderField::Channel => {
             Values::NamedNumber
         }
@@ -85,7 +85,7 @@ fn describe(values: &Values) -> &'static str {
         Values::Level => "numbers or names of levels (Warning)",
         Values::Name => "names",
         Values::Guid => "GUIDs",
-        Values::ProviderOrGuid => "names or GUIDs",
+        Values::NameOrGuid => "names or GUIDs",
         Values::Time => "times (2026-01-02T03:04:05Z, or 12.5s from the start)",
     }
 }
@@ -108,10 +108,10 @@ pub(super) fn check_operator(
         }
         // A keyword mask contains a keyword.
         Operator::Contains => {
-            matches!(values, Values::Name | Values::ProviderOrGuid | Values::NamedNumber)
+            matches!(values, Values::Name | Values::NameOrGuid | Values::NamedNumber)
         }
         Operator::StartsWith | Operator::EndsWith => {
-            matches!(values, Values::Name | Values::ProviderOrGuid | Values::NamedNumber)
+            matches!(values, Values::Name | Values::NameOrGuid | Values::NamedNumber)
         }
     };
     if suits {
@@ -129,6 +129,7 @@ pub(super) fn check_operator(
 /// The literal as the field needs it, or what is wrong with it.
 pub(super) fn check_value(
     field: &Field,
+    operator: Operator,
     literal: Literal,
     text: &str,
     column: usize,
@@ -137,12 +138,18 @@ pub(super) fn check_value(
     let values = values(*header);
     let checked = match (&values, literal) {
         (Values::Number | Values::NamedNumber | Values::Level, number @ Literal::Integer(_)) => Some(number),
-        (Values::Level, _) => level_by_name(text).map(|Level(level)| Literal::Integer(level.into())),
-        (Values::Guid | Values::ProviderOrGuid, guid @ Literal::Guid(_)) => Some(guid),
-        (Values::Guid | Values::ProviderOrGuid, _) if text.parse::<etw_event::Guid>().is_ok() => {
-            text.parse().ok().map(Literal::Guid)
+        // Other names than the standard ones have no order.
+        (Values::Level, _) => match level_by_name(text) {
+            level if matches!(operator, Operator::Equal | Operator::NotEqual) => {
+                Some(Literal::Level(level, text.into()))
+            }
+            level => level.map(|Level(level)| Literal::Integer(level.into())),
+        },
+        (Values::Guid, _) => text.parse().ok().map(Literal::Guid),
+        (Values::NameOrGuid, _) if matches!(operator, Operator::Equal | Operator::NotEqual) => {
+            Some(text.parse().map_or_else(|_| Literal::Text(text.into()), Literal::Guid))
         }
-        (Values::Name | Values::NamedNumber | Values::ProviderOrGuid, _) => Some(Literal::Text(text.into())),
+        (Values::Name | Values::NamedNumber | Values::NameOrGuid, _) => Some(Literal::Text(text.into())),
         (Values::Time, _) => text.parse().ok().map(Literal::Time),
         _ => None,
     };

@@ -15,6 +15,7 @@
 //! | texts | in `"` or `'`, which is doubled inside; backslashes stand for themselves; a text without blanks and signs needs no quotes |
 //! | times | `time >= 2026-01-02T03:04:05Z`, `time < 12.5s` (from the start of the trace) |
 //!
+//! Names in headers are those that exports show ([`etw_schema::Names`]).
 //! Names in headers (provider, process, event, task, …) are compared without regard to case, texts of payloads exactly.
 //! `keyword contains 0x10` asks for the bits, `keyword contains Name` for the keyword. A property that is no string is
 //! compared with a text by the text that is shown of it. An array meets a comparison if one of its elements does. A

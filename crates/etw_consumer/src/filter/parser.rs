@@ -165,14 +165,14 @@ impl<'t> Parser<'t> {
         let compare =
             |value| Predicate::compare(Comparison { field: field.clone(), operator, ignore_case, value });
         if !matches!(name, "in" | "iin") {
-            return Ok(compare(self.value(&field)?));
+            return Ok(compare(self.value(&field, operator)?));
         }
         if !self.take(&["("]) {
             return Err(self.expected("'(' and a list of values"));
         }
-        let mut values = vec![compare(self.value(&field)?)];
+        let mut values = vec![compare(self.value(&field, operator)?)];
         while self.take(&[","]) {
-            values.push(compare(self.value(&field)?));
+            values.push(compare(self.value(&field, operator)?));
         }
         if !self.take(&[")"]) {
             return Err(self.expected("',' or ')'"));
@@ -180,7 +180,7 @@ impl<'t> Parser<'t> {
         Ok(Predicate::any_of(values))
     }
 
-    fn value(&mut self, field: &Field) -> Result<Literal, FilterError> {
+    fn value(&mut self, field: &Field, operator: Operator) -> Result<Literal, FilterError> {
         let token = self.peek();
         let (text, literal) = match &token.kind {
             TokenKind::Word(word) => (*word, word_literal(word)),
@@ -188,7 +188,7 @@ impl<'t> Parser<'t> {
             _ => return Err(self.expected("a value: a number, a word, or a text in quotes")),
         };
         self.advance();
-        field::check_value(field, literal, text, token.column)
+        field::check_value(field, operator, literal, text, token.column)
     }
 }
 

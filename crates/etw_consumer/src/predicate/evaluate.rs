@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use etw_event::{FileTime, Guid, Record};
-use etw_schema::{CompiledSchema, Value};
+use etw_event::{FileTime, Guid, Level, Record};
+use etw_schema::{Names, Value};
 
 use super::{Comparison, Field, HeaderField, Literal, Node, Operator, Predicate, text};
 use crate::{Event, ProcessTable, ProviderKey};
@@ -36,8 +36,9 @@ impl<'a> Scope<'a> {
         Scope { record, event: Some(event), process, process_known: true, start }
     }
 
-    fn schema(&self) -> Option<&'a CompiledSchema> {
-        self.event?.properties.as_ref().ok().map(|properties| properties.compiled())
+    /// The names of the decoded event.
+    fn names(&self) -> Option<Names<'a>> {
+        self.event.map(Event::names)
     }
 }
 
@@ -53,13 +54,13 @@ impl Predicate {
                 if !spec.passes(scope.record) {
                     return Some(false);
                 }
-                provider_is(scope, guids, |schema| match &spec.provider {
+                provider_is(scope, guids, |names| match &spec.provider {
                     ProviderKey::Guid(guid) => {
-                        schema.provider().class_of.as_ref().is_some_and(|(provider, _)| provider == guid)
-                            || schema.provider().control_guid == Some(*guid)
+                        let control_guid = names.provider_info().and_then(|info| info.control_guid);
+                        names.provider_guid() == *guid || control_guid == Some(*guid)
                     }
                     ProviderKey::Name(name) => {
-                        provider_names(schema).any(|known| known.eq_ignore_ascii_case(name))
+                        provider_names(names).any(|known| known.eq_ignore_ascii_case(name))
                     }
                 })
             }
@@ -84,31 +85,24 @@ fn decide(predicates: &[Predicate], scope: &Scope<'_>, decisive: bool) -> Option
     if open { None } else { Some(!decisive) }
 }
 
-/// Whether the record is of one of the GUIDs, or else its schema says that it is the provider's.
-fn provider_is(
-    scope: &Scope<'_>,
-    guids: &[Guid],
-    by_schema: impl Fn(&CompiledSchema) -> bool,
-) -> Option<bool> {
+/// Whether the record is of one of the GUIDs, or else the names of its event are the provider's.
+fn provider_is(scope: &Scope<'_>, guids: &[Guid], by_names: impl Fn(&Names<'_>) -> bool) -> Option<bool> {
     if guids.contains(&scope.record.provider_id()) {
         return Some(true);
     }
-    scope.event?;
-    Some(scope.schema().is_some_and(by_schema))
+    Some(by_names(&scope.names()?))
 }
 
-/// The names of an event's provider: its own, and for a class also that of the provider it belongs to.
-fn provider_names(schema: &CompiledSchema) -> impl Iterator<Item = &str> {
-    let info = schema.provider();
-    let of = info.class_of.as_ref().map(|(_, name)| &**name);
-    std::iter::once(&*info.name).chain(of)
+/// The names of an event's provider; a class has its own and that of the provider it belongs to.
+fn provider_names<'a>(names: &Names<'a>) -> impl Iterator<Item = &'a str> {
+    names.provider().into_iter().chain(names.own_name())
 }
 
 impl Comparison {
     /// Prepares the value's text: names in headers are compared without regard to case.
     pub(super) fn folded(mut self) -> Comparison {
         self.ignore_case |= matches!(self.field, Field::Header(_));
-        if let Literal::Text(wanted) = &mut self.value
+        if let Literal::Text(wanted) | Literal::Level(_, wanted) = &mut self.value
             && self.ignore_case
         {
             *wanted = wanted.chars().map(|c| text::fold(c, true)).collect::<String>().into();
@@ -130,13 +124,15 @@ impl Comparison {
     fn header(&self, field: HeaderField, scope: &Scope<'_>) -> Option<bool> {
         let record = scope.record;
         let descriptor = record.descriptor();
-        let (task, opcode) = (descriptor.task, descriptor.opcode);
         let number = |number: u64| Some(self.ordered(i128::from(number)));
         let optional = |value: Option<u32>| value.map_or(Some(false), |value| number(value.into()));
         match field {
             HeaderField::Id => number(descriptor.id.into()),
             HeaderField::Version => number(descriptor.version.into()),
-            HeaderField::Level => number(descriptor.level.0.into()),
+            HeaderField::Level => match &self.value {
+                Literal::Level(wanted, name) => self.level(descriptor.level, *wanted, name, scope),
+                _ => number(descriptor.level.0.into()),
+            },
             HeaderField::Processor => number(record.processor().into()),
             HeaderField::PayloadSize => number(record.payload().len() as u64),
             HeaderField::ProcessId => optional(record.process_id()),
@@ -147,8 +143,8 @@ impl Comparison {
             HeaderField::User => Some(self.name(record.sid().map(|sid| sid.to_string()).as_deref())),
             HeaderField::Process => scope.process_known.then(|| self.name(scope.process)),
             HeaderField::Channel if self.is_number() => number(descriptor.channel.into()),
-            HeaderField::Opcode if self.is_number() => number(opcode.0.into()),
-            HeaderField::Task if self.is_number() => number(task.into()),
+            HeaderField::Opcode if self.is_number() => number(descriptor.opcode.0.into()),
+            HeaderField::Task if self.is_number() => number(descriptor.task.into()),
             HeaderField::Keyword if self.is_number() => {
                 let mask = descriptor.keyword.0;
                 match (self.operator, &self.value) {
@@ -160,38 +156,43 @@ impl Comparison {
             }
             HeaderField::Provider => match &self.value {
                 Literal::Guid(guid) => {
-                    let is = provider_is(scope, &[*guid], |schema| {
-                        schema.provider().class_of.as_ref().is_some_and(|(provider, _)| provider == guid)
-                    })?;
+                    let is = provider_is(scope, &[*guid], |names| names.provider_guid() == *guid)?;
                     Some(is == (self.operator == Operator::Equal))
                 }
-                _ => {
-                    scope.event?;
-                    Some(self.names(scope.schema().into_iter().flat_map(provider_names)))
-                }
+                _ => Some(self.names(provider_names(&scope.names()?))),
             },
-            // Names need the schema.
-            _ => {
-                scope.event?;
-                let Some(schema) = scope.schema() else { return Some(false) };
-                Some(match field {
-                    HeaderField::Event => self.parted_names(event_names(schema, record)),
-                    HeaderField::Channel => self.name(schema.channel_name(descriptor.channel)),
-                    HeaderField::Opcode => self.name(schema.opcode_name(task, opcode)),
-                    HeaderField::Task => self.name(schema.task_name(task)),
-                    _ => {
-                        let mut names = schema.keyword_names(descriptor.keyword);
-                        match self.operator {
-                            // A mask that contains a keyword has it among its names.
-                            Operator::Contains => names.any(|name| {
-                                matches!(&self.value, Literal::Text(wanted) if text::matches(name.chars(), Operator::Equal, wanted, true))
-                            }),
-                            _ => self.names(names),
-                        }
-                    }
+            HeaderField::Event => match &self.value {
+                Literal::Guid(_) if record.kind().is_classic() => Some(self.guid(Some(record.provider_id()))),
+                Literal::Guid(_) => Some(self.guid(scope.names()?.event_guid())),
+                _ => Some(self.parted_names(event_names(&scope.names()?))),
+            },
+            HeaderField::Channel => Some(self.name(scope.names()?.channel())),
+            HeaderField::Opcode => Some(self.name(scope.names()?.opcode())),
+            HeaderField::Task => Some(self.name(scope.names()?.task())),
+            HeaderField::Keyword => {
+                let mut names = scope.names()?.keywords();
+                Some(match self.operator {
+                    // A mask that contains a keyword has it among its names.
+                    Operator::Contains => names.any(|name| {
+                        matches!(&self.value, Literal::Text(wanted) if text::matches(name.chars(), Operator::Equal, wanted, true))
+                    }),
+                    _ => self.names(names),
                 })
             }
         }
+    }
+
+    /// Whether a level is the one that a name means. Only levels without a standard name may be called otherwise by
+    /// their provider, which takes the decoded event to know.
+    fn level(&self, found: Level, wanted: Option<Level>, name: &str, scope: &Scope<'_>) -> Option<bool> {
+        let is = match found.standard_name() {
+            Some(_) => wanted == Some(found),
+            None => {
+                let shown = scope.names()?.level();
+                shown.is_some_and(|shown| text::matches(shown.chars(), Operator::Equal, name, true))
+            }
+        };
+        Some(is == (self.operator == Operator::Equal))
     }
 
     fn is_number(&self) -> bool {
@@ -268,7 +269,7 @@ impl Comparison {
                 value.as_integer().is_some_and(|found| self.holds((found != 0).cmp(wanted)))
             }
             Literal::Guid(wanted) => matches!(value, Value::Guid(found) if self.holds(found.cmp(wanted))),
-            Literal::Time(_) => false,
+            Literal::Time(_) | Literal::Level(..) => false,
         }
     }
 }
@@ -285,16 +286,13 @@ fn chars(name: [&str; 3]) -> impl Iterator<Item = char> + Clone {
     name.into_iter().flat_map(str::chars)
 }
 
-/// What an event may be called: its own name; its task; task and opcode as they are shown. A classic event has its class
-/// as task, `Process/Start`, and may be called by its opcode alone.
-fn event_names<'s>(schema: &'s CompiledSchema, record: &Record<'_>) -> impl Iterator<Item = [&'s str; 3]> {
-    let descriptor = record.descriptor();
-    let (own, task) = (schema.schema.name.as_deref(), schema.schema.task_name.as_deref());
-    let is_classic = record.kind().is_classic();
-    let task = task.or_else(|| is_classic.then_some(&*schema.schema.provider.name));
-    let opcode = schema.opcode_name(descriptor.task, descriptor.opcode);
-    let opcode = opcode.filter(|_| is_classic || own.is_none());
-    let both = task.zip(opcode).map(|(task, opcode)| [task, "/", opcode]);
-    let opcode = opcode.filter(|_| is_classic);
-    [own, task, opcode].into_iter().flatten().map(|name| [name, "", ""]).chain(both)
+/// What an event may be called: its own name; its type; its task; task and opcode. A classic event has its class as
+/// task, `Process/Start`, and may be called by its opcode alone.
+fn event_names<'a>(names: &Names<'a>) -> impl Iterator<Item = [&'a str; 3]> {
+    let own = names.schema().and_then(|schema| schema.name.as_deref());
+    let (event_type, task, opcode) = (names.event_type_parts(), names.task(), names.opcode());
+    let both = task.zip(opcode).filter(|_| event_type.is_none()).map(|(task, opcode)| [task, "/", opcode]);
+    let opcode = opcode.filter(|_| names.is_classic());
+    let whole = [own, task, opcode].into_iter().flatten().map(|name| [name, "", ""]);
+    whole.chain(event_type).chain(both)
 }

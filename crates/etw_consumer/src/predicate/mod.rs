@@ -6,7 +6,7 @@ mod text;
 use std::fmt;
 use std::sync::Arc;
 
-use etw_event::{Guid, Opcode};
+use etw_event::{Guid, Level, Opcode};
 
 use crate::{Event, IdSet, ProviderSpec, TimePoint};
 
@@ -101,6 +101,8 @@ pub(crate) enum Literal {
     Float(f64),
     Boolean(bool),
     Text(Box<str>),
+    /// The name of a level, and the standard level of that name.
+    Level(Option<Level>, Box<str>),
     Guid(Guid),
     Time(TimePoint),
 }

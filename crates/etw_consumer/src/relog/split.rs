@@ -198,11 +198,10 @@ fn name_of(key: Key, pass: &mut Pass<'_>, record: &Record<'_>) -> String {
             Some(name) => format!("{name}-{id}"),
             None => id.to_string(),
         },
-        Key::Provider(guid) => match pass.decoder.resolver.resolve_or_name(record) {
-            Ok(schema) => schema.provider().name.to_string(),
-            Err((_, Some(info))) => info.name.to_string(),
-            Err((_, None)) => guid.to_string(),
-        },
+        Key::Provider(guid) => {
+            let event = pass.decoder.resolver.decode(record, pass.located);
+            event.names().own_name().map_or_else(|| guid.to_string(), str::to_owned)
+        }
     }
 }
 

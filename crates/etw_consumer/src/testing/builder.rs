@@ -175,11 +175,7 @@ impl EventBuilder {
 
     fn finish(self, payload: &[u8]) -> Result<SyntheticRecord, PackError> {
         let bytes = self.record.payload(payload).build()?;
-        Ok(SyntheticRecord {
-            bytes,
-            origin: origin(),
-            schema: Some(Arc::new(CompiledSchema::new(self.schema))),
-        })
+        Ok(SyntheticRecord { bytes, origin: origin(), schema: Some(CompiledSchema::new(self.schema)) })
     }
 
     /// The payload; `missing` stands in for properties without a value.

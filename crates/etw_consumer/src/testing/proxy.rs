@@ -1,6 +1,5 @@
 //! Pushing synthetic events through filters and callbacks.
 
-use etw_event::FileTime;
 use etw_schema::{Located, Resolver};
 
 use super::SyntheticRecord;
@@ -33,15 +32,11 @@ impl Proxy {
     /// Calls `look` with the event, decoded; `None` only if the bytes are no record.
     pub fn event<R>(&mut self, record: &SyntheticRecord, look: impl FnOnce(&Event<'_>) -> R) -> Option<R> {
         let parsed = record.record()?;
-        let (properties, provider) = match &record.schema {
-            Some(schema) => (Ok(schema.locate(&parsed, &mut self.located)), None),
-            None => match self.resolver.resolve_or_name(&parsed) {
-                Ok(schema) => (Ok(schema.locate(&parsed, &mut self.located)), None),
-                Err((reason, provider)) => (Err(reason), provider),
-            },
+        let event = match &record.schema {
+            Some(schema) => Event::new(&parsed, Ok(schema.locate(&parsed, &mut self.located))),
+            None => self.resolver.decode(&parsed, &mut self.located),
         };
-        let start = FileTime(0);
-        Some(look(&Event { record: &parsed, properties, provider, process: None, start }))
+        Some(look(&event))
     }
 
     /// Whether an event meets a predicate.

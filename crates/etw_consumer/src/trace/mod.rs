@@ -267,7 +267,7 @@ impl Trace {
         &mut self,
         mut callback: impl FnMut(OwnedEvent) -> R,
     ) -> Result<(), TraceError> {
-        self.for_each_layout(|event| callback(event.to_owned_event()).into_flow())
+        self.for_each_layout(|event| callback(OwnedEvent::from(event)).into_flow())
     }
 }
 

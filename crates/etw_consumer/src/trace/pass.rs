@@ -259,14 +259,10 @@ impl Pass<'_> {
             self.decoder.scan(self.files);
         }
         let Decoder { resolver, processes, .. } = &mut *self.decoder;
-        let (properties, provider) = match resolver.resolve_or_name(record) {
-            Ok(schema) => (Ok(schema.locate(record, self.located)), None),
-            Err((reason, provider)) => (Err(reason), provider),
-        };
         let process = match self.process_names {
             true => record.process_id().and_then(|id| processes.name(id, record.time())),
             false => None,
         };
-        Event { record, properties, provider, process, start: self.start }
+        Event { process, start: self.start, ..resolver.decode(record, self.located) }
     }
 }

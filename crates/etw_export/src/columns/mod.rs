@@ -19,9 +19,8 @@ use std::sync::Arc;
 use etw_event::EventDescriptor;
 use etw_schema::EventSchema;
 
-use crate::event::Event;
-use crate::names::Names;
 use builder::Lost;
+use etw_schema::Event;
 use table::Table;
 
 pub use table::HEADER_COLUMNS;
@@ -175,7 +174,7 @@ impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
             self.properties = 0;
         }
         self.properties += schema.properties.len();
-        let name = file_name(event, schema);
+        let name = file_name(event);
         let table = Table::of_schema(schema, MAX_COLUMNS.saturating_sub(self.columns));
         let index = self.add(name, table)?;
         self.by_schema.insert(address, (schema.clone(), index));
@@ -253,12 +252,12 @@ impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
 }
 
 /// `Provider/Event.1.v0`: the event's own name and its id, or the type of a classic event, and its version.
-fn file_name(event: &Event<'_>, schema: &EventSchema) -> String {
+fn file_name(event: &Event<'_>) -> String {
     let record = event.record;
     let descriptor: EventDescriptor = record.descriptor();
-    let names = Names::of(record, Some(schema), event.provider);
-    let provider = names.provider.as_deref().map_or_else(|| names.provider_guid.to_string(), str::to_owned);
-    let name = names.event(&descriptor);
+    let names = event.names();
+    let provider = names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned);
+    let name = names.event();
     let id = if record.kind().is_classic() { descriptor.opcode.0.into() } else { descriptor.id };
     format!("{}/{}.{id}.v{}", plain(&provider), plain(&name), descriptor.version)
 }

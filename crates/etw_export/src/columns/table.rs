@@ -16,9 +16,10 @@ use parquet::file::properties::WriterProperties;
 use super::ColumnFormat;
 use super::builder::{Builder, Lost};
 use super::kind::{self, Column, Kind};
-use crate::event::{Event, FieldSelection};
+use crate::fields::FieldSelection;
 use crate::json::{self, Fields};
 use crate::put::TimeWriter;
+use etw_schema::Event;
 
 /// The columns that every table has before those of the payload. `DecodeError` and `ExtraPayload` are what JSON has by
 /// these names; `Stack` is innermost first.

@@ -98,7 +98,10 @@ fn events_without_schema_keep_their_bytes() {
     let batches = read(directory.path(), ColumnFormat::Parquet, "undecoded.parquet");
     let column = |name: &str| batches[0].column_by_name(name).unwrap().clone();
     assert_eq!(column("Payload").as_binary::<i32>().value(0), b"\x01\x02");
-    assert_eq!(column("Reason").as_string::<i32>().value(0), "no schema for it");
+    assert_eq!(
+        column("Reason").as_string::<i32>().value(0),
+        "the WPP message carries no GUID by which to find its format"
+    );
     assert_eq!(column("EventId").as_primitive::<UInt16Type>().value(0), 1);
 }
 

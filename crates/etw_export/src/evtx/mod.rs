@@ -23,11 +23,11 @@ use std::sync::Arc;
 use etw_event::Guid;
 
 use crate::cache::Cache;
-use crate::event::{Event, FieldSelection};
-use crate::names::Names;
+use crate::fields::FieldSelection;
 use crate::options::Options;
 use chunk::{Chunk, Full};
 use element::{Element, Template, attribute, child, substitution};
+use etw_schema::Event;
 use kind::Kind;
 use payload::Payload;
 use value::Values;
@@ -195,12 +195,12 @@ impl<W: Write + Seek> EvtxWriter<W> {
 impl Parts {
     fn new(event: &Event<'_>, fields: &FieldSelection) -> Parts {
         let schema = event.schema();
-        let names = Names::of(event.record, schema.map(Arc::as_ref), event.provider);
+        let names = event.names();
         Parts {
-            provider: names.provider.as_deref().map(cut),
-            provider_guid: names.provider_guid.to_string(),
-            channel: names.channel.as_deref().map(cut),
-            event_guid: names.event_guid,
+            provider: names.provider().map(cut),
+            provider_guid: names.provider_guid().to_string(),
+            channel: names.channel().map(cut),
+            event_guid: names.event_guid(),
             payload: Payload::new(schema.map(Arc::as_ref), fields),
         }
     }

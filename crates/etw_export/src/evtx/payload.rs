@@ -13,7 +13,8 @@ use super::element::{
 };
 use super::kind::Kind;
 use super::value::{self, Values};
-use crate::event::{Event, FieldSelection};
+use crate::fields::FieldSelection;
+use etw_schema::Event;
 
 /// The namespace of `ExtendedTracingInfo`.
 const TRACE_NAMESPACE: &str = "http://schemas.microsoft.com/win/2004/08/events/trace";

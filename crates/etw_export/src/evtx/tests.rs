@@ -21,7 +21,10 @@ fn options() -> Options {
 }
 
 /// The records of a log of these payloads, each of which has been decoded by the schema or by none.
-fn records(payloads: &[(&[u8], Option<&CompiledSchema>)], options: &Options) -> (Vec<Value>, EvtxSummary) {
+fn records(
+    payloads: &[(&[u8], Option<&Arc<CompiledSchema>>)],
+    options: &Options,
+) -> (Vec<Value>, EvtxSummary) {
     let mut bytes = Cursor::new(Vec::new());
     let mut writer = EvtxWriter::new(&mut bytes, options).unwrap();
     for (payload, schema) in payloads {
@@ -48,7 +51,7 @@ fn records(payloads: &[(&[u8], Option<&CompiledSchema>)], options: &Options) -> 
 }
 
 /// A schema of these properties, with names A, B, C, …
-fn schema(types: &[(InType, OutType)], user_data: bool) -> CompiledSchema {
+fn schema(types: &[(InType, OutType)], user_data: bool) -> Arc<CompiledSchema> {
     let info = ProviderInfo::new(PROVIDER, "Contoso", Decoding::Manifest, "contoso.man");
     let descriptor = EventDescriptor { id: 1, version: 4, ..EventDescriptor::default() };
     let mut schema = EventSchema::new(Arc::new(info), descriptor);
@@ -142,7 +145,10 @@ fn what_could_not_be_decoded_is_kept() {
     let (schema, payload) = rich();
     let (found, _) = records(&[(&payload, None), (&payload[..30], Some(&schema))], &options());
     let error = &found[0]["Event"]["ProcessingErrorData"];
-    assert_eq!((&error["ErrorCode"], &error["DataItemName"]), (&15005.into(), &"no schema for it".into()));
+    assert_eq!(
+        (&error["ErrorCode"], &error["DataItemName"]),
+        (&15005.into(), &"the WPP message carries no GUID by which to find its format".into())
+    );
     assert!(error["EventPayload"].as_str().unwrap().starts_with("43003A00"), "{error}");
     assert_eq!(found[0]["Event"].get("EventData"), None);
     assert_eq!(found[1]["Event"]["EventData"]["Image"], "C:\\x <&\".exe");
@@ -168,7 +174,7 @@ fn many_chunks() {
                 .collect()
         })
         .collect();
-    let events: Vec<(&[u8], Option<&CompiledSchema>)> = payloads
+    let events: Vec<(&[u8], Option<&Arc<CompiledSchema>>)> = payloads
         .iter()
         .enumerate()
         .map(|(index, payload)| (&**payload, Some(if index % 3 == 0 { &one } else { &two })))

@@ -11,9 +11,10 @@ use etw_schema::{Decoding, EventSchema, Properties};
 
 use crate::cache::Cache;
 use crate::escape::{self, Escaping, Json};
-use crate::event::{Event, FieldSelection};
+use crate::fields::FieldSelection;
 use crate::options::{Options, Source};
 use crate::put::{self, TimeWriter};
+use etw_schema::Event;
 pub(crate) use fields::Fields;
 #[cfg(feature = "columns")]
 pub(crate) use fields::make_unique;
@@ -111,7 +112,7 @@ impl Parts {
     fn new(event: &Event<'_>) -> Parts {
         let schema: Option<&EventSchema> = event.schema().map(|schema| &**schema);
         Parts {
-            system: System::new(event.record, schema, event.provider),
+            system: System::new(event),
             open: match schema {
                 Some(schema) if schema.user_data => b"{\"UserData\":",
                 _ => b"{\"EventData\":",

@@ -2,10 +2,9 @@
 //! once.
 
 use etw_event::Record;
-use etw_schema::{EventSchema, ProviderInfo};
+use etw_schema::Event;
 
 use super::string;
-use crate::names::Names;
 use crate::put::{self, TimeWriter};
 
 /// JSON of what all events with one schema and descriptor share.
@@ -17,20 +16,16 @@ pub(super) struct System {
 }
 
 impl System {
-    /// What records with the header of `record` and this schema share.
-    pub(super) fn new(
-        record: &Record<'_>,
-        schema: Option<&EventSchema>,
-        provider: Option<&ProviderInfo>,
-    ) -> System {
-        let descriptor = record.descriptor();
-        let names = Names::of(record, schema, provider);
+    /// What events with the header and the schema of `event` share.
+    pub(super) fn new(event: &Event<'_>) -> System {
+        let descriptor = event.record.descriptor();
+        let names = event.names();
         let mut head = Vec::new();
-        string_member(&mut head, "Channel", names.channel.as_deref());
+        string_member(&mut head, "Channel", names.channel());
         number_member(&mut head, "EventID", descriptor.id.into());
         number_member(&mut head, "Version", descriptor.version.into());
-        string_member(&mut head, "EventType", names.event_type.as_deref());
-        if let Some(guid) = names.event_guid {
+        string_member(&mut head, "EventType", names.event_type().as_deref());
+        if let Some(guid) = names.event_guid() {
             head.extend_from_slice(b"\"EventGuid\":\"");
             put::guid(&mut head, guid);
             head.extend_from_slice(b"\",");
@@ -39,26 +34,23 @@ impl System {
         tail.extend_from_slice(b",\"Keywords\":{\"Mask\":\"");
         put::hex(&mut tail, descriptor.keyword.0);
         tail.push(b'"');
-        if !names.keywords.is_empty() {
-            tail.extend_from_slice(b",\"Name\":[");
-            for (index, name) in names.keywords.iter().enumerate() {
-                if index > 0 {
-                    tail.push(b',');
-                }
-                string(&mut tail, name);
-            }
+        for (index, name) in names.keywords().enumerate() {
+            tail.extend_from_slice(if index == 0 { b",\"Name\":[" } else { b"," });
+            string(&mut tail, name);
+        }
+        if names.keywords().next().is_some() {
             tail.push(b']');
         }
         tail.push(b'}');
-        value_and_name(&mut tail, "Level", descriptor.level.0.into(), names.level);
-        value_and_name(&mut tail, "Opcode", descriptor.opcode.0.into(), names.opcode);
-        value_and_name(&mut tail, "Task", descriptor.task, names.task);
+        value_and_name(&mut tail, "Level", descriptor.level.0.into(), names.level());
+        value_and_name(&mut tail, "Opcode", descriptor.opcode.0.into(), names.opcode());
+        value_and_name(&mut tail, "Task", descriptor.task, names.task());
         tail.extend_from_slice(b",\"Provider\":{\"Guid\":\"");
-        put::guid(&mut tail, names.provider_guid);
+        put::guid(&mut tail, names.provider_guid());
         tail.push(b'"');
-        if let Some(name) = names.provider {
+        if let Some(name) = names.provider() {
             tail.extend_from_slice(b",\"Name\":");
-            string(&mut tail, &name);
+            string(&mut tail, name);
         }
         tail.extend_from_slice(b"},\"TimeCreated\":{\"SystemTime\":\"");
         System { head, tail }

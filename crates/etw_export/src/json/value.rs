@@ -5,7 +5,7 @@ use etw_schema::{
 };
 
 use crate::escape::{self, Escaping, Json};
-use crate::event::FieldSelection;
+use crate::fields::FieldSelection;
 use crate::json::Fields;
 use crate::put::{self, TimeWriter};
 

@@ -13,8 +13,8 @@ mod packet;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use crate::event::Event;
 use block::{Block, COMMENT, HARDWARE_FLAGS};
+use etw_schema::Event;
 use packet::{Found, Fragment, Interface, LinkType, NDIS_PACKET_CAPTURE, PKTMON};
 
 /// Longest packet that readers take.

@@ -2,6 +2,7 @@
 
 use etw_etl::encode::RecordBuilder;
 use etw_event::{Clock, EventDescriptor, FileTime, Guid, Keyword, Origin, PointerSize, Record, Ticks};
+use etw_schema::Undecoded;
 use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
@@ -41,12 +42,8 @@ impl Capture {
         let bytes = record.build().unwrap();
         let origin = Origin { clock: Clock::system_time(), processor, logger_id: 1, source: 0 };
         let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
-        let event = Event {
-            record: &record,
-            properties: Err(&"no schema for it"),
-            provider: None,
-            process: Some("x.exe"),
-        };
+        let reason = Undecoded::NamelessMessage;
+        let event = Event { process: Some("x.exe"), ..Event::new(&record, Err(&reason)) };
         self.writer.put(&event).unwrap();
     }
 

@@ -10,7 +10,7 @@ use crate::{
     Property, PropertyType, ProviderInfo, ValueMap,
 };
 
-fn compile(properties: Vec<Property>, top_level: u16) -> CompiledSchema {
+fn compile(properties: Vec<Property>, top_level: u16) -> Arc<CompiledSchema> {
     let provider = ProviderInfo::new(Guid::ZERO, "Test", Decoding::Manifest, "");
     let mut schema = EventSchema::new(Arc::new(provider), EventDescriptor::default());
     schema.properties = properties;
@@ -19,7 +19,7 @@ fn compile(properties: Vec<Property>, top_level: u16) -> CompiledSchema {
 }
 
 /// `name=text` of what was located, `!` and the error, `+n` for bytes left.
-fn show(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSize) -> String {
+fn show(compiled: &Arc<CompiledSchema>, payload: &[u8], pointer: PointerSize) -> String {
     let mut located = Located::new();
     located.clock = Clock::system_time();
     compiled.layout.locate(payload, pointer, &mut located);

@@ -41,9 +41,7 @@ impl Resolver {
         let provider = ProviderInfo::new(key.guid, &name, Decoding::TraceLogging, "the event itself");
         let schema = tracelogging::parse_event(key.blob, Arc::new(provider), record.descriptor())
             .map_err(Undecoded::TraceLogging)?;
-        let mut compiled = CompiledSchema::new(Arc::new(schema));
-        compiled.skip = skip as u32;
-        Ok(Arc::new(compiled))
+        Ok(CompiledSchema::with_skip(Arc::new(schema), skip as u32))
     }
 
     /// An event whose payload is one string.
@@ -56,7 +54,7 @@ impl Resolver {
         let mut schema = EventSchema::new(provider, record.descriptor());
         schema.properties = vec![Property::scalar(name, InType::UNICODE_STRING, out_type)];
         schema.top_level = 1;
-        Arc::new(CompiledSchema::new(Arc::new(schema)))
+        CompiledSchema::new(Arc::new(schema))
     }
 
     fn manifest(&mut self, record: &Record<'_>) -> Outcome {
@@ -65,7 +63,7 @@ impl Resolver {
         let decode = ProviderTraits::of(record).and_then(|traits| traits.decode);
         for guid in [Some(guid), decode].into_iter().flatten() {
             if let Some(schema) = self.metadata.event(&guid, id, version) {
-                return Ok(compiled(Arc::new(schema)));
+                return Ok(CompiledSchema::new(Arc::new(schema)));
             }
             for provider in self.providers(&guid) {
                 let found = provider
@@ -73,7 +71,7 @@ impl Resolver {
                     .iter()
                     .find(|event| event.descriptor.id == id && event.descriptor.version == version);
                 if let Some(schema) = found {
-                    return Ok(compiled(schema.clone()));
+                    return Ok(CompiledSchema::new(schema.clone()));
                 }
             }
         }
@@ -125,7 +123,7 @@ impl Resolver {
         schema.name = Some("ManifestData".into());
         schema.properties = PROPERTIES.clone();
         schema.top_level = schema.properties.len() as u16;
-        compiled(Arc::new(schema))
+        CompiledSchema::new(Arc::new(schema))
     }
 
     fn classic(&mut self, record: &Record<'_>) -> Outcome {
@@ -142,7 +140,7 @@ impl Resolver {
             return Err(Undecoded::UnknownHook { hook, version });
         }
         if let Some(schema) = self.metadata.classic_event(&class, opcode, version) {
-            return Ok(compiled(Arc::new(schema)));
+            return Ok(CompiledSchema::new(Arc::new(schema)));
         }
         let providers = self.providers(&class);
         // Of classes that are built in, published MOF files describe the same versions with fewer fields
@@ -160,7 +158,7 @@ impl Resolver {
             }
         }
         match (best, providers.first()) {
-            (Some(schema), _) => Ok(compiled(schema.clone())),
+            (Some(schema), _) => Ok(CompiledSchema::new(schema.clone())),
             (None, Some(provider)) => {
                 Err(Undecoded::UnknownType { class, name: provider.info.name.clone(), opcode, version })
             }
@@ -177,7 +175,7 @@ impl Resolver {
         let providers = self.providers(&message);
         let mut events = providers.iter().flat_map(|provider| &provider.events);
         if let Some(schema) = events.find(|event| event.descriptor.id == number) {
-            return Ok(compiled(schema.clone()));
+            return Ok(CompiledSchema::new(schema.clone()));
         }
         match providers.first() {
             Some(provider) => {
@@ -186,8 +184,4 @@ impl Resolver {
             None => Err(Undecoded::UnknownMessageGuid { message, number }),
         }
     }
-}
-
-fn compiled(schema: Arc<EventSchema>) -> Arc<CompiledSchema> {
-    Arc::new(CompiledSchema::new(schema))
 }

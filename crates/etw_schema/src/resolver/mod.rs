@@ -17,7 +17,7 @@ use etw_event::{Guid, Record};
 use crate::builtin::BuiltIn;
 use crate::event_metadata::EventMetadata;
 use crate::event_source::EventSourceManifests;
-use crate::{CompiledSchema, Provider, ProviderInfo, Providers, SchemaSource};
+use crate::{CompiledSchema, Event, Located, Provider, ProviderInfo, Providers, SchemaSource};
 
 pub use carried::Observed;
 pub use undecoded::Undecoded;
@@ -36,7 +36,7 @@ use key::key_of;
 ///
 /// ```
 /// use etw_event::{Origin, Record, Ticks};
-/// use etw_schema::{Located, Resolver, Undecoded};
+/// use etw_schema::{Located, Resolver};
 ///
 /// let mut resolver = Resolver::new();
 /// let mut located = Located::new();
@@ -44,10 +44,10 @@ use key::key_of;
 /// # bytes[..4].copy_from_slice(&[80, 0, 0x13, 0xC0]);
 /// # let origin = Origin::default();
 /// # let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
-/// match resolver.resolve(&record) {
-///     Ok(schema) => {
-///         let event = schema.locate(&record, &mut located);
-///         for property in event.iter() {
+/// let event = resolver.decode(&record, &mut located);
+/// match event.properties {
+///     Ok(properties) => {
+///         for property in properties.iter() {
 ///             println!("{}: {}", property.name(), property.text());
 ///         }
 ///     }
@@ -149,24 +149,24 @@ impl Resolver {
         }
     }
 
-    /// The schema of a record, or why there is none, with what is known of its provider all the same.
+    /// Decodes a record: finds its schema and locates its properties. An event without a schema has the reason, and
+    /// what is known of its provider.
     ///
-    /// # Errors
-    /// As for [`Resolver::resolve`].
+    /// The process and the start of the trace are left for the caller to fill in. Allocates nothing once the schema is
+    /// cached and `located` has grown to its size.
     #[inline]
-    pub fn resolve_or_name(
-        &mut self,
-        record: &Record<'_>,
-    ) -> Result<&Arc<CompiledSchema>, (&Undecoded, Option<&ProviderInfo>)> {
+    pub fn decode<'a>(&'a mut self, record: &'a Record<'a>, located: &'a mut Located) -> Event<'a> {
         let index = self.index(record);
         if !matches!(self.cache.outcome(index), Some(Ok(_))) {
             self.name(&record.provider_id());
         }
-        let named = |reason| (reason, self.named.as_ref().and_then(|(_, info)| info.as_deref()));
-        match self.cache.outcome(index) {
-            Some(outcome) => outcome.as_ref().map_err(named),
-            None => Err(named(&Undecoded::NamelessMessage)),
-        }
+        let reason = match self.cache.outcome(index) {
+            Some(Ok(schema)) => return Event::new(record, Ok(schema.locate(record, located))),
+            Some(Err(reason)) => reason,
+            None => &Undecoded::NamelessMessage,
+        };
+        let provider = self.named.as_ref().and_then(|(_, info)| info.as_ref());
+        Event { provider, ..Event::new(record, Err(reason)) }
     }
 
     /// Where the cache has the outcome for a record.

@@ -6,9 +6,10 @@ use std::hint::black_box;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
-use etw_consumer::{IdSet, Input, InputLimits, Predicate, ProviderSpec, TimePoint, Trace, TraceError};
+use etw_consumer::{
+    Event, IdSet, Input, InputLimits, OwnedEvent, Predicate, ProviderSpec, TimePoint, Trace, TraceError,
+};
 use etw_event::Guid;
-use etw_export::Event;
 
 use super::output::Writers;
 use crate::traces::{self, Kind, Recipe};
@@ -34,11 +35,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<Trace, TraceError> {
 
 /// Hands on each event of a trace.
 pub(super) fn each_event(trace: &mut Trace, mut each: impl FnMut(&Event<'_>)) {
-    let read = trace.for_each_layout(|event| {
-        let properties = event.properties.map_err(|reason| reason as &dyn Display);
-        each(&Event { record: event.record, properties, provider: event.provider, process: event.process });
-    });
-    black_box(read).ok();
+    black_box(trace.for_each_layout(|event| each(event))).ok();
 }
 
 /// A whole trace: merged, decoded with all that it carries itself, filtered, written in every format.
@@ -52,17 +49,11 @@ pub fn decoded_file(bytes: &[u8]) {
     };
     let mut writers = Writers::new();
     let read = trace.for_each_layout(|event| {
-        let properties = event.properties.map_err(|reason| reason as &dyn Display);
-        writers.show(&Event {
-            record: event.record,
-            properties,
-            provider: event.provider,
-            process: event.process,
-        });
+        writers.show(event);
         if let Err(reason) = event.properties {
             check_line(reason);
         }
-        black_box(event.to_owned_event());
+        black_box(OwnedEvent::from(event).to_json());
     });
     black_box(read).ok();
     let statistics = trace.statistics();

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use etw_event::{Clock, EventDescriptor, Fields, Guid, Origin, PointerSize, Record, Ticks};
-use etw_export::Event;
 use etw_schema::builtin::{self, BuiltIn};
 use etw_schema::{
-    CompiledSchema, Count, Decoding, EventSchema, InType, Length, Located, MapEntry, MapKind, MessageStyle,
-    OutType, Property, PropertyType, ProviderInfo, ValueMap,
+    CompiledSchema, Count, Decoding, Event, EventSchema, InType, Length, Located, MapEntry, MapKind,
+    MessageStyle, OutType, Property, PropertyType, ProviderInfo, ValueMap,
 };
 
 use super::output::Writers;
@@ -104,7 +103,7 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-fn with_message(text: &str, style: MessageStyle) -> CompiledSchema {
+fn with_message(text: &str, style: MessageStyle) -> Arc<CompiledSchema> {
     let info = Arc::new(ProviderInfo::new(Guid::ZERO, "Fuzz", Decoding::Manifest, "fuzz"));
     let mut schema = EventSchema::new(info, EventDescriptor::default());
     schema.message = Some(text.into());
@@ -128,12 +127,17 @@ fn with_message(text: &str, style: MessageStyle) -> CompiledSchema {
 }
 
 /// Shows a payload decoded by a schema.
-pub(crate) fn show(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSize) {
+pub(crate) fn show(compiled: &Arc<CompiledSchema>, payload: &[u8], pointer: PointerSize) {
     decoded(compiled, payload, pointer, |event| Writers::new().show(event));
 }
 
 /// Decodes a payload by a schema.
-fn decoded(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSize, act: impl FnOnce(&Event<'_>)) {
+fn decoded(
+    compiled: &Arc<CompiledSchema>,
+    payload: &[u8],
+    pointer: PointerSize,
+    act: impl FnOnce(&Event<'_>),
+) {
     let kind = if pointer == PointerSize::Eight { 0x13 } else { 0x12 };
     let payload = &payload[..payload.len().min(usize::from(u16::MAX) - 0x50)];
     let mut bytes = vec![0; 0x50];
@@ -145,5 +149,5 @@ fn decoded(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSize, act:
     let Ok(record) = Record::parse(&bytes, &origin, Ticks(0)) else { return };
     let mut located = Located::new();
     let properties = Ok(compiled.locate(&record, &mut located));
-    act(&Event { record: &record, properties, provider: None, process: Some("x.exe") });
+    act(&Event { process: Some("x.exe"), ..Event::new(&record, properties) });
 }

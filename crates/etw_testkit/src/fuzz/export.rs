@@ -4,7 +4,8 @@ use std::hint::black_box;
 use std::io::{self, Cursor};
 
 use etw_export::columns::{ColumnFormat, ColumnsWriter};
-use etw_export::{Event, EvtxWriter, Options};
+use etw_export::{EvtxWriter, Options};
+use etw_schema::Event;
 use etw_symbols::Symbolizer;
 use etw_timeline::{Format, Selection, Summary};
 

@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::hint::black_box;
 
 use etw_export::{
-    CsvWriter, Event, EvtxWriter, JsonWriter, Options, PcapngWriter, Source, TextWriter, TracerptCsvWriter,
+    CsvWriter, EvtxWriter, JsonWriter, Options, PcapngWriter, Source, TextWriter, TracerptCsvWriter,
     XmlWriter, csv::COLUMNS, xml::XML_HEADER,
 };
-use etw_schema::{Array, Properties, Struct, Value};
+use etw_schema::{Array, Event, Properties, Struct, Value};
 
 /// Characters of output that one event may have: a byte of payload is at most a few characters, but names from the
 /// schema come again with each element of an array, and a map may have many names for one value.

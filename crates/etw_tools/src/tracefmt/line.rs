@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use openetw::export::Names;
 use openetw::schema::{Decoding, Properties, text::TextOut};
 use openetw::{Event, FileTime};
 
@@ -48,7 +47,7 @@ impl<'o> Lines<'o> {
     pub(super) fn put(&mut self, out: &mut String, event: &Event<'_>) {
         let record = event.record;
         let schema = event.schema();
-        let names = Names::of(record, schema, event.provider);
+        let names = event.names();
         self.time.clear();
         put_time(&mut self.time, record.time().max(FileTime(0)), self.options);
         self.flags.clear();
@@ -56,17 +55,22 @@ impl<'o> Lines<'o> {
             Some(schema) if schema.decoding == Decoding::Wpp => {
                 self.flags.push_str(schema.keyword_names.first().map_or("", |name| name));
             }
-            _ => self.flags.push_str(&names.keywords.join("|")),
+            _ => {
+                for (index, keyword) in names.keywords().enumerate() {
+                    self.flags.push_str(if index == 0 { "" } else { "|" });
+                    self.flags.push_str(keyword);
+                }
+            }
         }
         let is_wpp = schema.is_some_and(|schema| schema.decoding == Decoding::Wpp);
         let kind = match schema {
             Some(schema) if is_wpp => schema.name.as_deref().unwrap_or_default().to_owned(),
-            _ => names.event(&record.descriptor()),
+            _ => names.event(),
         };
         let (kernel, user) = record.cpu_times().unwrap_or_default();
         let values = Values {
-            name: match &names.provider {
-                Some(_) if record.kind().is_classic() && !is_wpp => names.task.unwrap_or_default(),
+            name: match names.provider() {
+                Some(_) if record.kind().is_classic() && !is_wpp => names.task().unwrap_or_default(),
                 Some(name) => name,
                 None => "Unknown",
             },
@@ -83,7 +87,10 @@ impl<'o> Lines<'o> {
                 .and_then(|schema| schema.opcode_name.as_deref())
                 .unwrap_or_default(),
             flags: &self.flags,
-            level: schema.and_then(|schema| schema.level_name.as_deref()).or(names.level).unwrap_or_default(),
+            level: schema
+                .and_then(|schema| schema.level_name.as_deref())
+                .or(names.level())
+                .unwrap_or_default(),
             component: schema
                 .filter(|_| is_wpp)
                 .and_then(|schema| schema.channel_name.as_deref())

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::Arc;
 
-use openetw::export::Names;
 use openetw::schema::{Decoding, EventSchema};
 use openetw::{Event, FileTime, Guid, Statistics, Trace};
 
@@ -75,18 +74,18 @@ impl Summary {
             self.others += 1;
             return;
         }
-        let names = Names::of(record, schema, event.provider);
+        let names = event.names();
         let wpp = schema.filter(|schema| schema.decoding == Decoding::Wpp);
         let kind = match wpp.and_then(|schema| schema.name.as_deref()) {
             Some(tag) => tag.to_owned(),
             None => names
-                .opcode
+                .opcode()
                 .filter(|_| record.kind().is_classic())
-                .map_or_else(|| names.event(&descriptor), str::to_owned),
+                .map_or_else(|| names.event(), str::to_owned),
         };
-        let name = match names.task.filter(|_| record.kind().is_classic() && wpp.is_none()) {
+        let name = match names.task().filter(|_| record.kind().is_classic() && wpp.is_none()) {
             Some(class) => class.to_owned(),
-            None => names.provider.as_deref().unwrap_or_default().to_owned(),
+            None => names.provider().unwrap_or_default().to_owned(),
         };
         let schema = event.properties.as_ref().ok().map(|properties| properties.compiled().schema.clone());
         self.kinds.insert(key, Kind { count: 1, name, kind, _schema: schema });

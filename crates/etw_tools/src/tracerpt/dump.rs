@@ -1,6 +1,5 @@
 //! The dump file: every event.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
@@ -12,9 +11,9 @@ use etw_app::batch::{self, Batch, Work};
 use etw_app::input::Opened;
 use etw_app::output;
 use etw_app::tally::Tally;
-use openetw::export::{self, Event, EvtxWriter, TracerptCsvWriter, XmlWriter};
+use openetw::export::{self, EvtxWriter, TracerptCsvWriter, XmlWriter};
 use openetw::schema::{Located, Resolver};
-use openetw::{Record, classes};
+use openetw::{Event, Record, classes};
 
 use super::args::{DumpFormat, Options};
 
@@ -157,11 +156,7 @@ impl Work for Formatter {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut out = spare.unwrap_or_default();
         for record in batch.records() {
-            let (properties, provider) = match self.resolver.resolve_or_name(&record) {
-                Ok(schema) => (Ok(schema.locate(&record, &mut self.located)), None),
-                Err((reason, provider)) => (Err(reason as &dyn fmt::Display), provider),
-            };
-            let event = Event { record: &record, properties, provider, process: None };
+            let event = self.resolver.decode(&record, &mut self.located);
             self.tally.add(&event);
             if let Some(writer) = &mut self.writer {
                 writer.put(&mut out, &event);

@@ -4,7 +4,6 @@ mod args;
 mod dump;
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,9 +16,9 @@ use etw_app::status::{Failed, code};
 use etw_app::tally::Tally;
 use etw_app::{description, output};
 use openetw::analysis::{Analysis, ReportOptions, TableKind, Window};
-use openetw::export::{self, Event, Source};
+use openetw::export::{self, Source};
 use openetw::schema::manifest;
-use openetw::{FileTime, Statistics, Trace};
+use openetw::{Event, FileTime, Statistics, Trace};
 
 use crate::files::{self, check_inputs};
 use crate::page::{PageRequest, PageWriter};
@@ -219,18 +218,13 @@ impl Sinks {
         Ok(Sinks { dump, tally: Tally::default(), analysis })
     }
 
-    fn put(&mut self, event: &openetw::Event<'_>) -> Result<()> {
-        self.tally.add_layout(event);
+    fn put(&mut self, event: &Event<'_>) -> Result<()> {
+        self.tally.add(event);
         if let Some(analysis) = &mut self.analysis {
             analysis.add(event);
         }
         let Some(dump) = &mut self.dump else { return Ok(()) };
-        dump.put(&Event {
-            record: event.record,
-            properties: event.properties.map_err(|reason| reason as &dyn fmt::Display),
-            provider: event.provider,
-            process: None,
-        })
+        dump.put(event)
     }
 
     fn finish(

@@ -39,12 +39,8 @@ impl Decoder {
             }
             _ => *record,
         };
-        let (properties, provider) = match resolver.resolve_or_name(&told) {
-            Ok(schema) => (Ok(schema.locate(&told, located)), None),
-            Err((reason, provider)) => (Err(reason), provider),
-        };
         let process: Option<&str> = known.process.as_ref().map(Arc::as_ref);
-        Some(look(&Event { record: &told, properties, provider, process, start: *start }))
+        Some(look(&Event { process, start: *start, ..resolver.decode(&told, located) }))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use openetw::export::Names;
 use openetw::schema::text::ntstatus_name;
 use openetw::{Event, FileTime};
 
@@ -86,14 +85,14 @@ pub(crate) fn time_of_day(time: FileTime) -> String {
 /// `FileIo/Read`; with the provider's name where it is not the system.
 fn operation(event: &Event<'_>) -> String {
     let record = event.record;
-    let names = Names::of(record, event.schema(), event.provider);
-    let name = names.event(&record.descriptor());
-    if names.event_guid.is_some() && record.kind().is_classic() {
+    let names = event.names();
+    let name = names.event();
+    if names.event_guid().is_some() && record.kind().is_classic() {
         return printable(&name);
     }
-    match &names.provider {
+    match names.provider() {
         Some(provider) => printable(&format!("{provider}/{name}")),
-        None => printable(&format!("{}/{name}", names.provider_guid)),
+        None => printable(&format!("{}/{name}", names.provider_guid())),
     }
 }
 
@@ -157,7 +156,7 @@ fn ends(event: &Event<'_>) -> Option<String> {
 pub(crate) fn details(event: &Event<'_>, known: &Known, lookup: &Lookup) -> Vec<String> {
     let record = event.record;
     let descriptor = record.descriptor();
-    let names = Names::of(record, event.schema(), event.provider);
+    let names = event.names();
     let id = |id: Option<u32>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
     let process = known.process.as_deref().unwrap_or("-");
     let mut lines = vec![
@@ -171,12 +170,12 @@ pub(crate) fn details(event: &Event<'_>, known: &Known, lookup: &Lookup) -> Vec<
         ),
         format!(
             "provider {} {}  id {} version {} opcode {} {} level {} task {} keyword {:#x}",
-            names.provider_guid,
-            names.provider.as_deref().unwrap_or("-"),
+            names.provider_guid(),
+            names.provider().unwrap_or("-"),
             descriptor.id,
             descriptor.version,
             descriptor.opcode.0,
-            names.opcode.unwrap_or_default(),
+            names.opcode().unwrap_or_default(),
             descriptor.level.0,
             descriptor.task,
             descriptor.keyword.0

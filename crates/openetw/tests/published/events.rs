@@ -1,11 +1,10 @@
 //! Reading a trace into events that can be compared: the header's facts and the event as JSON.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::path::PathBuf;
 
 use etw_consumer::{Schemas, Trace, TraceBuilder};
-use etw_export::{Event as Exported, JsonWriter, Options};
+use etw_export::{JsonWriter, Options};
 use etw_schema::FromValue;
 use serde_json::Value;
 
@@ -63,8 +62,7 @@ pub(crate) fn read(files: &[PathBuf], schemas: &[PathBuf]) -> Vec<Event> {
                 Some((property.name().to_owned(), number?))
             });
             let mapped = mapped.collect();
-            let properties = event.properties.map_err(|reason| reason as &dyn Display);
-            writer.put(&mut line, &Exported { record, properties, provider: None, process: None });
+            writer.put(&mut line, event);
             let json: Value = serde_json::from_slice(&line)
                 .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&line)));
             let descriptor = record.descriptor();

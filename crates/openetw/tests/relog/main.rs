@@ -8,7 +8,6 @@ mod parts;
 mod redactions;
 
 use std::collections::HashMap;
-use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +16,7 @@ use etw_testkit::mutate::Numbers;
 use etw_testkit::traces::{self, Kind, Recipe};
 use openetw::etl::encode::RecordBuilder;
 use openetw::etl::{EtlWriter, WriterOptions};
-use openetw::export::{Event, JsonWriter, Options};
+use openetw::export::{JsonWriter, Options};
 use openetw::{
     Clock, ClockType, EventFilter, FileTime, HookId, PointerSize, Record, Ticks, Trace, TraceBuilder, classes,
 };
@@ -111,11 +110,8 @@ fn lines<K>(
             if event.record.hook_id() == Some(HookId::LOG_FILE_HEADER) || is_embedded {
                 return;
             }
-            let properties = event.properties.map_err(|undecoded| undecoded as &dyn Display);
             let mut out = Vec::new();
-            let parts =
-                Event { record: event.record, properties, provider: event.provider, process: event.process };
-            writer.put(&mut out, &parts);
+            writer.put(&mut out, event);
             all.push((String::from_utf8(out).unwrap(), key(event.record)));
         })
         .unwrap();

@@ -1,6 +1,5 @@
 //! `etw dump -s` and `--no-look-ahead`: the events of live sessions and files, decoded as they come.
 
-use std::fmt;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +9,6 @@ use etw_app::schemas::Schemas;
 use etw_app::{input, output};
 use openetw::LossReport;
 use openetw::etl::Loss;
-use openetw::export::Event;
 
 use super::{Writer, foot, head, options};
 use crate::args::DumpArgs;
@@ -51,11 +49,8 @@ pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
     write(&head(args.format, &options))?;
     let (mut text, mut failed) = (Vec::new(), None);
     let read = trace.for_each_layout(|event| {
-        let record = event.record;
-        let properties = event.properties.map_err(|reason| reason as &dyn fmt::Display);
         text.clear();
-        writer
-            .put(&mut text, &Event { record, properties, provider: event.provider, process: event.process });
+        writer.put(&mut text, event);
         match write(&text) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {

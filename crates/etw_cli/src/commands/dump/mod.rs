@@ -2,7 +2,6 @@
 
 mod live;
 
-use std::fmt;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +11,9 @@ use etw_app::batch::{self, Batch, Work};
 use etw_app::input::Opened;
 use etw_app::output;
 use etw_app::schemas::Schemas;
-use openetw::ProcessTable;
-use openetw::export::{
-    CsvWriter, Event, FieldSelection, JsonWriter, Options, Source, TextWriter, XmlWriter, xml,
-};
+use openetw::export::{CsvWriter, FieldSelection, JsonWriter, Options, Source, TextWriter, XmlWriter, xml};
 use openetw::schema::{Located, Resolver};
+use openetw::{Event, ProcessTable};
 
 use crate::args::{Color, DumpArgs, DumpFormat};
 
@@ -109,12 +106,9 @@ impl Work for Formatter {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut out = spare.unwrap_or_default();
         for record in batch.records() {
-            let (properties, provider) = match self.resolver.resolve_or_name(&record) {
-                Ok(schema) => (Ok(schema.locate(&record, &mut self.located)), None),
-                Err((reason, provider)) => (Err(reason as &dyn fmt::Display), provider),
-            };
             let process = record.process_id().and_then(|id| self.processes.name(id, record.time()));
-            self.writer.put(&mut out, &Event { record: &record, properties, provider, process });
+            let event = self.resolver.decode(&record, &mut self.located);
+            self.writer.put(&mut out, &Event { process, ..event });
         }
         out
     }

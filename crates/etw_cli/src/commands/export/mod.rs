@@ -5,7 +5,7 @@ mod columns;
 mod packets;
 mod timeline;
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -15,9 +15,9 @@ use etw_app::UsageError;
 use etw_app::input::Opened;
 use etw_app::schemas::Schemas;
 use etw_timeline::Format;
+use openetw::Event;
 #[cfg(feature = "columns")]
 use openetw::export::ColumnFormat;
-use openetw::export::Event;
 use openetw::schema::Located;
 
 use crate::args::export::{ExportArgs, ExportFormat};
@@ -83,12 +83,8 @@ fn for_each(opened: &mut Opened, mut put: impl FnMut(&Event<'_>) -> Result<()>) 
     let mut located = Located::new();
     let mut result = Ok(());
     opened.trace.for_each_record(|record| {
-        let (properties, provider) = match resolver.resolve_or_name(record) {
-            Ok(schema) => (Ok(schema.locate(record, &mut located)), None),
-            Err((reason, provider)) => (Err(reason as &dyn fmt::Display), provider),
-        };
         let process = record.process_id().and_then(|id| processes.name(id, record.time()));
-        result = put(&Event { record, properties, provider, process });
+        result = put(&Event { process, ..resolver.decode(record, &mut located) });
         progress.reach(record.time());
         if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;

@@ -5,7 +5,6 @@ use std::io::Write;
 
 use anyhow::Result;
 use etw_app::machine;
-use openetw::export::Names;
 use openetw::{Event, FileTime, Record, Trace, classes};
 use serde_json::json;
 
@@ -24,12 +23,12 @@ fn class(record: &Record<'_>) -> Option<(openetw::Guid, u8)> {
 
 /// The name of an event: class and type of classic events, provider and event of others.
 pub(super) fn name(event: &Event<'_>) -> String {
-    let names = Names::of(event.record, event.schema(), event.provider);
-    let own = names.event(&event.record.descriptor());
-    match (&names.provider, event.record.kind().is_classic()) {
+    let names = event.names();
+    let own = names.event();
+    match (names.provider(), event.record.kind().is_classic()) {
         (_, true) => own,
         (Some(provider), false) => format!("{provider}/{own}"),
-        (None, false) => format!("{}/{own}", names.provider_guid),
+        (None, false) => format!("{}/{own}", names.provider_guid()),
     }
 }
 

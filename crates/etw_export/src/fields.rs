@@ -1,31 +1,6 @@
-//! What the writers take: an event with its located properties, or the reason why there are none.
+//! The fields of the payload that are to be written.
 
-use std::fmt;
-use std::sync::Arc;
-
-use etw_event::Record;
-use etw_schema::{EventSchema, Properties, PropertyValue, ProviderInfo, Value};
-
-/// An event, decoded or not.
-#[derive(Clone, Copy)]
-pub struct Event<'a> {
-    /// The record.
-    pub record: &'a Record<'a>,
-    /// Where its properties lie, or why it could not be decoded.
-    pub properties: Result<Properties<'a>, &'a dyn fmt::Display>,
-    /// What is known of the provider of an event that could not be decoded.
-    pub provider: Option<&'a ProviderInfo>,
-    /// The process that logged it, by image name, where that is known.
-    pub process: Option<&'a str>,
-}
-
-impl<'a> Event<'a> {
-    /// The schema.
-    #[inline]
-    pub fn schema(&self) -> Option<&'a Arc<EventSchema>> {
-        self.properties.as_ref().ok().map(|properties| &properties.compiled().schema)
-    }
-}
+use etw_schema::{Properties, PropertyValue, Value};
 
 /// The fields of the payload that are to be written.
 #[derive(Debug, Clone, Default)]

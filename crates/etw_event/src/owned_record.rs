@@ -1,0 +1,26 @@
+//! A record that owns its bytes.
+
+use crate::{Origin, Outline, Record};
+
+/// A record that owns its bytes, to be kept after its buffer is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedRecord {
+    bytes: Box<[u8]>,
+    outline: Outline,
+    origin: Origin,
+}
+
+impl OwnedRecord {
+    /// The record as a view. It is not parsed again.
+    #[inline]
+    pub fn record(&self) -> Record<'_> {
+        Record::new(&self.bytes, &self.origin, self.outline)
+    }
+}
+
+impl From<&Record<'_>> for OwnedRecord {
+    #[inline]
+    fn from(record: &Record<'_>) -> OwnedRecord {
+        OwnedRecord { bytes: record.as_bytes().into(), outline: record.outline(), origin: *record.origin() }
+    }
+}

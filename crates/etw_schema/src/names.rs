@@ -1,0 +1,270 @@
+//! The names that go into an event's header: provider, event type, channel, level, opcode, task, keywords.
+//!
+//! Filters compare these names and exports write them, so a filter finds whatever an output shows.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use etw_event::{EventDescriptor, Guid, Record, classes};
+
+use crate::{Decoding, EventSchema, OpcodeName, ProviderInfo};
+
+/// Name of the provider of the kernel's classic events.
+pub const KERNEL_PROVIDER: &str = "Windows Kernel Trace";
+
+/// The names of one event's header fields. Each is looked up when asked for, without allocating.
+///
+/// A name is `None` where neither the schema, nor the provider, nor `winmeta.xml` has one. The names of `winmeta.xml`
+/// lack the `win:` that manifests put before them.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'a> {
+    record: Record<'a>,
+    schema: Option<&'a EventSchema>,
+    info: Option<&'a ProviderInfo>,
+}
+
+impl<'a> Names<'a> {
+    /// The names for a record. `schema` is the event's schema, if it has one; `provider` is what is known of its
+    /// provider if it has none.
+    #[inline]
+    pub fn of(
+        record: &Record<'a>,
+        schema: Option<&'a EventSchema>,
+        provider: Option<&'a ProviderInfo>,
+    ) -> Names<'a> {
+        let info = schema.map(|schema| &*schema.provider).or(provider);
+        Names { record: *record, schema, info }
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> Option<&'a EventSchema> {
+        self.schema
+    }
+
+    /// What is known of the provider.
+    pub fn provider_info(&self) -> Option<&'a ProviderInfo> {
+        self.info
+    }
+
+    /// Whether the event is a classic one, which has a class.
+    pub fn is_classic(&self) -> bool {
+        self.record.kind().is_classic()
+    }
+
+    /// The provider's GUID; for classes the GUID of the provider that they belong to.
+    pub fn provider_guid(&self) -> Guid {
+        match self.class_of() {
+            Some((guid, _)) => guid,
+            None => self.record.provider_id(),
+        }
+    }
+
+    /// The provider's name.
+    pub fn provider(&self) -> Option<&'a str> {
+        self.class_of().map(|(_, name)| name).or_else(|| self.own_name())
+    }
+
+    /// The name that belongs to the GUID in the header: the class of classic events, else the provider.
+    pub fn own_name(&self) -> Option<&'a str> {
+        self.info.map(|info| &*info.name).filter(|name| !name.is_empty())
+    }
+
+    /// The class GUID of classic events, the task's GUID of manifest events.
+    pub fn event_guid(&self) -> Option<Guid> {
+        let guid = match self.is_classic() {
+            true => Some(self.record.provider_id()),
+            false => {
+                let task = self.record.descriptor().task;
+                let found = self.info?.tasks.iter().find(|entry| entry.value == task && entry.value != 0);
+                found?.event_guid
+            }
+        };
+        guid.filter(|guid| !guid.is_zero())
+    }
+
+    /// `Class/Opcode` of classic events; the event's own name otherwise.
+    pub fn event_type(&self) -> Option<Cow<'a, str>> {
+        self.event_type_parts().map(|parts| match parts {
+            [name, "", ""] => Cow::Borrowed(name),
+            parts => Cow::Owned(parts.concat()),
+        })
+    }
+
+    /// The parts whose concatenation is [`Names::event_type`].
+    pub fn event_type_parts(&self) -> Option<[&'a str; 3]> {
+        match self.is_classic() {
+            true => {
+                let opcode = self.opcode().unwrap_or_else(|| decimal(self.record.descriptor().opcode.0));
+                self.task().map(|class| [class, "/", opcode])
+            }
+            false => self.schema?.name.as_deref().map(|name| [name, "", ""]),
+        }
+    }
+
+    /// The channel; its number if it has no name; `None` for channel 0.
+    pub fn channel(&self) -> Option<&'a str> {
+        let channel = self.record.descriptor().channel;
+        // Source: the channels of `winmeta.xml`.
+        let standard = match channel {
+            0 => return None,
+            8 => Some("System"),
+            9 => Some("Application"),
+            10 => Some("Security"),
+            11 => Some("TraceLogging"),
+            12 => Some("ProviderMetadata"),
+            _ => None,
+        };
+        let own =
+            || self.schema.filter(|schema| schema.descriptor.channel == channel)?.channel_name.as_deref();
+        let listed = || self.info?.channels.iter().find(|entry| entry.value == channel);
+        let name = standard.or_else(|| own().and_then(plain)).or_else(|| listed().map(|entry| &*entry.name));
+        Some(name.unwrap_or_else(|| decimal(channel)))
+    }
+
+    /// The level.
+    pub fn level(&self) -> Option<&'a str> {
+        let level = self.record.descriptor().level;
+        let own = || self.schema.filter(|schema| schema.descriptor.level == level)?.level_name.as_deref();
+        let listed = || self.info?.levels.iter().find(|entry| entry.value == u16::from(level.0));
+        level
+            .standard_name()
+            .or_else(|| own().and_then(plain))
+            .or_else(|| listed().and_then(|entry| shown(&entry.name, &entry.message)))
+    }
+
+    /// The opcode.
+    pub fn opcode(&self) -> Option<&'a str> {
+        let EventDescriptor { opcode, task, .. } = self.record.descriptor();
+        let own = || self.schema.filter(|schema| schema.descriptor.opcode == opcode)?.opcode_name.as_deref();
+        let listed = || {
+            let opcodes = &self.info?.opcodes;
+            let of_task =
+                |task: Option<u16>| move |entry: &&OpcodeName| entry.value == opcode.0 && entry.task == task;
+            opcodes.iter().find(of_task(Some(task))).or_else(|| opcodes.iter().find(of_task(None)))
+        };
+        own()
+            .and_then(plain)
+            .or_else(|| listed().and_then(|entry| shown(&entry.name, &entry.message)))
+            .or_else(|| match self.schema {
+                Some(schema) if schema.decoding == Decoding::Wpp => None,
+                _ => opcode.standard_name(),
+            })
+    }
+
+    /// The task; the class of classic events.
+    pub fn task(&self) -> Option<&'a str> {
+        let task = self.record.descriptor().task;
+        let own = || self.schema?.task_name.as_deref();
+        let listed = || self.info?.tasks.iter().find(|entry| entry.value == task && entry.value != 0);
+        let class = || self.own_name().filter(|_| self.is_classic());
+        own()
+            .and_then(plain)
+            .or_else(|| listed().and_then(|entry| shown(&entry.name, &entry.message)))
+            .or_else(class)
+    }
+
+    /// The keywords in the mask: the schema's own, or else those of the provider and the standard ones.
+    pub fn keywords(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let mask = self.record.descriptor().keyword.0;
+        let own = match self.schema {
+            Some(schema) if mask != 0 && schema.descriptor.keyword.0 == mask => &schema.keyword_names[..],
+            _ => &[],
+        };
+        let (listed, standard) = match (own.is_empty(), self.info) {
+            (false, _) => (&[][..], &[][..]),
+            (true, None) => (&[][..], &STANDARD_KEYWORDS[..]),
+            (true, Some(info)) => (&info.keywords[..], &STANDARD_KEYWORDS[..]),
+        };
+        let listed = listed.iter().map(|entry| (entry.mask, &*entry.name)).chain(standard.iter().copied());
+        let listed = listed.filter(move |(bits, _)| *bits != 0 && mask & bits == *bits);
+        own.iter().filter_map(|name| plain(name)).chain(listed.map(|(_, name)| name))
+    }
+
+    /// One name for the event: its type, else task and opcode, else its id.
+    pub fn event(&self) -> String {
+        match (self.event_type(), self.task(), self.opcode()) {
+            (Some(name), ..) => name.into_owned(),
+            (None, Some(task), Some(opcode)) if opcode != "Info" => format!("{task}/{opcode}"),
+            (None, Some(task), _) => task.to_owned(),
+            (None, None, _) => format!("Event({})", self.record.descriptor().id),
+        }
+    }
+
+    /// tracerpt's event name: the class of classic events, else the provider. The event's own name is appended where
+    /// the provider's events have no tasks.
+    pub fn column_name(&self) -> String {
+        let provider = || self.provider().map_or_else(|| self.provider_guid().to_string(), str::to_owned);
+        match (self.event_type(), self.task()) {
+            (_, Some(class)) if self.event_guid().is_some() => class.to_owned(),
+            (Some(name), None) => format!("{}/{name}", provider()),
+            _ => provider(),
+        }
+    }
+
+    /// The provider that the class of a classic event belongs to.
+    fn class_of(&self) -> Option<(Guid, &'a str)> {
+        if !self.is_classic() {
+            return None;
+        }
+        match self.info.and_then(|info| info.class_of.as_ref()) {
+            Some((guid, name)) => Some((*guid, name)),
+            None => self.record.is_kernel_classic().then_some((classes::SYSTEM_TRACE, KERNEL_PROVIDER)),
+        }
+    }
+}
+
+/// Source: the keywords of `winmeta.xml`.
+const STANDARD_KEYWORDS: [(u64, &str); 8] = [
+    (0x0001_0000_0000_0000, "ResponseTime"),
+    (0x0002_0000_0000_0000, "WDIContext"),
+    (0x0004_0000_0000_0000, "WDIDiag"),
+    (0x0008_0000_0000_0000, "SQM"),
+    (0x0010_0000_0000_0000, "AuditFailure"),
+    (0x0020_0000_0000_0000, "AuditSuccess"),
+    (0x0040_0000_0000_0000, "CorrelationHint"),
+    (0x0080_0000_0000_0000, "EventlogClassic"),
+];
+
+/// Leaves out the prefix that manifests put before the names of `winmeta.xml`.
+fn plain(name: &str) -> Option<&str> {
+    Some(name.strip_prefix("win:").unwrap_or(name)).filter(|name| !name.is_empty())
+}
+
+/// The localised text of a name, else the name.
+fn shown<'a>(name: &'a Arc<str>, message: &'a Option<Arc<str>>) -> Option<&'a str> {
+    plain(message.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(name))
+}
+
+/// The digits of all numbers of eight bits, with leading zeros.
+static DIGITS: [[u8; 3]; 256] = {
+    let mut digits = [[0; 3]; 256];
+    let mut number = 0;
+    while number < 256 {
+        let [hundreds, tens, ones] = [number / 100, number / 10 % 10, number % 10];
+        digits[number] = [b'0' + hundreds as u8, b'0' + tens as u8, b'0' + ones as u8];
+        number += 1;
+    }
+    digits
+};
+
+/// A number in decimal.
+fn decimal(number: u8) -> &'static str {
+    let leading = match number {
+        0..10 => 2,
+        10..100 => 1,
+        _ => 0,
+    };
+    str::from_utf8(&DIGITS[usize::from(number)][leading..]).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_in_decimal() {
+        for number in 0..=u8::MAX {
+            assert_eq!(decimal(number), number.to_string());
+        }
+    }
+}

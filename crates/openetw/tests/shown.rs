@@ -1,0 +1,101 @@
+//! Whatever JSON shows of an event's header, a filter finds.
+
+use std::collections::HashMap;
+
+use etw_testkit::data;
+use openetw::export::{JsonWriter, Options};
+use openetw::{Predicate, Trace};
+use serde_json::Value;
+
+/// Files of no more records are read once for each name that they show.
+const SMALL: u64 = 500;
+
+#[test]
+fn filters_find_what_json_shows() {
+    let Some(files) = data::traces() else { return };
+    for file in files {
+        let mut trace = Trace::open_file(&file.path).unwrap();
+        let mut writer = JsonWriter::new(&Options::default());
+        let mut line = Vec::new();
+        // The predicates of what many events share, with how many events show it.
+        let mut named: HashMap<String, (Predicate, u64)> = HashMap::new();
+        trace
+            .for_each_layout(|event| {
+                line.clear();
+                writer.put(&mut line, event);
+                let json: Value = serde_json::from_slice(&line).unwrap();
+                let found = |text: &str, predicate: &Predicate| {
+                    let shown = String::from_utf8_lossy(&line);
+                    assert!(predicate.matches(event), "{}: {text} does not find {shown}", file.name);
+                };
+                for text in own(&json) {
+                    found(&text, &text.parse().unwrap());
+                }
+                for text in shared(&json) {
+                    let predicate = || text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+                    let entry = named.entry(text.clone()).or_insert_with(|| (predicate(), 0));
+                    entry.1 += 1;
+                    found(&text, &entry.0);
+                }
+            })
+            .unwrap();
+        if trace.statistics().records > SMALL {
+            continue;
+        }
+        for (text, (predicate, shown)) in named {
+            let mut trace = Trace::builder().file(&file.path).only(predicate).open().unwrap();
+            trace.for_each_record(|_| ()).unwrap();
+            assert!(trace.statistics().delivered >= shown, "{}: {text}", file.name);
+        }
+    }
+}
+
+/// Conditions that hold for few events.
+fn own(json: &Value) -> Vec<String> {
+    let system = &json["System"];
+    let numbers = [("pid", "ProcessID"), ("tid", "ThreadID"), ("processor", "ProcessorID")];
+    let guids = [("activity", "ActivityID"), ("related_activity", "RelatedActivityID")];
+    let numbers = numbers.map(|(field, key)| (field, &system["Execution"][key]));
+    let guids = guids.map(|(field, key)| (field, &system["Correlation"][key]));
+    let time = [("time", &system["TimeCreated"]["SystemTime"]), ("user", &json["ExtendedData"]["Sid"])];
+    numbers.into_iter().chain(guids).chain(time).filter_map(|(field, value)| equal(field, value)).collect()
+}
+
+/// Conditions that hold for many events: those on names, and on the numbers that have names.
+fn shared(json: &Value) -> Vec<String> {
+    let system = &json["System"];
+    let mut texts = vec![
+        equal("id", &system["EventID"]),
+        equal("version", &system["Version"]),
+        equal("channel", &system["Channel"]),
+        equal("event", &system["EventType"]),
+        equal("event", &system["EventGuid"]),
+        equal("provider", &system["Provider"]["Guid"]),
+        equal("provider", &system["Provider"]["Name"]),
+        system["Keywords"]["Mask"]
+            .as_str()
+            .map(|mask| format!("keyword == {mask} and keyword contains {mask}")),
+    ];
+    for (field, key) in [("level", "Level"), ("opcode", "Opcode"), ("task", "Task")] {
+        texts.push(equal(field, &system[key]["Value"]));
+        texts.push(equal(field, &system[key]["Name"]));
+    }
+    for name in system["Keywords"]["Name"].as_array().into_iter().flatten() {
+        texts.push(equal("keyword", name));
+        texts.push(name.as_str().map(|name| format!("keyword contains {}", quoted(name))));
+    }
+    texts.into_iter().flatten().collect()
+}
+
+/// `field == value`; `None` for a value that the event does not have.
+fn equal(field: &str, value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(format!("{field} == {}", quoted(text))),
+        value => Some(format!("{field} == {value}")),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
