@@ -10,6 +10,7 @@ mod dist;
 mod fuzz;
 mod generate;
 mod layers;
+mod msrv;
 mod peers;
 #[cfg(target_os = "linux")]
 mod profiles;

@@ -49,7 +49,8 @@ impl Graph {
     /// Returns what is built on this system.
     pub(crate) fn of_host() -> Result<Graph> {
         let version = output(Command::new("rustc").arg("-vV"))?;
-        let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
+        let host =
+            version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
         Graph::read(&["--filter-platform", host])
     }
 

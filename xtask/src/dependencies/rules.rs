@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn licences_are_expressions() {
-        let licenses = Licences { allow: ["MIT", "Apache-2.0 WITH LLVM-exception"].map(str::to_owned).into() };
+        let licenses =
+            Licences { allow: ["MIT", "Apache-2.0 WITH LLVM-exception"].map(str::to_owned).into() };
         let (bans, sources) = (Bans { deny: Vec::new() }, Sources { allow_registry: BTreeSet::new() });
         let rules = Rules { licenses, bans, sources };
         for (licence, allowed) in [

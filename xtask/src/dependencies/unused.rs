@@ -34,7 +34,9 @@ fn words_below(directory: &Path) -> Result<BTreeSet<String>> {
     let mut words = BTreeSet::new();
     let mut directories = vec![directory.to_owned()];
     while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).with_context(|| format!("cannot list {}", directory.display()))? {
+        for entry in
+            fs::read_dir(&directory).with_context(|| format!("cannot list {}", directory.display()))?
+        {
             let path = entry?.path();
             if path.is_dir() {
                 directories.push(path);

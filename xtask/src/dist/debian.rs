@@ -150,9 +150,12 @@ mod tests {
 
     #[test]
     fn versions_of_symbols() {
-        for (text, expected) in
-            [("2.34)  read", Some((2, 34))), ("2.2.5)  free", Some((2, 2))), ("PRIVATE) x", None), ("2.3", Some((2, 3)))]
-        {
+        for (text, expected) in [
+            ("2.34)  read", Some((2, 34))),
+            ("2.2.5)  free", Some((2, 2))),
+            ("PRIVATE) x", None),
+            ("2.3", Some((2, 3))),
+        ] {
             assert_eq!(version(text), expected, "{text}");
         }
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::shell::{self, cargo, target_dir};
 
@@ -21,16 +21,9 @@ pub(crate) struct Options {
     /// Install the package into an empty Debian root and use it there (needs root and mmdebstrap).
     #[arg(long)]
     check: bool,
-    /// Cargo profile of the packaged program. `dev` takes what the tests have built.
-    #[arg(long, default_value = "release")]
-    profile: Profile,
-}
-
-/// How the packaged program is built.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Profile {
-    Release,
-    Dev,
+    /// Package this program instead of building `etw` in release mode.
+    #[arg(long)]
+    program: Option<PathBuf>,
 }
 
 /// The name and version of the files, for example `openetw_0.1.0_amd64`.
@@ -42,7 +35,13 @@ struct Release {
 
 /// Writes the package and the tarball to `target/dist`, and tries the package if asked to.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let package = make(options.profile)?;
+    let package = match &options.program {
+        Some(program) => make(program)?,
+        None => {
+            shell::run(&mut cargo(["build", "--release", "--package", "etw_cli", "--bin", "etw"]))?;
+            make(&target_dir().join("release/etw"))?
+        }
+    };
     if options.check { trial::run(&package) } else { Ok(()) }
 }
 
@@ -53,23 +52,26 @@ pub(crate) fn smoke() -> Result<()> {
             eprintln!("skipped: {missing}");
             Ok(())
         }
-        None => run(&Options { check: true, profile: Profile::Dev }),
+        None => {
+            // Builds nothing after `cargo nextest run --workspace`.
+            shell::run(&mut cargo(["test", "--workspace", "--no-run", "--quiet"]))?;
+            run(&Options { check: true, program: Some(target_dir().join("debug/etw")) })
+        }
     }
 }
 
 /// Makes both files and returns the path of the Debian package.
-fn make(profile: Profile) -> Result<PathBuf> {
+fn make(program: &Path) -> Result<PathBuf> {
     if let Some(missing) = debian::missing() {
         bail!("{missing}");
     }
-    let program = build(profile)?;
     let release = Release::of_workspace()?;
     let directory = target_dir().join("dist");
     let tree = directory.join("tree");
     if directory.exists() {
         fs::remove_dir_all(&directory)?;
     }
-    stage::tree(&program, &tree)?;
+    stage::tree(program, &tree)?;
     let package = debian::package(&release, &tree, &directory)?;
     let tarball = tarball(&release, &directory)?;
     for file in [&package, &tarball] {
@@ -77,22 +79,6 @@ fn make(profile: Profile) -> Result<PathBuf> {
         eprintln!("{}: {mib:.1} MiB", file.display());
     }
     Ok(package)
-}
-
-/// Builds `etw` and returns its path.
-fn build(profile: Profile) -> Result<PathBuf> {
-    let folder = match profile {
-        Profile::Release => {
-            shell::run(&mut cargo(["build", "--release", "--package", "etw_cli", "--bin", "etw"]))?;
-            "release"
-        }
-        // The same units as `cargo nextest run --workspace` builds.
-        Profile::Dev => {
-            shell::run(&mut cargo(["test", "--workspace", "--no-run", "--quiet"]))?;
-            "debug"
-        }
-    };
-    Ok(target_dir().join(folder).join("etw"))
 }
 
 /// Packs the tree's `usr` as a folder to unpack anywhere.
