@@ -28,7 +28,7 @@ const STEPS: &[(&str, &str)] = &[
         "bash -n /usr/share/bash-completion/completions/etw &&
          test -s /usr/share/zsh/vendor-completions/_etw && test -s /usr/share/fish/vendor_completions.d/etw.fish",
     ),
-    ("the units are valid", "systemd-analyze verify etwd.service && systemd-analyze --user verify etwd.service"),
+    ("the units are valid", "systemd-analyze verify etwd.service && XDG_RUNTIME_DIR=/run systemd-analyze --user verify etwd.service"),
     ("the group is there", "getent group openetw"),
     ("capabilities are inheritable only", "getcap /usr/bin/etw | grep -q =ei"),
 ];
