@@ -12,9 +12,12 @@ cd "$(dirname "$0")"
 need_compiler c++
 need_rust
 need_rust_checkers
-need_rust_targets x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linux-gnu
+need_rust_targets x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linux-gnu \
+    i686-unknown-linux-gnu s390x-unknown-linux-gnu
+need_rust_toolchain "$msrv"
 need_cargo_tool cargo-nextest nextest
 need_cargo_tool cargo-fuzz fuzz
 need_peers
+need_package_tools
 
 exec cargo xtask ci

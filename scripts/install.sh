@@ -93,6 +93,20 @@ need_rust_targets() {
     done
 }
 
+# A toolchain of another version; without it the check that needs it is left out.
+need_rust_toolchain() {
+    has rustup || return 0
+    if cargo "+$1" --version >/dev/null 2>&1; then return; fi
+    say "Installing Rust $1 with rustup"
+    rustup toolchain install "$1" --profile minimal >&2 || say "Rust $1 cannot be installed; its check is left out"
+}
+
+# What installs the Debian package into a root of its own, which only root can do, and on Debian only.
+need_package_tools() {
+    if [ "$(id -u)" != 0 ] || ! has dpkg-deb || has mmdebstrap; then return; fi
+    apt_install mmdebstrap
+}
+
 # A cargo subcommand from crates.io; $1 is its crate and $2 the subcommand.
 need_cargo_tool() {
     if ! cargo "$2" --version >/dev/null 2>&1; then

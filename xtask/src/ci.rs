@@ -5,26 +5,35 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{self, cargo};
-use crate::{bench, bpf, fuzz, layers, peers, systems};
+use crate::{bench, bpf, dependencies, fuzz, layers, msrv, peers, systems};
 
 /// A check: its name, and what runs it.
 type Check = (&'static str, fn() -> Result<()>);
+
+/// Packages that are for development only.
+const UNPUBLISHED: [&str; 2] = ["xtask", "etw_testkit"];
 
 /// The checks, cheap ones first.
 const CHECKS: &[Check] = &[
     ("format", || shell::run(&mut cargo(["fmt", "--all", "--check"]))),
     ("layers", layers::check),
+    ("dependencies", dependencies::check),
+    ("packages for crates.io", package),
     ("kernel programs", bpf::check),
     #[cfg(target_os = "linux")]
     ("published profiles", crate::profiles::check),
     ("clippy", || shell::run(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("feature sets", systems::check_features),
     ("other systems", systems::check),
+    ("minimum Rust version", msrv::check),
     ("documentation", || {
         shell::run(cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
     }),
     ("examples in the documentation", || shell::run(&mut cargo(["test", "--workspace", "--doc", "--quiet"]))),
     ("tests", || shell::run(&mut cargo(["nextest", "run", "--workspace"]))),
+    ("big-endian", systems::test_big_endian),
+    #[cfg(target_os = "linux")]
+    ("installed package", crate::dist::smoke),
     ("model checking", model_check),
     #[cfg(target_os = "linux")]
     ("killed writers, some rounds", crate::torture::short),
@@ -32,6 +41,16 @@ const CHECKS: &[Check] = &[
     ("fuzzing, a few seconds each", fuzz::smoke),
     ("benches, for a moment", bench::smoke),
 ];
+
+/// Makes the packages that `cargo publish` would upload, without building them: `cargo publish --dry-run` builds
+/// every crate again, which takes minutes, and belongs to a release.
+fn package() -> Result<()> {
+    let mut command = cargo(["package", "--workspace", "--no-verify", "--allow-dirty", "--quiet"]);
+    for name in UNPUBLISHED {
+        command.args(["--exclude", name]);
+    }
+    shell::run(&mut command)
+}
 
 /// Runs the lock-free code under loom, in a directory of its own, since the flag changes every crate.
 fn model_check() -> Result<()> {

@@ -6,9 +6,13 @@ mod bench;
 mod bpf;
 mod ci;
 mod coverage;
+mod dependencies;
+#[cfg(target_os = "linux")]
+mod dist;
 mod fuzz;
 mod generate;
 mod layers;
+mod msrv;
 mod peers;
 mod process;
 #[cfg(target_os = "linux")]
@@ -36,6 +40,11 @@ enum Chore {
     Ci,
     /// Check that dependencies between crates point down the layers, and that imports between folders go in one direction.
     Layers,
+    /// Check licences, sources and Rust versions of dependencies, and that all are used.
+    Dependencies,
+    /// Make the Debian package and the tarball that people install, in target/dist.
+    #[cfg(target_os = "linux")]
+    Dist(dist::Options),
     /// Build the programs that trace the Linux kernel, or check that the built ones are those of the source.
     Bpf(bpf::Options),
     /// Write a generated trace.
@@ -66,6 +75,9 @@ fn main() -> ExitCode {
     let done = match Cli::parse().chore {
         Chore::Ci => ci::run(),
         Chore::Layers => layers::check(),
+        Chore::Dependencies => dependencies::check(),
+        #[cfg(target_os = "linux")]
+        Chore::Dist(options) => dist::run(&options),
         Chore::Bpf(options) => bpf::run(&options),
         Chore::Generate(options) => generate::run(&options),
         Chore::Peers => peers::compare(),

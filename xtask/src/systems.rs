@@ -1,4 +1,4 @@
-//! Whether everything compiles for other systems than this one, and with fewer features.
+//! Checks that everything compiles for other systems and with fewer features, and that formats are read on big-endian ones.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,15 @@ use anyhow::Result;
 use crate::shell::{self, cargo};
 
 /// Systems that nobody here runs. The C libraries of dependencies are not needed to check them.
-const TARGETS: &[&str] = &["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
+const TARGETS: &[&str] =
+    &["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu", "i686-unknown-linux-gnu"];
+/// The big-endian target whose programs QEMU runs.
+const BIG_ENDIAN: &str = "s390x-unknown-linux-gnu";
+/// The linker for it, and the emulator with the directory of its C library: the names that Debian gives them.
+const BIG_ENDIAN_LINKER: &str = "s390x-linux-gnu-gcc";
+const BIG_ENDIAN_RUNNER: [&str; 3] = ["qemu-s390x-static", "-L", "/usr/s390x-linux-gnu"];
+/// Crates that must read and write the same bytes on every processor.
+const FORMATS: [&str; 3] = ["etw_event", "etw_etl", "etw_schema"];
 /// Tools for development, which run on Linux.
 const DEVELOPMENT: &[&str] = &["xtask", "etw_testkit"];
 
@@ -38,6 +46,30 @@ pub(crate) fn check() -> Result<()> {
         shell::run(clippy.args(["--", "-D", "warnings"]))?;
     }
     Ok(())
+}
+
+/// Runs the unit tests of the format crates on a big-endian processor; skipped, with the reason, where that cannot be.
+pub(crate) fn test_big_endian() -> Result<()> {
+    let skipped = |what: &str| eprintln!("skipped: {what}");
+    if !is_installed(BIG_ENDIAN)? {
+        skipped(&format!("{BIG_ENDIAN} is not installed (`rustup target add {BIG_ENDIAN}`)"));
+        return Ok(());
+    }
+    for (tool, package) in
+        [(BIG_ENDIAN_LINKER, "gcc-s390x-linux-gnu"), (BIG_ENDIAN_RUNNER[0], "qemu-user-static")]
+    {
+        if !shell::succeeds(Command::new(tool).arg("--version")) {
+            skipped(&format!("{tool} is missing: apt-get install {package} libc6-dev-s390x-cross"));
+            return Ok(());
+        }
+    }
+    let mut test = cargo(["test", "--quiet", "--lib", "--target", BIG_ENDIAN]);
+    for package in FORMATS {
+        test.args(["--package", package]);
+    }
+    test.env("CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER", BIG_ENDIAN_LINKER);
+    test.env("CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_RUNNER", BIG_ENDIAN_RUNNER.join(" "));
+    shell::run(&mut test)
 }
 
 fn is_installed(target: &str) -> Result<bool> {

@@ -1,0 +1,7 @@
+//! A provider without a name.
+
+use etw_provider::provider;
+
+provider!(static APP);
+
+fn main() {}

@@ -1,0 +1,114 @@
+//! What people install: a Debian package and a tarball with the command `etw`, and a trial of the package.
+
+mod debian;
+mod licences;
+mod stage;
+mod trial;
+
+use std::env::consts;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::shell::{self, cargo, target_dir};
+
+/// Options of `dist`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Install the package into an empty Debian root and use it there (needs root and mmdebstrap).
+    #[arg(long)]
+    check: bool,
+    /// Package this program instead of building `etw` in release mode.
+    #[arg(long)]
+    program: Option<PathBuf>,
+}
+
+/// The name and version of the files, for example `openetw_0.1.0_amd64`.
+struct Release {
+    version: String,
+    /// Debian's name for the processor.
+    architecture: &'static str,
+}
+
+/// Writes the package and the tarball to `target/dist`, and tries the package if asked to.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let package = match &options.program {
+        Some(program) => make(program)?,
+        None => {
+            shell::run(&mut cargo(["build", "--release", "--package", "etw_cli", "--bin", "etw"]))?;
+            make(&target_dir().join("release/etw"))?
+        }
+    };
+    if options.check { trial::run(&package) } else { Ok(()) }
+}
+
+/// The trial with the program that the tests have built; skipped, with the reason, where it cannot run.
+pub(crate) fn smoke() -> Result<()> {
+    match trial::missing().or_else(debian::missing) {
+        Some(missing) => {
+            eprintln!("skipped: {missing}");
+            Ok(())
+        }
+        None => {
+            // Builds nothing after `cargo nextest run --workspace`.
+            shell::run(&mut cargo(["test", "--workspace", "--no-run", "--quiet"]))?;
+            run(&Options { check: true, program: Some(target_dir().join("debug/etw")) })
+        }
+    }
+}
+
+/// Makes both files and returns the path of the Debian package.
+fn make(program: &Path) -> Result<PathBuf> {
+    if let Some(missing) = debian::missing() {
+        bail!("{missing}");
+    }
+    let release = Release::of_workspace()?;
+    let directory = target_dir().join("dist");
+    let tree = directory.join("tree");
+    if directory.exists() {
+        fs::remove_dir_all(&directory)?;
+    }
+    stage::tree(program, &tree)?;
+    let package = debian::package(&release, &tree, &directory)?;
+    let tarball = tarball(&release, &directory)?;
+    for file in [&package, &tarball] {
+        let mib = fs::metadata(file)?.len() as f64 / f64::from(1 << 20);
+        eprintln!("{}: {mib:.1} MiB", file.display());
+    }
+    Ok(package)
+}
+
+/// Packs the tree's `usr` as a folder to unpack anywhere.
+fn tarball(release: &Release, directory: &Path) -> Result<PathBuf> {
+    let name = format!("openetw-{}-{}-linux", release.version, consts::ARCH);
+    let path = directory.join(format!("{name}.tar.gz"));
+    let mut tar = Command::new("tar");
+    tar.args(["--create", "--gzip", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--file"]);
+    tar.arg(&path).arg(format!("--transform=s,^usr,{name},S")).arg("--directory").arg(directory.join("tree"));
+    shell::run(tar.arg("usr"))?;
+    Ok(path)
+}
+
+impl Release {
+    fn of_workspace() -> Result<Release> {
+        let architecture = match consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            "riscv64" => "riscv64",
+            "s390x" => "s390x",
+            other => bail!("no Debian architecture is known for {other}"),
+        };
+        Ok(Release { version: env!("CARGO_PKG_VERSION").to_owned(), architecture })
+    }
+}
+
+/// Writes a file with its directories.
+fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(path, contents).with_context(|| format!("cannot write {}", path.display()))
+}

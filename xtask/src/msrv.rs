@@ -1,0 +1,30 @@
+//! Whether the workspace builds with the oldest Rust that its manifest names.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::shell::{self, succeeds, target_dir};
+
+/// Builds everything that is published with the oldest Rust, where rustup has it.
+///
+/// Elsewhere two other checks stand in for it: clippy reports newer functions of the standard library
+/// (`incompatible_msrv`), and `dependencies` reports packages that need a newer Rust.
+pub(crate) fn check() -> Result<()> {
+    let version = env!("CARGO_PKG_RUST_VERSION");
+    let toolchain = format!("+{version}");
+    if !succeeds(Command::new("cargo").args([&toolchain, "--version"])) {
+        eprintln!(
+            "skipped: Rust {version} is not installed (`rustup toolchain install {version} --profile minimal`)"
+        );
+        return Ok(());
+    }
+    let mut check = Command::new("cargo");
+    check.current_dir(shell::root()).arg(&toolchain).args(["check", "--quiet", "--workspace", "--locked"]);
+    // The build is of another compiler, which must not take the place of this one's.
+    check
+        .env("CARGO_TARGET_DIR", target_dir().join("msrv"))
+        .env_remove("CARGO")
+        .env_remove("RUSTUP_TOOLCHAIN");
+    shell::run(&mut check)
+}
