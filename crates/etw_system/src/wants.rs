@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(wants(0, vec![]).unwrap().sample_interval, DEFAULT_INTERVAL);
         assert_eq!(wants(1_250, vec![]).unwrap().sample_interval, 1_250);
         assert!(wants(999, vec![]).unwrap_err().contains("99.9 us: it is 100 us to 1 s"));
-        assert!(wants(0, vec![0x1234]).unwrap_err().contains("`0x1234` is no event"));
+        assert!(wants(0, vec![0x1234]).unwrap_err().contains("`0x1234` is not an event"));
         assert_eq!(wants(0, vec![]).unwrap().hooks_of_stacks(), Hooks::NONE);
         assert!(wants(0, vec![0x0524]).unwrap().hooks_of_stacks().has(Hook::Image));
     }

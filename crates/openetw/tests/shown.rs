@@ -1,6 +1,6 @@
 //! Whatever JSON shows of an event's header, a filter finds.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use etw_testkit::data;
 use openetw::export::{JsonWriter, Options};
@@ -84,7 +84,9 @@ fn shared(json: &Value) -> Vec<String> {
         texts.push(equal("keyword", name));
         texts.push(name.as_str().map(|name| format!("keyword contains {}", quoted(name))));
     }
-    texts.into_iter().flatten().collect()
+    // A provider without a name shows its GUID twice.
+    let texts: BTreeSet<String> = texts.into_iter().flatten().collect();
+    texts.into_iter().collect()
 }
 
 /// `field == value`; `None` for a value that the event does not have.

@@ -331,7 +331,7 @@ fn what_cannot_be_is_told_in_one_line() {
     };
     check(&["-start", "Registry"], 50, "profile Registry: Linux has no registry");
     check(&["-start", "Nothing"], 144, "no profile 'Nothing'; available: GeneralProfile");
-    check(&["-start", &format!("{file}!Nothing")], 144, "there are Shop, File");
+    check(&["-start", &format!("{file}!Nothing")], 144, "available: Shop, File");
     check(&["-start", &format!("{file}!File")], 144, "-filemode records it to a file");
     check(&["-start", "nowhere.wprp!Shop"], 2, "nowhere.wprp: cannot be read");
     check(&["-start", r"C:\x.wprp!Shop"], 3, "is a path of Windows");

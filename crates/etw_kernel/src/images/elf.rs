@@ -71,7 +71,11 @@ impl Head {
 
     /// Reads the head of a file that is in memory.
     pub(crate) fn of_bytes(file: &[u8]) -> Option<Head> {
-        let part = |offset, len| Ok(Cow::Borrowed(within(file, offset, len).unwrap_or_default()));
+        let part = |offset, len: u64| {
+            let rest = usize::try_from(offset).ok().and_then(|offset| file.get(offset..)).unwrap_or_default();
+            let len = usize::try_from(len.min(MAX_BYTES)).unwrap_or(rest.len());
+            Ok(Cow::Borrowed(rest.get(..len).unwrap_or(rest)))
+        };
         Head::of_start(file, part).ok().flatten()
     }
 

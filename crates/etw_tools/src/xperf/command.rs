@@ -445,7 +445,7 @@ mod tests {
         };
         check("-on REGISTRY", "REGISTRY: Linux has no registry");
         check("-on 0x20000", "REGISTRY");
-        check("-on PROC_THREAD -stackwalk RegOpenKey", "`RegOpenKey` is no event");
+        check("-on PROC_THREAD -stackwalk RegOpenKey", "`RegOpenKey` is not an event");
         check("-on PROC_THREAD -stackwalk @/nowhere", "-stackwalk @/nowhere");
         check("-start User -f x.etl", "-on says what it records");
         check("-buffersize 64", "belongs behind -on or -start");
