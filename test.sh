@@ -20,4 +20,6 @@ need_cargo_tool cargo-fuzz fuzz
 need_peers
 need_package_tools
 
-exec cargo xtask ci
+# The checks run from the build that the tests use, so that nothing is compiled a second time for them.
+cargo build --workspace --all-targets
+exec "${CARGO_TARGET_DIR:-target}/debug/xtask" ci
