@@ -54,7 +54,7 @@ pub enum PropertyError {
         reason: String,
     },
     /// The value has a different type, or does not fit the requested one.
-    #[error("event {event}: property '{property}' is {found}, which is no {expected}")]
+    #[error("event {event}: property '{property}' is {found}, expected {expected}")]
     Conversion {
         /// The event.
         event: String,
@@ -87,7 +87,7 @@ impl fmt::Display for PayloadError<'_> {
         let name = self.property_name();
         match self.error.kind {
             LocateErrorKind::Defect(defect) => {
-                write!(f, "property '{name}': the schema cannot be followed: {defect}")
+                write!(f, "property '{name}': invalid schema: {defect}")
             }
             kind => write!(f, "property '{name}' at payload offset {}: {kind}", self.error.offset),
         }
