@@ -279,7 +279,7 @@ fn properties(text: &str, maps: &[Arc<ValueMap>]) -> Result<(Vec<Property>, u16)
     let mut cursor = Cursor { rest: text };
     let fields = cursor.fields(0)?;
     if !cursor.rest.is_empty() {
-        return Err("text behind the fields");
+        return Err("text after the fields");
     }
     let mut properties = Vec::new();
     let mut waiting = std::collections::VecDeque::new();
@@ -347,7 +347,7 @@ struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     fn fields(&mut self, depth: usize) -> Result<Vec<Field<'a>>, &'static str> {
         if depth > MAX_DEPTH {
-            return Err("structs too deep");
+            return Err("structs nested too deeply");
         }
         let mut fields = Vec::new();
         while let Some(name) = self.word() {
@@ -365,7 +365,7 @@ impl<'a> Cursor<'a> {
         if self.accept('{') {
             kind = Kind::Struct(self.fields(depth + 1)?);
             if !self.accept('}') {
-                return Err("no end of the struct");
+                return Err("unterminated struct");
             }
         } else {
             let word = self.word().ok_or("no type")?;
@@ -455,9 +455,9 @@ mod tests {
         check("A u32:loud", "no such out-type");
         check("A bin(N)", "no such field before");
         check("A u32 =Map", "no such map");
-        check("A { B u32", "no end of the struct");
+        check("A { B u32", "unterminated struct");
         check("A u32[3", "no closing bracket");
-        check("A u32 B u32", "text behind the fields");
-        check(&"A { ".repeat(20), "structs too deep");
+        check("A u32 B u32", "text after the fields");
+        check(&"A { ".repeat(20), "structs nested too deeply");
     }
 }

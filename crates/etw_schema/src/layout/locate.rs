@@ -351,8 +351,8 @@ impl Run<'_> {
         })
     }
 
-    /// Rejects counts that the rest of the payload cannot hold, before allocating for them. The array starts at `at`, its
-    /// elements at `start`.
+    /// Rejects counts that the rest of the payload cannot hold, before allocating for them. The array starts at `at`,
+    /// its elements at `start`.
     fn limit(
         &self,
         count: Option<u64>,

@@ -53,8 +53,8 @@ pub(crate) struct Cache {
     /// Hash and entry number plus one; a power of two, never more than half full.
     slots: Vec<(u64, u32)>,
     entries: Vec<Entry>,
-    /// Recently found entries, each at the place given by a cheap hash of its key. A place may have been overwritten, so
-    /// the full key is always compared.
+    /// Recently found entries, each at the place given by a cheap hash of its key. A place may have been overwritten,
+    /// so the full key is always compared.
     recent: [u32; RECENT],
     /// Approximate bytes held by the entries.
     bytes: usize,

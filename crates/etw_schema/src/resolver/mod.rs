@@ -32,7 +32,8 @@ use key::key_of;
 /// need an exact match of id and version. Classic events are found by event type and version: the exact version from
 /// any source, otherwise the highest version below it. For the same version the built-in schema takes precedence.
 ///
-/// Results, including failures, are cached; a hit does not allocate. A resolver serves one thread. Clones share schemas.
+/// Results, including failures, are cached; a hit does not allocate. A resolver serves one thread. Clones share
+/// schemas.
 ///
 /// ```
 /// use etw_event::{Origin, Record, Ticks};

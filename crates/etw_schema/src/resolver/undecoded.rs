@@ -87,7 +87,7 @@ pub enum Undecoded {
     #[error("broken TraceLogging metadata: {0}")]
     TraceLogging(TraceLoggingError),
     /// A kind of record that does not identify its event.
-    #[error("records of kind {0:?} do not say what they are")]
+    #[error("records of kind {0:?} do not identify their event")]
     Nameless(HeaderKind),
 }
 
@@ -95,7 +95,7 @@ fn named(name: &Option<Arc<str>>) -> String {
     name.as_ref().map_or(String::new(), |name| format!("{} ", on_one_line(name)))
 }
 
-/// Escapes a name for a one-line message, since traces may contain any characters in provider names.
+/// Replaces control characters in a name, since traces may contain any characters in provider names.
 fn on_one_line(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
 }

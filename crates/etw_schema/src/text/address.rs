@@ -65,7 +65,7 @@ pub(crate) fn write_socket_address(out: &mut (impl TextOut + ?Sized), bytes: &[u
     }
 }
 
-/// Returns the address in a link-level SOCKADDR (family 33): `SOCKADDR_DL` without interface name, six bytes at offset 8.
+/// Returns the address in a link-level SOCKADDR (family 33): `SOCKADDR_DL` without interface name, six bytes from 8.
 fn link_address(bytes: &[u8]) -> Option<&[u8]> {
     if bytes.u16_at(0)? != 33 { None } else { bytes.get(8..14) }
 }
