@@ -71,6 +71,7 @@ impl<'a> Event<'a> {
     /// Returns the value of a top-level property: `event.get::<u32>("ProcessId")?`. See [`FromValue`] for conversions.
     ///
     /// # Errors
+    ///
     /// Fails if the event has no schema or no such property, the payload is too short, or the value does not convert.
     #[inline]
     pub fn get<T: FromValue<'a>>(&self, name: &str) -> Result<T, EventError> {

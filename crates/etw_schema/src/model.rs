@@ -360,7 +360,8 @@ macro_rules! types {
 }
 
 types! {
-    /// The encoding of a value in the payload (`TDH_IN_TYPE`, `tdh.h`). Values from 0x8000 on are specific to this library.
+    /// The encoding of a value in the payload (`TDH_IN_TYPE`, `tdh.h`). Values from 0x8000 on are specific to this
+    /// library.
     InType {
         /// No value.
         NULL = 0, "Null";

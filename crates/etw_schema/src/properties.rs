@@ -176,6 +176,7 @@ impl<'a> Properties<'a> {
     /// Returns the value of a top-level property, converted as described at [`FromValue`].
     ///
     /// # Errors
+    ///
     /// Fails if the property does not exist, the payload does not contain it, or its value does not convert.
     #[inline]
     pub fn get<T: FromValue<'a>>(&self, name: &str) -> Result<T, PropertyError> {
@@ -188,6 +189,7 @@ impl<'a> Properties<'a> {
     /// Returns the value of the top-level property at an index, converted like [`Properties::get`].
     ///
     /// # Errors
+    ///
     /// Fails under the same conditions as [`Properties::get`].
     #[inline]
     pub fn get_at<T: FromValue<'a>>(&self, index: PropertyIndex) -> Result<T, PropertyError> {
@@ -293,8 +295,8 @@ impl<'a> PropertyValue<'a> {
         Value::read(self.place.read, bytes, &properties.located.clock)
     }
 
-    /// Calls `each` for every scalar in this value, with its byte range in the payload. The range excludes a count before
-    /// and a terminator after the value, but covers all of a text of fixed size.
+    /// Calls `each` for every scalar in this value, with its byte range in the payload. The range excludes a count
+    /// before and a terminator after the value, but covers all of a text of fixed size.
     pub fn for_each_plain(&self, each: &mut dyn FnMut(Range<usize>, Value<'a>)) {
         let Instance { properties, slots, .. } = self.instance;
         let bytes = match self.place.shape {
@@ -504,6 +506,7 @@ impl<'a> Struct<'a> {
     /// Returns the value of a member, converted as described at [`FromValue`].
     ///
     /// # Errors
+    ///
     /// Fails if the member does not exist, or its value does not convert.
     pub fn get<T: FromValue<'a>>(&self, name: &str) -> Result<T, PropertyError> {
         let properties = &self.instance.properties;

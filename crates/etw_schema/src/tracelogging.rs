@@ -78,6 +78,7 @@ impl<'a> ProviderTraits<'a> {
     /// Parses the data of an extended item of kind `PROVIDER_TRAITS`. Unknown kinds of traits are skipped.
     ///
     /// # Errors
+    ///
     /// Fails if the size or the name does not fit. Broken traits after the name are ignored instead.
     pub fn parse(bytes: &'a [u8]) -> Result<ProviderTraits<'a>, TraceLoggingError> {
         let bytes = sized(bytes)?;
@@ -100,6 +101,7 @@ impl<'a> ProviderTraits<'a> {
 /// Returns the metadata blob at the start of `bytes`.
 ///
 /// # Errors
+///
 /// Fails if the size field does not fit.
 pub fn sized(bytes: &[u8]) -> Result<&[u8], TraceLoggingError> {
     let size = bytes.u16_at(0).map_or(0, usize::from);
@@ -110,6 +112,7 @@ pub fn sized(bytes: &[u8]) -> Result<&[u8], TraceLoggingError> {
 /// Parses event metadata: the data of an extended item of kind `EVENT_SCHEMA_TL`, or the start of the payload.
 ///
 /// # Errors
+///
 /// Fails if the bytes are not valid event metadata.
 pub fn parse_event(
     bytes: &[u8],

@@ -30,9 +30,7 @@ pub enum EventMetadataError {
         part: &'static str,
     },
     /// The trace contains more metadata than is kept.
-    #[error(
-        "the trace contains more than {MAX_METADATA_BYTES} bytes of event metadata; the rest is ignored"
-    )]
+    #[error("the trace contains more than {MAX_METADATA_BYTES} bytes of event metadata; the rest is ignored")]
     TooMuch,
 }
 
@@ -65,10 +63,11 @@ struct Key {
 }
 
 impl EventMetadata {
-    /// Adds the payload of an EventInfo event (opcode 0x20). Returns the GUID of the provider it describes, or `None` if it
-    /// was added before.
+    /// Adds the payload of an EventInfo event (opcode 0x20). Returns the GUID of the provider it describes, or `None`
+    /// if it was added before.
     ///
     /// # Errors
+    ///
     /// Fails if the blob is truncated, or the metadata exceeds [`MAX_METADATA_BYTES`].
     pub fn add_event(&mut self, blob: &[u8]) -> Result<Option<Guid>, EventMetadataError> {
         let cut = EventMetadataError::Cut { len: blob.len(), part: "its header" };
@@ -108,6 +107,7 @@ impl EventMetadata {
     /// `None` if the map was added before.
     ///
     /// # Errors
+    ///
     /// Fails if the blob is truncated, or the metadata exceeds [`MAX_METADATA_BYTES`].
     pub fn add_map(&mut self, payload: &[u8]) -> Result<Option<Guid>, EventMetadataError> {
         let cut = EventMetadataError::Cut { len: payload.len(), part: "its header" };
@@ -163,6 +163,7 @@ impl EventMetadata {
 /// Parses a `TRACE_EVENT_INFO` blob. Properties refer to maps by name.
 ///
 /// # Errors
+///
 /// Fails if the blob is shorter than its header. Invalid names are omitted; the first invalid property ends the list.
 pub fn parse_event(
     blob: &[u8],
@@ -198,6 +199,7 @@ pub fn parse_event(
 /// Parses an `EVENT_MAP_INFO` blob.
 ///
 /// # Errors
+///
 /// Fails if the blob is shorter than its header. The first invalid entry ends the list.
 pub fn parse_map(blob: &[u8]) -> Result<ValueMap, EventMetadataError> {
     let cut = EventMetadataError::Cut { len: blob.len(), part: "its header" };

@@ -96,9 +96,7 @@ pub enum ProblemKind {
         name: String,
     },
     /// A length or count refers to a name that is not an earlier item. The template ends before the item.
-    #[error(
-        "<{element} {attribute}='{name}'>: no earlier item has this name; the template ends here"
-    )]
+    #[error("<{element} {attribute}='{name}'>: no earlier item has this name; the template ends here")]
     NotBefore {
         /// Name of the element.
         element: &'static str,

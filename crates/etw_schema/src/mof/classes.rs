@@ -58,7 +58,11 @@ pub(super) fn providers(classes: &[Class], origin: &str, problems: &mut Vec<MofP
         let level = class.number("eventlevel").and_then(|level| u8::try_from(level).ok()).unwrap_or(0);
         for (position, value) in types.iter().enumerate() {
             let Some(opcode) = value.number().and_then(|value| u8::try_from(value).ok()) else {
-                report(problems, line, format!("an EventType of {} is not a number from 0 to 255", class.name));
+                report(
+                    problems,
+                    line,
+                    format!("an EventType of {} is not a number from 0 to 255", class.name),
+                );
                 continue;
             };
             if !draft.seen.insert((version, opcode)) {
@@ -452,10 +456,7 @@ mod tests {
             &format!("{class}[EventType(256)] class X : T {{}};"),
             "line 2: an EventType of X is not a number from 0 to 255",
         );
-        check(
-            &format!("{class}[EventType{{1,1}}] class X : T {{}};"),
-            "line 2: X lists event type 1 twice",
-        );
+        check(&format!("{class}[EventType{{1,1}}] class X : T {{}};"), "line 2: X lists event type 1 twice");
         check(
             &format!("{class}[EventType(1)] class X : T {{\n[WmiDataId(1), WmiSizeIs(\"N\")] uint8 A;\n}};"),
             "line 3: A: no property N precedes it",

@@ -44,6 +44,7 @@ impl Resolver {
     /// Adds the payload of an EventInfo event (class EventMetadata, opcode 0x20): a `TRACE_EVENT_INFO`.
     ///
     /// # Errors
+    ///
     /// Fails if the blob is truncated, or the trace's event metadata exceeds its limit.
     pub fn add_event_metadata(&mut self, blob: &[u8]) -> Result<(), EventMetadataError> {
         if let Some(guid) = self.metadata.add_event(blob)? {
@@ -56,6 +57,7 @@ impl Resolver {
     /// `EVENT_MAP_INFO`.
     ///
     /// # Errors
+    ///
     /// Fails if the blob is truncated, or the trace's event metadata exceeds its limit.
     pub fn add_event_map(&mut self, payload: &[u8]) -> Result<(), EventMetadataError> {
         if let Some(guid) = self.metadata.add_map(payload)? {
@@ -68,6 +70,7 @@ impl Resolver {
     /// Cheap for all other records. Metadata may follow the events it describes; to decode those, read the trace twice.
     ///
     /// # Errors
+    ///
     /// Fails under the same conditions as [`Resolver::add_event_metadata`].
     #[inline]
     pub fn observe(&mut self, record: &Record<'_>) -> Result<Observed, EventMetadataError> {

@@ -140,6 +140,7 @@ impl Resolver {
     /// Returns the schema of a record.
     ///
     /// # Errors
+    ///
     /// Fails if no source knows the record. The error is the reason.
     #[inline]
     pub fn resolve(&mut self, record: &Record<'_>) -> Result<&Arc<CompiledSchema>, &Undecoded> {
@@ -150,8 +151,8 @@ impl Resolver {
         }
     }
 
-    /// Decodes a record: finds its schema and locates its properties. Without a schema, the event contains the reason and
-    /// the known names of its provider.
+    /// Decodes a record: finds its schema and locates its properties. Without a schema, the event contains the reason
+    /// and the known names of its provider.
     ///
     /// The caller fills in the process and the start of the trace. Does not allocate once the schema is cached and
     /// `located` has grown large enough.

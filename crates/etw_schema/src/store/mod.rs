@@ -110,8 +110,8 @@ const LOCK_RETRIES: u32 = 100;
 const LOCK_WAIT: Duration = Duration::from_millis(20);
 
 impl Store {
-    /// Opens the store in a directory. If the directory does not exist, the store is empty and the first addition creates
-    /// it.
+    /// Opens the store in a directory. If the directory does not exist, the store is empty and the first addition
+    /// creates it.
     ///
     /// # Errors
     ///
@@ -127,8 +127,8 @@ impl Store {
         &self.directory
     }
 
-    /// Adds providers read from the file `origin`. They replace what the store has of these providers from the same file.
-    /// Descriptions from other files stay and apply to events that this file lacks.
+    /// Adds providers read from the file `origin`. They replace what the store has of these providers from the same
+    /// file. Descriptions from other files stay and apply to events that this file lacks.
     ///
     /// # Errors
     ///
@@ -210,8 +210,9 @@ impl Store {
         Ok(entries.into_iter().map(|entry| entry.listed).collect())
     }
 
-    /// Returns a provider merged from all files that describe it. Where several describe the same version of an event, and
-    /// for the provider's names, the file added last takes precedence. Each event keeps the names of the file it is from.
+    /// Returns a provider merged from all files that describe it. Where several describe the same version of an
+    /// event, and for the provider's names, the file added last takes precedence. Each event keeps the names of the
+    /// file it is from.
     ///
     /// # Errors
     ///

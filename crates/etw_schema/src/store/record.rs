@@ -1,8 +1,8 @@
 //! The encoding of a provider as one record of the store.
 //!
-//! Numbers are LEB128. A record is a table of strings (count, then length and UTF-8 of each), followed by the provider's
-//! names, maps and events. Strings are referred to by number plus 1; 0 means no string.
-//! Every item takes at least one byte, so no valid count exceeds the bytes left in the record.
+//! Numbers are LEB128. A record is a table of strings (count, then length and UTF-8 of each), followed by the
+//! provider's names, maps and events. Strings are referred to by number plus 1; 0 means no string. Every item takes
+//! at least one byte, so no valid count exceeds the bytes left in the record.
 
 use std::collections::HashMap;
 use std::sync::Arc;

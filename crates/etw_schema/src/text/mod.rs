@@ -69,6 +69,7 @@ impl<W: fmt::Write> FmtOut<W> {
     /// Returns the first error of the writer.
     ///
     /// # Errors
+    ///
     /// Fails if the writer failed.
     pub fn finish(self) -> fmt::Result {
         self.result

@@ -149,8 +149,8 @@ impl<'a, 'b> Reader<'a, 'b> {
         Some(ValueMap { name, kind, entries })
     }
 
-    /// Reads a template: signature, size, count of top-level items, count of all items, offset of the items, kind, GUID,
-    /// binary XML, items, names.
+    /// Reads a template: signature, size, count of top-level items, count of all items, offset of the items, kind,
+    /// GUID, binary XML, items, names.
     pub(super) fn template(&mut self, offset: u32) -> Option<Arc<Template>> {
         if offset == 0 {
             return None;

@@ -49,8 +49,8 @@ pub enum WevtError {
     NoTemplates,
 }
 
-/// Reads the compiled manifests of a file. `satellite` is its `.mui` file, if any; `origin` is where the file came from,
-/// usually its name.
+/// Reads the compiled manifests of a file. `satellite` is its `.mui` file, if any; `origin` is where the file came
+/// from, usually its name.
 ///
 /// If there are several languages, English texts are used. Texts of the satellite take precedence.
 ///

@@ -1,7 +1,7 @@
 //! Annotations in a PDB file: `S_ANNOTATION` records in the symbol streams of its modules.
 //!
-//! A PDB is a multi-stream file (MSF 7.00): blocks of equal size, and a directory with the blocks of each stream. Stream
-//! 3 (DBI) lists the modules, each with a stream of symbol records. Source: LLVM, "The PDB File Format".
+//! A PDB is a multi-stream file (MSF 7.00): blocks of equal size, and a directory with the blocks of each stream.
+//! Stream 3 (DBI) lists the modules, each with a stream of symbol records. Source: LLVM, "The PDB File Format".
 
 use etw_event::Fields;
 

@@ -102,7 +102,8 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Returns the lines up to `}`, with their numbers, if the next line is `{`. Messages without arguments may lack braces.
+    /// Returns the lines up to `}`, with their numbers, if the next line is `{`. Without arguments there may be no
+    /// braces.
     fn block(&mut self) -> Vec<(usize, &'a str)> {
         let mut block = Vec::new();
         let mut ahead = self.lines.clone();
@@ -343,13 +344,19 @@ mod tests {
         check("nothing", "test.tmf, line 1: expected a message, type or GUID");
         check("#typev a 1 \"x\"", "test.tmf, line 1: a message before any GUID");
         check(&format!("{GUID}#typev a"), "test.tmf, line 2: expected a tag, a number and a format");
-        check(&format!("{GUID}#typev a 70000 \"x\""), "test.tmf, line 2: expected a message number from 0 to 65535");
+        check(
+            &format!("{GUID}#typev a 70000 \"x\""),
+            "test.tmf, line 2: expected a message number from 0 to 65535",
+        );
         check(&format!("{GUID}#typev a 1 \"x"), "test.tmf, line 2: expected a format in quotes");
         check(
             &format!("{GUID}#typev a 1 \"x\"\n{{\nx, ItemFoo -- 10\n}}"),
             "test.tmf, line 4: an item of unknown type",
         );
-        check(&format!("{GUID}#typev a 1 \"x\"\n{{\nx ItemLong\n}}"), "test.tmf, line 4: expected an argument");
+        check(
+            &format!("{GUID}#typev a 1 \"x\"\n{{\nx ItemLong\n}}"),
+            "test.tmf, line 4: expected an argument",
+        );
         check(
             &format!("{GUID}#typev a 1 \"x\"\n{{\nx, ItemLong -- 11\n}}"),
             "test.tmf, line 4: arguments are not numbered 10, 11, 12, …",
