@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_begins_before_the_first_is_complete() {
+    fn another_version_starts_before_the_first_is_complete() {
         let mut manifests = EventSourceManifests::new();
         assert!(manifests.add_chunk(GUID, 1, &chunks(&text(1), 2)[0]).is_none());
         let other = chunks(&text(22), 3);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chunk_is_ignored() {
+    fn other_payloads_are_ignored() {
         let mut manifests = EventSourceManifests::new();
         for payload in [&[][..], &[1, 1, 0, 0x5B], &[1, 1, 0, 0x5B, 0, 0, 0, 0], &[2, 1, 0, 0x5B, 1, 0, 0, 0]]
         {

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn structs_lie_behind_what_is_above_them() {
+    fn struct_members_follow_the_outer_properties() {
         let schema = parse(b"\0E\0s\0\x98\x02t\0\x98\x01x\0\x03y\0\x04z\0\xD8\x01w\0\x05").unwrap();
         let names: Vec<&str> = schema.properties.iter().map(|property| &*property.name).collect();
         assert_eq!((names.as_slice(), schema.top_level), (["s", "z", "t", "y", "w", "x"].as_slice(), 2));

@@ -50,7 +50,7 @@ fn outcome(compiled: &std::sync::Arc<CompiledSchema>, record: &Record<'_>, locat
     match (error, record.payload().len() - located.consumed_bytes()) {
         (Some(error), _) => error,
         (None, 0) => "exact".to_owned(),
-        (None, rest) => format!("{rest} bytes behind the properties"),
+        (None, rest) => format!("{rest} bytes after the properties"),
     }
 }
 
@@ -122,7 +122,7 @@ fn values_of_kernel_events_make_sense() {
         } else if names == (classes::STACK_WALK, 0x20) {
             stacks += 1;
             let time = event.get::<u64>("EventTimeStamp").unwrap();
-            assert!(time as i64 <= record.raw_time().0, "a stack comes behind its event");
+            assert!(time as i64 <= record.raw_time().0, "a stack comes after its event");
         } else if names == (classes::PAGE_FAULT, 0x20) {
             faults += 1;
             assert!(event.get::<u32>("ByteCount").unwrap().is_multiple_of(512));

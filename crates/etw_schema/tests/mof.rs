@@ -56,7 +56,7 @@ fn shapes(events: &[std::sync::Arc<EventSchema>]) -> Shapes {
 
 /// Intended differences of the built-in tables: class, version (255: all), opcodes, reason.
 const DIFFERENCES: [(Guid, u8, &[u8], &str); 6] = [
-    (classes::EVENT_TRACE, 255, &[0], "the header's FILETIMEs and time zone are typed as they lie in files"),
+    (classes::EVENT_TRACE, 255, &[0], "the header's FILETIMEs and time zone are typed as in files"),
     (classes::PERF_INFO, 0, &[34], "marks that programs write end with their text (fixture ebpforwindows)"),
     (classes::IMAGE, 1, &[10], "ImageSize has 32 bits on 64-bit systems too (fixture image_data_64_v1)"),
     (classes::THREAD, 3, &[1, 2, 3, 4], "Windows 10 appends ThreadName to version 3"),

@@ -34,7 +34,7 @@ pub enum LayoutDefect {
     UnknownInType(u16),
     /// The members of a struct are outside the schema's properties.
     #[error(
-        "the struct's members {first}..{first}+{members} lie outside of the schema's {properties} properties"
+        "the struct's members {first}..{first}+{members} are outside the schema's {properties} properties"
     )]
     StructRange {
         /// Index of the first member.

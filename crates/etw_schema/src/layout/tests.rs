@@ -386,7 +386,7 @@ fn schemas_that_make_no_sense() {
     check(
         vec![structure("s", 5, 2, Count::One)],
         1,
-        "!property 's': invalid schema: the struct's members 5..5+2 lie outside of the schema's 1 properties +64",
+        "!property 's': invalid schema: the struct's members 5..5+2 are outside the schema's 1 properties +64",
     );
     check(
         vec![structure("s", 0, 1, Count::One)],

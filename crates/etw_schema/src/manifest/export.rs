@@ -385,7 +385,7 @@ fn items(
         let (Some(length), Some(count)) = (length, count) else {
             return writeln!(
                 out,
-                "      <!-- {}: no manifest can say how many there are -->",
+                "      <!-- {}: manifests cannot express the length or count -->",
                 symbol(&property.name)
             );
         };
@@ -398,7 +398,7 @@ fn items(
                 let Some(in_name) = type_name(*in_type) else {
                     return writeln!(
                         out,
-                        "      <!-- {}: a type that no manifest has -->",
+                        "      <!-- {}: manifests do not have this type -->",
                         symbol(&property.name)
                     );
                 };

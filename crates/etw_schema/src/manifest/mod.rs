@@ -64,7 +64,7 @@ pub enum ProblemKind {
     #[error("XML syntax: {0}")]
     Syntax(String),
     /// Elements are nested too deeply; the rest was not read.
-    #[error("elements nested too deep; the rest was not read")]
+    #[error("elements are nested too deeply; the rest was not read")]
     TooDeep,
     /// More items of some kind than manifests have, or than the manifest's size justifies; the item was left out.
     #[error("too many {0}")]

@@ -293,7 +293,7 @@ impl<'a> Parser<'a> {
     }
 
     fn pragma(&mut self) -> Result<(), &'static str> {
-        self.word("no pragma behind #")?;
+        self.word("no pragma after #")?;
         let name = self.word("no name of a pragma")?;
         if self.accept('(')? {
             let value = self.literal()?;
@@ -313,7 +313,7 @@ impl<'a> Parser<'a> {
         let line = self.lexer.line;
         let name = self.word("no name of a class")?.to_owned();
         if self.accept_word("as")? {
-            self.word("no alias behind \"as\"")?;
+            self.word("no alias after \"as\"")?;
         }
         let parent =
             if self.accept(':')? { Some(self.word("no name of a parent class")?.to_owned()) } else { None };
@@ -334,7 +334,7 @@ impl<'a> Parser<'a> {
         let line = self.lexer.line;
         let mut cim_type = self.word("no type of a property")?.to_ascii_lowercase();
         if self.accept(':')? {
-            self.word("no class behind \"object:\"")?;
+            self.word("no class after \"object:\"")?;
         }
         if self.accept_word("ref")? {
             cim_type = "ref".to_owned();

@@ -110,7 +110,7 @@ fn manifest(name: &str, decoding: Decoding, events: &[(u16, u8, &str)]) -> Provi
 }
 
 #[test]
-fn layers_are_asked_in_their_order() {
+fn sources_are_searched_in_order() {
     let bytes = |id, version| event(descriptor(id, version, 0), 0, &[], &[5]);
     let mut resolver = Resolver::new();
     let check = |resolver: &mut Resolver, id, version, text: &str| {

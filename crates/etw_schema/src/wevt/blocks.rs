@@ -117,7 +117,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         }
         let map = self.read_map(offset as usize).map(Arc::new);
         if map.is_none() {
-            self.problem(offset as usize, "expected a map, which a template refers to");
+            self.problem(offset as usize, "expected a map");
         }
         self.maps.insert(offset, map.clone());
         map
@@ -160,7 +160,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         }
         let template = self.read_template(offset as usize).map(Arc::new);
         if template.is_none() {
-            self.problem(offset as usize, "expected a template, which an event refers to");
+            self.problem(offset as usize, "expected a template");
         }
         self.templates.insert(offset, template.clone());
         template

@@ -34,7 +34,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], messages: &mut MessageTable<'a>, origin:
         if let Some(provider) = Tables::default().provider(&mut reader, offset as usize, &mut info) {
             reader.wevt.providers.push(provider);
         } else {
-            reader.problem(offset as usize, "expected a provider, which the list of providers refers to");
+            reader.problem(offset as usize, "expected a provider");
         }
     }
 }

@@ -18,13 +18,13 @@ const NIL_STREAM: u32 = 0xFFFF_FFFF;
 #[non_exhaustive]
 pub enum PdbError {
     /// The file does not start with the MSF 7.00 signature.
-    #[error("not a PDB file: it does not begin with \"Microsoft C/C++ MSF 7.00\"")]
+    #[error("not a PDB file: it does not start with \"Microsoft C/C++ MSF 7.00\"")]
     NoPdb,
     /// The block size is not a power of two from 512 to 65,536.
     #[error("PDB with invalid block size of {0} bytes")]
     BlockSize(u32),
     /// Blocks of a stream are outside the file.
-    #[error("PDB cut or damaged: {0} lies outside the file")]
+    #[error("PDB truncated or damaged: {0} is outside the file")]
     OutsideFile(&'static str),
     /// The streams together are larger than the file, which only a forged directory can cause.
     #[error("PDB whose streams are larger than the file")]
