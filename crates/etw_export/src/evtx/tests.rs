@@ -208,7 +208,7 @@ fn an_empty_log_is_a_log() {
     assert_eq!((found.len(), summary), (0, EvtxSummary { records: 0, cut: 0 }));
 }
 
-/// Elements of arrays share a name; properties with no common name have one template each.
+/// Each element of an array is written, however many there are.
 #[test]
 fn arrays_of_any_length() {
     let mut schema = EventSchema::clone(&schema(&[(InType::UINT16, OutType::NULL)], false).schema);
