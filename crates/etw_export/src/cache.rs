@@ -1,4 +1,4 @@
-//! What a writer has worked out once for all events with one schema.
+//! A writer's cache of the output shared by all events with one schema.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use etw_event::{EventDescriptor, Guid, Record};
 use etw_schema::EventSchema;
 
-/// Entries kept at most; a trace with more schemas than that makes the writer begin anew.
+/// Limit of entries, beyond which the cache is cleared.
 const MAX_ENTRIES: usize = 1 << 15;
-/// Bytes that entries keep, roughly: one may have a schema of thousands of properties.
+/// Limit of the approximate bytes in entries: a schema may have thousands of properties.
 const MAX_BYTES: usize = 32 << 20;
 
-/// What the header of a record has that the parts of an entry depend on.
+/// The header fields of a record that determine an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     descriptor: EventDescriptor,
@@ -33,18 +33,18 @@ impl Header {
 
 struct Entry<T> {
     header: Header,
-    /// Held so that its address stays its own.
+    /// Keeps the schema alive, so that its address stays unique.
     schema: Option<Arc<EventSchema>>,
     parts: T,
 }
 
-/// Parts of output by schema and header.
+/// Parts of output, by schema and header.
 pub(crate) struct Cache<T> {
     entries: Vec<Entry<T>>,
-    /// Roughly what the entries keep.
+    /// Approximate bytes held by the entries.
     bytes: usize,
     by_key: HashMap<u64, Vec<u32>, BuildHasherDefault<Mixed>>,
-    /// The entry of the last event, which the next one mostly shares.
+    /// The entry of the last event; the next event usually has the same one.
     last: u32,
 }
 
@@ -53,7 +53,7 @@ impl<T> Cache<T> {
         Cache { entries: Vec::new(), bytes: 0, by_key: HashMap::default(), last: u32::MAX }
     }
 
-    /// The parts for a record with `schema`; `make` works them out the first time.
+    /// Returns the parts for a record with `schema`, calling `make` the first time.
     #[inline]
     pub(crate) fn get(
         &mut self,
@@ -97,7 +97,7 @@ impl<T> Cache<T> {
     }
 }
 
-/// The whole header goes into the key, so that no input makes a list of entries long.
+/// Hashes the whole header, so that no input can create long collision lists.
 #[inline]
 fn key(header: &Header, address: usize) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -116,7 +116,7 @@ fn key(header: &Header, address: usize) -> u64 {
     sum ^ sum >> 32
 }
 
-/// Passes a key through that is mixed already.
+/// A hasher that passes on a key that is already mixed.
 #[derive(Default)]
 pub(crate) struct Mixed(u64);
 

@@ -1,10 +1,10 @@
 //! Events as comma-separated values, in tracerpt's columns.
 //!
 //! The columns are those of `tracerpt -of CSV` (Observed: the header line in the test data of several public parsers
-//! of its output). Three things differ, so that the file is a table that every CSV reader takes: no blanks around
-//! the commas, fields quoted by RFC 4180, and the same number of columns in every line. tracerpt spreads the payload
-//! over as many columns as it has fields, without their names ([`TracerptCsvWriter`](crate::TracerptCsvWriter) does so, too); here `User Data` is one column that holds it as a JSON
-//! object, or one column for each field that was asked for.
+//! of its output). Three differences make the file a table for every CSV reader: no blanks around the commas, fields
+//! quoted as in RFC 4180, and the same number of columns in every line. tracerpt, like
+//! [`TracerptCsvWriter`](crate::TracerptCsvWriter), writes each field of the payload to its own unnamed column. Here
+//! `User Data` is one column with the payload as a JSON object, or one column for each requested field.
 
 use etw_event::FileTime;
 
@@ -43,14 +43,14 @@ pub const COLUMNS: [&str; 19] = [
 pub struct CsvWriter {
     cache: Cache<Parts>,
     time: TimeWriter,
-    /// Milliseconds of a CPU tick by source.
+    /// Milliseconds per CPU tick, by source.
     resolutions: Vec<u32>,
     raw_time: bool,
     fields: FieldSelection,
     scratch: Vec<u8>,
 }
 
-/// What all events with one schema share.
+/// The output shared by all events with one schema.
 struct Parts {
     /// From `Event Name` to `Keyword`, with the comma.
     head: Vec<u8>,
@@ -58,7 +58,7 @@ struct Parts {
 }
 
 impl CsvWriter {
-    /// A writer of events from the sources that the options name.
+    /// Creates a writer for events from the sources in the options.
     pub fn new(options: &Options) -> CsvWriter {
         CsvWriter {
             cache: Cache::new(),
@@ -83,7 +83,7 @@ impl CsvWriter {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Appends an event as one line with its line break.
+    /// Appends an event as one line, including the line break.
     #[inline]
     pub fn put(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
         let record = event.record;
@@ -183,7 +183,7 @@ impl Parts {
     }
 }
 
-/// One column for each field; empty where the event has no such field.
+/// Writes one column for each field, empty if the event does not have the field.
 fn selected(out: &mut Vec<u8>, fields: &FieldSelection, event: &Event<'_>) {
     for (index, field) in fields.names().iter().enumerate() {
         if index > 0 {
@@ -199,7 +199,7 @@ fn selected(out: &mut Vec<u8>, fields: &FieldSelection, event: &Event<'_>) {
     }
 }
 
-/// CPU time in milliseconds; in ticks where the source does not tell what a tick is.
+/// Writes CPU time in milliseconds, or in ticks if the source's unit is unknown.
 #[inline]
 pub(crate) fn milliseconds(ticks: u32, resolution_100ns: u32) -> u64 {
     const UNITS: u64 = FileTime::PER_SECOND as u64 / 1000;
@@ -215,7 +215,7 @@ fn quoted(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// As [`quoted`], for bytes that are UTF-8.
+/// Writes bytes that are UTF-8 like [`quoted`].
 #[inline]
 fn quoted_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');

@@ -1,26 +1,26 @@
 //! Escaping text for JSON, XML and CSV.
 //!
-//! Texts of payloads come as UTF-16 or 8-bit bytes and are mostly plain ASCII, so each function copies blocks
-//! that need no escape as a whole and looks at single characters only where a block has something in it.
+//! Texts in payloads are UTF-16 or 8-bit bytes and mostly plain ASCII. Each function therefore copies blocks that need
+//! no escape as a whole, and checks single characters only in the other blocks.
 
 use std::marker::PhantomData;
 
 use etw_schema::text::TextOut;
 
-/// A form of output and the characters that it must not show as they are.
+/// An output format and the characters it has to escape.
 pub(crate) trait Escape {
-    /// Whether an ASCII character may stand as it is.
+    /// Returns whether an ASCII character needs no escape.
     fn plain(byte: u8) -> bool;
-    /// Of eight ASCII characters, the high bit of each that may not stand as it is and is not in [`Escape::led`].
+    /// Returns the high bit of each of eight ASCII characters that needs an escape other than [`Escape::led`].
     fn special(word: u64) -> u64;
-    /// Of eight ASCII characters, the high bit of each that is escaped by [`Escape::LEAD`] before it.
+    /// Returns the high bit of each of eight ASCII characters that is escaped by [`Escape::LEAD`] before it.
     #[inline]
     fn led(_word: u64) -> u64 {
         0
     }
-    /// What stands before such characters.
+    /// The byte written before such characters.
     const LEAD: u8 = 0;
-    /// Writes the escape of an ASCII character that may not stand as it is.
+    /// Writes the escape of an ASCII character that needs one.
     fn escape(out: &mut Vec<u8>, byte: u8);
     /// Writes a character above ASCII.
     fn wide(out: &mut Vec<u8>, character: char) {
@@ -66,7 +66,7 @@ impl Escape for Json {
     }
 }
 
-/// Inside XML text and attribute values. What XML 1.0 cannot hold at all becomes U+FFFD.
+/// Inside XML text and attribute values. Characters that XML 1.0 cannot represent become U+FFFD.
 pub(crate) struct Xml;
 
 impl Escape for Xml {
@@ -110,7 +110,7 @@ impl Escape for Xml {
     }
 }
 
-/// Inside a quoted CSV field (RFC 4180): quotes are doubled, everything else stands as it is.
+/// Inside a quoted CSV field (RFC 4180): quotes are doubled, all other characters are unchanged.
 pub(crate) struct Csv;
 
 impl Escape for Csv {
@@ -137,7 +137,7 @@ impl Escape for Csv {
     }
 }
 
-/// On a line for people: control characters, which could upset a terminal or break the line, are shown as
+/// On a human-readable line: control characters, which could disrupt a terminal or break the line, are written as
 /// escapes.
 pub(crate) struct Line;
 
@@ -167,7 +167,7 @@ impl Escape for Line {
 
     fn wide(out: &mut Vec<u8>, character: char) {
         match character {
-            // C1 controls, which terminals obey, and the characters that turn the direction of writing.
+            // C1 controls, which terminals interpret, and characters that change the direction of writing.
             '\u{80}'..='\u{9F}'
             | '\u{200E}'
             | '\u{200F}'
@@ -197,7 +197,7 @@ pub(crate) fn text<E: Escape>(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Text that is escaped on its way into a buffer.
+/// A writer that escapes text into a buffer.
 pub(crate) struct Escaping<'o, E>(&'o mut Vec<u8>, PhantomData<E>);
 
 impl<'o, E: Escape> Escaping<'o, E> {
@@ -225,41 +225,41 @@ impl<E: Escape> std::fmt::Write for Escaping<'_, E> {
     }
 }
 
-/// Appends whatever displays itself.
+/// Appends the `Display` text of a value.
 pub(crate) fn display<E: Escape>(out: &mut Vec<u8>, shown: impl std::fmt::Display) {
-    // Writing to a vector does not fail.
+    // Writing to a vector cannot fail.
     let _ = std::fmt::Write::write_fmt(&mut Escaping::<E>::new(out), format_args!("{shown}"));
 }
 
-/// The same byte eight times.
+/// Returns a word with the same byte eight times.
 const fn eight(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }
 
-/// The high bit of each of eight ASCII characters that is `byte`.
+/// Returns the high bit of each of eight ASCII characters that equals `byte`.
 #[inline]
 fn equal(word: u64, byte: u8) -> u64 {
-    // No carry leaves a byte: both terms have their high bit clear.
+    // No carry crosses a byte, since both terms have their high bits clear.
     !((word ^ eight(byte)) + eight(0x7F)) & eight(0x80)
 }
 
-/// The high bit of each of eight ASCII characters that is below a blank.
+/// Returns the high bit of each of eight ASCII characters that is below a blank.
 #[inline]
 fn control(word: u64) -> u64 {
     !(word + eight(0x80 - 0x20)) & eight(0x80)
 }
 
-/// The low bytes of four units whose high bytes are zero.
+/// Packs the low bytes of four units whose high bytes are zero.
 #[inline]
 fn narrow(units: u64) -> u64 {
     let pairs = units | units >> 8;
     pairs & 0xFFFF | (pairs >> 16) & 0xFFFF_0000
 }
 
-/// Room for eight characters: the most bytes that they come to, and as many as may be written behind them.
+/// Room for eight characters: their maximum size, plus the bytes that may be written after them.
 const BLOCK: usize = 24;
 
-/// Writes eight characters, with [`Escape::LEAD`] before those that `led` marks; answers how many bytes they take.
+/// Writes eight characters, with [`Escape::LEAD`] before those marked in `led`. Returns the number of bytes used.
 #[inline]
 fn put_led<E: Escape>(place: &mut [u8; BLOCK], mut word: u64, mut led: u64) -> usize {
     let mut put = |at: usize, word: u64| {
@@ -270,7 +270,7 @@ fn put_led<E: Escape>(place: &mut [u8; BLOCK], mut word: u64, mut led: u64) -> u
     put(0, word);
     let mut len = 8;
     let mut at = 0;
-    // The characters from a marked one on are written anew behind the mark.
+    // The characters from a marked one on are rewritten after the mark.
     while led != 0 {
         let plain = led.trailing_zeros() as usize / 8;
         word >>= 8 * plain;
@@ -283,7 +283,7 @@ fn put_led<E: Escape>(place: &mut [u8; BLOCK], mut word: u64, mut led: u64) -> u
     len
 }
 
-/// Appends UTF-8 with its quotation marks doubled.
+/// Appends UTF-8 with quotation marks doubled.
 pub(crate) fn doubled_quotes(out: &mut Vec<u8>, bytes: &[u8]) {
     let mut room = [0u8; 256];
     let mut filled = 0;
@@ -294,7 +294,7 @@ pub(crate) fn doubled_quotes(out: &mut Vec<u8>, bytes: &[u8]) {
             filled = 0;
         }
         let word = u64::from_le_bytes(*block);
-        // Bytes above ASCII are none, whatever their lower bits are.
+        // Bytes above ASCII are not quotes, whatever their lower bits.
         let led = Csv::led(word & eight(0x7F)) & !word;
         if let Some(place) = room.get_mut(filled..).and_then(|place| place.first_chunk_mut::<BLOCK>()) {
             filled += put_led::<Csv>(place, word, led);
@@ -309,10 +309,10 @@ pub(crate) fn doubled_quotes(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Appends UTF-16 little-endian text; an odd last byte is left out, a lone surrogate becomes U+FFFD.
+/// Appends UTF-16 little-endian text. An odd last byte is ignored; a lone surrogate becomes U+FFFD.
 pub(crate) fn utf16<E: Escape>(out: &mut Vec<u8>, bytes: &[u8]) {
     const NOT_ASCII: u64 = 0xFF80_FF80_FF80_FF80;
-    // Blocks of ASCII are gathered here, characters that a mark escapes included.
+    // Collects blocks of ASCII, including characters escaped by a mark.
     let mut room = [0u8; 128];
     let mut filled = 0;
     let mut rest = bytes;
@@ -339,7 +339,7 @@ pub(crate) fn utf16<E: Escape>(out: &mut Vec<u8>, bytes: &[u8]) {
     utf16_units::<E>(out, rest, usize::MAX);
 }
 
-/// Appends at most `limit` units (one more where a surrogate pair would be cut) and answers the rest.
+/// Appends at most `limit` units (one more if a surrogate pair would be split). Returns the rest.
 fn utf16_units<'a, E: Escape>(out: &mut Vec<u8>, bytes: &'a [u8], limit: usize) -> &'a [u8] {
     let mut rest = bytes;
     let mut count = 0;
@@ -369,7 +369,7 @@ fn utf16_units<'a, E: Escape>(out: &mut Vec<u8>, bytes: &'a [u8], limit: usize) 
     rest
 }
 
-/// Bytes at the start of `bytes` that may stand as they are.
+/// Returns the number of leading bytes that need no escape.
 #[inline]
 fn plain_len<E: Escape>(bytes: &[u8]) -> usize {
     let mut len = 0;

@@ -1,8 +1,8 @@
-//! The fields of the payload that are to be written.
+//! The selection of payload fields to write.
 
 use etw_schema::{Properties, PropertyValue, Value};
 
-/// The fields of the payload that are to be written.
+/// The payload fields to write. The default is every field.
 #[derive(Debug, Clone, Default)]
 pub struct FieldSelection {
     names: Vec<FieldName>,
@@ -16,12 +16,12 @@ pub struct FieldName {
 }
 
 impl FieldSelection {
-    /// Every field.
+    /// Selects every field.
     pub fn all() -> FieldSelection {
         FieldSelection::default()
     }
 
-    /// The fields with these names; a member of a struct is `Struct.Member`. No name at all means every field.
+    /// Selects the fields with these names. A struct's member is `Struct.Member`. Without names, selects every field.
     pub fn of(names: impl IntoIterator<Item = impl Into<String>>) -> FieldSelection {
         let field = |name: String| {
             let path = name.split('.').map(str::to_owned).collect();
@@ -30,28 +30,28 @@ impl FieldSelection {
         FieldSelection { names: names.into_iter().map(Into::into).map(field).collect() }
     }
 
-    /// Whether every field is to be written.
+    /// Returns whether every field is selected.
     #[inline]
     pub fn is_all(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The selected fields.
+    /// Returns the selected fields; empty if every field is selected.
     pub fn names(&self) -> &[FieldName] {
         &self.names
     }
 }
 
 impl FieldName {
-    /// The name as it was given.
+    /// Returns the name as given.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The field's property in an event; names are compared without regard to ASCII case.
+    /// Returns the field's property in an event, ignoring ASCII case.
     pub fn find<'a>(&self, properties: &Properties<'a>) -> Option<PropertyValue<'a>> {
         let same = |property: &PropertyValue<'_>, name: &str| property.name().eq_ignore_ascii_case(name);
-        // A name may have a dot of its own.
+        // A name may itself contain a dot.
         if let Some(found) = properties.iter().find(|property| same(property, &self.name)) {
             return Some(found);
         }

@@ -1,8 +1,8 @@
 //! Decoded events as JSON, CSV, XML, Windows event logs, text, packet captures and columns.
 //!
-//! Each writer takes [`Event`](etw_schema::Event)s and appends to a buffer of bytes that the caller empties when it pleases. What events
-//! with one schema have in common is worked out once, so writing costs what is particular to the event, and allocates
-//! nothing.
+//! Each writer takes [`Event`](etw_schema::Event)s and appends to a byte buffer, which the caller empties at any time.
+//! Output shared by all events with one schema is prepared once. Writing an event then costs only what is specific to
+//! it, and does not allocate.
 
 #![forbid(unsafe_code)]
 

@@ -1,30 +1,31 @@
-//! What all writers may be told.
+//! The options of all writers.
 
 use crate::FieldSelection;
 
-/// What is written, and what the events' sources say of themselves.
+/// The options of a writer, and the properties of the events' sources.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The sources by their index (`Origin::source`); what is not here is left out of the output.
+    /// The sources, by index (`Origin::source`). Missing properties are omitted from the output.
     pub sources: Vec<Source>,
-    /// Shows readings of the session's raw clock: beside the time in JSON and XML, in its place in CSV and text.
+    /// Writes readings of the session's raw clock: in addition to the time in JSON and XML, instead of it in CSV and
+    /// text.
     pub raw_time: bool,
-    /// The fields of the payload to write.
+    /// The fields of the payload to write. The default is all fields.
     pub fields: FieldSelection,
-    /// Colours for a terminal, in text.
+    /// Uses terminal colors in text.
     pub color: bool,
-    /// XML in the lines of tracerpt: each element on its own, indented by tabs.
+    /// Writes XML in tracerpt's layout: one element per line, indented by tabs.
     pub lines: bool,
-    /// In XML, EVTX and tracerpt's CSV, shows no field of an event whose payload does not fit its schema, as tracerpt
-    /// does unless it is told to be less restrictive.
+    /// In XML, EVTX and tracerpt's CSV, omits all fields of an event whose payload does not match its schema. This is
+    /// tracerpt's default.
     pub strict: bool,
 }
 
-/// What is known of a file or session that events come from.
+/// The properties of a file or session that events come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Source {
     /// Name of the computer.
     pub computer: Option<String>,
-    /// Unit of the records' CPU times in 100 ns (`TimerResolution` of the log file header).
+    /// Unit of the records' CPU times, in 100 ns (`TimerResolution` of the log file header).
     pub timer_resolution: u32,
 }

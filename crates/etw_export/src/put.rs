@@ -1,30 +1,30 @@
-//! Appending numbers, GUIDs, times and hexadecimal to a buffer of bytes, without allocating.
+//! Appends numbers, GUIDs, times and hexadecimal to a byte buffer without allocating.
 
 use etw_event::{FileTime, Guid};
 
-/// Bytes that the payload of one event may become. A payload has at most 64 KiB, but names come again with each element
-/// of an array of structs, so that a trace made for it could ask for gigabytes.
+/// Limit in bytes of the output for the payload of one event. A payload has at most 64 KiB, but names repeat for each
+/// element of an array of structs, so a hostile trace could require gigabytes.
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
-/// Decimal digits of a signed number.
+/// Appends a signed number in decimal.
 #[inline]
 pub(crate) fn signed(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Decimal digits of an unsigned number.
+/// Appends an unsigned number in decimal.
 #[inline]
 pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Decimal digits of a number below 2^32, which most header fields are.
+/// Appends a number below 2^32 in decimal. Most header fields are.
 #[inline]
 pub(crate) fn unsigned32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// `0x` and lower-case hexadecimal digits without leading zeros.
+/// Appends `0x` and lower-case hexadecimal digits without leading zeros.
 #[inline]
 pub(crate) fn hex(out: &mut Vec<u8>, value: u64) {
     let mut text = *b"0x0000000000000000";
@@ -32,13 +32,13 @@ pub(crate) fn hex(out: &mut Vec<u8>, value: u64) {
     for (pair, byte) in digits.chunks_exact_mut(2).zip(value.to_be_bytes()) {
         pair.copy_from_slice(&PAIRS[usize::from(byte)]);
     }
-    // Nibbles that say nothing lie in front; one digit always stays.
+    // Skips leading zero nibbles; one digit always remains.
     let skip = (value | 1).leading_zeros() as usize / 4;
     out.extend_from_slice(b"0x");
     out.extend_from_slice(text.get(2 + skip..).unwrap_or_default());
 }
 
-/// Bytes as pairs of lower-case hexadecimal digits.
+/// Appends bytes as pairs of lower-case hexadecimal digits.
 pub(crate) fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(2 * bytes.len());
     for part in bytes.chunks(16) {
@@ -50,7 +50,7 @@ pub(crate) fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// A GUID in braces.
+/// Appends a GUID in braces.
 #[inline]
 pub(crate) fn guid(out: &mut Vec<u8>, guid: Guid) {
     const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
@@ -65,11 +65,11 @@ pub(crate) fn guid(out: &mut Vec<u8>, guid: Guid) {
     out.extend_from_slice(&text);
 }
 
-/// Writes times, which mostly lie in a few seconds (those of the events go on, those in payloads come again), so that
-/// the civil date is worked out once a second.
+/// Writes times, computing the civil date only once per second: most times are within a few seconds, since event times
+/// increase slowly and times in payloads repeat.
 #[derive(Debug, Clone)]
 pub(crate) struct TimeWriter {
-    /// Seconds since 1601 with their `2026-01-02T03:04:05.`, each in the place that its lowest bits say.
+    /// Seconds since 1601 with their `2026-01-02T03:04:05.`, each at the index given by its lowest bits.
     known: [(i64, [u8; 20]); 16],
 }
 
@@ -78,7 +78,7 @@ impl TimeWriter {
         TimeWriter { known: [(i64::MIN, [0; 20]); 16] }
     }
 
-    /// RFC 3339 with seven digits, in UTC.
+    /// Appends a time in RFC 3339 format with seven digits, in UTC.
     #[inline]
     pub(crate) fn put(&mut self, out: &mut Vec<u8>, time: FileTime) {
         let second = time.0.div_euclid(FileTime::PER_SECOND);
@@ -86,7 +86,7 @@ impl TimeWriter {
         if second != known.0 {
             let text = time.to_text();
             match text.as_bytes().first_chunk::<20>() {
-                // Years of four digits; others have no place in the prefix.
+                // Only years of four digits fit in the prefix.
                 Some(prefix) if prefix[19] == b'.' => *known = (second, *prefix),
                 _ => return out.extend_from_slice(text.as_bytes()),
             }
@@ -102,7 +102,7 @@ impl TimeWriter {
     }
 }
 
-/// Two hexadecimal digits of every byte.
+/// The two hexadecimal digits of every byte value.
 static PAIRS: [[u8; 2]; 256] = {
     let digits = *b"0123456789abcdef";
     let mut pairs = [[0; 2]; 256];

@@ -1,4 +1,4 @@
-//! Events for the tests of the writers.
+//! Events for the writers' tests.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use etw_schema::{
     MessageStyle, OutType, Property, PropertyType, ProviderInfo, Undecoded, ValueMap,
 };
 
-/// The provider of the tests.
+/// The provider of the test events.
 pub(crate) const PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
 
-/// 2026-01-02T03:04:05.1234567Z.
+/// Returns 2026-01-02T03:04:05.1234567Z.
 pub(crate) fn time() -> FileTime {
     FileTime::from_civil(2026, 1, 2, 3, 4, 5, 1_234_567).unwrap()
 }
 
-/// A manifest event with an activity, a related activity and a stack.
+/// Builds a manifest event with an activity, a related activity and a stack.
 pub(crate) fn record_bytes(payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, 0x13, 0xC0, 1, 0, 0, 0];
     bytes.extend(8u32.to_le_bytes());
@@ -62,7 +62,7 @@ fn schema(properties: Vec<Property>, top_level: u16) -> Arc<CompiledSchema> {
     CompiledSchema::new(Arc::new(schema))
 }
 
-/// A schema with a value of most kinds, and a payload for it.
+/// Returns a schema with values of most kinds, and a payload for it.
 pub(crate) fn rich() -> (Arc<CompiledSchema>, Vec<u8>) {
     let map = Arc::new(ValueMap {
         name: "State".into(),
@@ -104,7 +104,7 @@ pub(crate) fn rich() -> (Arc<CompiledSchema>, Vec<u8>) {
     (schema(properties, 10), payload)
 }
 
-/// A schema with a message, of an event with two properties, and a payload for it; as WPP if `wpp`.
+/// Returns a schema with a message and two properties, and a payload for it; as WPP if `wpp` is set.
 pub(crate) fn message(wpp: bool) -> (Arc<CompiledSchema>, Vec<u8>) {
     let properties = vec![
         Property::scalar("Message", InType::UINT32, OutType::NULL),
@@ -121,7 +121,7 @@ pub(crate) fn message(wpp: bool) -> (Arc<CompiledSchema>, Vec<u8>) {
     (CompiledSchema::new(Arc::new(schema)), b"\x07\0\0\0x<y\0".to_vec())
 }
 
-/// Hands an event to `use_it`: decoded if there is a schema.
+/// Calls `use_it` with an event, which is decoded if there is a schema.
 pub(crate) fn with_event(
     payload: &[u8],
     schema: Option<&Arc<CompiledSchema>>,

@@ -1,4 +1,4 @@
-//! Golden output of every writer for one decoded event, one cut short, and one without a schema.
+//! Golden output of every writer for a decoded event, a truncated one, and one without a schema.
 
 use std::sync::Arc;
 
@@ -159,7 +159,7 @@ fn xml_in_the_lines_of_tracerpt() {
     assert!(whole.contains("\r\n\t<EventData>\r\n\t\t<Data Name=\"Image\">C:"), "{whole}");
     assert!(whole.contains("\r\n\t\t<ComplexData Name=\"Inner\">\r\n\t\t\t<Data Name=\"Text\">"), "{whole}");
     assert!(whole.ends_with("\r\n</Event>\r\n"), "{whole}");
-    // The same elements as in one line.
+    // The same elements as in the one-line form.
     let one = element(&payload, &options()).replace("4567Z", "456700Z");
     assert_eq!(whole.replace(['\r', '\n', '\t'], ""), one.trim_end());
     let strict = element(&payload[..30], &Options { strict: true, ..options() });

@@ -1,4 +1,4 @@
-//! Events as lines for people.
+//! Events as human-readable lines.
 
 use etw_schema::PropertyValue;
 
@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::put::{self, TimeWriter};
 use etw_schema::Event;
 
-/// Colours, as terminals understand them.
+/// Terminal colors.
 const DIM: &[u8] = b"\x1b[2m";
 const BOLD: &[u8] = b"\x1b[1m";
 const RED: &[u8] = b"\x1b[31m";
@@ -29,7 +29,7 @@ pub struct TextWriter {
     scratch: Vec<u8>,
 }
 
-/// What all events with one schema share.
+/// The output shared by all events with one schema.
 struct Parts {
     /// Provider and event.
     name: Vec<u8>,
@@ -38,7 +38,7 @@ struct Parts {
 }
 
 impl TextWriter {
-    /// A writer of events from the sources that the options name.
+    /// Creates a writer for events from the sources in the options.
     pub fn new(options: &Options) -> TextWriter {
         TextWriter {
             cache: Cache::new(),
@@ -50,7 +50,7 @@ impl TextWriter {
         }
     }
 
-    /// Appends an event as one line with its line break.
+    /// Appends an event as one line, including the line break.
     pub fn put(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
         let record = event.record;
         let Some(parts) = self.cache.get(record, event.schema(), || Parts::new(event)) else { return };
@@ -162,7 +162,7 @@ fn id(out: &mut Vec<u8>, id: Option<u32>) {
     }
 }
 
-/// ` Name=value`; in quotes what would not be told from the next field.
+/// Writes ` Name=value`, with quotes around values that would be ambiguous without them.
 fn put_field(out: &mut Vec<u8>, scratch: &mut Vec<u8>, name: &str, property: &PropertyValue<'_>) {
     out.push(b' ');
     escape::text::<Line>(out, name);

@@ -1,11 +1,11 @@
-//! Events as tracerpt writes them to its dump file in CSV.
+//! Events in the CSV form of tracerpt's dump file.
 //!
-//! One line names the columns; then each event is a line: the header in columns of fixed widths, parted by a comma and
-//! blanks, and the fields of the payload in as many columns as it has, without their names. Texts stand in quotes, a quote
-//! in them is doubled; elements of arrays and members of structs are columns of their own.
+//! The first line names the columns; each other line is one event. The header is in columns of fixed width, separated
+//! by commas and blanks. The fields of the payload follow without names, one column each. Texts are quoted, with
+//! quotes in them doubled. Elements of arrays and members of structs are separate columns.
 //!
-//! Source: the columns and their order, the forms of keywords, ids and times, and the header's zeroes where an event has no
-//! CPU times are those that public parsers of `tracerpt -of CSV` are made and tested for.
+//! Source: public parsers of `tracerpt -of CSV` and their tests, for the columns and their order, the forms of
+//! keywords, ids and times, and the zeros in the header of an event without CPU times.
 
 use etw_event::{Guid, Record};
 use etw_schema::{Format, Members, PropertyValue, Value, text};
@@ -18,13 +18,13 @@ use crate::options::Options;
 use crate::put;
 use etw_schema::Event;
 
-/// Columns of each field of the header, its comma apart.
+/// Width of each header field, excluding its comma.
 const WIDTHS: [usize; 19] = [18, 11, 11, 11, 11, 11, 11, 11, 19, 11, 11, 17, 13, 20, 39, 39, 21, 11, 11];
-/// The columns from `PID` to `Clock-Time`, with their commas, of an event whose header says nothing: without process and
-/// thread all bits are set.
+/// The columns from `PID` to `Clock-Time`, with their commas, for an event with an empty header. Process and thread
+/// have all bits set.
 const NOTHING: &[u8; 179] = b" 0xFFFFFFFF, 0xFFFFFFFF,                0,             ,                    , \
 {00000000-0000-0000-0000-000000000000},                                       ,                    0,";
-/// Structs are nested no deeper in any layout.
+/// Limit of the nesting depth of structs in every layout.
 const MAX_DEPTH: u16 = etw_schema::MAX_DEPTH;
 
 /// Writes events as lines of tracerpt's CSV.
@@ -35,15 +35,15 @@ pub struct TracerptCsvWriter {
     strict: bool,
 }
 
-/// What all events with one schema share.
+/// The output shared by all events with one schema.
 struct Parts {
-    /// From `Event Name` to `Keyword`, with the comma, and [`NOTHING`].
+    /// From `Event Name` to `Keyword`, with the comma, then [`NOTHING`].
     head: Vec<u8>,
     is_wpp: bool,
 }
 
 impl TracerptCsvWriter {
-    /// A writer of events from the sources that the options name.
+    /// Creates a writer for events from the sources in the options.
     pub fn new(options: &Options) -> TracerptCsvWriter {
         TracerptCsvWriter {
             cache: Cache::new(),
@@ -62,7 +62,7 @@ impl TracerptCsvWriter {
         out.extend_from_slice(b"  User Data\r\n");
     }
 
-    /// Appends an event as one line with its line break.
+    /// Appends an event as one line, including the line break.
     #[inline]
     pub fn put(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
         let record = event.record;
@@ -76,7 +76,7 @@ impl TracerptCsvWriter {
                 let resolution = self.resolutions.get(record.origin().source as usize).copied().unwrap_or(0);
                 number(out, milliseconds(kernel, resolution), WIDTHS[17]);
                 number(out, milliseconds(user, resolution), WIDTHS[18]);
-                // The comma comes again before each field.
+                // Each field starts with its own comma.
                 out.pop();
             }
             None => out.extend_from_slice(b"          0,          0"),
@@ -127,7 +127,7 @@ impl Parts {
     }
 }
 
-/// Text at the right of a column.
+/// Appends a text, right-aligned in its column.
 #[inline]
 fn right(out: &mut Vec<u8>, text: &[u8], width: usize) {
     out.resize(out.len() + width.saturating_sub(text.len()), b' ');
@@ -145,7 +145,7 @@ fn number(out: &mut Vec<u8>, value: u64, width: usize) {
     field(out, itoa::Buffer::new().format(value).as_bytes(), width);
 }
 
-/// Puts what a header says into the columns of [`NOTHING`].
+/// Writes the header's values into the columns of [`NOTHING`].
 #[inline]
 fn put_columns(columns: &mut [u8; NOTHING.len()], record: &Record<'_>, raw_time: bool) {
     if let Some(process) = record.process_id() {
@@ -169,14 +169,14 @@ fn put_columns(columns: &mut [u8; NOTHING.len()], record: &Record<'_>, raw_time:
     put_right(&mut columns[157..178], itoa::Buffer::new().format(time));
 }
 
-/// Puts a text that is no longer than its column at the column's right.
+/// Writes a text, right-aligned in a column that is at least as wide.
 #[inline]
 fn put_right(column: &mut [u8], text: &str) {
     let at = column.len() - text.len();
     column[at..].copy_from_slice(text.as_bytes());
 }
 
-/// Puts a GUID with its braces.
+/// Writes a GUID in braces.
 #[inline]
 fn put_guid(column: &mut [u8], guid: Guid) {
     if let [open, digits @ .., close] = column {
@@ -185,7 +185,7 @@ fn put_guid(column: &mut [u8], guid: Guid) {
     }
 }
 
-/// Puts eight digits.
+/// Writes eight digits.
 #[inline]
 fn put_hex32(digits: &mut [u8], value: u32) {
     for (digit, shift) in digits.iter_mut().zip((0..8).rev()) {
@@ -193,7 +193,7 @@ fn put_hex32(digits: &mut [u8], value: u32) {
     }
 }
 
-/// A name; in quotes if it would not be one column without.
+/// Writes a name, with quotes if it would otherwise not be one column.
 fn name(out: &mut Vec<u8>, text: &str, width: usize) {
     if text.contains([',', '"', '\r', '\n']) {
         let mut quoted = vec![b'"'];
@@ -244,7 +244,7 @@ fn property(out: &mut Vec<u8>, member: &PropertyValue<'_>, depth: u16, end: usiz
     }
 }
 
-/// One column. Texts stand in quotes, and whatever else would not be one column without.
+/// Writes one column. Texts are quoted, as is anything that would otherwise not be one column.
 #[inline]
 fn scalar(out: &mut Vec<u8>, value: &Value<'_>, member: &PropertyValue<'_>) {
     let (format, map) = (member.format(), member.map());

@@ -1,12 +1,12 @@
-//! Events as XML, in the Windows event schema, as tracerpt writes them.
+//! Events as XML in the Windows event schema, as tracerpt writes them.
 //!
 //! Source: the schema of `http://schemas.microsoft.com/win/2004/08/events/event` (documentation of the Windows Event
 //! Log); `ExtendedTracingInfo` and `EventName` belong to `http://schemas.microsoft.com/win/2004/08/events/trace`
 //! (Observed: samples of tracerpt's output in the documentation of Event Tracing).
 //!
-//! An event is one line, or, as [`Options::lines`] asks for, many as tracerpt lays them out: an element a line, lines end
-//! by CR LF. Then times have nine digits, `Correlation` is always there, and `EventName` is the class of a classic event
-//! alone, all as tracerpt has them.
+//! An event is one line. With [`Options::lines`] it has tracerpt's layout instead: one element per line, with lines
+//! ending in CR LF. Times then have nine digits, `Correlation` is always present, and `EventName` is only the class of
+//! a classic event, as in tracerpt.
 
 use etw_event::{ExtendedType, Guid, Record};
 use etw_schema::{Members, PropertyValue, Struct, Value, text};
@@ -19,19 +19,19 @@ use crate::options::Options;
 use crate::put::{self, TimeWriter};
 use etw_schema::Event;
 
-/// What stands before the first event; lines of tracerpt end by CR LF.
+/// The text before the first event. In tracerpt's layout, lines end in CR LF.
 pub const XML_HEADER: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Events>\n";
-/// What stands behind the last event.
+/// The text after the last event.
 pub const XML_FOOTER: &str = "</Events>\n";
 
-/// Structs are nested no deeper in any layout.
+/// Limit of the nesting depth of structs in every layout.
 const MAX_DEPTH: u16 = etw_schema::MAX_DEPTH;
 
 /// Writes events as `Event` elements.
 pub struct XmlWriter {
     cache: Cache<Parts>,
     time: TimeWriter,
-    /// `<Computer>…</Computer>` of each source.
+    /// `<Computer>…</Computer>` for each source.
     computers: Vec<Vec<u8>>,
     raw_time: bool,
     layout: Layout,
@@ -39,17 +39,17 @@ pub struct XmlWriter {
     fields: FieldSelection,
 }
 
-/// How elements are laid out.
+/// The layout of elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
-    /// An event a line.
+    /// One event per line.
     Event,
-    /// An element a line.
+    /// One element per line.
     Element,
 }
 
 impl Layout {
-    /// Begins the line of an element that lies in `depth` others.
+    /// Starts the line of an element at nesting depth `depth`.
     #[inline]
     fn line(self, out: &mut Vec<u8>, depth: usize) {
         if self == Layout::Element {
@@ -59,22 +59,22 @@ impl Layout {
     }
 }
 
-/// What all events with one schema share.
+/// The output shared by all events with one schema.
 struct Parts {
     /// From `<Event` to `SystemTime="`.
     head: Vec<u8>,
     channel: Vec<u8>,
-    /// The members of `RenderingInfo` beside the message.
+    /// The members of `RenderingInfo` other than the message.
     rendering: Vec<u8>,
     /// `<EventGuid>…</EventGuid>`, or nothing.
     event_guid: Vec<u8>,
     has_message: bool,
-    /// Whether the template is one of `UserData`.
+    /// Whether the properties come from a `UserData` template.
     user_data: bool,
 }
 
 impl XmlWriter {
-    /// A writer of events from the sources that the options name.
+    /// Creates a writer for events from the sources in the options.
     pub fn new(options: &Options) -> XmlWriter {
         let computers = options.sources.iter().map(|source| {
             let mut element = Vec::new();
@@ -302,18 +302,18 @@ fn execution(out: &mut Vec<u8>, record: &Record<'_>, layout: Layout) {
     out.extend_from_slice(b"/>");
 }
 
-/// How properties are written.
+/// The element form of properties.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     /// `<Data Name="Id">7</Data>`
     EventData,
-    /// `<Id>7</Id>`, as templates of `UserData` have it.
+    /// `<Id>7</Id>`, as in `UserData` templates.
     UserData,
 }
 
 impl Style {
-    /// Puts what stands before all properties. `EventXML` and its namespace are what templates of `UserData` mostly choose;
-    /// schemas do not tell what this one did.
+    /// Writes the start of the properties. `EventXML` and its namespace are the usual choice of `UserData` templates;
+    /// schemas do not contain the actual one.
     fn open(self, out: &mut Vec<u8>, layout: Layout) {
         layout.line(out, 1);
         match self {
@@ -326,7 +326,7 @@ impl Style {
         }
     }
 
-    /// Puts what stands behind them.
+    /// Writes the end of the properties.
     fn close(self, out: &mut Vec<u8>, layout: Layout) {
         if self == Style::UserData {
             layout.line(out, 2);
@@ -339,7 +339,7 @@ impl Style {
         });
     }
 
-    /// Writes an element with what `content` writes.
+    /// Writes an element whose content is written by `content`.
     fn element(self, out: &mut Vec<u8>, kind: &str, name: &str, content: impl FnOnce(&mut Vec<u8>)) {
         out.push(b'<');
         match self {
@@ -360,14 +360,14 @@ impl Style {
     }
 }
 
-/// As [`element_name`].
+/// Returns the same name as [`element_name`].
 pub(crate) fn plain_element_name(name: &str) -> String {
     let mut out = Vec::new();
     element_name(&mut out, name);
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// A name with nothing in it that the name of an element must not have.
+/// Writes a name without the characters that element names must not contain.
 fn element_name(out: &mut Vec<u8>, name: &str) {
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         out.push(b'_');
@@ -375,13 +375,13 @@ fn element_name(out: &mut Vec<u8>, name: &str) {
     out.extend(name.chars().map(|c| if c.is_ascii_alphanumeric() { c as u8 } else { b'_' }));
 }
 
-/// Where in an event a value stands.
+/// The position of a value in an event.
 #[derive(Clone, Copy)]
 struct Within {
     style: Style,
     layout: Layout,
     depth: u16,
-    /// Where in the output arrays and structs are cut short.
+    /// Limit of the output's length, at which arrays and structs are cut.
     end: usize,
 }
 
@@ -400,7 +400,7 @@ impl Within {
     }
 }
 
-/// A value as `Data`, a struct as `ComplexData`; an array as one element for each of its own.
+/// Writes a value as `Data`, a struct as `ComplexData`, and an array as one such element for each of its elements.
 fn property(out: &mut Vec<u8>, name: &str, member: &PropertyValue<'_>, within: Within) {
     let one = |out: &mut Vec<u8>, value: &Value<'_>| match value {
         Value::Struct(inner) => complex(out, name, inner, within),
@@ -434,7 +434,7 @@ fn complex(out: &mut Vec<u8>, name: &str, inner: &Struct<'_>, within: Within) {
     });
 }
 
-/// Why a payload, or its rest, could not be read.
+/// Writes why a payload, or the rest of it, could not be decoded.
 fn processing_error(out: &mut Vec<u8>, layout: Layout, reason: &dyn std::fmt::Display, payload: &[u8]) {
     layout.line(out, 1);
     out.extend_from_slice(b"<ProcessingErrorData>");

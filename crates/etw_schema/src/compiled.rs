@@ -1,4 +1,4 @@
-//! A schema ready for use: its layout, and its message taken apart.
+//! A schema ready for decoding: its layout and its parsed message.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -45,13 +45,13 @@ use crate::{EventSchema, ProviderInfo, Value};
 pub struct CompiledSchema {
     /// The schema.
     pub schema: Arc<EventSchema>,
-    /// Where its properties lie.
+    /// The positions of its properties.
     pub layout: Layout,
-    /// Bytes of the payload before the properties: TraceLogging metadata that lies in the payload.
+    /// Bytes of the payload before the properties: TraceLogging metadata, if it is in the payload.
     pub(crate) skip: u32,
-    /// What tells the names of the top-level properties apart at a glance.
+    /// One key per top-level property, to reject most names without comparing strings.
     keys: Box<[u64]>,
-    /// The message text, taken apart when it is first wanted.
+    /// The message text, parsed on first use.
     message: OnceLock<Option<Message>>,
 }
 
@@ -61,7 +61,7 @@ impl CompiledSchema {
         CompiledSchema::with_skip(schema, 0)
     }
 
-    /// Compiles a schema whose properties begin after the first `skip` bytes of the payload.
+    /// Compiles a schema whose properties start after the first `skip` bytes of the payload.
     pub(crate) fn with_skip(schema: Arc<EventSchema>, skip: u32) -> Arc<CompiledSchema> {
         let layout = Layout::new(&schema);
         let top_level = schema.properties.iter().take(schema.top_level.into());
@@ -69,15 +69,15 @@ impl CompiledSchema {
         Arc::new(CompiledSchema { schema, layout, skip, keys, message: OnceLock::new() })
     }
 
-    /// The provider's names.
+    /// Returns the provider's names.
     #[inline]
     pub fn provider(&self) -> &ProviderInfo {
         &self.schema.provider
     }
 
-    /// Locates the properties of a record of this schema. Allocates nothing once `located` has grown to its size.
+    /// Locates the properties of a record with this schema. Does not allocate once `located` has grown large enough.
     ///
-    /// Damage is told by [`Properties::error`]; the properties before it are there.
+    /// [`Properties::error`] reports a damaged payload; the properties before the damage are available.
     #[inline]
     pub fn locate<'a>(self: &'a Arc<Self>, record: &Record<'a>, located: &'a mut Located) -> Properties<'a> {
         let payload = record.payload().get(self.skip as usize..).unwrap_or_default();
@@ -90,14 +90,14 @@ impl CompiledSchema {
         Properties { compiled: self, payload, located }
     }
 
-    /// Classic events of user mode may hold payloads of the other pointer size: those relogged by a 32-bit program
-    /// (Observed: the `*_64_*` files of google-sawbuck). The other size is taken if it, and only it, fits exactly.
+    /// Locates a classic user-mode event, whose payload may have the other pointer size if a 32-bit program relogged it
+    /// (Observed: the `*_64_*` files of google-sawbuck). The other size is used if it alone fits exactly.
     #[inline]
     fn retry(self: &Arc<Self>, payload: &[u8], pointer: PointerSize, located: &mut Located) {
         let fits = |located: &Located| {
             let exact = located.error().is_none() && located.consumed_bytes() == payload.len();
-            // Half a pointer can pass for the start of a string that goes on to the payload's end: it then holds
-            // characters that names do not.
+            // The upper half of a pointer may look like the start of a string that extends to the end of the payload.
+            // Such a string contains characters that names do not.
             exact && (pointer == PointerSize::Eight || !self.has_control_characters(payload, located))
         };
         if fits(located) {
@@ -113,7 +113,7 @@ impl CompiledSchema {
         }
     }
 
-    /// Whether a UTF-16 string among the properties has a control character.
+    /// Returns whether a UTF-16 string among the properties contains a control character.
     fn has_control_characters(self: &Arc<Self>, payload: &[u8], located: &Located) -> bool {
         let properties = Properties { compiled: self, payload, located };
         properties.iter().any(|property| match property.value() {
@@ -125,7 +125,7 @@ impl CompiledSchema {
         })
     }
 
-    /// The top-level property of a name, in its exact spelling.
+    /// Returns the index of a top-level property by name. Names are case-sensitive.
     #[inline]
     pub fn property_index(&self, name: &str) -> Option<PropertyIndex> {
         let key = name_key(name);
@@ -137,20 +137,20 @@ impl CompiledSchema {
         Some(PropertyIndex(found as u16))
     }
 
-    /// The schema's message text, if it has one.
+    /// Returns the parsed message text, if the schema has one.
     pub fn message(&self) -> Option<&Message> {
         let schema = &self.schema;
         let parse = || schema.message.as_deref().map(|text| Message::parse(text, schema.message_style));
         self.message.get_or_init(parse).as_ref()
     }
 
-    /// How messages call the event: `Provider/Name` or what there is of it.
+    /// Returns the event's label for messages: `Provider/Name`, or the parts of it that are known.
     pub fn label(&self) -> EventLabel<'_> {
         EventLabel(&self.schema)
     }
 }
 
-/// Length and the first and last bytes of a name in one number.
+/// Packs the length and the first and last bytes of a name into one number.
 #[inline]
 fn name_key(name: &str) -> u64 {
     let bytes = name.as_bytes();
@@ -164,7 +164,7 @@ fn name_key(name: &str) -> u64 {
     word ^ (bytes.len() as u64) << 56
 }
 
-/// How messages call an event.
+/// The label of an event in messages.
 #[derive(Clone, Copy)]
 pub struct EventLabel<'a>(&'a EventSchema);
 

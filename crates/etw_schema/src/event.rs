@@ -1,4 +1,4 @@
-//! A decoded event: a record with its located properties, or the reason why it has none.
+//! A decoded event: a record with its located properties, or the reason why it could not be decoded.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,69 +9,70 @@ use crate::{
     EventSchema, FromValue, Names, Properties, PropertyError, PropertyValue, ProviderInfo, Undecoded, Value,
 };
 
-/// A record with every property located. Values are read from the payload when asked for.
+/// A record with all properties located. Values are read from the payload on access.
 ///
-/// [`Resolver::decode`](crate::Resolver::decode) makes events; filters, exports and tools take them.
+/// Created by [`Resolver::decode`](crate::Resolver::decode); used by filters, exports and tools.
 #[derive(Clone, Copy)]
 pub struct Event<'a> {
     /// The record.
     pub record: &'a Record<'a>,
-    /// The properties, or why there are none.
+    /// The properties, or the reason why the event could not be decoded.
     pub properties: Result<Properties<'a>, &'a Undecoded>,
-    /// What is known of the provider of an event without schema.
+    /// The known names of the provider, for an event without a schema.
     pub provider: Option<&'a Arc<ProviderInfo>>,
-    /// Image name of the process that logged the event; `None` if it is unknown or was not asked for.
+    /// Image name of the process that logged the event; `None` if it is unknown or was not requested.
     pub process: Option<&'a str>,
-    /// Start of the trace, from which filters count relative times.
+    /// Start time of the trace, the base of relative times in filters.
     pub start: FileTime,
 }
 
-/// Why a property of an event could not be had. Names the event and the property.
+/// The error of reading a property. Names the event and the property.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {
     /// The event has no schema.
     #[error("property '{property}' of an event without schema: {reason}")]
     Undecoded {
-        /// The property that was asked for.
+        /// The requested property.
         property: String,
-        /// Why there is no schema.
+        /// Why the event has no schema.
         reason: Undecoded,
     },
-    /// The property is missing, or its value is of another kind.
+    /// The property is missing, or its value has a different type.
     #[error(transparent)]
     Property(#[from] PropertyError),
 }
 
 impl<'a> Event<'a> {
-    /// An event of which only the record and its properties are known.
+    /// Creates an event from a record and its properties, with nothing else known.
     #[inline]
     pub fn new(record: &'a Record<'a>, properties: Result<Properties<'a>, &'a Undecoded>) -> Event<'a> {
         Event { record, properties, provider: None, process: None, start: FileTime(0) }
     }
 
-    /// The schema; `None` for an event that could not be decoded.
+    /// Returns the schema, or `None` if the event could not be decoded.
     #[inline]
     pub fn schema(&self) -> Option<&'a Arc<EventSchema>> {
         self.properties.as_ref().ok().map(|properties| &properties.compiled().schema)
     }
 
-    /// The names of the header's fields.
+    /// Returns the names of the header fields.
     #[inline]
     pub fn names(&self) -> Names<'a> {
         Names::of(self.record, self.schema().map(Arc::as_ref), self.provider.map(Arc::as_ref))
     }
 
-    /// A top-level property; `None` if the event or its payload has none of this name.
+    /// Returns a top-level property by name, or `None` if the event or its payload does not have it.
     #[inline]
     pub fn find(&self, name: &str) -> Option<PropertyValue<'a>> {
         self.properties.as_ref().ok()?.find(name)
     }
 
-    /// The value of a top-level property: `event.get::<u32>("ProcessId")?`. [`FromValue`] lists the conversions.
+    /// Returns the value of a top-level property: `event.get::<u32>("ProcessId")?`. See [`FromValue`] for conversions.
     ///
     /// # Errors
-    /// The event has no schema or no such property, the payload does not hold it, or its value does not convert.
+    ///
+    /// Fails if the event has no schema or no such property, the payload is too short, or the value does not convert.
     #[inline]
     pub fn get<T: FromValue<'a>>(&self, name: &str) -> Result<T, EventError> {
         match &self.properties {
@@ -82,10 +83,10 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// A property by name or path, `Struct.Member`, in its exact spelling.
+    /// Returns a property by name or by path (`Struct.Member`). Names are case-sensitive.
     pub fn find_path(&self, path: &str) -> Option<PropertyValue<'a>> {
         let properties = self.properties.as_ref().ok()?;
-        // A name may have a dot of its own.
+        // A name may itself contain a dot.
         if let Some(found) = properties.find(path) {
             return Some(found);
         }

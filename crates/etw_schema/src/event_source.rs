@@ -1,6 +1,6 @@
-//! Manifests that .NET's EventSource writes into the trace, in chunks, as events of their own.
+//! Manifests that .NET's EventSource writes into the trace, split into chunks and sent as events.
 //!
-//! Each such event has id 0xFFFE and the payload
+//! Each such event has id 0xFFFE and this payload:
 //!
 //! | offset | type | what |
 //! |---|---|---|
@@ -14,8 +14,8 @@
 //!
 //! Source: `ManifestEnvelope` in .NET's `EventSource.cs`. Observed: DynamicEvents.etl, net.4.5.2.x64.etl.
 //!
-//! An EventSource writes its manifest whenever a session enables it, and again at the session's end; so manifests
-//! come several times, from several processes, and possibly after the events they describe.
+//! An EventSource writes its manifest when a session enables it and again when the session ends. A trace may
+//! therefore contain the same manifest several times, from several processes, and after the events it describes.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -29,44 +29,44 @@ use crate::{Decoding, Provider};
 /// Id of the events that carry manifests.
 pub const MANIFEST_EVENT_ID: u16 = 0xFFFE;
 
-/// Gathers the chunks of manifests from the records of a trace.
+/// Assembles manifests from the chunks in the records of a trace.
 ///
-/// Memory is bounded: manifests that are being gathered take at most 32 MB, beyond which the oldest is given up.
+/// Incomplete manifests use at most 32 MB; beyond that the oldest is discarded.
 #[derive(Debug, Clone, Default)]
 pub struct EventSourceManifests {
     /// By provider and process.
     gathering: HashMap<(Guid, u32), Gathering>,
-    /// Hashes of the texts that were read, with their providers.
+    /// Hashes of the manifests already read, each over provider and text.
     seen: HashSet<u64>,
     incomplete: Vec<IncompleteManifest>,
     bytes: usize,
-    /// Counts the manifests that were begun, to know the oldest.
+    /// Counts chunks, to find the oldest manifest.
     begun: u64,
 }
 
-/// A manifest that was put together and read.
+/// A complete manifest, parsed.
 #[derive(Debug)]
 pub struct EventSourceManifest {
-    /// The provider; `None` if the text describes none, or another one than the one that wrote it.
+    /// The provider; `None` if the text does not describe the provider that wrote it.
     pub provider: Option<Provider>,
     /// GUID of the provider that wrote it.
     pub guid: Guid,
     /// The process that wrote it.
     pub process: u32,
-    /// What in the text could not be understood.
+    /// The parts of the text that could not be read.
     pub problems: Vec<Problem>,
 }
 
-/// A manifest of which chunks are missing.
+/// A manifest with missing chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IncompleteManifest {
     /// The provider.
     pub guid: Guid,
     /// The process that wrote it.
     pub process: u32,
-    /// How many chunks there were.
+    /// The number of chunks found.
     pub chunks: usize,
-    /// How many there should be.
+    /// The number of chunks expected.
     pub of: u16,
 }
 
@@ -77,28 +77,28 @@ struct Gathering {
     chunks: BTreeMap<u16, Box<[u8]>>,
 }
 
-/// Bytes in chunks that wait for others of their manifest.
+/// Limit of the bytes held in incomplete manifests.
 const MAX_GATHERING: usize = 32 << 20;
-/// What a chunk or a manifest that is being gathered costs beside its bytes.
+/// Estimated cost of a chunk or an incomplete manifest, in addition to its bytes.
 const OVERHEAD: usize = 128;
-/// Manifests that were not completed are reported up to this many.
+/// Limit of the number of incomplete manifests reported.
 const MAX_INCOMPLETE: usize = 1000;
-/// Length of what lies before the XML.
+/// Length of the header before the XML.
 const ENVELOPE_LEN: usize = 8;
 
-/// Whether a record is a chunk of a manifest.
+/// Returns whether a record is a chunk of a manifest.
 #[inline]
 pub fn is_manifest_chunk(record: &Record<'_>) -> bool {
     record.descriptor().id == MANIFEST_EVENT_ID && envelope(record.payload()).is_some()
 }
 
 impl EventSourceManifests {
-    /// A collector without any chunks.
+    /// Creates an empty collector.
     pub fn new() -> EventSourceManifests {
         EventSourceManifests::default()
     }
 
-    /// Takes a record; answers the manifest if the record completes one that is not known yet.
+    /// Adds a record. Returns the manifest if the record completes one that was not read before.
     pub fn add(&mut self, record: &Record<'_>) -> Option<EventSourceManifest> {
         if record.descriptor().id != MANIFEST_EVENT_ID {
             return None;
@@ -106,7 +106,7 @@ impl EventSourceManifests {
         self.add_chunk(record.provider_id(), record.process_id().unwrap_or(0), record.payload())
     }
 
-    /// Takes the payload of a manifest event. Everything else is ignored.
+    /// Adds the payload of a manifest event; ignores any other payload. Returns as [`EventSourceManifests::add`].
     pub fn add_chunk(&mut self, guid: Guid, process: u32, payload: &[u8]) -> Option<EventSourceManifest> {
         let (of, number, xml) = envelope(payload)?;
         let key = (guid, process);
@@ -114,7 +114,7 @@ impl EventSourceManifests {
             known.of != of || known.chunks.get(&number).is_some_and(|known| **known != *xml)
         });
         if other {
-            // Another version of the manifest begins before the last was complete.
+            // A different version of the manifest starts before the last one was complete.
             self.give_up(key);
         }
         self.begun += 1;
@@ -141,7 +141,7 @@ impl EventSourceManifests {
         self.seen.insert(hasher.finish()).then(|| read(guid, process, &text))
     }
 
-    /// The manifests that were never completed, those included of which chunks may still come.
+    /// Returns the manifests that are still incomplete or were discarded, oldest first.
     pub fn finish(mut self) -> Vec<IncompleteManifest> {
         let mut rest: Vec<_> =
             self.gathering.iter().map(|(key, gathering)| (gathering.begun, *key)).collect();
@@ -178,7 +178,7 @@ impl EventSourceManifests {
     }
 }
 
-/// Number of chunks, number of this one, and its text.
+/// Returns the number of chunks, the number of this chunk, and its text.
 fn envelope(payload: &[u8]) -> Option<(u16, u16, &[u8])> {
     const FORMAT_XML: u8 = 1;
     const MAGIC: u8 = 0x5B;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_begins_before_the_first_is_complete() {
+    fn another_version_starts_before_the_first_is_complete() {
         let mut manifests = EventSourceManifests::new();
         assert!(manifests.add_chunk(GUID, 1, &chunks(&text(1), 2)[0]).is_none());
         let other = chunks(&text(22), 3);
@@ -255,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chunk_is_ignored() {
+    fn other_payloads_are_ignored() {
         let mut manifests = EventSourceManifests::new();
         for payload in [&[][..], &[1, 1, 0, 0x5B], &[1, 1, 0, 0x5B, 0, 0, 0, 0], &[2, 1, 0, 0x5B, 1, 0, 0, 0]]
         {
             assert!(manifests.add_chunk(GUID, 1, payload).is_none());
         }
         assert!(manifests.finish().is_empty());
-        // A chunk that tells of another provider.
+        // A chunk that describes another provider.
         let mut manifests = EventSourceManifests::new();
         let wrong = manifests.add_chunk(Guid::ZERO, 1, &chunks(&text(1), 1)[0]).unwrap();
         assert!(wrong.provider.is_none());

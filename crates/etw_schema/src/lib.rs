@@ -1,7 +1,7 @@
-//! What payloads mean, as TDH tells it on Windows: schemas from every source, layouts, values and their text.
+//! Decodes event payloads, as TDH does on Windows: schemas from every source, layouts, values and their text.
 //!
-//! A source (an instrumentation manifest, a WEVT_TEMPLATE resource, a MOF class, TraceLogging metadata, …) is read
-//! into [`Provider`]s and [`EventSchema`]s, whatever it was written in; everything behind that knows only these.
+//! Every source (an instrumentation manifest, a WEVT_TEMPLATE resource, a MOF class, TraceLogging metadata, …) is read
+//! into the same [`Provider`]s and [`EventSchema`]s. Later stages see only these.
 
 #![forbid(unsafe_code)]
 

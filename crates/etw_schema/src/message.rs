@@ -1,13 +1,13 @@
-//! Message texts with inserts, as `FormatMessage` and WPP have them.
+//! Message texts with inserts, in the syntax of `FormatMessage` and WPP.
 //!
 //! | text | becomes |
 //! |---|---|
-//! | `%1` … `%99` | the text of a top-level property, from 1; for WPP `%10` is the first |
-//! | `%1!08x!` | the same by a printf format; `!s!` is the default |
+//! | `%1` … `%99` | the text of a top-level property, counted from 1; in WPP `%10` is the first |
+//! | `%1!08x!` | the same in a printf format; `!s!` is the default |
 //! | `%n` `%r` `%t` `%b` `%%` `%.` `%!` | line feed, carriage return, tab, space, and the characters themselves |
-//! | `%0` | the end, without a line break |
+//! | `%0` | the end of the message, without a line break |
 //!
-//! Source: `FormatMessage` (`winbase.h`); for WPP the formats of published TMF files.
+//! Source: `FormatMessage` (`winbase.h`); for WPP the formats in published TMF files.
 
 use crate::properties::{Properties, PropertyValue};
 use crate::text::{
@@ -16,7 +16,7 @@ use crate::text::{
 use crate::value::Value;
 use crate::{MessageStyle, PropertyIndex, text};
 
-/// A message text, taken apart once.
+/// A parsed message text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     pieces: Vec<Piece>,
@@ -25,7 +25,7 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
     Text(Box<str>),
-    /// Index of a top-level property; the insert as written for when there is none.
+    /// Index of a top-level property, and the insert as written, for events that lack the property.
     Insert {
         index: u16,
         written: Box<str>,
@@ -46,11 +46,11 @@ struct Printf {
     conversion: u8,
 }
 
-/// Wider or more precise formats are cut, so that a hostile text cannot make megabytes of padding.
+/// Upper limit of width and precision, so that a hostile text cannot cause megabytes of padding.
 const MAX_WIDTH: u16 = 255;
 
 impl Message {
-    /// Takes a text apart. White space at the end, which message tables leave, is cut.
+    /// Parses a text. Trailing white space, which message tables leave, is removed.
     pub fn parse(source: &str, style: MessageStyle) -> Message {
         let first = match style {
             MessageStyle::FormatMessage => 1,
@@ -74,7 +74,7 @@ impl Message {
                         rest = "";
                         break;
                     }
-                    // WPP: the place of the standard prefix.
+                    // WPP: the position of the standard prefix.
                 }
                 'n' => text.push('\n'),
                 'r' => text.push('\r'),
@@ -99,7 +99,7 @@ impl Message {
                         }
                         pieces.push(Piece::Insert { index, written: format!("%{written}").into(), printf });
                     }
-                    // Parts of WPP's prefix have their place in the event's header.
+                    // The parts of WPP's prefix are already in the event's header.
                 }
                 other => text.push(other),
             }
@@ -111,8 +111,8 @@ impl Message {
         Message { pieces }
     }
 
-    /// Appends the message of an event. Inserts without a property stay as they are written; a message of more than
-    /// 4 MB ends with `…`.
+    /// Appends the message of an event. Inserts without a property stay as written. Messages longer than 4 MB are cut
+    /// and end with `…`.
     pub fn write_to(&self, out: &mut impl TextOut, event: &Properties<'_>) {
         let out = &mut Limited::new(out);
         for piece in &self.pieces {
@@ -158,7 +158,7 @@ impl Printf {
             }
             printf.precision = Some(precision.min(MAX_WIDTH));
         }
-        // Sizes (h, l, ll, w, I, I32, I64) say nothing that the value does not say itself.
+        // The size (h, l, ll, w, I, I32, I64) is ignored: the value's type implies it.
         printf.conversion = bytes.rfind(u8::is_ascii_alphabetic).unwrap_or(b's');
         printf
     }
@@ -208,7 +208,7 @@ impl Printf {
         }
     }
 
-    /// A number with its sign or prefix, padded with spaces or zeros.
+    /// Writes a number with its sign or prefix, padded with spaces or zeros.
     fn number(&self, out: &mut impl TextOut, prefix: &str, digits: impl Fn(&mut dyn PutText)) {
         let len = counted(&digits);
         let least = match self.precision {
@@ -242,7 +242,7 @@ impl Printf {
     }
 }
 
-/// The bits as a signed integer of the value's own width, as `%d` takes them.
+/// Sign-extends the bits from the width of the value, as `%d` requires.
 fn sign_extended(value: &Value<'_>, bits: u64) -> i64 {
     match value {
         Value::I8(_) | Value::U8(_) => i64::from(bits as i8),
@@ -266,7 +266,7 @@ fn repeat(out: &mut impl TextOut, text: &str, times: usize) {
     }
 }
 
-/// [`TextOut`] behind a pointer, so that a text can be written once to be counted and once in truth.
+/// An object-safe [`TextOut`], so that the same code can first count a text and then write it.
 trait PutText {
     fn put_text(&mut self, text: &str);
 }
@@ -299,7 +299,7 @@ fn counted(text: &impl Fn(&mut dyn PutText)) -> usize {
     counter.0
 }
 
-/// Text up to a number of characters.
+/// Passes on at most `left` characters.
 struct Cut<'o> {
     out: &'o mut dyn PutText,
     left: usize,
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
     use crate::{CompiledSchema, Decoding, EventSchema, InType, Located, OutType, Property, ProviderInfo};
 
-    /// The text of a message over: 255 as UInt32, -2 as Int32, "text", 1.5, a pointer, status 0xC0000005.
+    /// Formats a message with the arguments 255 (UInt32), -2 (Int32), "text", 1.5, a pointer and status 0xC0000005.
     fn message(text: &str, style: MessageStyle) -> String {
         let mut schema = EventSchema::new(
             Arc::new(ProviderInfo::new(Guid::ZERO, "P", Decoding::Manifest, "")),

@@ -1,18 +1,18 @@
-//! The model that every source of schemas is read into.
+//! The schema model that every source is read into.
 
 use std::sync::Arc;
 
 use etw_event::{EventDescriptor, Guid};
 
-/// What a schema was read from, in the words of `TRACE_EVENT_INFO.DecodingSource` and beyond.
+/// The kind of source that a schema was read from: the values of `TRACE_EVENT_INFO.DecodingSource`, and more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Decoding {
-    /// Metadata that the event itself carries.
+    /// Metadata carried by the event itself.
     TraceLogging,
-    /// Event metadata that the merge step put into the trace (`TRACE_EVENT_INFO`).
+    /// Event metadata written into the trace when it was merged (`TRACE_EVENT_INFO`).
     EventMetadata,
-    /// A manifest that an EventSource wrote into the trace.
+    /// A manifest written into the trace by an EventSource.
     EventSource,
     /// An instrumentation manifest (`.man`, `.xml`).
     Manifest,
@@ -20,14 +20,14 @@ pub enum Decoding {
     WevtTemplate,
     /// MOF classes.
     Mof,
-    /// WPP formats of a TMF file or PDB.
+    /// WPP formats from a TMF file or a PDB.
     Wpp,
-    /// What this library knows by itself.
+    /// A table built into this library.
     BuiltIn,
 }
 
 impl Decoding {
-    /// The name for people.
+    /// Returns the display name.
     pub const fn name(self) -> &'static str {
         match self {
             Decoding::TraceLogging => "TraceLogging",
@@ -42,38 +42,38 @@ impl Decoding {
     }
 }
 
-/// A provider and the events that a source describes of it.
+/// A provider with the events that one source describes.
 ///
-/// For MOF a provider is one event class: `info.guid` is the class GUID, `info.class_of` the provider it belongs
-/// to. For WPP it is one message GUID.
+/// For MOF a provider is one event class: `info.guid` is the class GUID and `info.class_of` the provider of the class.
+/// For WPP it is one message GUID.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provider {
     /// The provider's names.
     pub info: Arc<ProviderInfo>,
-    /// Its events, in the order of the source. All share `info`.
+    /// The events, in the order of the source. All share `info`.
     pub events: Vec<Arc<EventSchema>>,
 }
 
 /// Names that belong to a provider rather than to one event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderInfo {
-    /// The GUID by which records name the provider: provider GUID, class GUID (MOF) or message GUID (WPP).
+    /// The GUID in the records' headers: provider GUID, class GUID (MOF) or message GUID (WPP).
     pub guid: Guid,
-    /// The name: `Microsoft-Windows-Kernel-Process`; for a MOF class its display name (`Process`), for WPP the
-    /// source directory's friendly name.
+    /// The name: `Microsoft-Windows-Kernel-Process`; for a MOF class its display name (`Process`); for WPP the
+    /// friendly name of the source directory.
     pub name: Arc<str>,
-    /// What the names were read from.
+    /// The kind of source that the names were read from.
     pub decoding: Decoding,
-    /// The GUID that enables the provider where that is another one (`controlGuid`).
+    /// The GUID that enables the provider, if it differs from `guid` (`controlGuid`).
     pub control_guid: Option<Guid>,
-    /// Where it was read: a file's name, or what this library calls its own tables.
+    /// The origin: a file name, or the label of a built-in table.
     pub origin: Arc<str>,
-    /// For a class of classic events, GUID and name of the provider it belongs to: for the kernel's classes
+    /// For a class of classic events, GUID and name of its provider. The kernel's classes have
     /// `{9e814aad-3204-11d2-9a82-006008a86939}`, `Windows Kernel Trace`.
     pub class_of: Option<(Guid, Arc<str>)>,
     /// Channels.
     pub channels: Vec<ChannelName>,
-    /// Levels that the provider defines (16 and up) or renames.
+    /// Levels that the provider defines (16 and above) or renames.
     pub levels: Vec<ValueName>,
     /// Tasks.
     pub tasks: Vec<TaskName>,
@@ -86,7 +86,7 @@ pub struct ProviderInfo {
 }
 
 impl ProviderInfo {
-    /// A provider without any lists.
+    /// Creates a provider with empty lists.
     pub fn new(guid: Guid, name: &str, decoding: Decoding, origin: &str) -> ProviderInfo {
         ProviderInfo {
             guid,
@@ -105,14 +105,14 @@ impl ProviderInfo {
     }
 }
 
-/// A value with its name; the message is what `message="$(string.…)"` says, if anything.
+/// A named value. `message` is the text that `message="$(string.…)"` refers to, if any.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValueName {
     /// The value.
     pub value: u16,
-    /// The name, as the source has it (`win:Informational`, `MyLevel`).
+    /// The name as spelled in the source (`win:Informational`, `MyLevel`).
     pub name: Arc<str>,
-    /// The localised text.
+    /// The localized text.
     pub message: Option<Arc<str>>,
 }
 
@@ -123,7 +123,7 @@ pub struct ChannelName {
     pub value: u8,
     /// The name: `Microsoft-Windows-DNS-Client/Operational`.
     pub name: Arc<str>,
-    /// The localised text.
+    /// The localized text.
     pub message: Option<Arc<str>>,
 }
 
@@ -134,9 +134,9 @@ pub struct TaskName {
     pub value: u16,
     /// The name.
     pub name: Arc<str>,
-    /// The localised text.
+    /// The localized text.
     pub message: Option<Arc<str>>,
-    /// `eventGUID` of the task.
+    /// The task's `eventGUID`.
     pub event_guid: Option<Guid>,
 }
 
@@ -145,11 +145,11 @@ pub struct TaskName {
 pub struct OpcodeName {
     /// The value in the descriptor.
     pub value: u8,
-    /// The task that alone it belongs to.
+    /// The only task that has this opcode; `None` if every task has it.
     pub task: Option<u16>,
     /// The name.
     pub name: Arc<str>,
-    /// The localised text.
+    /// The localized text.
     pub message: Option<Arc<str>>,
 }
 
@@ -160,57 +160,57 @@ pub struct KeywordName {
     pub mask: u64,
     /// The name.
     pub name: Arc<str>,
-    /// The localised text.
+    /// The localized text.
     pub message: Option<Arc<str>>,
 }
 
-/// How the numbers of a message text name its inserts.
+/// How the insert numbers of a message text map to properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MessageStyle {
-    /// `FormatMessage`: `%1` is the first top-level property; `%n` a new line.
+    /// `FormatMessage`: `%1` is the first top-level property; `%n` is a line break.
     #[default]
     FormatMessage,
-    /// WPP: `%10!s!` is the first argument; 1 to 9 are parts of the prefix.
+    /// WPP: `%10!s!` is the first argument; `%1` to `%9` are parts of the prefix.
     Wpp,
 }
 
-/// What one event means.
+/// The schema of one event: names, message and properties.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventSchema {
     /// Names shared by the provider's events.
     pub provider: Arc<ProviderInfo>,
-    /// What this schema was read from.
+    /// The kind of source that this schema was read from.
     pub decoding: Decoding,
-    /// The event's descriptor. Manifest events are found by id and version, classic events by version and opcode
-    /// (id 0), WPP messages by id (the message number).
+    /// The event's descriptor. Manifest events are looked up by id and version, classic events by version and opcode
+    /// (with id 0), WPP messages by id (the message number).
     pub descriptor: EventDescriptor,
-    /// Name of the event: the TraceLogging name, the manifest's symbol or name, the MOF type class
-    /// (`Process_V4_TypeGroup1`). `None` if the source gives none.
+    /// The event's name: the TraceLogging name, the manifest's symbol or name, or the MOF type class
+    /// (`Process_V4_TypeGroup1`). `None` if the source has no name.
     pub name: Option<Arc<str>>,
-    /// Name of the task; for classic events the class (`Process`).
+    /// The task's name; for classic events the class (`Process`).
     pub task_name: Option<Arc<str>>,
-    /// Name of the opcode; for classic events the event type's name (`DCStart`).
+    /// The opcode's name; for classic events the name of the event type (`DCStart`).
     pub opcode_name: Option<Arc<str>>,
-    /// Name of the level.
+    /// The level's name.
     pub level_name: Option<Arc<str>>,
-    /// Name of the channel.
+    /// The channel's name.
     pub channel_name: Option<Arc<str>>,
     /// Names of the keywords in the descriptor's mask, in the source's order.
     pub keyword_names: Vec<Arc<str>>,
-    /// Message text with inserts.
+    /// The message text, with inserts.
     pub message: Option<Arc<str>>,
     /// How the inserts are numbered.
     pub message_style: MessageStyle,
-    /// Top-level properties, then the members of structs; a struct names its run of members.
+    /// The top-level properties, followed by the members of structs. A struct refers to its run of members.
     pub properties: Vec<Property>,
-    /// How many of `properties` are top-level.
+    /// The number of top-level entries in `properties`.
     pub top_level: u16,
-    /// Whether the properties are those of a `UserData` template rather than of `EventData`.
+    /// Whether the properties come from a `UserData` template rather than `EventData`.
     pub user_data: bool,
 }
 
 impl EventSchema {
-    /// A schema without names and properties.
+    /// Creates a schema without names or properties.
     pub fn new(provider: Arc<ProviderInfo>, descriptor: EventDescriptor) -> EventSchema {
         EventSchema {
             decoding: provider.decoding,
@@ -240,14 +240,14 @@ pub struct Property {
     pub kind: PropertyType,
     /// Length of one element.
     pub length: Length,
-    /// How many elements.
+    /// The number of elements.
     pub count: Count,
     /// TraceLogging tags, 28 bits.
     pub tags: u32,
 }
 
 impl Property {
-    /// A scalar of an in-type, its text chosen by an out-type.
+    /// Creates a scalar with the given in-type and out-type.
     pub fn scalar(name: &str, in_type: InType, out_type: OutType) -> Property {
         Property {
             name: name.into(),
@@ -259,19 +259,19 @@ impl Property {
     }
 }
 
-/// What a property holds.
+/// The type of a property: a value or a struct.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PropertyType {
     /// A value.
     Value {
-        /// How it lies in the payload.
+        /// The encoding in the payload.
         in_type: InType,
-        /// How it is shown.
+        /// The text form.
         out_type: OutType,
-        /// Names for its values.
+        /// Names for the values.
         map: Option<Arc<ValueMap>>,
     },
-    /// A struct: its members are `properties[first..first + members]` of the schema. A nested struct counts as one.
+    /// A struct with the members `properties[first..first + members]` of the schema. A nested struct is one member.
     Struct {
         /// Index of the first member.
         first: u16,
@@ -282,32 +282,31 @@ pub enum PropertyType {
 
 /// Length of one element: UTF-16 code units for wide strings, bytes for everything else.
 ///
-/// The lengths of in-types with a size of their own (integers, GUIDs, …) are ignored, and pointers have the event's
-/// pointer size whatever is stated.
+/// Ignored for in-types with a fixed size (integers, GUIDs, …). Pointers always have the event's pointer size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Length {
-    /// By the in-type: its size, its terminator, or its length prefix.
+    /// Determined by the in-type: its size, its terminator or its length prefix.
     #[default]
     Natural,
-    /// Fixed.
+    /// A fixed length.
     Fixed(u16),
-    /// The value of the property with this index, which lies before.
+    /// The value of the property with this index, which precedes this one.
     Property(u16),
 }
 
-/// How many elements a property has.
+/// The number of elements of a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Count {
-    /// One, shown as itself.
+    /// A single value, not an array.
     #[default]
     One,
-    /// An array of this many.
+    /// An array of fixed size.
     Fixed(u16),
-    /// An array of as many as the property with this index, which lies before, says.
+    /// An array whose count is the value of the property with this index, which precedes this one.
     Property(u16),
-    /// An array with its count as `u16` before it (TraceLogging).
+    /// An array preceded by a `u16` count (TraceLogging).
     Prefixed,
-    /// An array up to the end of the payload (stacks in classic events).
+    /// An array that extends to the end of the payload (stacks in classic events).
     ToEnd,
 }
 
@@ -325,9 +324,9 @@ pub struct ValueMap {
 /// How a map's values are matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapKind {
-    /// The value equals an entry's.
+    /// The value equals that of an entry.
     Value,
-    /// Entries are masks; the names of those set are joined.
+    /// Entries are masks. The names of all set bits are joined.
     Bits,
     /// Entries are bit positions (WBEM `BitValues`).
     BitPositions,
@@ -352,7 +351,7 @@ macro_rules! types {
         impl $type {
             $($(#[$item_doc])* pub const $constant: $type = $type($value);)*
 
-            /// The name in the words of manifests; `None` for a value this version does not know.
+            /// Returns the name used in manifests, or `None` if the value is unknown.
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 { $($value => Some($name),)* _ => None }
             }
@@ -361,9 +360,10 @@ macro_rules! types {
 }
 
 types! {
-    /// How a value lies in the payload (`TDH_IN_TYPE`, `tdh.h`). Values of 0x8000 and above are this library's own.
+    /// The encoding of a value in the payload (`TDH_IN_TYPE`, `tdh.h`). Values from 0x8000 on are specific to this
+    /// library.
     InType {
-        /// Nothing.
+        /// No value.
         NULL = 0, "Null";
         /// UTF-16, null-terminated unless a length is given.
         UNICODE_STRING = 1, "UnicodeString";
@@ -389,13 +389,13 @@ types! {
         FLOAT = 11, "Float";
         /// 64-bit floating point.
         DOUBLE = 12, "Double";
-        /// 32-bit truth value.
+        /// 32-bit Boolean.
         BOOLEAN = 13, "Boolean";
-        /// Bytes; the length is given (in TraceLogging a `u16` prefix, for which use COUNTED_BINARY).
+        /// Bytes of a given length. TraceLogging prefixes a `u16` length: use COUNTED_BINARY for that.
         BINARY = 14, "Binary";
         /// GUID.
         GUID = 15, "GUID";
-        /// Pointer, of the event's pointer size.
+        /// Pointer, in the event's pointer size.
         POINTER = 16, "Pointer";
         /// FILETIME.
         FILETIME = 17, "FILETIME";
@@ -403,9 +403,9 @@ types! {
         SYSTEMTIME = 18, "SYSTEMTIME";
         /// Security identifier.
         SID = 19, "SID";
-        /// 32-bit, shown in hexadecimal.
+        /// 32-bit unsigned, shown in hexadecimal.
         HEX_INT32 = 20, "HexInt32";
-        /// 64-bit, shown in hexadecimal.
+        /// 64-bit unsigned, shown in hexadecimal.
         HEX_INT64 = 21, "HexInt64";
         /// `u16` byte count, then UTF-16.
         COUNTED_UNICODE_STRING = 22, "CountedUnicodeString";
@@ -431,13 +431,13 @@ types! {
         UNICODE_CHAR = 306, "UnicodeChar";
         /// One 8-bit character.
         ANSI_CHAR = 307, "AnsiChar";
-        /// Unsigned, of the event's pointer size.
+        /// Unsigned, in the event's pointer size.
         SIZE_T = 308, "SizeT";
         /// `u32` byte count, then bytes.
         HEX_DUMP = 309, "HexDump";
-        /// A `u32` of 0 and nothing more; or a TOKEN_USER of two pointers and a SID.
+        /// Either a `u32` of 0 alone, or a TOKEN_USER of two pointers followed by a SID.
         WBEM_SID = 310, "WbemSid";
-        /// A reading of the session's raw clock (WMI `WmiTime`), 64-bit.
+        /// 64-bit timestamp of the session's raw clock (WMI `WmiTime`).
         WMI_TIME = 0x8001, "WmiTime";
         /// Bytes to the end of the payload.
         BINARY_TO_END = 0x8002, "BinaryToEnd";
@@ -447,7 +447,7 @@ types! {
 }
 
 impl InType {
-    /// Whether values are integers, which may serve as a length or count.
+    /// Returns whether values are integers, which may serve as a length or count.
     pub const fn is_integer(self) -> bool {
         matches!(
             self,
@@ -468,9 +468,9 @@ impl InType {
 }
 
 types! {
-    /// How a value is shown (`TDH_OUT_TYPE`, `tdh.h`). Values of 0x8000 and above are this library's own.
+    /// The text form of a value (`TDH_OUT_TYPE`, `tdh.h`). Values from 0x8000 on are specific to this library.
     OutType {
-        /// By the in-type.
+        /// The default form of the in-type.
         NULL = 0, "Default";
         /// Text.
         STRING = 1, "xs:string";
@@ -510,9 +510,9 @@ types! {
         HEX_INT32 = 18, "win:HexInt32";
         /// Hexadecimal, 64-bit.
         HEX_INT64 = 19, "win:HexInt64";
-        /// Process id.
+        /// Process ID.
         PID = 20, "win:PID";
-        /// Thread id.
+        /// Thread ID.
         TID = 21, "win:TID";
         /// Port, big-endian in the payload.
         PORT = 22, "win:Port";
@@ -528,7 +528,7 @@ types! {
         ETW_TIME = 27, "win:ETWTIME";
         /// XML.
         XML = 28, "win:Xml";
-        /// Error code of the provider.
+        /// Provider-specific error code.
         ERROR_CODE = 29, "win:ErrorCode";
         /// Win32 error.
         WIN32_ERROR = 30, "win:Win32Error";
@@ -536,7 +536,7 @@ types! {
         NTSTATUS = 31, "win:NTSTATUS";
         /// HRESULT.
         HRESULT = 32, "win:HResult";
-        /// Date and time, whatever the culture.
+        /// Date and time in a culture-independent form.
         CULTURE_INSENSITIVE_DATETIME = 33, "win:DateTimeCultureInsensitive";
         /// JSON.
         JSON = 34, "win:Json";
@@ -544,7 +544,7 @@ types! {
         UTF8 = 35, "win:Utf8";
         /// PKCS #7 with type information.
         PKCS7_WITH_TYPE_INFO = 36, "win:Pkcs7WithTypeInfo";
-        /// Address of code.
+        /// Code address.
         CODE_POINTER = 37, "win:CodePointer";
         /// Date and time in UTC.
         DATETIME_UTC = 38, "win:DateTimeUtc";
@@ -554,9 +554,9 @@ types! {
         NO_PRINT = 301, "NoPrint";
         /// MAC address.
         MAC_ADDRESS = 0x8001, "MacAddress";
-        /// A duration in 100 ns units (WPP `ItemTimeDelta`).
+        /// Duration in units of 100 ns (WPP `ItemTimeDelta`).
         TIME_DELTA = 0x8002, "TimeDelta";
-        /// Four characters (WPP `ItemChar4`), pool tags.
+        /// Four characters, such as pool tags (WPP `ItemChar4`).
         CHAR4 = 0x8003, "Char4";
     }
 }

@@ -1,4 +1,4 @@
-//! The names that go into an event's header: provider, event type, channel, level, opcode, task, keywords.
+//! The names in an event's header: provider, event type, channel, level, opcode, task, keywords.
 //!
 //! Filters compare these names and exports write them, so a filter finds whatever an output shows.
 
@@ -12,10 +12,10 @@ use crate::{Decoding, EventSchema, OpcodeName, ProviderInfo};
 /// Name of the provider of the kernel's classic events.
 pub const KERNEL_PROVIDER: &str = "Windows Kernel Trace";
 
-/// The names of one event's header fields. Each is looked up when asked for, without allocating.
+/// The names of one event's header fields, looked up on access without allocating.
 ///
-/// A name is `None` where neither the schema, nor the provider, nor `winmeta.xml` has one. The names of `winmeta.xml`
-/// lack the `win:` that manifests put before them.
+/// A name is `None` if neither the schema, nor the provider, nor `winmeta.xml` has one. Names from `winmeta.xml` are
+/// given without their `win:` prefix.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
     record: Record<'a>,
@@ -24,8 +24,8 @@ pub struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// The names for a record. `schema` is the event's schema, if it has one; `provider` is what is known of its
-    /// provider if it has none.
+    /// Creates the names for a record. `schema` is the event's schema, if any; `provider` is used for an event without
+    /// one.
     #[inline]
     pub fn of(
         record: &Record<'a>,
@@ -36,22 +36,22 @@ impl<'a> Names<'a> {
         Names { record: *record, schema, info }
     }
 
-    /// The schema.
+    /// Returns the schema.
     pub fn schema(&self) -> Option<&'a EventSchema> {
         self.schema
     }
 
-    /// What is known of the provider.
+    /// Returns the known names of the provider.
     pub fn provider_info(&self) -> Option<&'a ProviderInfo> {
         self.info
     }
 
-    /// Whether the event is a classic one, which has a class.
+    /// Returns whether the event is a classic one, which belongs to a class.
     pub fn is_classic(&self) -> bool {
         self.record.kind().is_classic()
     }
 
-    /// The provider's GUID; for classes the GUID of the provider that they belong to.
+    /// Returns the provider's GUID; for a class the GUID of the provider it belongs to.
     pub fn provider_guid(&self) -> Guid {
         match self.class_of() {
             Some((guid, _)) => guid,
@@ -59,17 +59,17 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The provider's name.
+    /// Returns the provider's name.
     pub fn provider(&self) -> Option<&'a str> {
         self.class_of().map(|(_, name)| name).or_else(|| self.own_name())
     }
 
-    /// The name that belongs to the GUID in the header: the class of classic events, else the provider.
+    /// Returns the name for the GUID in the header: the class of a classic event, otherwise the provider.
     pub fn own_name(&self) -> Option<&'a str> {
         self.info.map(|info| &*info.name).filter(|name| !name.is_empty())
     }
 
-    /// The class GUID of classic events, the task's GUID of manifest events.
+    /// Returns the class GUID of a classic event, or the task's GUID of a manifest event.
     pub fn event_guid(&self) -> Option<Guid> {
         let guid = match self.is_classic() {
             true => Some(self.record.provider_id()),
@@ -82,7 +82,7 @@ impl<'a> Names<'a> {
         guid.filter(|guid| !guid.is_zero())
     }
 
-    /// `Class/Opcode` of classic events; the event's own name otherwise.
+    /// Returns `Class/Opcode` for a classic event, otherwise the event's own name.
     pub fn event_type(&self) -> Option<Cow<'a, str>> {
         self.event_type_parts().map(|parts| match parts {
             [name, "", ""] => Cow::Borrowed(name),
@@ -90,7 +90,7 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// The parts whose concatenation is [`Names::event_type`].
+    /// Returns the parts whose concatenation is [`Names::event_type`].
     pub fn event_type_parts(&self) -> Option<[&'a str; 3]> {
         match self.is_classic() {
             true => {
@@ -101,7 +101,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The channel; its number if it has no name; `None` for channel 0.
+    /// Returns the channel's name, or its number if it has no name; `None` for channel 0.
     pub fn channel(&self) -> Option<&'a str> {
         let channel = self.record.descriptor().channel;
         // Source: the channels of `winmeta.xml`.
@@ -121,7 +121,7 @@ impl<'a> Names<'a> {
         Some(name.unwrap_or_else(|| decimal(channel)))
     }
 
-    /// The level.
+    /// Returns the level's name.
     pub fn level(&self) -> Option<&'a str> {
         let level = self.record.descriptor().level;
         let own = || self.schema.filter(|schema| schema.descriptor.level == level)?.level_name.as_deref();
@@ -132,7 +132,7 @@ impl<'a> Names<'a> {
             .or_else(|| listed().and_then(|entry| shown(&entry.name, &entry.message)))
     }
 
-    /// The opcode.
+    /// Returns the opcode's name.
     pub fn opcode(&self) -> Option<&'a str> {
         let EventDescriptor { opcode, task, .. } = self.record.descriptor();
         let own = || self.schema.filter(|schema| schema.descriptor.opcode == opcode)?.opcode_name.as_deref();
@@ -151,7 +151,7 @@ impl<'a> Names<'a> {
             })
     }
 
-    /// The task; the class of classic events.
+    /// Returns the task's name; for a classic event the class.
     pub fn task(&self) -> Option<&'a str> {
         let task = self.record.descriptor().task;
         let own = || self.schema?.task_name.as_deref();
@@ -163,7 +163,7 @@ impl<'a> Names<'a> {
             .or_else(class)
     }
 
-    /// The keywords in the mask: the schema's own, or else those of the provider and the standard ones.
+    /// Returns the names of the keywords in the mask: those of the schema, or else of the provider and `winmeta.xml`.
     pub fn keywords(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let mask = self.record.descriptor().keyword.0;
         let own = match self.schema {
@@ -180,7 +180,7 @@ impl<'a> Names<'a> {
         own.iter().filter_map(|name| plain(name)).chain(listed.map(|(_, name)| name))
     }
 
-    /// One name for the event: its type, else task and opcode, else its id.
+    /// Returns one name for the event: its type, or else task and opcode, or else its id.
     pub fn event(&self) -> String {
         match (self.event_type(), self.task(), self.opcode()) {
             (Some(name), ..) => name.into_owned(),
@@ -190,8 +190,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// tracerpt's event name: the class of classic events, else the provider. The event's own name is appended where
-    /// the provider's events have no tasks.
+    /// Returns the event name that tracerpt shows: the class of a classic event, otherwise the provider. The event's
+    /// own name is appended if the provider's events have no tasks.
     pub fn column_name(&self) -> String {
         let provider = || self.provider().map_or_else(|| self.provider_guid().to_string(), str::to_owned);
         match (self.event_type(), self.task()) {
@@ -201,7 +201,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The provider that the class of a classic event belongs to.
+    /// Returns the provider that the class of a classic event belongs to.
     fn class_of(&self) -> Option<(Guid, &'a str)> {
         if !self.is_classic() {
             return None;
@@ -225,17 +225,17 @@ const STANDARD_KEYWORDS: [(u64, &str); 8] = [
     (0x0080_0000_0000_0000, "EventlogClassic"),
 ];
 
-/// Leaves out the prefix that manifests put before the names of `winmeta.xml`.
+/// Removes the `win:` prefix that manifests put before the names of `winmeta.xml`.
 fn plain(name: &str) -> Option<&str> {
     Some(name.strip_prefix("win:").unwrap_or(name)).filter(|name| !name.is_empty())
 }
 
-/// The localised text of a name, else the name.
+/// Returns the localized text of a name, or else the name.
 fn shown<'a>(name: &'a Arc<str>, message: &'a Option<Arc<str>>) -> Option<&'a str> {
     plain(message.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(name))
 }
 
-/// The digits of all numbers of eight bits, with leading zeros.
+/// The digits of all 8-bit numbers, with leading zeros.
 static DIGITS: [[u8; 3]; 256] = {
     let mut digits = [[0; 3]; 256];
     let mut number = 0;
@@ -247,7 +247,7 @@ static DIGITS: [[u8; 3]; 256] = {
     digits
 };
 
-/// A number in decimal.
+/// Returns a number in decimal.
 fn decimal(number: u8) -> &'static str {
     let leading = match number {
         0..10 => 2,

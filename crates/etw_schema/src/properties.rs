@@ -1,4 +1,4 @@
-//! The properties of one event: names, values, arrays and structs over what was located in its payload.
+//! The properties of one event: names, values, arrays and structs.
 
 use std::iter::Zip;
 use std::ops::Range;
@@ -9,9 +9,9 @@ use crate::layout::{FRAME_START, Format, Frame, LocateErrorKind, LocatedSlots, P
 use crate::value::{FromValue, Value};
 use crate::{CompiledSchema, EventSchema, LocateError, Property, PropertyType, ValueMap, text};
 
-/// The located properties of one event: what [`CompiledSchema::locate`] gives. Cheap to copy.
+/// The located properties of one event, returned by [`CompiledSchema::locate`]. Cheap to copy.
 ///
-/// Values are read from the payload when asked for.
+/// Values are read from the payload on access.
 #[derive(Clone, Copy)]
 pub struct Properties<'a> {
     pub(crate) compiled: &'a Arc<CompiledSchema>,
@@ -19,11 +19,11 @@ pub struct Properties<'a> {
     pub(crate) located: &'a LocatedSlots,
 }
 
-/// A property of a schema, found once by [`CompiledSchema::property_index`] and good for all its events.
+/// The index of a property in a schema, from [`CompiledSchema::property_index`]. Valid for all events of the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PropertyIndex(pub(crate) u16);
 
-/// A property with its value, which is read from the payload when asked for.
+/// A property with its value, which is read from the payload on access.
 #[derive(Clone, Copy)]
 pub struct PropertyValue<'a> {
     property: &'a Property,
@@ -31,7 +31,7 @@ pub struct PropertyValue<'a> {
     instance: Instance<'a>,
 }
 
-/// Why a property's value could not be had.
+/// The error of reading a property's value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PropertyError {
@@ -40,34 +40,34 @@ pub enum PropertyError {
     Unknown {
         /// The event.
         event: String,
-        /// The name asked for.
+        /// The requested name.
         property: String,
     },
-    /// The payload does not hold the property.
+    /// The payload does not contain the property.
     #[error("event {event}: property '{property}' is not in the payload: {reason}")]
     Missing {
         /// The event.
         event: String,
         /// The property.
         property: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The value is of another kind, or does not fit the type asked for.
-    #[error("event {event}: property '{property}' is {found}, which is no {expected}")]
+    /// The value has a different type, or does not fit the requested one.
+    #[error("event {event}: property '{property}' is {found}, expected {expected}")]
     Conversion {
         /// The event.
         event: String,
         /// The property.
         property: String,
-        /// What the property is.
+        /// The type of the value.
         found: String,
-        /// What was asked for.
+        /// The requested type.
         expected: &'static str,
     },
 }
 
-/// An error of [`Properties::error`], with the names that make it readable.
+/// An error of [`Properties::error`], with the names needed for its message.
 #[derive(Clone, Copy)]
 pub struct PayloadError<'a> {
     schema: &'a EventSchema,
@@ -76,7 +76,7 @@ pub struct PayloadError<'a> {
 }
 
 impl<'a> PayloadError<'a> {
-    /// The property that the payload does not have.
+    /// Returns the name of the first property that could not be located.
     pub fn property_name(&self) -> &'a str {
         self.schema.properties.get(usize::from(self.error.property)).map_or("", |property| &*property.name)
     }
@@ -87,7 +87,7 @@ impl fmt::Display for PayloadError<'_> {
         let name = self.property_name();
         match self.error.kind {
             LocateErrorKind::Defect(defect) => {
-                write!(f, "property '{name}': the schema cannot be followed: {defect}")
+                write!(f, "property '{name}': invalid schema: {defect}")
             }
             kind => write!(f, "property '{name}' at payload offset {}: {kind}", self.error.offset),
         }
@@ -101,38 +101,38 @@ impl fmt::Debug for PayloadError<'_> {
 }
 
 impl<'a> Properties<'a> {
-    /// The event's schema.
+    /// Returns the event's compiled schema.
     #[inline]
     pub fn compiled(&self) -> &'a Arc<CompiledSchema> {
         self.compiled
     }
 
-    /// The schema as its source has it.
+    /// Returns the event's schema.
     #[inline]
     pub fn schema(&self) -> &'a EventSchema {
         &self.compiled.schema
     }
 
-    /// How many top-level properties were located.
+    /// Returns the number of located top-level properties.
     #[inline]
     pub fn len(&self) -> usize {
         self.located.members.into()
     }
 
-    /// Whether none was.
+    /// Returns whether no property was located.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Why not all of the schema's properties were located; `None` if all were, or if only the last is missing, is a
-    /// null-terminated string, and the payload ends exactly before it.
+    /// Returns why some properties could not be located, or `None` if all were. Also returns `None` if only the last is
+    /// missing, is a null-terminated string, and the payload ends exactly before it.
     pub fn error(&self) -> Option<PayloadError<'a>> {
         let schema = self.schema();
         self.located.error().map(|error| PayloadError { schema, error: *error })
     }
 
-    /// Appends the event's message with its inserts; whether the schema has one.
+    /// Appends the event's message with its inserts. Returns whether the schema has a message.
     pub fn write_message(&self, out: &mut impl text::TextOut) -> bool {
         match self.compiled.message() {
             Some(message) => {
@@ -143,40 +143,41 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// Bytes of the payload that the located properties leave.
+    /// Returns the bytes of the payload after the located properties.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.payload.get(self.located.end as usize..).unwrap_or_default()
     }
 
-    /// The payload.
+    /// Returns the payload.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// The located top-level properties, in their order.
+    /// Returns an iterator over the located top-level properties, in order.
     #[inline]
     pub fn iter(&self) -> Members<'a> {
         self.top().iter()
     }
 
-    /// The located top-level property of a name; `None` if there is none or the payload does not hold it.
+    /// Returns the top-level property of a name, or `None` if it does not exist or was not located.
     #[inline]
     pub fn find(&self, name: &str) -> Option<PropertyValue<'a>> {
         self.at(self.compiled.property_index(name)?)
     }
 
-    /// The located top-level property of an index; `None` if the payload does not hold it.
+    /// Returns the top-level property at an index, or `None` if it was not located.
     #[inline]
     pub fn at(&self, index: PropertyIndex) -> Option<PropertyValue<'a>> {
         self.top().member(index.0)
     }
 
-    /// The value of a top-level property, converted as [`FromValue`] tells.
+    /// Returns the value of a top-level property, converted as described at [`FromValue`].
     ///
     /// # Errors
-    /// There is no such property, the payload does not hold it, or its value does not convert.
+    ///
+    /// Fails if the property does not exist, the payload does not contain it, or its value does not convert.
     #[inline]
     pub fn get<T: FromValue<'a>>(&self, name: &str) -> Result<T, PropertyError> {
         match self.find(name) {
@@ -185,10 +186,11 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// As [`Properties::get`], by an index found before.
+    /// Returns the value of the top-level property at an index, converted like [`Properties::get`].
     ///
     /// # Errors
-    /// As for [`Properties::get`].
+    ///
+    /// Fails under the same conditions as [`Properties::get`].
     #[inline]
     pub fn get_at<T: FromValue<'a>>(&self, index: PropertyIndex) -> Result<T, PropertyError> {
         match self.at(index) {
@@ -200,8 +202,7 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// As [`Properties::get`]; `None` if the event has no such property, the payload does not hold it, or it does
-    /// not convert.
+    /// Returns the value of a top-level property like [`Properties::get`], but `None` instead of an error.
     #[inline]
     pub fn try_get<T: FromValue<'a>>(&self, name: &str) -> Option<T> {
         T::from_value(self.find(name)?.value())
@@ -252,19 +253,19 @@ impl fmt::Debug for Properties<'_> {
 }
 
 impl<'a> PropertyValue<'a> {
-    /// The property's name.
+    /// Returns the property's name.
     #[inline]
     pub fn name(&self) -> &'a str {
         &self.property.name
     }
 
-    /// The property as the schema has it.
+    /// Returns the property's description in the schema.
     #[inline]
     pub fn property(&self) -> &'a Property {
         self.property
     }
 
-    /// The value.
+    /// Returns the value.
     #[inline(always)]
     pub fn value(&self) -> Value<'a> {
         let Instance { properties, slots, .. } = self.instance;
@@ -294,9 +295,8 @@ impl<'a> PropertyValue<'a> {
         Value::read(self.place.read, bytes, &properties.located.clock)
     }
 
-    /// Calls `each` with every plain value in this one, which is it itself unless it is an array or a struct, and with the
-    /// bytes of the payload that are the value's: without the count before it and the terminator behind it, but all of a
-    /// text of fixed size.
+    /// Calls `each` for every scalar in this value, with its byte range in the payload. The range excludes a count
+    /// before and a terminator after the value, but covers all of a text of fixed size.
     pub fn for_each_plain(&self, each: &mut dyn FnMut(Range<usize>, Value<'a>)) {
         let Instance { properties, slots, .. } = self.instance;
         let bytes = match self.place.shape {
@@ -313,8 +313,8 @@ impl<'a> PropertyValue<'a> {
         each(bytes.start as usize..bytes.end as usize, self.value());
     }
 
-    /// The value of an array or struct. Takes all parts by themselves, so that they need not lie in memory where the
-    /// value is a plain one.
+    /// Returns the value of an array or struct. Takes the parts as arguments, so that the caller need not spill them to
+    /// memory for a scalar.
     #[cold]
     #[inline(never)]
     fn compound(
@@ -346,18 +346,18 @@ impl<'a> PropertyValue<'a> {
                 let slot = slot();
                 nested(slot.start, slot.child)
             }
-            // Members behind a defect of the schema are never located.
+            // Members after a schema defect are never located.
             Shape::Fixed | Shape::Slot | Shape::Nowhere => Value::Null,
         }
     }
 
-    /// How the value, or each element of the array, is shown.
+    /// Returns the format of the value, or of each element of the array.
     #[inline]
     pub fn format(&self) -> Format {
         self.place.format
     }
 
-    /// Names for the value, or for the elements of the array.
+    /// Returns the names for the value, or for the elements of the array.
     #[inline]
     pub fn map(&self) -> Option<&'a ValueMap> {
         match &self.property.kind {
@@ -366,19 +366,19 @@ impl<'a> PropertyValue<'a> {
         }
     }
 
-    /// Whether the schema wants the property not to be shown (`NOPRINT`).
+    /// Returns whether the schema hides the property (`NOPRINT`).
     #[inline]
     pub fn is_hidden(&self) -> bool {
         matches!(self.property.kind, PropertyType::Value { out_type: crate::OutType::NO_PRINT, .. })
     }
 
-    /// Appends the value's text, by in-type, out-type and map.
+    /// Appends the value's text, as given by in-type, out-type and map.
     #[inline]
     pub fn write_text(&self, out: &mut (impl text::TextOut + ?Sized)) {
         text::write_value(out, &self.value(), self.format(), self.map());
     }
 
-    /// The value's text, by in-type, out-type and map. Displays without allocating.
+    /// Returns the value's text, as given by in-type, out-type and map. Displaying it does not allocate.
     pub fn text(&self) -> text::Text<'a> {
         text::Text { value: self.value(), format: self.format(), map: self.map() }
     }
@@ -390,18 +390,18 @@ impl fmt::Debug for PropertyValue<'_> {
     }
 }
 
-/// Where one instance of a frame lies in the payload.
+/// The position of one instance of a frame in the payload.
 #[derive(Clone, Copy)]
 struct Instance<'a> {
     properties: Properties<'a>,
-    /// Where the instance begins.
+    /// Start of the instance.
     start: u32,
-    /// Its first slot.
+    /// Index of its first slot.
     slots: u32,
 }
 
 impl Instance<'_> {
-    /// Where a member at a fixed distance from what lies before it begins.
+    /// Returns the start of a member at a fixed distance from its base.
     #[inline(always)]
     fn fixed_start(&self, place: &Place) -> u32 {
         let base = if place.base == FRAME_START {
@@ -418,7 +418,7 @@ impl Instance<'_> {
 struct Within<'a> {
     instance: Instance<'a>,
     frame: &'a Frame,
-    /// Members located.
+    /// Number of located members.
     members: u16,
 }
 
@@ -443,7 +443,7 @@ impl<'a> Within<'a> {
     }
 }
 
-/// What is plain in an array or struct.
+/// Calls `each` for every scalar in an array or struct.
 fn for_each_plain_in<'a>(value: Value<'a>, each: &mut dyn FnMut(Range<usize>, Value<'a>)) {
     match value {
         Value::Struct(members) => members.iter().for_each(|member| member.for_each_plain(each)),
@@ -459,7 +459,7 @@ fn for_each_plain_in<'a>(value: Value<'a>, each: &mut dyn FnMut(Range<usize>, Va
     }
 }
 
-/// The members of the event or of a struct, in their order.
+/// An iterator over the members of an event or a struct, in order.
 #[derive(Clone)]
 pub struct Members<'a> {
     instance: Instance<'a>,
@@ -480,7 +480,7 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-/// A struct's members.
+/// The members of a struct.
 #[derive(Clone, Copy)]
 pub struct Struct<'a> {
     instance: Instance<'a>,
@@ -488,13 +488,13 @@ pub struct Struct<'a> {
 }
 
 impl<'a> Struct<'a> {
-    /// The members, in their order.
+    /// Returns an iterator over the members, in order.
     #[inline]
     pub fn iter(&self) -> Members<'a> {
         self.within().iter()
     }
 
-    /// The member of a name.
+    /// Returns the member of a name.
     pub fn find(&self, name: &str) -> Option<PropertyValue<'a>> {
         let frame = self.within().frame;
         let properties = &self.instance.properties.schema().properties;
@@ -503,10 +503,11 @@ impl<'a> Struct<'a> {
         self.within().member(index as u16)
     }
 
-    /// The value of a member, converted as [`FromValue`] tells.
+    /// Returns the value of a member, converted as described at [`FromValue`].
     ///
     /// # Errors
-    /// There is no such member, or its value does not convert.
+    ///
+    /// Fails if the member does not exist, or its value does not convert.
     pub fn get<T: FromValue<'a>>(&self, name: &str) -> Result<T, PropertyError> {
         let properties = &self.instance.properties;
         match self.find(name) {
@@ -553,30 +554,30 @@ pub struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// How many elements.
+    /// Returns the number of elements.
     #[inline]
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there are none.
+    /// Returns whether the array is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The array's property.
+    /// Returns the array's property.
     pub fn property(&self) -> &'a Property {
         self.property
     }
 
-    /// How the elements are shown.
+    /// Returns the format of the elements.
     #[inline]
     pub fn format(&self) -> Format {
         self.place.format
     }
 
-    /// The element of an index.
+    /// Returns the element at an index.
     #[inline]
     pub fn get(&self, index: usize) -> Option<Value<'a>> {
         if index >= self.len() {
@@ -591,7 +592,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Where in the payload an element lies that is no struct.
+    /// Returns the range in the payload of an element that is not a struct.
     #[inline]
     fn bytes_of(&self, index: usize) -> Option<Range<usize>> {
         let index = u32::try_from(index).ok()?;
@@ -609,7 +610,7 @@ impl<'a> Array<'a> {
         Some(start as usize..end as usize)
     }
 
-    /// The struct of an index.
+    /// Returns the struct at an index.
     #[inline(never)]
     fn struct_of(&self, index: usize) -> Option<Struct<'a>> {
         let index = u32::try_from(index).ok()?;
@@ -629,14 +630,14 @@ impl<'a> Array<'a> {
         Some(Struct { instance: Instance { properties: self.properties, start, slots }, frame })
     }
 
-    /// The elements.
+    /// Returns an iterator over the elements.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
         let array = *self;
         (0..array.len()).map_while(move |index| array.get(index))
     }
 
-    /// The bytes of all elements, if each takes a fixed number of bytes.
+    /// Returns the bytes of all elements, if each has a fixed size.
     pub fn as_bytes(&self) -> Option<&'a [u8]> {
         match self.place.shape {
             Shape::FixedArray | Shape::SlotArray | Shape::StructArray | Shape::SlotStructArray => {

@@ -6,19 +6,19 @@ use std::str::FromStr;
 use crate::builtin;
 use etw_event::{Guid, Keyword, Level, Record, passes};
 
-/// Which events of which provider: what a session's enable of a provider says, applied by the same rules.
+/// A filter on the events of one provider, with the rules a session applies when it enables a provider.
 ///
-/// The text form has positional parts; an empty part, or one left out, is its default:
+/// The text form has positional parts. An empty or omitted part has its default:
 ///
 /// | part | form | default |
 /// |---|---|---|
-/// | name or GUID | `Microsoft-Windows-DNS-Client`, `{1c95126e-…}`, `1c95126e-…` | must be given |
-/// | level | a number of any base, or a name (`Warning`) | 0: every level |
+/// | name or GUID | `Microsoft-Windows-DNS-Client`, `{1c95126e-…}`, `1c95126e-…` | required |
+/// | level | a number, or a name (`Warning`) | 0: every level |
 /// | event ids | numbers and ranges, separated by commas: `1,3,10-19` | every id |
 /// | match any | a mask or keyword names, joined by `,` or `\|` | 0: every keyword |
 /// | match all | as above | 0 |
 ///
-/// Numbers may be written in hexadecimal (`0x`), octal (`0o`), binary (`0b`) and decimal.
+/// Numbers are decimal, hexadecimal (`0x`), octal (`0o`) or binary (`0b`).
 ///
 /// ```
 /// use etw_schema::ProviderSpec;
@@ -37,13 +37,13 @@ pub struct ProviderSpec {
     pub level: Level,
     /// The event ids that pass.
     pub ids: IdSet,
-    /// At least one of these keywords must be set; none means all.
+    /// At least one of these keywords must be set. If empty, every event passes.
     pub any: KeywordSpec,
     /// All of these keywords must be set.
     pub all: KeywordSpec,
 }
 
-/// How a provider is named.
+/// The provider of a [`ProviderSpec`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderKey {
     /// By GUID: provider GUID, class GUID or message GUID.
@@ -52,51 +52,51 @@ pub enum ProviderKey {
     Name(Box<str>),
 }
 
-/// A set of keywords: bits, and names that only the provider's schema turns into bits.
+/// A set of keywords: bits, and names to be resolved with the provider's schema.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeywordSpec {
     /// Bits.
     pub mask: u64,
-    /// Names still to be looked up.
+    /// Unresolved names.
     pub names: Vec<Box<str>>,
 }
 
-/// A set of event ids as inclusive ranges; no range at all means every id.
+/// A set of event ids, as inclusive ranges. The default contains every id.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IdSet(Vec<(u16, u16)>);
 
-/// What is wrong with a provider string.
+/// The error of parsing a provider string.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderSpecError {
-    /// No provider.
-    #[error("'{0}' names no provider; expected NAME or {{GUID}}, then :LEVEL:IDS:ANY:ALL as wanted")]
+    /// The provider is missing.
+    #[error("'{0}' names no provider; expected NAME or {{GUID}}, optionally followed by :LEVEL:IDS:ANY:ALL")]
     Empty(String),
-    /// A part too many.
+    /// More than five parts.
     #[error("'{0}' has more than five parts; expected (NAME|{{GUID}}):LEVEL:IDS:ANY:ALL")]
     TooManyParts(String),
-    /// A brace begins the provider, but it is no GUID.
+    /// A provider in braces that is not a valid GUID.
     #[error("provider {0}")]
     Guid(#[from] etw_event::GuidParseError),
-    /// No level.
+    /// An invalid level.
     #[error(
         "level '{0}' is neither a number from 0 to 255 nor one of Critical, Error, Warning, Information, Verbose"
     )]
     Level(String),
-    /// No event id.
-    #[error("event id '{0}' is no number from 0 to 65535 and no range of such")]
+    /// An invalid event id or range.
+    #[error("event id '{0}' is neither a number from 0 to 65535 nor a range of such numbers")]
     Id(String),
-    /// No mask.
-    #[error("keyword '{0}' is no 64-bit number")]
+    /// An invalid keyword mask.
+    #[error("keyword '{0}' is not a 64-bit number")]
     Keyword(String),
-    /// A keyword name that the provider does not have.
+    /// A keyword name that is not in the provider's schema.
     #[error("provider {provider} has no keyword '{keyword}'{}", hint(.known))]
     UnknownKeyword {
         /// The provider.
         provider: String,
         /// The name.
         keyword: String,
-        /// Names that the provider has.
+        /// The provider's keyword names.
         known: Vec<String>,
     },
 }
@@ -109,7 +109,7 @@ fn hint(known: &[String]) -> String {
 }
 
 impl ProviderSpec {
-    /// Every event of a provider.
+    /// Creates a specification that every event of a provider passes.
     pub fn new(provider: ProviderKey) -> ProviderSpec {
         ProviderSpec {
             provider,
@@ -120,7 +120,11 @@ impl ProviderSpec {
         }
     }
 
-    /// Turns keyword names into bits: `lookup` answers for a name, and `known` lists names for the error.
+    /// Resolves keyword names to bits. `lookup` returns the bits of a name; `known` lists names for the error message.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `lookup` returns `None` for a name.
     pub fn resolve_keywords(
         &mut self,
         lookup: impl Fn(&str) -> Option<u64>,
@@ -139,8 +143,8 @@ impl ProviderSpec {
         Ok(())
     }
 
-    /// Whether a record of this provider passes level, ids and keywords, by the rules of the ETW runtime.
-    /// The provider itself is not looked at. Nothing passes keywords by name that are still to be looked up.
+    /// Returns whether a record of this provider passes level, ids and keywords, by the rules of the ETW runtime. Does
+    /// not check the provider. Nothing passes while keyword names are unresolved.
     #[inline]
     pub fn passes(&self, record: &Record<'_>) -> bool {
         let descriptor = record.descriptor();
@@ -152,7 +156,11 @@ impl ProviderSpec {
 }
 
 impl ProviderKey {
-    /// The key that a text gives: a GUID with or without braces, or else a name.
+    /// Parses a GUID with or without braces; any other text is a name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text starts with a brace but is not a GUID.
     pub fn parse(text: &str) -> Result<ProviderKey, etw_event::GuidParseError> {
         match text.parse() {
             Ok(guid) => Ok(ProviderKey::Guid(guid)),
@@ -161,7 +169,7 @@ impl ProviderKey {
         }
     }
 
-    /// The GUID that a session is to enable: for a name a built-in provider's, else the one that EventSource and
+    /// Returns the GUID to enable. A name maps to a built-in provider's GUID, or else to the GUID that EventSource and
     /// TraceLogging derive from it.
     pub fn guid(&self) -> Guid {
         match self {
@@ -170,8 +178,8 @@ impl ProviderKey {
         }
     }
 
-    /// The GUIDs that the key stands for: for a name a built-in provider's, and the one that EventSource and
-    /// TraceLogging derive from it.
+    /// Returns the GUIDs that the key matches. A name matches a built-in provider's GUID and the GUID that EventSource
+    /// and TraceLogging derive from it.
     pub fn guids(&self) -> Vec<Guid> {
         match self {
             ProviderKey::Guid(guid) => vec![*guid],
@@ -207,19 +215,19 @@ impl KeywordSpec {
 }
 
 impl IdSet {
-    /// Whether the set holds `id`.
+    /// Returns whether the set contains `id`.
     #[inline]
     pub fn contains(&self, id: u16) -> bool {
         self.0.is_empty() || self.0.iter().any(|(first, last)| (*first..=*last).contains(&id))
     }
 
-    /// All ids of the set, in the order in which they were given; `None` if every id is in it.
+    /// Returns the ids in the order given, or `None` if the set contains every id.
     pub fn list(&self) -> Option<Vec<u16>> {
         let ids = self.0.iter().flat_map(|(first, last)| *first..=*last);
         if self.0.is_empty() { None } else { Some(ids.collect()) }
     }
 
-    /// Whether every id is in the set.
+    /// Returns whether the set contains every id.
     pub fn is_all(&self) -> bool {
         self.0.is_empty()
     }
@@ -234,7 +242,7 @@ impl FromIterator<u16> for IdSet {
 impl FromStr for IdSet {
     type Err = ProviderSpecError;
 
-    /// Numbers and inclusive ranges, separated by commas: `1,3,10-19`; empty for every id.
+    /// Parses numbers and inclusive ranges, separated by commas: `1,3,10-19`. An empty text means every id.
     fn from_str(text: &str) -> Result<IdSet, ProviderSpecError> {
         let id = |text: &str| parse_number(text.trim()).and_then(|id| u16::try_from(id).ok());
         let range = |part: &str| match part.split_once('-') {
@@ -278,7 +286,7 @@ fn parse_level(text: &str) -> Result<Level, ProviderSpecError> {
         .ok_or_else(|| ProviderSpecError::Level(text.to_owned()))
 }
 
-/// The standard level of a name: `Warning`, `win:Warning`, `warn`, and `Informational` for `Information`.
+/// Returns the standard level of a name: `Warning`, `win:Warning`, `warn`; `Informational` means `Information`.
 pub fn level_by_name(name: &str) -> Option<Level> {
     let name = name.to_ascii_lowercase();
     let name = name.strip_prefix("win:").unwrap_or(&name);
@@ -293,7 +301,7 @@ pub fn level_by_name(name: &str) -> Option<Level> {
     })
 }
 
-/// An unsigned number: `0x` hexadecimal, `0o` octal, `0b` binary, otherwise decimal; `_` may separate digits.
+/// Parses an unsigned number: `0x` hexadecimal, `0o` octal, `0b` binary, otherwise decimal. `_` may separate digits.
 pub fn parse_number(text: &str) -> Option<u64> {
     let text = text.replace('_', "").to_ascii_lowercase();
     let (digits, radix) = match text.get(..2) {

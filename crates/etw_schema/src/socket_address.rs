@@ -1,10 +1,10 @@
-//! SOCKADDR structures as addresses of the standard library.
+//! Conversion of SOCKADDR structures to the standard library's addresses.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use etw_event::Fields;
 
-/// A SOCKADDR of IPv4 (family 2) or IPv6 (23).
+/// Parses a SOCKADDR of IPv4 (family 2) or IPv6 (family 23).
 ///
 /// Source: `SOCKADDR_IN`, `SOCKADDR_IN6` (`ws2def.h`): family, big-endian port, address.
 pub(crate) fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {

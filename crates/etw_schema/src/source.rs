@@ -1,4 +1,4 @@
-//! Sources of schemas, and how several descriptions of one provider become one.
+//! Schema sources, and merging of several descriptions of one provider.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -9,10 +9,10 @@ use etw_event::Guid;
 use crate::builtin::BuiltIn;
 use crate::{Decoding, EventSchema, Provider};
 
-/// Where schemas come from: a store, a set of files, this library's own tables.
+/// A source of schemas: a store, a set of files, or the built-in tables.
 pub trait SchemaSource: Send + Sync {
-    /// The provider whose records are named by this GUID: provider GUID, class GUID of classic events, or message
-    /// GUID of WPP. A source that knows only a name returns a provider without events.
+    /// Returns the provider whose records carry this GUID: provider GUID, class GUID of classic events, or message GUID
+    /// of WPP. A source that knows only the name returns a provider without events.
     fn provider(&self, guid: &Guid) -> Option<Arc<Provider>>;
 }
 
@@ -22,19 +22,19 @@ impl SchemaSource for BuiltIn {
     }
 }
 
-/// Providers held in memory, as a source.
+/// A schema source that holds its providers in memory.
 #[derive(Debug, Clone, Default)]
 pub struct Providers {
     by_guid: HashMap<Guid, Joined>,
 }
 
 impl Providers {
-    /// No providers.
+    /// Creates an empty source.
     pub fn new() -> Providers {
         Providers::default()
     }
 
-    /// Adds a provider. Events of one that is there already are kept unless the new one describes them too.
+    /// Adds a provider. If it is already present, new events replace those with the same key; the others are kept.
     pub fn add(&mut self, provider: Provider) {
         match self.by_guid.entry(provider.info.guid) {
             Entry::Occupied(mut known) => known.get_mut().add(provider),
@@ -44,7 +44,7 @@ impl Providers {
         }
     }
 
-    /// The providers, in no order.
+    /// Returns the providers in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Provider>> {
         self.by_guid.values().map(|joined| &joined.provider)
     }
@@ -64,7 +64,7 @@ impl SchemaSource for Providers {
     }
 }
 
-/// By what an event is found among those of its provider: id, version, and of classic events the opcode too.
+/// The key of an event within its provider: id, version and, for classic events, opcode.
 type EventKey = (u16, u8, u8);
 
 fn key_of(event: &EventSchema) -> EventKey {
@@ -73,12 +73,12 @@ fn key_of(event: &EventSchema) -> EventKey {
     (descriptor.id, descriptor.version, if is_classic { descriptor.opcode.0 } else { 0 })
 }
 
-/// One provider out of several descriptions, of which the newer holds. Each addition takes time for its own events,
-/// whatever was there before: a trace may hold one manifest after the other.
+/// One provider merged from several descriptions; later ones take precedence. Each addition takes time proportional to
+/// its own events only, because a trace may contain many manifests of one provider.
 #[derive(Debug, Clone)]
 pub(crate) struct Joined {
     provider: Arc<Provider>,
-    /// Where the events stand.
+    /// Index of each event in the provider's list.
     places: HashMap<EventKey, usize>,
 }
 
@@ -91,8 +91,8 @@ impl Joined {
         Joined { provider: Arc::new(provider), places }
     }
 
-    /// Takes in a newer description: its names hold, and of events that both describe, its own. Each event keeps the
-    /// names of the description that it is from.
+    /// Merges a newer description. Its names and events replace the older ones. Each event keeps the names of the
+    /// description it came from.
     pub(crate) fn add(&mut self, newer: Provider) {
         let provider = Arc::make_mut(&mut self.provider);
         provider.info = newer.info;
@@ -102,7 +102,7 @@ impl Joined {
             let place = self.places.get(&key).and_then(|place| provider.events.get_mut(*place));
             match place {
                 Some(older) if added.insert(key) => *older = event,
-                // Of two in one description, the first is the one that is found.
+                // If one description has an event twice, lookups find the first.
                 Some(_) => provider.events.push(event),
                 None => {
                     added.insert(key);

@@ -1,4 +1,4 @@
-//! Text of schema files in whatever encoding they were saved.
+//! Text of schema files in any supported encoding.
 
 use std::borrow::Cow;
 

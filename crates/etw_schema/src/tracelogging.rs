@@ -1,13 +1,13 @@
-//! TraceLogging: the metadata that an event carries, and the traits of its provider.
+//! TraceLogging: event metadata and provider traits, both carried by the event.
 //!
-//! | bytes of the event metadata | |
+//! | event metadata | |
 //! |---|---|
-//! | `u16` | size of the whole, this field included |
-//! | tags | 7 bits a byte, the most significant first, while the high bit is set |
+//! | `u16` | total size, including this field |
+//! | tags | 7 bits per byte, most significant first; the high bit marks that another byte follows |
 //! | name | UTF-8, NUL |
 //! | fields | name, in-type and arity, out-type, tags, count or custom schema |
 //!
-//! Source: `TraceLoggingProvider.h`; checked on every TraceLogging event of the real traces.
+//! Source: `TraceLoggingProvider.h`; verified on every TraceLogging event of the real traces.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,68 +17,69 @@ use etw_event::{EventDescriptor, ExtendedType, Fields, Guid, Record};
 use crate::layout::MAX_DEPTH;
 use crate::{Count, Decoding, EventSchema, InType, Length, OutType, Property, PropertyType, ProviderInfo};
 
-/// Why bytes are no TraceLogging metadata.
+/// The error of parsing TraceLogging metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceLoggingError {
     /// The metadata ends within a part.
     #[error("the metadata ends at offset {offset}, within {part}")]
     Cut {
-        /// Where the part begins.
+        /// Start of the part.
         offset: usize,
-        /// Which part.
+        /// Name of the part.
         part: &'static str,
     },
-    /// The size field is larger than the bytes there are, or smaller than itself.
+    /// The size field exceeds the available bytes, or is too small for itself.
     #[error("the metadata's size of {size} bytes does not fit in {available} bytes")]
     Size {
-        /// The size field.
+        /// Value of the size field.
         size: usize,
-        /// The bytes there are.
+        /// Number of bytes available.
         available: usize,
     },
-    /// An in-type that TraceLogging does not have.
+    /// An in-type that TraceLogging does not define.
     #[error("in-type {in_type} at offset {offset} is unknown")]
     InType {
         /// The in-type.
         in_type: u8,
-        /// Where the field begins.
+        /// Start of the field.
         offset: usize,
     },
-    /// Structs nested deeper than [`MAX_DEPTH`].
+    /// Structs are nested deeper than [`MAX_DEPTH`].
     #[error("structs at offset {offset} are nested deeper than {MAX_DEPTH}")]
     TooDeep {
-        /// Where the field begins.
+        /// Start of the field.
         offset: usize,
     },
 }
 
-/// What a TraceLogging or EventSource provider says of itself with each event.
+/// The traits of a TraceLogging or EventSource provider, attached to each of its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderTraits<'a> {
-    /// The provider's name, as UTF-8.
+    /// The provider's name in UTF-8.
     pub name: &'a [u8],
-    /// The provider group it belongs to.
+    /// The provider's group.
     pub group: Option<Guid>,
-    /// The GUID under which its events are decoded, if not the provider's own.
+    /// The GUID for decoding the provider's events, if it differs from the provider's own.
     pub decode: Option<Guid>,
 }
 
 impl<'a> ProviderTraits<'a> {
-    /// The traits that a record carries.
+    /// Returns the traits in a record.
     pub fn of(record: &Record<'a>) -> Option<ProviderTraits<'a>> {
         ProviderTraits::parse(record.extended(ExtendedType::PROVIDER_TRAITS)?.data).ok()
     }
 
-    /// The provider's name that a record carries.
+    /// Returns the provider's name in a record.
     pub fn name_of(record: &Record<'_>) -> Option<String> {
         ProviderTraits::of(record).map(|traits| String::from_utf8_lossy(traits.name).into_owned())
     }
 
-    /// Reads the data of an extended item of kind `PROVIDER_TRAITS`. Traits of unknown kinds are passed over.
+    /// Parses the data of an extended item of kind `PROVIDER_TRAITS`. Unknown kinds of traits are skipped.
     ///
     /// # Errors
-    /// Size or name do not fit. Broken traits behind the name are left out.
+    ///
+    /// Fails if the size or the name does not fit. Broken traits after the name are ignored instead.
     pub fn parse(bytes: &'a [u8]) -> Result<ProviderTraits<'a>, TraceLoggingError> {
         let bytes = sized(bytes)?;
         let mut cursor = Cursor { bytes, at: 2 };
@@ -97,20 +98,22 @@ impl<'a> ProviderTraits<'a> {
     }
 }
 
-/// The bytes that a metadata blob takes at the start of `bytes`.
+/// Returns the metadata blob at the start of `bytes`.
 ///
 /// # Errors
-/// The size field does not fit.
+///
+/// Fails if the size field does not fit.
 pub fn sized(bytes: &[u8]) -> Result<&[u8], TraceLoggingError> {
     let size = bytes.u16_at(0).map_or(0, usize::from);
     let error = TraceLoggingError::Size { size, available: bytes.len() };
     if size < 4 { Err(error) } else { bytes.get(..size).ok_or(error) }
 }
 
-/// Reads event metadata: the data of an extended item of kind `EVENT_SCHEMA_TL`, or the start of the payload.
+/// Parses event metadata: the data of an extended item of kind `EVENT_SCHEMA_TL`, or the start of the payload.
 ///
 /// # Errors
-/// The bytes are no event metadata.
+///
+/// Fails if the bytes are not valid event metadata.
 pub fn parse_event(
     bytes: &[u8],
     provider: Arc<ProviderInfo>,
@@ -131,15 +134,15 @@ pub fn parse_event(
     Ok(schema)
 }
 
-/// A field with the members of its struct.
+/// A field and, for a struct, its members.
 struct Field {
     property: Property,
     members: Vec<Field>,
 }
 
-/// Puts the members of structs behind what lies above them, as schemas want it.
+/// Flattens fields into the order of [`EventSchema::properties`]: each level before the struct members below it.
 ///
-/// A blob has less than 65,536 bytes and a field at least two, so indices fit.
+/// Indices fit `u16`: a blob has less than 65,536 bytes, and a field at least two.
 fn flatten(fields: Vec<Field>) -> Vec<Property> {
     let mut properties = Vec::new();
     let mut queue = VecDeque::from([(None::<usize>, fields)]);
@@ -184,7 +187,7 @@ impl<'a> Cursor<'a> {
         Ok(rest.get(..len).unwrap_or_default())
     }
 
-    /// Tags are aligned to the high end of 28 bits.
+    /// Reads tags, aligned to the high end of 28 bits.
     fn tags(&mut self) -> Result<u32, TraceLoggingError> {
         let mut tags = 0;
         let mut shift = 21i32;
@@ -248,7 +251,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A field's name without attributes (`name;key=value`).
+/// Removes attributes from a field's name (`name;key=value`).
 fn attributes_cut(name: &str) -> &str {
     match name.split_once(';') {
         Some((name, attributes)) if attributes.contains('=') => name,
@@ -256,10 +259,10 @@ fn attributes_cut(name: &str) -> &str {
     }
 }
 
-/// In-type and out-type in TDH's numbers.
+/// Converts in-type and out-type to TDH's numbers.
 fn types(code: u8, out: u8) -> Option<(InType, OutType)> {
     let in_type = match InType(code.into()) {
-        // Binary has its length before it here.
+        // Here, binary has a length prefix.
         InType::BINARY => InType::COUNTED_BINARY,
         InType(25..) => return (code == 25).then_some((InType::COUNTED_BINARY, out_type(out, 0))),
         other => other,
@@ -272,7 +275,7 @@ fn types(code: u8, out: u8) -> Option<(InType, OutType)> {
         _ => 0,
     };
     Some(match (in_type, out) {
-        // Hexadecimal integers that ask for decimal are plain ones.
+        // Hexadecimal integers with a decimal out-type are plain integers.
         (InType::HEX_INT32, 17) => (InType::INT32, OutType::NULL),
         (InType::HEX_INT32, 18) => (InType::UINT32, OutType::NULL),
         (InType::HEX_INT64, 17) => (InType::INT64, OutType::NULL),
@@ -281,7 +284,7 @@ fn types(code: u8, out: u8) -> Option<(InType, OutType)> {
     })
 }
 
-/// The out-type in TDH's numbers, for an integer of so many bytes. Unknown ones are shown by the in-type.
+/// Converts the out-type of an integer of `bytes` bytes to TDH's number. Unknown ones map to the default.
 fn out_type(out: u8, bytes: u8) -> OutType {
     match out {
         1 => OutType::NO_PRINT,
@@ -354,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn structs_lie_behind_what_is_above_them() {
+    fn struct_members_follow_the_outer_properties() {
         let schema = parse(b"\0E\0s\0\x98\x02t\0\x98\x01x\0\x03y\0\x04z\0\xD8\x01w\0\x05").unwrap();
         let names: Vec<&str> = schema.properties.iter().map(|property| &*property.name).collect();
         assert_eq!((names.as_slice(), schema.top_level), (["s", "z", "t", "y", "w", "x"].as_slice(), 2));

@@ -1,4 +1,4 @@
-//! Values of properties, borrowed from the payload, and their conversion to Rust's types.
+//! Property values, borrowed from the payload, and their conversion to Rust types.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,12 +12,12 @@ use crate::text;
 
 /// A property's value, borrowed from the payload.
 ///
-/// The variant follows from in-type and out-type: an out-type that reads the bytes differently (port, truth value,
-/// character, address) decides; one that only shows them differently (hexadecimal, process id, …) does not.
+/// In-type and out-type determine the variant. Out-types that interpret the bytes (port, Boolean, character, address)
+/// change it; out-types that only change the text form (hexadecimal, process id, …) do not.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Value<'a> {
-    /// Nothing: the null in-type, a classic SID that is not there, or a value whose bytes make no sense.
+    /// No value: the null in-type, an absent classic SID, or invalid bytes.
     Null,
     /// 8-bit signed.
     I8(i8),
@@ -39,13 +39,13 @@ pub enum Value<'a> {
     F32(f32),
     /// 64-bit floating point.
     F64(f64),
-    /// A truth value, of 1 to 8 bytes.
+    /// A Boolean, stored in 1 to 8 bytes.
     Bool(bool),
-    /// A pointer or size, of the event's pointer size.
+    /// A pointer or size, in the event's pointer size.
     Pointer(u64, PointerSize),
-    /// UTF-16 little-endian, of an even number of bytes, without terminator.
+    /// UTF-16 little-endian without terminator. The number of bytes is even.
     Utf16(&'a [u8]),
-    /// 8-bit text without terminator: UTF-8 if it is valid as such, otherwise Windows-1252.
+    /// 8-bit text without terminator: UTF-8 if valid, otherwise Windows-1252.
     Ansi(&'a [u8]),
     /// One UTF-16 code unit.
     Char16(u16),
@@ -55,9 +55,9 @@ pub enum Value<'a> {
     Guid(Guid),
     /// FILETIME.
     FileTime(FileTime),
-    /// SYSTEMTIME, valid or not; [`SystemTime::to_filetime`] tells.
+    /// SYSTEMTIME, possibly invalid; see [`SystemTime::to_filetime`].
     SystemTime(SystemTime),
-    /// A reading of the session's raw clock, with the time it stands for.
+    /// A reading of the session's raw clock, and the time it corresponds to.
     RawTime(Ticks, FileTime),
     /// SID.
     Sid(Sid<'a>),
@@ -67,17 +67,17 @@ pub enum Value<'a> {
     Ipv4(Ipv4Addr),
     /// IPv6 address.
     Ipv6(Ipv6Addr),
-    /// SOCKADDR, as it lies in memory.
+    /// SOCKADDR, in its memory layout.
     SocketAddress(&'a [u8]),
-    /// Elements of one type, which may be structs.
+    /// The elements of an array, all of one type, which may be a struct.
     Array(Array<'a>),
-    /// Members.
+    /// The members of a struct.
     Struct(Struct<'a>),
 }
 
 impl<'a> Value<'a> {
-    /// Reads a value from exactly its bytes. Each arm ends with its value in place: a value that is made first and
-    /// moved then costs more than all else here.
+    /// Reads a value from exactly its bytes. Each arm constructs its value in place: moving a finished value would cost
+    /// more than the rest of this function.
     #[inline(always)]
     pub(crate) fn read(read: Read, bytes: &'a [u8], clock: &etw_event::Clock) -> Value<'a> {
         macro_rules! or_null {
@@ -118,7 +118,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What takes more than a load, or is rare.
+    /// Reads the values that take more than a load or are rare.
     #[inline(never)]
     fn read_rare(read: Read, bytes: &'a [u8], clock: &etw_event::Clock) -> Value<'a> {
         let value = match read {
@@ -145,7 +145,7 @@ impl<'a> Value<'a> {
         value.unwrap_or(Value::Null)
     }
 
-    /// The name of the value's kind, for messages.
+    /// Returns the name of the variant, for messages.
     pub const fn kind_name(&self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -179,8 +179,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as an integer: integers, pointers, characters, truth values (0 or 1), and times (FILETIME units, raw
-    /// ticks).
+    /// Returns the value as an integer. Works for integers, pointers, characters, Booleans (0 or 1) and times (FILETIME
+    /// units, raw ticks).
     #[inline]
     pub const fn as_integer(&self) -> Option<i128> {
         Some(match *self {
@@ -199,7 +199,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The value's integer bits, zero-extended from the value's own width; what maps and hexadecimal show.
+    /// Returns the integer's bits, zero-extended from the width of the value, as used by maps and hexadecimal text.
     #[inline]
     pub const fn as_bits(&self) -> Option<u64> {
         Some(match *self {
@@ -216,7 +216,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The text of a string; borrowed where the payload holds it as UTF-8.
+    /// Returns the text of a string, borrowed if the payload holds it as UTF-8.
     pub fn as_text(&self) -> Option<Cow<'a, str>> {
         match *self {
             Value::Utf16(bytes) => {
@@ -242,12 +242,12 @@ impl<'a> Value<'a> {
     }
 }
 
-/// What a [`Value`] can be converted to by [`Properties::get`](crate::Properties::get).
+/// A type that [`Properties::get`](crate::Properties::get) can convert a [`Value`] to.
 ///
 /// | type | from |
 /// |---|---|
-/// | `u8` … `u64`, `usize`, `i8` … `i64`, `isize`, `u128`, `i128` | every integer, pointer, character, truth value (0, 1), FILETIME and raw time whose *value* the type can hold, whatever the width and sign of either |
-/// | `bool` | truth values only |
+/// | `u8` … `u64`, `usize`, `i8` … `i64`, `isize`, `u128`, `i128` | every integer, pointer, character, Boolean (0, 1), FILETIME and raw time whose *value* fits the type, whatever its width and sign |
+/// | `bool` | Booleans only |
 /// | `f32` | `Float` |
 /// | `f64` | `Float`, `Double` |
 /// | `String`, `Cow<str>` | strings and characters; lone surrogates become U+FFFD, 8-bit text that is not UTF-8 is read as Windows-1252 |
@@ -257,14 +257,14 @@ impl<'a> Value<'a> {
 /// | [`Sid`] | SIDs |
 /// | `Ipv4Addr`, `Ipv6Addr`, [`IpAddr`] | IP addresses |
 /// | [`SocketAddr`] | socket addresses of IPv4 and IPv6 |
-/// | [`Array`], [`Struct`], [`Value`] | as they are |
-/// | `Vec<T>` | arrays of what converts to `T` |
+/// | [`Array`], [`Struct`], [`Value`] | the same, unconverted |
+/// | `Vec<T>` | arrays whose elements convert to `T` |
 /// | `Option<T>` | null becomes `None` |
 pub trait FromValue<'a>: Sized {
-    /// What the conversion gives, for messages.
+    /// Name of the type, for messages.
     const NAME: &'static str;
 
-    /// Converts; `None` if the value is not of a convertible kind, or out of range.
+    /// Converts the value. Returns `None` if its type does not convert or it is out of range.
     fn from_value(value: Value<'a>) -> Option<Self>;
 }
 
@@ -360,7 +360,7 @@ impl<'a, T: FromValue<'a>> FromValue<'a> for Vec<T> {
     fn from_value(value: Value<'a>) -> Option<Vec<T>> {
         match value {
             Value::Array(array) => array.iter().map(T::from_value).collect(),
-            // Bytes convert to Vec<u8> as well.
+            // Bytes also convert to Vec<u8>.
             Value::Binary(bytes) | Value::SocketAddress(bytes) => {
                 bytes.iter().map(|byte| T::from_value(Value::U8(*byte))).collect()
             }
@@ -369,7 +369,7 @@ impl<'a, T: FromValue<'a>> FromValue<'a> for Vec<T> {
     }
 }
 
-/// Whole UTF-16 units.
+/// Returns the whole UTF-16 units.
 #[inline]
 fn even(bytes: &[u8]) -> &[u8] {
     bytes.get(..bytes.len() & !1).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The text of values of every kind, arrays and structs too.
+//! The text form of values, including arrays and structs.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::text::{
 };
 use crate::value::Value;
 
-/// A value's text, for `{}`. Arrays are `[a, b]`, structs `{Name=a, Other=b}`.
+/// A value's text, as `Display`. Arrays are written `[a, b]`, structs `{Name=a, Other=b}`.
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
     pub(crate) value: Value<'a>,
@@ -20,7 +20,7 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// The text of a value shown as `format` says, with names from `map`.
+    /// Creates the text of a value in the given format, with names from `map`.
     pub fn new(value: Value<'a>, format: Format, map: Option<&'a ValueMap>) -> Text<'a> {
         Text { value, format, map }
     }
@@ -46,7 +46,7 @@ impl fmt::Debug for Text<'_> {
     }
 }
 
-/// Appends the text of a value. Arrays and structs of more than 4 MB of text end with `…`.
+/// Appends the text of a value. Arrays and structs longer than 4 MB of text are cut and end with `…`.
 pub fn write_value(
     out: &mut (impl TextOut + ?Sized),
     value: &Value<'_>,
@@ -59,7 +59,7 @@ pub fn write_value(
     }
 }
 
-/// Appends the elements of an array, the members of a struct, or a value that has no parts.
+/// Appends the elements of an array, the members of a struct, or a scalar.
 fn write_parts<O: TextOut + ?Sized>(
     out: &mut Limited<'_, O>,
     value: &Value<'_>,
@@ -108,7 +108,7 @@ fn write_one(out: &mut (impl TextOut + ?Sized), value: &Value<'_>, format: Forma
     write_scalar(out, value, format);
 }
 
-/// Appends the text of a value that is neither array nor struct, whatever its map.
+/// Appends the text of a scalar, ignoring any map.
 pub fn write_scalar(out: &mut (impl TextOut + ?Sized), value: &Value<'_>, format: Format) {
     match *value {
         Value::Null | Value::Array(_) | Value::Struct(_) => {}

@@ -1,4 +1,4 @@
-//! Resolving, locating and reading properties allocate nothing once warm.
+//! Resolving, locating and reading properties do not allocate once warm.
 #![expect(unsafe_code, reason = "a global allocator that counts is the only proof, and its trait is unsafe")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -14,16 +14,16 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator unchanged; counting touches only a thread-local cell.
+// SAFETY: every call is forwarded to the system's allocator unchanged; counting touches only a thread-local cell.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's contract is this one's.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer came from `alloc` above, which is the system's.
+        // SAFETY: the pointer came from `alloc` above, that is, from the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

@@ -1,5 +1,5 @@
-//! The built-in schemas on every real trace: each kernel record and each record of a built-in provider decodes, and
-//! its payload is used to the last byte.
+//! The built-in schemas on every real trace: each kernel record and each record of a built-in provider decodes, and its
+//! payload is used to the last byte.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -25,13 +25,13 @@ fn for_each_record(bytes: &[u8], mut each: impl FnMut(&Record<'_>)) {
     }
 }
 
-/// Whether the built-in tables describe events of what a record's GUID names.
+/// Returns whether the built-in tables describe events for a record's GUID.
 fn is_described(record: &Record<'_>) -> bool {
     record.is_kernel_classic()
         || BuiltIn.provider(&record.provider_id()).is_some_and(|provider| !provider.events.is_empty())
 }
 
-/// What a record is, as the tables call it.
+/// Returns a record's event in the notation of the tables.
 fn key(record: &Record<'_>) -> (String, String) {
     let descriptor = record.descriptor();
     let guid = record.provider_id();
@@ -43,14 +43,14 @@ fn key(record: &Record<'_>) -> (String, String) {
     (name.to_owned(), event)
 }
 
-/// "exact", or how the payload and the schema differ.
+/// Returns "exact", or the difference between payload and schema.
 fn outcome(compiled: &std::sync::Arc<CompiledSchema>, record: &Record<'_>, located: &mut Located) -> String {
     assert_eq!(compiled.schema.decoding, Decoding::BuiltIn);
     let error = compiled.locate(record, located).error().map(|error| error.to_string());
     match (error, record.payload().len() - located.consumed_bytes()) {
         (Some(error), _) => error,
         (None, 0) => "exact".to_owned(),
-        (None, rest) => format!("{rest} bytes behind the properties"),
+        (None, rest) => format!("{rest} bytes after the properties"),
     }
 }
 
@@ -62,7 +62,7 @@ fn payloads_are_used_to_the_last_byte() {
     let (mut exact, mut all) = (0u64, 0u64);
     for trace in traces {
         let bytes = trace.read().unwrap();
-        // Without what the trace carries, so that the tables alone are tried.
+        // Without metadata from the trace, so that only the tables are tested.
         let mut resolver = Resolver::new();
         let mut located = Located::new();
         for_each_record(&bytes, |record| {
@@ -122,7 +122,7 @@ fn values_of_kernel_events_make_sense() {
         } else if names == (classes::STACK_WALK, 0x20) {
             stacks += 1;
             let time = event.get::<u64>("EventTimeStamp").unwrap();
-            assert!(time as i64 <= record.raw_time().0, "a stack comes behind its event");
+            assert!(time as i64 <= record.raw_time().0, "a stack comes after its event");
         } else if names == (classes::PAGE_FAULT, 0x20) {
             faults += 1;
             assert!(event.get::<u32>("ByteCount").unwrap().is_multiple_of(512));

@@ -10,10 +10,10 @@ use etw_schema::event_source::{EventSourceManifests, is_manifest_chunk};
 use etw_schema::{Decoding, Provider};
 use etw_testkit::data::trace;
 
-/// The ids of each provider's events.
+/// Event ids by provider.
 type Ids = BTreeMap<Guid, Vec<u16>>;
 
-/// The providers in a trace's manifests, how many chunks there are, and the ids of all events.
+/// Returns the providers in a trace's manifests, the number of chunks, and the ids of all events.
 fn providers(name: &str) -> Option<(Vec<Provider>, usize, Ids)> {
     let bytes = trace(name)?.read().unwrap();
     let file = EtlFile::open(&bytes).unwrap();
@@ -42,7 +42,7 @@ fn providers(name: &str) -> Option<(Vec<Provider>, usize, Ids)> {
 
 #[test]
 fn real_manifests_describe_the_events_beside_them() {
-    // Names with the counts of events described and of events recorded.
+    // Names with the number of events described and of events recorded.
     type Counts = &'static [(&'static str, usize, usize)];
     let expected: [(&str, usize, Counts); 4] = [
         ("microsoft-Tx/BondEtwSample.etl", 1, &[("MSOpenTech-Tx-BinaryEventSource", 5, 11)]),

@@ -1,4 +1,4 @@
-//! Damaged manifests and compiled manifests: whatever the bytes, reading ends, and what is read can be written.
+//! Damaged manifests and compiled manifests: reading any bytes ends, and what is read can be written.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -9,7 +9,7 @@ use etw_schema::event_source::EventSourceManifests;
 use etw_schema::{manifest, wevt};
 use etw_testkit::mutate;
 
-/// A size that keeps the tests short; damage in larger files is damage of the same kinds.
+/// A size that keeps the tests short. Damage in larger files is of the same kinds.
 const MAX_LEN: usize = 100_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! The published manifests: everything in them is read, and what is written back is read as the same.
+//! The published manifests: each is read completely, and exporting and reading it again gives the same.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -39,9 +39,9 @@ fn every_manifest_is_read() {
     // Counted with another XML reader.
     assert_eq!((manifests.len(), providers, events), (136, 168, 11_777));
     assert_eq!((maps, entries), (577, 5_267));
-    // That reader counts 1 861 messages, of which 12 name strings that are not in the file.
+    // That reader counts 1 861 messages; 12 of them refer to strings that are not in the file.
     assert_eq!((properties, messages), (47_748, 1_849));
-    // Those, 5 more strings of keywords and maps, and 12 items of types that have no name: `win:28`.
+    // Those, 5 more strings of keywords and maps, and 12 items of types without a name: `win:28`.
     assert_eq!(problems.len(), 29);
 }
 

@@ -1,4 +1,4 @@
-//! The published MOF files: all of them parse, and the kernel's says what the built-in tables say.
+//! The published MOF files: all of them parse, and the kernel's agree with the built-in tables.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -35,7 +35,7 @@ fn all_published_files_parse() {
     }
 }
 
-/// Types, lengths, counts and names of an event's top-level properties.
+/// Returns types, lengths, counts and names of an event's top-level properties.
 fn shape(event: &EventSchema) -> Vec<String> {
     let shape = event.properties.iter().map(|property| match &property.kind {
         PropertyType::Value { in_type, out_type, .. } => {
@@ -54,9 +54,9 @@ fn shapes(events: &[std::sync::Arc<EventSchema>]) -> Shapes {
     events.iter().map(|event| (key(event), shape(event))).collect()
 }
 
-/// Where the built-in tables differ on purpose: class, version (255: all), opcodes, why.
+/// Intended differences of the built-in tables: class, version (255: all), opcodes, reason.
 const DIFFERENCES: [(Guid, u8, &[u8], &str); 6] = [
-    (classes::EVENT_TRACE, 255, &[0], "the header's FILETIMEs and time zone are typed as they lie in files"),
+    (classes::EVENT_TRACE, 255, &[0], "the header's FILETIMEs and time zone are typed as in files"),
     (classes::PERF_INFO, 0, &[34], "marks that programs write end with their text (fixture ebpforwindows)"),
     (classes::IMAGE, 1, &[10], "ImageSize has 32 bits on 64-bit systems too (fixture image_data_64_v1)"),
     (classes::THREAD, 3, &[1, 2, 3, 4], "Windows 10 appends ThreadName to version 3"),
@@ -103,7 +103,7 @@ fn the_built_in_tables_agree_with_the_kernels_mof() {
 fn damaged_text_is_read_as_far_as_it_goes() {
     let Some(directory) = data_dir() else { return };
     let text = std::fs::read(directory.join("mof/WindowsKernelTrace.mof")).unwrap();
-    // The parts that begin the file, and one deep inside it: 8 KiB keep a run short.
+    // The start of the file and a part deep inside it: 8 KiB keep a run short.
     for part in [&text[..8192], &text[60_000..68_192]] {
         let mut event_types = 0;
         mutate::each(part, 2000, |bytes| {
@@ -113,7 +113,7 @@ fn damaged_text_is_read_as_far_as_it_goes() {
         });
         assert!(event_types > 2000, "most of the text survives: {event_types}");
     }
-    // What tries to make the reader work more than the text is long.
+    // Texts that try to make the work exceed their length.
     let base: String = (0..1024).map(|id| format!("[WmiDataId({id})] uint8 P{id};")).collect();
     let types: String = (0..256).map(|opcode| format!("{opcode},")).collect();
     let mut text = format!("[Guid(\"{{00000000-0000-0000-0000-000000000002}}\")] class T {{{base}}};");

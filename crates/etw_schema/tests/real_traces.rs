@@ -1,4 +1,4 @@
-//! Decoding the real traces: TraceLogging to the last byte, event metadata, and what is left without schema.
+//! Decoding the real traces: TraceLogging to the last byte, event metadata, and the events without schema.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! The Image and Process events of google-sawbuck against their published values: every module and process, in the
-//! order in which they were logged.
+//! order logged.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -9,7 +9,7 @@ use etw_schema::{Located, Properties, Resolver};
 use etw_testkit::data;
 use serde_json::Value;
 
-/// Calls `each` with the opcode and properties of each event but the header, in time order.
+/// Calls `each` with the opcode and properties of each event except the header, in time order.
 fn for_each_event(bytes: &[u8], mut each: impl FnMut(u8, Properties<'_>)) {
     let file = EtlFile::open(bytes).unwrap();
     let mut scratch = Vec::new();
@@ -77,7 +77,7 @@ fn modules_and_processes_have_the_published_values() {
         let stem = trace.name.strip_suffix(".etl").unwrap();
         let version: u8 = stem.rsplit_once("_v").unwrap().1.parse().unwrap();
         let is_image = stem.contains("image_data");
-        // Opcode and what it is about, in the order of the note in the published values.
+        // Opcode and subject, in the order of the note in the published values.
         let mut wanted: Vec<(u8, &Value)> = Vec::new();
         if is_image {
             wanted.extend(modules.iter().map(|module| (3, module)));

@@ -1,4 +1,4 @@
-//! The schema store: what is put in comes out, and damage is an error.
+//! The schema store: providers are read back as added, and damage is an error.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -24,7 +24,7 @@ fn store() -> (tempfile::TempDir, Store) {
     (directory, store)
 }
 
-/// A provider with events of these ids and versions, all with one name.
+/// Builds a provider with events of these ids and versions, all with the same name.
 fn provider(guid: Guid, name: &str, events: &[(u16, u8)], event_name: &str) -> Provider {
     let mut info = ProviderInfo::new(guid, name, Decoding::Manifest, "x.man");
     let entries = vec![MapEntry { value: u64::MAX, text: "all".into() }];
@@ -75,7 +75,7 @@ fn versions_from_several_files() {
         store.list().unwrap().into_iter().map(|listed| (listed.origin, listed.events)).collect();
     assert_eq!(origins, [("old.man".to_owned(), 2), ("new.man".to_owned(), 2)]);
 
-    // Added again, a file's schemas are the newest.
+    // After being added again, a file's schemas are the newest.
     let again = store.add(&[provider(GUID, "Old", &[(2, 0)], "again")], "old.man").unwrap();
     assert_eq!(again, Added { providers: 1, events: 1, replaced: 1 });
     let merged = SchemaSource::provider(&store, &GUID).unwrap();
@@ -87,7 +87,7 @@ fn versions_from_several_files() {
     assert!(store.find_by_name("New").unwrap().is_empty());
     assert_eq!(store.remove(&GUID).unwrap(), 1);
     assert!(store.list().unwrap().is_empty());
-    // Only the index is left.
+    // Deletes everything but the index.
     assert_eq!(fs::read_dir(store.directory()).unwrap().count(), 1);
 }
 
@@ -110,7 +110,7 @@ fn what_is_put_in_comes_out() {
         }
     }
     for (name, providers) in &files {
-        // In a store of its own a provider is not merged with what other files say of it.
+        // In a store of its own, a provider is not merged with descriptions from other files.
         let (_directory, own) = self::store();
         own.add(providers, name).unwrap();
         let mut guids: Vec<_> = providers.iter().map(|provider| provider.info.guid).collect();
@@ -134,7 +134,7 @@ fn what_is_put_in_comes_out() {
     }
 }
 
-/// GUIDs of the kernel's process class and of a manifest provider.
+/// Returns the GUIDs of the kernel's process class and of a manifest provider.
 const BUILT_IN: [Guid; 2] = [
     Guid::from_u128(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c),
     Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716),
@@ -163,7 +163,7 @@ fn opening_does_not_grow_with_the_store() {
     };
     let (few, many) = (time(10), time(2000));
     println!("open, open and load one: {few:?} of 10 providers, {many:?} of 2000");
-    // Generous, for machines that do other things as well: reading all of it would take a hundred times as long.
+    // Generous, for busy machines: reading the whole store would take a hundred times as long.
     assert!(many.0 < few.0 * 10 + Duration::from_millis(1), "{few:?} {many:?}");
 }
 
@@ -192,7 +192,7 @@ fn damage_is_an_error() {
     mutate::each(&good_index, 1000, |bytes| {
         fs::write(&index, bytes).unwrap();
         if let Ok(opened) = Store::open(store.directory()) {
-            // No panic, and never another provider than the one that was asked for.
+            // No panic, and never a provider other than the requested one.
             let _ = (opened.list(), opened.find_by_name("P"));
             if let Ok(Some(found)) = opened.provider(&GUID) {
                 assert_eq!(found.info.guid, GUID);

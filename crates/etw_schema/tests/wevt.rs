@@ -1,4 +1,4 @@
-//! Compiled manifests of real files, against the manifests that they were compiled from.
+//! Compiled manifests of real files, compared with the manifests they were compiled from.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -37,7 +37,7 @@ fn every_file_is_read() {
         ("MsoEtwTP.res", "Microsoft-Office-Threadpool", [57, 108, 64, 56, 3, 1, 0]),
         ("twapi_eventsTEMP.BIN", "Twapi-App", [5, 15, 0, 1, 0, 1, 0]),
         ("wrc-test-wevt_template.dll", "{67883bbc-d592-4d02-8e29-66907fcb07d6}", [1, 2, 0, 0, 0, 0, 0]),
-        // Made to be found, not to be read: behind the signature is nothing.
+        // Made to be found, not to be read: nothing follows the signature.
         ("wevt_template_minimal_pe.bin", "", [0; 7]),
     ];
     let mut found = Vec::new();
@@ -102,7 +102,7 @@ fn a_compiled_manifest_says_what_its_source_says() {
 fn texts_come_from_the_message_table() {
     let Some(all) = read_all() else { return };
     let texts = |provider: &Provider| provider.events.iter().filter(|event| event.message.is_some()).count();
-    // As many as there are events with a message id.
+    // One for each event with a message id.
     let counts: Vec<_> = all["MsoEtwCM.res"].providers.iter().map(texts).collect();
     assert_eq!(counts, [6, 91]);
     assert_eq!(texts(&all["MsoEtwAS.res"].providers[0]), 374);
@@ -111,7 +111,7 @@ fn texts_come_from_the_message_table() {
     assert_eq!((map.entries[0].value, &*map.entries[0].text), (0x8000, "Add members"));
 }
 
-/// The resource in a file, to be put into other kinds of files.
+/// Returns the resource in a file, to be embedded in other kinds of files.
 fn resource(file: &[u8]) -> &[u8] {
     let start = file.windows(10).position(|part| part.starts_with(b"CRIM") && part[9] == 0).unwrap();
     &file[start..]
@@ -185,7 +185,7 @@ fn structs_bit_maps_and_opcodes_of_a_task() {
     assert_eq!(first.properties[1].kind, PropertyType::Struct { first: 4, members: 2 });
     assert!(second.properties.is_empty());
 
-    // As a manifest it says the same.
+    // Exported as a manifest, it has the same content.
     let again = manifest::read(manifest::write(provider).unwrap().as_bytes(), "made.res");
     assert_eq!(again.problems, []);
     for (event, other) in provider.events.iter().zip(&again.providers[0].events) {

@@ -101,7 +101,8 @@ fn damaged_files_are_read_as_far_as_they_go() {
     });
     assert!(messages > 3000, "most of the text survives: {messages}");
 
-    // The PDB's header, directory, module list and first symbols; a few damages each, since it has megabytes.
+    // Damages the PDB's header, directory, module list and first symbols; only a few each, since the file has
+    // megabytes.
     let pdb = std::fs::read(data.join("wpp/winsiderss-systeminformer/systeminformer-amd64.pdb")).unwrap();
     let (mut refused, mut annotations) = (0, 0);
     let mut numbers = mutate::Numbers::new(1);
@@ -132,7 +133,7 @@ fn damaged_files_are_read_as_far_as_they_go() {
     }
 }
 
-/// A trace message as `TraceMessage` writes it: sequence number, GUID, time, thread and process, then the arguments.
+/// Builds a trace message as `TraceMessage` does: sequence number, GUID, time, thread and process, then the arguments.
 fn record_of(guid: &str, number: u16, arguments: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, 0, 0x90];
     bytes.extend(number.to_le_bytes());

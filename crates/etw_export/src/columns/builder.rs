@@ -1,4 +1,4 @@
-//! The values of a column, on their way into a row group.
+//! The values of a column, collected for a row group.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use etw_schema::{Format, Value, text::Text};
 
 use super::kind::{Kind, element_field, member_fields};
 
-/// From the beginning of FILETIME to that of Unix's time, in 100 ns.
+/// The Unix epoch as a FILETIME, in 100 ns.
 const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 
-/// What had no place in its column.
+/// Counts of values that could not be stored in their column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Lost {
-    /// Times that nanoseconds since 1970 do not reach (they go from 1677 to 2262).
+    /// Times outside the range of nanoseconds since 1970 (1677 to 2262).
     pub(super) times: u64,
     /// Other values.
     pub(super) values: u64,
@@ -101,7 +101,7 @@ impl Builder {
         }
     }
 
-    /// How many columns it is, those within counted.
+    /// Returns the number of columns, including nested ones.
     pub(super) fn width(&self) -> usize {
         match self {
             Builder::List { elements, .. } => 1 + elements.width(),
@@ -110,7 +110,7 @@ impl Builder {
         }
     }
 
-    /// Appends nothing; the bytes that it takes, about.
+    /// Appends a null. Returns the approximate number of bytes it takes.
     pub(super) fn null(&mut self) -> usize {
         each_builder!(self, builder => { builder.append_null(); 8 }, compound => match compound {
             Builder::List { ends, valid, .. } => {
@@ -155,7 +155,7 @@ impl Builder {
         }
     }
 
-    /// Appends a value; the bytes that it takes, about.
+    /// Appends a value. Returns the approximate number of bytes it takes.
     pub(super) fn value(&mut self, value: Value<'_>, format: Format, lost: &mut Lost) -> usize {
         macro_rules! integer {
             ($builder:expr) => {

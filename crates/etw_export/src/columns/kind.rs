@@ -1,4 +1,4 @@
-//! The types of columns, by the types of properties.
+//! The types of columns, derived from the types of properties.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use etw_schema::{Count, EventSchema, InType, OutType, Property, PropertyType, Va
 
 use crate::json::make_unique;
 
-/// Columns of one table, those within lists and structs counted; of more, the fields are one column of JSON.
+/// Limit of the columns of one table, including nested ones. Beyond it, all fields are one column of JSON.
 const MAX_COLUMNS: usize = 1024;
 const MAX_DEPTH: usize = 8;
-/// Longest text of a map that is kept with a column.
+/// Limit of a map's text that is stored with a column.
 const MAX_MAP_BYTES: usize = 16 << 10;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
     Bool,
@@ -43,7 +43,7 @@ pub(super) struct Column {
     map: Option<Arc<ValueMap>>,
 }
 
-/// The columns of a schema's payload; `None` if they were too many.
+/// Returns the columns of a schema's payload, or `None` if there are too many.
 pub(super) fn of_schema(schema: &EventSchema, reserved: &[&str], room: usize) -> Option<Vec<Column>> {
     let mut room = MAX_COLUMNS.min(room);
     let top = schema.properties.get(..usize::from(schema.top_level))?;
@@ -68,7 +68,7 @@ fn of_property(schema: &EventSchema, property: &Property, room: &mut usize, dept
     *room = room.checked_sub(1)?;
     let kind = match &property.kind {
         PropertyType::Value { in_type, out_type, .. } => of_value(*in_type, *out_type),
-        // What is nested deeper than anything real is written as text.
+        // Unrealistically deep nesting is written as text.
         PropertyType::Struct { members: 0, .. } => Kind::Text,
         PropertyType::Struct { .. } if depth >= MAX_DEPTH => Kind::Text,
         PropertyType::Struct { first, members } => {
@@ -152,23 +152,23 @@ impl Kind {
     }
 }
 
-/// The field of a list's elements.
+/// Returns the field of a list's elements.
 pub(super) fn element_field(element: &Kind) -> Arc<Field> {
     Arc::new(Field::new("item", element.data_type(), true))
 }
 
-/// The fields of a struct.
+/// Returns the fields of a struct.
 pub(super) fn member_fields(members: &[(String, Kind)]) -> Fields {
     members.iter().map(|(name, kind)| Field::new(name, kind.data_type(), true)).collect()
 }
 
 impl Column {
-    /// A column without names for its values.
+    /// Creates a column without names for its values.
     pub(super) fn new(name: &str, kind: Kind) -> Column {
         Column { name: name.to_owned(), kind, map: None }
     }
 
-    /// The column in a table's schema; names of values stand in its metadata: `0=Unknown;1=Ethernet`.
+    /// Returns the column in a table's schema. Names of values are in its metadata: `0=Unknown;1=Ethernet`.
     pub(super) fn field(&self) -> Field {
         let field = Field::new(&self.name, self.kind.data_type(), true);
         let Some(map) = &self.map else { return field };

@@ -1,12 +1,12 @@
 //! Events as tables: a Parquet or Arrow file for each kind of event, with a column for each field.
 //!
-//! Each table has the columns of the header ([`HEADER_COLUMNS`]), then those of the payload in the types of its schema:
-//! numbers, texts, times, bytes, lists, structs. Names of values stand in the metadata of their columns. Events without
-//! a schema are a table of their own, with their bytes.
+//! Each table has the header's columns ([`HEADER_COLUMNS`]), followed by those of the payload with the types of its
+//! schema: numbers, texts, times, bytes, lists, structs. Names of values are in the metadata of their columns. Events
+//! without a schema go to a separate table, with their bytes.
 //!
-//! Rows are gathered until there are enough for a row group, or until all tables together hold too much; so memory is
-//! bounded whatever the number of events. Of the files, a limited number is open at one time; a table that is written to
-//! again goes on in another file.
+//! Rows are collected until a row group is full, or until all tables together hold too much, so memory is bounded
+//! for any number of events. The number of open files is limited; a table written again after its file was closed
+//! continues in another file.
 
 mod builder;
 mod kind;
@@ -25,36 +25,36 @@ use table::Table;
 
 pub use table::HEADER_COLUMNS;
 
-/// Tables at most. A file that has more different events was made to have them.
+/// Limit of tables. Only a hostile file has more different events.
 const MAX_TABLES: usize = 1 << 14;
-/// Columns of all tables together; of events that come then, the fields are one column of JSON.
+/// Limit of columns in all tables. Beyond it, the fields of new events are one column of JSON.
 const MAX_COLUMNS: usize = 1 << 18;
-/// Schemas that are told from each other by their addresses, and their properties.
+/// Limit of schemas distinguished by address, and of their properties.
 const MAX_SCHEMAS: usize = 1 << 14;
 const MAX_PROPERTIES: usize = 1 << 18;
-/// Files that are open at one time.
+/// Limit of open files.
 const MAX_OPEN: usize = 256;
-/// Rows of a row group.
+/// Number of rows in a row group.
 const GROUP_ROWS: usize = 1 << 16;
-/// Bytes that all tables together hold, about.
+/// Limit of the approximate bytes held in all tables.
 const MAX_BYTES: usize = 64 << 20;
-/// Characters of a part of a file's name.
+/// Limit in characters of each part of a file name.
 const MAX_NAME: usize = 80;
-/// The table of events without a schema.
+/// Name of the table of events without a schema.
 const UNDECODED: &str = "undecoded";
 
-/// How tables are written.
+/// The file format of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ColumnFormat {
-    /// Parquet, compressed by Snappy.
+    /// Parquet with Snappy compression.
     Parquet,
     /// Arrow's file format (Feather).
     Arrow,
 }
 
 impl ColumnFormat {
-    /// The end of the names of files.
+    /// Returns the extension of file names.
     pub const fn extension(self) -> &'static str {
         match self {
             ColumnFormat::Parquet => "parquet",
@@ -63,51 +63,51 @@ impl ColumnFormat {
     }
 }
 
-/// What came of writing tables.
+/// The result of writing tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ColumnsSummary {
-    /// Events written, each a row.
+    /// Number of events written, one row each.
     pub events: u64,
-    /// Those of them that have no schema; their bytes are in the table `undecoded`.
+    /// Number of these events without a schema; their bytes are in the table `undecoded`.
     pub undecoded: u64,
-    /// Tables.
+    /// Number of tables.
     pub tables: u64,
-    /// Files: more than tables where not all could be open at one time.
+    /// Number of files. Exceeds `tables` if not all files could be open at the same time.
     pub files: u64,
-    /// Times that are null, since columns hold those from 1677 to 2262 only.
+    /// Number of times written as null because they are outside the columns' range, 1677 to 2262.
     pub times_out_of_range: u64,
-    /// Other values that are null, since they are not what their schema says.
+    /// Number of other values written as null because they do not match their schema.
     pub values_out_of_range: u64,
 }
 
 /// Writes events as rows of tables.
 pub struct ColumnsWriter<W: Write + Send, F> {
     format: ColumnFormat,
-    /// Opens the file of a name.
+    /// Creates the file with a given name.
     create: F,
     tables: Vec<Table<W>>,
-    /// Tables by schemas, which are held so that their addresses stay their own.
+    /// Tables by schema address. The schemas are kept alive, so that addresses stay unique.
     by_schema: HashMap<usize, (Arc<EventSchema>, usize)>,
-    /// Properties of these schemas.
+    /// Number of properties of these schemas.
     properties: usize,
-    /// Columns of the tables.
+    /// Number of columns in all tables.
     columns: usize,
-    /// Tables by the names of their files and what their columns are.
+    /// Tables by file name and shape.
     by_shape: HashMap<(String, String), usize>,
-    /// How many tables would have the same file.
+    /// Number of tables with the same file name.
     by_name: HashMap<String, u32>,
     undecoded: Option<usize>,
     summary: ColumnsSummary,
     lost: Lost,
-    /// Bytes that the tables hold.
+    /// Approximate bytes held by the tables.
     bytes: usize,
     open: usize,
-    /// Counts writes, to tell which file has not been written to for longest.
+    /// Counts writes, to find the least recently written file.
     clock: u64,
 }
 
 impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
-    /// A writer; `create` opens the file of a name, which has `/` between its parts.
+    /// Creates a writer. `create` opens the file with a given name, whose parts are separated by `/`.
     pub fn new(format: ColumnFormat, create: F) -> ColumnsWriter<W, F> {
         ColumnsWriter {
             format,
@@ -127,10 +127,11 @@ impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
         }
     }
 
-    /// Adds an event.
+    /// Adds an event as a row.
     ///
     /// # Errors
-    /// A file cannot be written, or the trace has more than 16,384 different events.
+    ///
+    /// Fails if a file cannot be written, or the trace has more than 16,384 different events.
     pub fn put(&mut self, event: &Event<'_>) -> io::Result<()> {
         let index = match event.schema() {
             Some(schema) => self.table_of(event, schema)?,
@@ -149,10 +150,11 @@ impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
         Ok(())
     }
 
-    /// Completes the files.
+    /// Writes the remaining rows and completes the files.
     ///
     /// # Errors
-    /// A file cannot be written.
+    ///
+    /// Fails if a file cannot be written.
     pub fn finish(mut self) -> io::Result<ColumnsSummary> {
         for index in 0..self.tables.len() {
             self.flush(index)?;
@@ -190,7 +192,7 @@ impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
         Ok(index)
     }
 
-    /// The table of this name and shape, which may be there already: schemas come from several sources.
+    /// Returns the table of this name and shape. It may exist already, because schemas come from several sources.
     fn add(&mut self, name: String, mut table: Table<W>) -> io::Result<usize> {
         let shape = (name, table.shape());
         if let Some(known) = self.by_shape.get(&shape) {
@@ -213,7 +215,7 @@ impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
         Ok(self.tables.len() - 1)
     }
 
-    /// Writes the rows that a table holds.
+    /// Writes the rows held by a table.
     fn flush(&mut self, index: usize) -> io::Result<()> {
         self.clock += 1;
         if self.tables[index].rows() == 0 {
@@ -251,7 +253,7 @@ impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
     }
 }
 
-/// `Provider/Event.1.v0`: the event's own name and its id, or the type of a classic event, and its version.
+/// Returns `Provider/Event.1.v0`: the event's name and id, or a classic event's type, and its version.
 fn file_name(event: &Event<'_>) -> String {
     let record = event.record;
     let descriptor: EventDescriptor = record.descriptor();
@@ -262,7 +264,7 @@ fn file_name(event: &Event<'_>) -> String {
     format!("{}/{}.{id}.v{}", plain(&provider), plain(&name), descriptor.version)
 }
 
-/// A name that every file system takes.
+/// Replaces characters that are not valid in file names on every system.
 fn plain(name: &str) -> String {
     let taken = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
     let name: String = name.chars().take(MAX_NAME).map(taken).collect();

@@ -1,4 +1,4 @@
-//! One table: its columns, the rows that are not written yet, and its file.
+//! One table: its columns, the rows not yet written, and its file.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -21,8 +21,8 @@ use crate::json::{self, Fields};
 use crate::put::TimeWriter;
 use etw_schema::Event;
 
-/// The columns that every table has before those of the payload. `DecodeError` and `ExtraPayload` are what JSON has by
-/// these names; `Stack` is innermost first.
+/// The columns of every table before those of the payload. `DecodeError` and `ExtraPayload` have the same meaning as in
+/// JSON; `Stack` starts with the innermost frame.
 pub const HEADER_COLUMNS: [&str; 13] = [
     "Time",
     "Processor",
@@ -38,19 +38,19 @@ pub const HEADER_COLUMNS: [&str; 13] = [
     "DecodeError",
     "ExtraPayload",
 ];
-/// Bytes of a row's header, about.
+/// Approximate bytes of a row's header.
 const HEADER_BYTES: usize = 128;
 
-/// What stands behind the columns of the header.
+/// The columns after those of the header.
 #[derive(Debug)]
 enum Payload {
     /// A column for each field.
     Fields,
-    /// All fields as one text of JSON, of a schema with too many.
+    /// All fields as one JSON text, for a schema with too many.
     Json(Box<Fields>),
     /// The text of the message, then a column for each field.
     Message,
-    /// Nothing is known of the payload: GUID, id, version, reason, bytes.
+    /// For undecoded events: GUID, id, version, reason, bytes.
     Undecoded,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Table<W: Write + Send> {
     bytes: usize,
     file: Option<File<W>>,
     files: u32,
-    /// When it was written to last.
+    /// Value of the write counter at the last write.
     pub(super) written: u64,
 }
 
@@ -73,7 +73,7 @@ enum File<W: Write + Send> {
     Arrow(Box<FileWriter<W>>),
 }
 
-/// Why a row group could not be written.
+/// The error of writing a row group.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TableError {
     #[error(transparent)]
@@ -83,7 +83,7 @@ pub(super) enum TableError {
 }
 
 impl<W: Write + Send> Table<W> {
-    /// A table with a column for each field, if there is room for so many.
+    /// Creates a table with a column for each field, if there is room for them.
     pub(super) fn of_schema(schema: &EventSchema, room: usize) -> Table<W> {
         let columns = kind::of_schema(schema, &HEADER_COLUMNS, room);
         let (columns, payload) = match columns {
@@ -148,13 +148,13 @@ impl<W: Write + Send> Table<W> {
         }
     }
 
-    /// What tells tables of one name from each other.
+    /// Returns the text that distinguishes tables of equal names.
     pub(super) fn shape(&self) -> String {
         let fields = self.schema.fields().iter();
         fields.map(|field| format!("{}:{};", field.name(), field.data_type())).collect()
     }
 
-    /// How many columns it has, those within lists and structs counted.
+    /// Returns the number of columns, including nested ones.
     pub(super) fn width(&self) -> usize {
         self.builders.iter().map(Builder::width).sum()
     }
@@ -167,7 +167,7 @@ impl<W: Write + Send> Table<W> {
         self.file.is_some()
     }
 
-    /// Name of the next file, without its extension.
+    /// Returns the name of the next file, without its extension.
     pub(super) fn next_file(&self) -> String {
         if self.files == 0 { self.name.clone() } else { format!("{}.part{}", self.name, self.files + 1) }
     }
@@ -185,7 +185,7 @@ impl<W: Write + Send> Table<W> {
         Ok(())
     }
 
-    /// Adds an event; the bytes that it takes, about.
+    /// Adds an event. Returns the approximate number of bytes it takes.
     pub(super) fn put(&mut self, event: &Event<'_>, lost: &mut Lost) -> usize {
         let Table { builders, payload, times, .. } = self;
         let (header, fields) = builders.split_at_mut(HEADER_COLUMNS.len());
@@ -215,7 +215,7 @@ impl<W: Write + Send> Table<W> {
         bytes
     }
 
-    /// Writes the rows; how many bytes they took.
+    /// Writes the rows. Returns the number of bytes they took.
     pub(super) fn flush(&mut self) -> Result<usize, TableError> {
         let columns = self.builders.iter_mut().map(Builder::finish).collect::<Result<Vec<_>, _>>()?;
         let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
@@ -231,7 +231,7 @@ impl<W: Write + Send> Table<W> {
         Ok(std::mem::take(&mut self.bytes))
     }
 
-    /// Completes the file, if it is open.
+    /// Completes the file, if it is open. Returns whether it was.
     pub(super) fn close(&mut self) -> Result<bool, TableError> {
         match self.file.take() {
             Some(File::Parquet(writer)) => drop(writer.close()?),
@@ -317,7 +317,7 @@ fn put_fields(columns: &mut [Builder], properties: &Properties<'_>, lost: &mut L
     for column in columns {
         bytes += match found.next() {
             Some(property) => column.value(property.value(), property.format(), lost),
-            // The payload ends before.
+            // The payload ends before this field.
             None => column.null(),
         };
     }

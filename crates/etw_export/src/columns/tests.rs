@@ -1,4 +1,4 @@
-//! Tables are read back by the readers of the crates `parquet` and `arrow-ipc`.
+//! Tables are read back with the crates `parquet` and `arrow-ipc`.
 
 use std::fs::File;
 use std::path::Path;
@@ -13,7 +13,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use super::*;
 use crate::testing::{message, rich, with_event};
 
-/// A writer of files below a directory.
+/// Creates a writer of files in a directory.
 fn writer(
     directory: &Path,
     format: ColumnFormat,
@@ -78,10 +78,10 @@ fn every_kind_of_value_comes_back() {
         let inner = column("Inner").as_struct();
         assert_eq!(inner.column_by_name("Text").unwrap().as_string::<i32>().value(0), "hé, ÿ");
         assert!(inner.column_by_name("Flag").unwrap().as_boolean().value(0));
-        // Of the event that is cut off, what is missing is null, and why.
+        // The missing fields of the truncated event are null, and the reason is given.
         assert!(column("Id").is_null(1) && column("Ports").is_null(1) && column("Inner").is_null(1));
         assert!(column("DecodeError").is_null(0) && !column("DecodeError").is_null(1));
-        // The reader of Parquet leaves what belongs to the table out of its rows.
+        // The Parquet reader does not return the table's metadata with its rows.
         if format == ColumnFormat::Arrow {
             assert_eq!(rows.schema_ref().metadata()["event_id"], "1");
         }

@@ -1,4 +1,4 @@
-//! A chunk: records, with the names and templates that they refer to.
+//! A chunk: records, with the names and templates they refer to.
 
 use std::collections::HashMap;
 
@@ -6,25 +6,25 @@ use etw_event::FileTime;
 
 /// Size of a chunk.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
-/// Where records begin: behind the header and the tables of names and templates.
+/// Start of the records, after the header and the tables of names and templates.
 const FIRST_RECORD: usize = 512;
 const HEADER_BYTES: u32 = 128;
 const NAME_BUCKETS: usize = 64;
 const TEMPLATE_BUCKETS: usize = 32;
 const RECORD_MAGIC: [u8; 4] = [b'*', b'*', 0, 0];
 
-/// The chunk has no room for it.
+/// The error of a chunk without enough room.
 #[derive(Debug)]
 pub(super) struct Full;
 
-/// A chunk that is being filled.
+/// A chunk being filled.
 pub(super) struct Chunk {
-    /// From the chunk's begin to what is written last.
+    /// The chunk's bytes so far.
     bytes: Vec<u8>,
     tables: Tables,
     names: HashMap<Box<str>, u32>,
     templates: HashMap<[u8; 16], u32>,
-    /// What the record that is being written has added.
+    /// Names added by the current record.
     new_names: Vec<Box<str>>,
     new_templates: Vec<[u8; 16]>,
     first: u64,
@@ -32,7 +32,7 @@ pub(super) struct Chunk {
     last_at: u32,
 }
 
-/// Where the chains of names and templates begin, by hash.
+/// The first name and template of each hash chain.
 #[derive(Clone)]
 struct Tables {
     names: [u32; NAME_BUCKETS],
@@ -69,12 +69,12 @@ impl Chunk {
         self.last == 0
     }
 
-    /// Number of the last record; 0 if there is none.
+    /// Returns the number of the last record, or 0 if the chunk is empty.
     pub(super) fn last_number(&self) -> u64 {
         self.last
     }
 
-    /// Where the next byte goes, from the chunk's begin.
+    /// Returns the position of the next byte in the chunk.
     pub(super) fn position(&self) -> u32 {
         self.bytes.len() as u32
     }
@@ -95,12 +95,12 @@ impl Chunk {
         self.put(&value.to_le_bytes())
     }
 
-    /// Text as UTF-16.
+    /// Writes text as UTF-16.
     pub(super) fn put_utf16(&mut self, text: &str) -> Result<(), Full> {
         text.encode_utf16().try_for_each(|unit| self.put_u16(unit))
     }
 
-    /// Overwrites what is written already.
+    /// Overwrites bytes already written.
     pub(super) fn patch(&mut self, at: u32, bytes: &[u8]) {
         let at = at as usize;
         if let Some(place) = self.bytes.get_mut(at..at + bytes.len()) {
@@ -108,7 +108,7 @@ impl Chunk {
         }
     }
 
-    /// Writes where a name stands, and the name itself if the chunk has not got it yet.
+    /// Writes the offset of a name, and the name itself if the chunk does not have it yet.
     pub(super) fn put_name(&mut self, name: &str) -> Result<(), Full> {
         if let Some(at) = self.names.get(name) {
             return self.put_u32(*at);
@@ -130,12 +130,12 @@ impl Chunk {
         Ok(())
     }
 
-    /// Where the chunk has a template.
+    /// Returns the offset of a template in the chunk.
     pub(super) fn template(&self, id: &[u8; 16]) -> Option<u32> {
         self.templates.get(id).copied()
     }
 
-    /// Writes the head of a template that the chunk has not got yet: the next one of its chain, and its id.
+    /// Writes the header of a template that the chunk does not have yet: the next one in its chain, and its id.
     pub(super) fn put_template_head(&mut self, id: &[u8; 16]) -> Result<(), Full> {
         let at = self.position();
         let bucket = usize::from(id[0]) % TEMPLATE_BUCKETS;
@@ -147,7 +147,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// Writes a record; `content` writes its binary XML. If there is no room, nothing is left of it.
+    /// Writes a record, whose binary XML is written by `content`. If there is no room, the chunk is left unchanged.
     pub(super) fn record(
         &mut self,
         number: u64,
@@ -199,13 +199,13 @@ impl Chunk {
         Ok(())
     }
 
-    /// The chunk's bytes, its header filled in.
+    /// Fills in the header and returns the chunk's bytes.
     pub(super) fn complete(&mut self) -> &[u8] {
         let end = self.bytes.len();
         let data_sum = crc32fast::hash(self.bytes.get(FIRST_RECORD..).unwrap_or_default());
         let mut header = Vec::with_capacity(FIRST_RECORD);
         header.extend_from_slice(b"ElfChnk\0");
-        // The records by their number in the file, and by their ids, which are the same here.
+        // First and last record by number in the file, and by id, which is the same here.
         for number in [self.first, self.last, self.first, self.last] {
             header.extend_from_slice(&number.to_le_bytes());
         }

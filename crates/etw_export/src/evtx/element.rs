@@ -1,4 +1,4 @@
-//! Elements, and templates made of them, as binary XML.
+//! Elements and templates as binary XML.
 
 use super::chunk::{Chunk, Full};
 use super::kind::Kind;
@@ -15,7 +15,7 @@ mod token {
     pub(super) const INSTANCE: u8 = 0x0C;
     pub(super) const OPTIONAL: u8 = 0x0E;
     pub(super) const FRAGMENT: u8 = 0x0F;
-    /// An element with attributes; an attribute with another behind it.
+    /// Flag of an element with attributes, or of an attribute followed by another.
     pub(super) const MORE: u8 = 0x40;
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Element {
     content: Vec<Content>,
 }
 
-/// What stands in an element or an attribute.
+/// The content of an element or attribute.
 #[derive(Debug, Clone)]
 pub(super) enum Content {
     Text(String),
@@ -67,7 +67,7 @@ impl Element {
         open.end(chunk)
     }
 
-    /// Appends what tells the element from others.
+    /// Appends the bytes that identify the element.
     fn describe(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.name.as_bytes());
         for (name, content) in &self.attributes {
@@ -113,27 +113,27 @@ impl Content {
     }
 }
 
-/// An attribute.
+/// Creates an attribute.
 pub(super) fn attribute(name: &str, content: Content) -> (String, Content) {
     (name.to_owned(), content)
 }
 
-/// Text as it is.
+/// Creates literal text.
 pub(super) fn text(text: &str) -> Content {
     Content::Text(text.to_owned())
 }
 
-/// The value with this index; nothing where the instance has none.
+/// Creates a substitution by the value with this index; empty if the instance has no such value.
 pub(super) fn substitution(index: u16, kind: Kind) -> Content {
     Content::Substitution(index, kind)
 }
 
-/// An element within.
+/// Creates a child element.
 pub(super) fn child(element: Element) -> Content {
     Content::Element(element)
 }
 
-/// An element that has been opened: its size is known when it ends.
+/// An open element. Its size is filled in when it ends.
 pub(super) struct Open {
     size_at: u32,
 }
@@ -142,7 +142,7 @@ impl Open {
     pub(super) fn put(chunk: &mut Chunk, name: &str, attributes: &[(String, Content)]) -> Result<Open, Full> {
         let more = if attributes.is_empty() { 0 } else { token::MORE };
         chunk.put(&[token::OPEN | more])?;
-        // The element is there whatever the substitutions are.
+        // The element does not depend on a substitution.
         chunk.put_u16(u16::MAX)?;
         let size_at = chunk.position();
         chunk.put_u32(0)?;
@@ -183,7 +183,7 @@ impl Open {
     }
 }
 
-/// Text in an element or attribute.
+/// Writes text in an element or attribute.
 pub(super) fn put_text(chunk: &mut Chunk, text: &str) -> Result<(), Full> {
     let units = u16::try_from(text.encode_utf16().count()).map_err(|_| Full)?;
     chunk.put(&[token::VALUE, Kind::STRING.0])?;
@@ -191,17 +191,17 @@ pub(super) fn put_text(chunk: &mut Chunk, text: &str) -> Result<(), Full> {
     chunk.put_utf16(text)
 }
 
-/// The begin of a fragment: version 1.1, no flags.
+/// Writes the start of a fragment: version 1.1, no flags.
 fn put_fragment(chunk: &mut Chunk) -> Result<(), Full> {
     chunk.put(&[token::FRAGMENT, 1, 1, 0])
 }
 
-/// The end of a fragment.
+/// Writes the end of a fragment.
 pub(super) fn put_end(chunk: &mut Chunk) -> Result<(), Full> {
     chunk.put(&[token::END])
 }
 
-/// An element with substitutions, which instances give their values.
+/// An element with substitutions, whose values are given by instances.
 #[derive(Debug)]
 pub(super) struct Template {
     id: [u8; 16],
@@ -212,7 +212,7 @@ impl Template {
     pub(super) fn new(element: Element) -> Template {
         let mut described = Vec::new();
         element.describe(&mut described);
-        // FNV-1a twice: ids only have to differ.
+        // FNV-1a twice: ids only have to be unique.
         let hash = |start: u64| {
             described
                 .iter()
@@ -231,8 +231,8 @@ impl Template {
     }
 }
 
-/// Writes elements that no other record has as a fragment: an instance, without values, of a template of its own. Readers
-/// know elements in templates only, since Windows writes no others.
+/// Writes elements used by no other record as a fragment: an instance, without values, of a template of their own.
+/// Readers expect elements only in templates, since Windows writes no others.
 pub(super) fn put_alone(
     chunk: &mut Chunk,
     write: impl FnOnce(&mut Chunk) -> Result<(), Full>,
@@ -245,7 +245,7 @@ pub(super) fn put_alone(
     put_end(chunk)
 }
 
-/// Writes a fragment up to the values of an instance of a template, which `define` writes if the chunk has not got it.
+/// Writes a fragment up to the values of a template instance. `define` writes the template if the chunk lacks it.
 fn put_instance(
     chunk: &mut Chunk,
     id: &[u8; 16],

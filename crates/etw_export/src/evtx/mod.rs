@@ -1,15 +1,15 @@
-//! Events as a Windows event log (`.evtx`), the format that Event Viewer opens.
+//! Events as a Windows event log (`.evtx`), the format of Event Viewer.
 //!
-//! A file header is followed by chunks of 64 KB that each stand for themselves: records, and the names and templates that
-//! the records of the chunk refer to. A record is an `Event` element in binary XML: an instance of the template of `System`,
-//! with the payload as an instance of the template of its schema. What a template cannot hold (arrays, structs) is written
-//! as elements of text.
+//! A file header is followed by independent chunks of 64 KB, each with records and the names and templates that these
+//! refer to. A record is an `Event` element in binary XML: an instance of the `System` template, with the payload as an
+//! instance of the template for its schema. Content that does not fit a template (arrays, structs) is written as
+//! elements of text.
 //!
-//! Only one chunk is held in memory. What an event log has no place for is said in the summary: an event beyond the size of
-//! a chunk has a `ProcessingErrorData` in place of its fields.
+//! Only one chunk is held in memory. An event too large for a chunk has a `ProcessingErrorData` instead of its fields,
+//! and is counted in the summary.
 //!
-//! Source: MS-EVEN6, 2.2.12 to 2.2.17 (binary XML); the documentation of libevtx (file header, chunks, string and template
-//! tables, record headers); `HTTP_Server.evtx` in the repository of Tx (which elements there are, their types).
+//! Source: MS-EVEN6, 2.2.12 to 2.2.17 (binary XML); the documentation of libevtx (file header, chunks, string and
+//! template tables, record headers); `HTTP_Server.evtx` in the repository of Tx (the elements and their types).
 
 mod chunk;
 mod element;
@@ -32,13 +32,13 @@ use kind::Kind;
 use payload::Payload;
 use value::Values;
 
-/// Size of the block that the file header stands in.
+/// Size of the block with the file header.
 const HEADER_BLOCK: usize = 4096;
-/// The header counts chunks in 16 bits.
+/// The header has a 16-bit count of chunks.
 const MAX_CHUNKS: u64 = u16::MAX as u64;
-/// Characters of the names of providers and channels; events can carry names of any length.
+/// Limit in characters of provider and channel names; events may contain names of any length.
 const MAX_NAME: usize = 1024;
-/// The header says that the file is being written.
+/// Header flag of a file that is being written.
 const DIRTY: u32 = 1;
 
 /// Writes events as records of an event log.
@@ -50,22 +50,22 @@ pub struct EvtxWriter<W> {
     computers: Vec<String>,
     fields: FieldSelection,
     strict: bool,
-    /// Number of the next record, from 1.
+    /// Number of the next record, starting at 1.
     next: u64,
     chunks: u64,
     cut: u64,
 }
 
-/// What came of writing an event log.
+/// The result of writing an event log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EvtxSummary {
-    /// Records written.
+    /// Number of records written.
     pub records: u64,
-    /// Events whose payload was too long for a record; they have none of their fields.
+    /// Number of events whose payload was too long for a record, so that all fields were omitted.
     pub cut: u64,
 }
 
-/// What all events with one schema share.
+/// The parts shared by all events with one schema.
 struct Parts {
     provider: Option<String>,
     provider_guid: String,
@@ -75,10 +75,12 @@ struct Parts {
 }
 
 impl<W: Write + Seek> EvtxWriter<W> {
-    /// A writer of events from the sources that the options name. The log is written from the beginning of `out`.
+    /// Creates a writer for events from the sources in the options, and writes the header. The log starts at the
+    /// beginning of `out`.
     ///
     /// # Errors
-    /// The header cannot be written.
+    ///
+    /// Fails if the header cannot be written.
     pub fn new(mut out: W, options: &Options) -> io::Result<EvtxWriter<W>> {
         out.write_all(&file_header(0, 1, DIRTY))?;
         let computer = |source: &crate::Source| source.computer.as_deref().map(cut).unwrap_or_default();
@@ -99,7 +101,8 @@ impl<W: Write + Seek> EvtxWriter<W> {
     /// Writes an event as a record.
     ///
     /// # Errors
-    /// The file cannot be written, or would have more than 65,535 chunks (4 GiB).
+    ///
+    /// Fails if the file cannot be written, or would exceed 65,535 chunks (4 GiB).
     pub fn put(&mut self, event: &Event<'_>) -> io::Result<()> {
         match self.try_put(event, true) {
             Ok(()) => return Ok(()),
@@ -114,10 +117,11 @@ impl<W: Write + Seek> EvtxWriter<W> {
         self.try_put(event, false).map_err(|Full| too_long())
     }
 
-    /// Completes the file.
+    /// Writes the remaining records and completes the file.
     ///
     /// # Errors
-    /// The file cannot be written.
+    ///
+    /// Fails if the file cannot be written.
     pub fn finish(mut self) -> io::Result<EvtxSummary> {
         if !self.chunk.is_empty() {
             self.flush()?;
@@ -140,7 +144,7 @@ impl<W: Write + Seek> EvtxWriter<W> {
         Ok(())
     }
 
-    /// Writes a record into the chunk; with nothing of it there if there is no room.
+    /// Writes a record into the chunk. If there is no room, the chunk is left unchanged.
     fn try_put(&mut self, event: &Event<'_>, whole: bool) -> Result<(), Full> {
         let record = event.record;
         let fields = &self.fields;
@@ -206,12 +210,12 @@ impl Parts {
     }
 }
 
-/// A name that leaves room for the rest of a record.
+/// Shortens a name, to leave room for the rest of a record.
 fn cut(name: &str) -> String {
     name.chars().take(MAX_NAME).collect()
 }
 
-/// The `Event` element, with `System`.
+/// Builds the `Event` element, with `System`.
 fn system() -> Element {
     let element = |name: &str, index, kind| Element::new(name).with(substitution(index, kind));
     let event_system = Element::new("System")
@@ -254,7 +258,7 @@ fn system() -> Element {
         .with(substitution(22, Kind::BINXML))
 }
 
-/// The header of the file: `chunks` chunks, `next` the number of the next record.
+/// Returns the file header for `chunks` chunks; `next` is the number of the next record.
 fn file_header(chunks: u64, next: u64, flags: u32) -> Vec<u8> {
     let mut header = Vec::with_capacity(HEADER_BLOCK);
     header.extend_from_slice(b"ElfFile\0");

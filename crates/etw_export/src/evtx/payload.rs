@@ -1,4 +1,4 @@
-//! What a record has beside `System`: the fields of the payload, why they could not be read, class and stack.
+//! The part of a record after `System`: the payload's fields, decoding errors, class and stack.
 
 use std::fmt::Display;
 
@@ -20,15 +20,15 @@ use etw_schema::Event;
 const TRACE_NAMESPACE: &str = "http://schemas.microsoft.com/win/2004/08/events/trace";
 /// `ERROR_EVT_INVALID_EVENT_DATA`.
 const INVALID_EVENT_DATA: u32 = 15005;
-/// Bytes of a payload that are shown where its event is too long for a record.
+/// Bytes shown of the payload of an event that is too long for a record.
 const SHOWN_OF_TOO_LONG: usize = 4096;
-/// Structs are nested no deeper in any layout.
+/// Limit of the nesting depth of structs in every layout.
 const MAX_DEPTH: u16 = etw_schema::MAX_DEPTH;
 
-/// How the payload of events with one schema is written.
+/// The way the payload of events with one schema is written.
 pub(super) struct Payload {
     user_data: bool,
-    /// The template; `None` if elements are written anew for each event.
+    /// The template; `None` if the elements are written for each event.
     template: Option<Template>,
     error: Template,
 }
@@ -48,7 +48,7 @@ impl Payload {
         }
     }
 
-    /// Writes the fields, and what is wrong with them, as two values.
+    /// Writes the fields, and any decoding error, as two values.
     pub(super) fn put(
         &self,
         chunk: &mut Chunk,
@@ -72,7 +72,7 @@ impl Payload {
             _ => {}
         }
         values.with(chunk, |chunk| {
-            // A payload that ends early has fewer fields than the template.
+            // A truncated payload has fewer fields than the template.
             match &self.template {
                 Some(template) if properties.error().is_none() => put_templated(chunk, template, properties)?,
                 _ => self.put_elements(chunk, properties, fields)?,
@@ -88,7 +88,7 @@ impl Payload {
         }
     }
 
-    /// Writes that the payload is too long, and how it begins.
+    /// Writes that the payload is too long, and its first bytes.
     pub(super) fn put_too_long(
         &self,
         chunk: &mut Chunk,
@@ -121,7 +121,7 @@ impl Payload {
         })
     }
 
-    /// Elements of text.
+    /// Writes the fields as elements of text.
     fn put_elements(
         &self,
         chunk: &mut Chunk,
@@ -168,7 +168,7 @@ fn put_templated(chunk: &mut Chunk, template: &Template, properties: &Properties
     put_end(chunk)
 }
 
-/// `EventData` or `UserData`, with a substitution for each property.
+/// Builds `EventData` or `UserData`, with a substitution for each property.
 fn fields_element(schema: &EventSchema) -> Element {
     let properties = schema.properties.iter().take(usize::from(schema.top_level)).zip(0..);
     let mut fields = if schema.user_data {
@@ -208,7 +208,7 @@ impl Elements {
         Ok(())
     }
 
-    /// A value as `Data`, a struct as `ComplexData`; an array as one element for each of its own.
+    /// Writes a value as `Data`, a struct as `ComplexData`, and an array as one such element for each of its elements.
     fn property(
         &mut self,
         chunk: &mut Chunk,

@@ -1,4 +1,4 @@
-//! Event logs are read back by the crate `evtx`, which knows nothing of this writer.
+//! Event logs are read back by the independent crate `evtx`.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn options() -> Options {
     Options { sources: vec![source], ..Options::default() }
 }
 
-/// The records of a log of these payloads, each of which has been decoded by the schema or by none.
+/// Returns the records of a log of these payloads, each with or without a schema.
 fn records(
     payloads: &[(&[u8], Option<&Arc<CompiledSchema>>)],
     options: &Options,
@@ -50,7 +50,7 @@ fn records(
     (records, summary)
 }
 
-/// A schema of these properties, with names A, B, C, …
+/// Builds a schema of these properties, named A, B, C, …
 fn schema(types: &[(InType, OutType)], user_data: bool) -> Arc<CompiledSchema> {
     let info = ProviderInfo::new(PROVIDER, "Contoso", Decoding::Manifest, "contoso.man");
     let descriptor = EventDescriptor { id: 1, version: 4, ..EventDescriptor::default() };
@@ -208,7 +208,7 @@ fn an_empty_log_is_a_log() {
     assert_eq!((found.len(), summary), (0, EvtxSummary { records: 0, cut: 0 }));
 }
 
-/// Elements of arrays share a name; properties with nothing in common have one template each.
+/// Each element of an array is written, however many there are.
 #[test]
 fn arrays_of_any_length() {
     let mut schema = EventSchema::clone(&schema(&[(InType::UINT16, OutType::NULL)], false).schema);

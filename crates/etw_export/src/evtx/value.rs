@@ -1,4 +1,4 @@
-//! The values of an instance of a template.
+//! The values of a template instance.
 
 use etw_event::{Guid, PointerSize};
 use etw_schema::{Format, Value, ValueMap, text::Text};
@@ -7,14 +7,14 @@ use super::chunk::{Chunk, Full};
 use super::element::Template;
 use super::kind::Kind;
 
-/// Values that are being written. Their sizes and types stand before all of them.
+/// Values being written. Their sizes and types precede all of them.
 pub(super) struct Values {
     next_at: u32,
     end: u32,
 }
 
 impl Values {
-    /// Begins an instance of a template with `count` values.
+    /// Starts an instance of a template with `count` values.
     pub(super) fn begin(chunk: &mut Chunk, template: &Template, count: u32) -> Result<Values, Full> {
         template.put_instance(chunk)?;
         chunk.put_u32(count)?;
@@ -25,12 +25,12 @@ impl Values {
         Ok(Values { next_at, end: chunk.position() })
     }
 
-    /// Ends the instance, when all its values are written.
+    /// Ends the instance after all its values were written.
     pub(super) fn end(self) {
         debug_assert_eq!(self.next_at, self.end);
     }
 
-    /// A value that `write` writes, which tells its type.
+    /// Adds a value written by `write`, which returns its type.
     pub(super) fn with(
         &mut self,
         chunk: &mut Chunk,
@@ -79,8 +79,8 @@ impl Values {
     }
 }
 
-/// Writes a value of a payload and tells its type: numbers, bytes and times as such, what has a form of its own (maps,
-/// codes of errors, addresses) as the text that people read.
+/// Writes a payload value and returns its type. Numbers, bytes and times keep their type; values with their own text
+/// form (maps, error codes, addresses) are written as that text.
 pub(super) fn put(
     chunk: &mut Chunk,
     value: Value<'_>,

@@ -1,4 +1,4 @@
-//! The JSON of an event's extended data.
+//! An event's extended data as JSON.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use etw_event::{ExtendedItem, ExtendedType, Fields, Guid, HeaderKind, Instance, 
 
 use crate::put;
 
-/// `,"ExtendedData":{…}` if the record has any. Items that the event's schema or `Correlation` shows are left out.
+/// Writes `,"ExtendedData":{…}` if the record has any. Omits items already shown by the schema or `Correlation`.
 #[inline]
 pub(super) fn put(out: &mut Vec<u8>, record: &Record<'_>) {
     let kind = record.kind();
@@ -25,7 +25,7 @@ fn put_some(out: &mut Vec<u8>, record: &Record<'_>) {
     let before = out.len();
     out.extend_from_slice(b",\"ExtendedData\":{");
     let start = out.len();
-    // How often each name has been written, so that names stay unique; kinds without a name share the first place.
+    // Counts uses of each name, to keep names unique. Kinds without a name share the first place.
     let mut seen = [0u16; 0x20];
     for item in record.extended_items() {
         let place = match item.ext_type {
@@ -69,7 +69,7 @@ fn put_some(out: &mut Vec<u8>, record: &Record<'_>) {
     }
 }
 
-/// One item with a comma behind it; nothing for provider traits without a group.
+/// Writes one item and a comma, or nothing for provider traits without a group.
 fn put_item(out: &mut Vec<u8>, item: &ExtendedItem<'_>, nth: u16) {
     let data = item.data;
     let name = match item.ext_type {
@@ -87,7 +87,7 @@ fn put_item(out: &mut Vec<u8>, item: &ExtendedItem<'_>, nth: u16) {
             Some(())
         }
         ExtendedType::SID => Sid::parse(data).map(|sid| {
-            // Writing to a vector does not fail.
+            // Writing to a vector cannot fail.
             let _ = write!(out, "\"{sid}\"");
         }),
         ExtendedType::TERMINAL_SESSION_ID => data.u32_at(0).map(|id| put::unsigned32(out, id)),
@@ -130,7 +130,7 @@ fn put_item(out: &mut Vec<u8>, item: &ExtendedItem<'_>, nth: u16) {
     out.push(b',');
 }
 
-/// `"Name":`, with a number from the second of a name on and the kind's number where it has no name.
+/// Writes `"Name":`. Repeated names get a number, and a kind without a name gets its own number.
 fn key(out: &mut Vec<u8>, name: &str, nth: u16, ext_type: ExtendedType) {
     out.push(b'"');
     out.extend_from_slice(name.as_bytes());
@@ -144,7 +144,7 @@ fn key(out: &mut Vec<u8>, name: &str, nth: u16, ext_type: ExtendedType) {
     out.extend_from_slice(b"\":");
 }
 
-/// The provider group in provider traits: `u16` size of all, the name with its NUL, then traits of `u16` size,
+/// Returns the provider group in provider traits: `u16` total size, the name with its NUL, then traits of `u16` size,
 /// `u8` kind (1: group GUID) and data.
 fn provider_group(traits: &[u8]) -> Option<Guid> {
     let name = traits.get(2..)?;

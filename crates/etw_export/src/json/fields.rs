@@ -1,4 +1,4 @@
-//! The keys of a schema's properties, as JSON.
+//! The JSON keys of a schema's properties.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,12 +8,12 @@ use super::is_wpp;
 
 /// `"Name":` of each property of a schema.
 ///
-/// JSON wants the keys of an object to differ, schemas do not care: of properties with one name in one object the
-/// second gets `_2` behind its name, the third `_3`, and so on until the name is free.
+/// Keys of a JSON object should be unique, but schemas may repeat names. Of properties with equal names in one object,
+/// the second gets the suffix `_2`, the third `_3`, and so on until the name is free.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
     keys: Vec<u8>,
-    /// Where each key ends.
+    /// End of each key.
     ends: Vec<u32>,
 }
 
@@ -23,12 +23,12 @@ impl Fields {
             schema.properties.iter().map(|property| property.name.to_string()).collect();
         let top_level = names.get_mut(..usize::from(schema.top_level)).unwrap_or_default();
         if is_wpp(schema) {
-            // The text of the message has the name.
+            // The message text uses this name.
             make_unique(top_level, &["Message"]);
         } else {
             make_unique(top_level, &[]);
         }
-        // A struct's members may be shared by several properties; each run is done once.
+        // Several properties may share a struct's members; each run is processed once.
         let mut done = HashSet::new();
         for property in &schema.properties {
             if let PropertyType::Struct { first, members } = property.kind
@@ -47,7 +47,7 @@ impl Fields {
         fields
     }
 
-    /// `"Name":` of the property with this index.
+    /// Returns `"Name":` for the property with this index.
     #[inline]
     pub(crate) fn key(&self, index: u16) -> &[u8] {
         let index = usize::from(index);
@@ -57,11 +57,11 @@ impl Fields {
     }
 }
 
-/// Makes names differ, from each other and from the reserved ones.
+/// Makes names unique, also relative to the reserved ones.
 pub(crate) fn make_unique(names: &mut [String], reserved: &[&str]) {
     let mut taken: HashSet<String> = names.iter().cloned().collect();
     let mut seen: HashSet<String> = reserved.iter().map(|name| (*name).to_owned()).collect();
-    // The numbers behind a name that are taken are not tried again: there are schemas of thousands of equal names.
+    // Remembers the next number to try for each name: there are schemas of thousands of equal names.
     let mut next: HashMap<String, u32> = HashMap::new();
     for name in names {
         if seen.insert(name.clone()) {

@@ -1,4 +1,4 @@
-//! Events as JSON, one object a line (see `docs/json.md` for the shape).
+//! Events as JSON, one object per line (see `docs/json.md` for the format).
 
 mod extended;
 mod fields;
@@ -23,18 +23,18 @@ use value::ValueWriter;
 
 /// Writes events as JSON objects.
 ///
-/// What all events with one schema have in common (names, keywords, the keys of their fields) is worked out once, so
-/// one writer should live as long as the trace. Writing allocates nothing once the buffer has grown.
+/// Output shared by all events with one schema (names, keywords, the keys of their fields) is prepared once, so use one
+/// writer for a whole trace. Writing does not allocate once the buffer has grown large enough.
 pub struct JsonWriter {
     cache: Cache<Parts>,
     time: TimeWriter,
-    /// `"Computer":"…",` of each source.
+    /// `"Computer":"…",` for each source.
     computers: Vec<Vec<u8>>,
     raw_time: bool,
     fields: FieldSelection,
 }
 
-/// What all events with one schema share.
+/// The output shared by all events with one schema.
 struct Parts {
     system: System,
     /// `{"EventData":`, or `UserData`.
@@ -44,7 +44,7 @@ struct Parts {
 }
 
 impl JsonWriter {
-    /// A writer of events from the sources that the options name.
+    /// Creates a writer for events from the sources in the options.
     pub fn new(options: &Options) -> JsonWriter {
         let computer = |source: &Source| {
             let mut member = Vec::new();
@@ -97,8 +97,8 @@ impl JsonWriter {
 }
 
 impl JsonWriter {
-    /// Appends the fields of an event's payload as one object; of an event that could not be decoded, the reason and the
-    /// payload, as in `Undecoded`.
+    /// Appends the fields of an event's payload as one object. For an event that could not be decoded, appends the
+    /// reason and the payload, as in `Undecoded`.
     pub fn put_fields(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
         let Some(parts) = self.cache.get(event.record, event.schema(), || Parts::new(event)) else { return };
         match &event.properties {
@@ -123,12 +123,12 @@ impl Parts {
     }
 }
 
-/// Whether the event is a WPP message, which is its text first of all.
+/// Returns whether the event is a WPP message, which is shown by its text.
 pub(crate) fn is_wpp(schema: &EventSchema) -> bool {
     schema.decoding == Decoding::Wpp
 }
 
-/// What the schema does not account for.
+/// Writes the part of the payload that the schema does not describe.
 #[inline]
 fn unparsed(out: &mut Vec<u8>, properties: &Properties<'_>) {
     if let Some(error) = properties.error() {
@@ -144,7 +144,7 @@ fn unparsed(out: &mut Vec<u8>, properties: &Properties<'_>) {
     }
 }
 
-/// The object of the payload's fields.
+/// Writes the object with the payload's fields.
 #[inline]
 pub(crate) fn put_fields(
     out: &mut Vec<u8>,
@@ -169,7 +169,7 @@ pub(crate) fn put_fields(
     out.push(b'}');
 }
 
-/// `{"Reason":…,"Payload":…}`.
+/// Writes `{"Reason":…,"Payload":…}`.
 pub(crate) fn put_undecoded(out: &mut Vec<u8>, reason: &dyn fmt::Display, payload: &[u8]) {
     out.extend_from_slice(b"{\"Reason\":\"");
     escape::display::<Json>(out, reason);
@@ -178,7 +178,7 @@ pub(crate) fn put_undecoded(out: &mut Vec<u8>, reason: &dyn fmt::Display, payloa
     out.extend_from_slice(b"\"}");
 }
 
-/// A JSON string.
+/// Writes a JSON string.
 pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     escape::text::<Json>(out, text);

@@ -1,5 +1,4 @@
-//! The part of an event's JSON that comes from its header, with what one schema's events have in common written
-//! once.
+//! The JSON of an event's header. The parts shared by all events with one schema are prepared once.
 
 use etw_event::Record;
 use etw_schema::Event;
@@ -7,7 +6,7 @@ use etw_schema::Event;
 use super::string;
 use crate::put::{self, TimeWriter};
 
-/// JSON of what all events with one schema and descriptor share.
+/// The JSON shared by all events with one schema and descriptor.
 pub(super) struct System {
     /// From `"Channel"` to the comma before `"Correlation"`.
     head: Vec<u8>,
@@ -16,7 +15,7 @@ pub(super) struct System {
 }
 
 impl System {
-    /// What events with the header and the schema of `event` share.
+    /// Creates the parts shared by events with the header and the schema of `event`.
     pub(super) fn new(event: &Event<'_>) -> System {
         let descriptor = event.record.descriptor();
         let names = event.names();
@@ -56,7 +55,7 @@ impl System {
         System { head, tail }
     }
 
-    /// Writes the `System` object. `computer` is what goes before it, with its comma.
+    /// Writes the `System` object. `computer` is written before it, with its comma.
     #[inline]
     pub(super) fn put(
         &self,
@@ -83,7 +82,7 @@ impl System {
     }
 }
 
-/// `"Correlation":{…},` if there is an activity.
+/// Writes `"Correlation":{…},` if the event has an activity.
 #[inline]
 fn correlation(out: &mut Vec<u8>, record: &Record<'_>) {
     let (activity, related) = (record.activity_id(), record.related_activity_id());
@@ -104,7 +103,7 @@ fn correlation(out: &mut Vec<u8>, record: &Record<'_>) {
     out.extend_from_slice(b"},");
 }
 
-/// `"Execution":{…}`.
+/// Writes `"Execution":{…}`.
 #[inline]
 fn execution(out: &mut Vec<u8>, record: &Record<'_>) {
     out.extend_from_slice(b"\"Execution\":{");

@@ -9,26 +9,26 @@ use crate::fields::FieldSelection;
 use crate::json::Fields;
 use crate::put::{self, TimeWriter};
 
-/// Structs are nested no deeper in any layout.
+/// Limit of the nesting depth of structs in every layout.
 const MAX_DEPTH: u16 = etw_schema::MAX_DEPTH;
 
-/// Writes the members of an event or struct, with their commas, without the braces.
+/// Writes the members of an event or struct, with commas but without braces.
 pub(crate) struct ValueWriter<'w> {
     pub(crate) out: &'w mut Vec<u8>,
     pub(crate) fields: &'w Fields,
     pub(crate) time: &'w mut TimeWriter,
-    /// Where in `out` arrays and structs are cut short.
+    /// Limit of `out`'s length, at which arrays and structs are cut.
     pub(crate) end: usize,
 }
 
 impl ValueWriter<'_> {
-    /// The top-level properties, as `"A":1,"B":2`.
+    /// Writes the top-level properties as `"A":1,"B":2`.
     #[inline]
     pub(crate) fn properties(&mut self, properties: &Properties<'_>) {
         self.members(properties.iter(), 0, 0);
     }
 
-    /// The selected fields that the event has, under the names by which they were asked for.
+    /// Writes the selected fields that the event has, under the requested names.
     pub(crate) fn selected(&mut self, selection: &FieldSelection, properties: &Properties<'_>) {
         let mut comma = false;
         for field in selection.names() {
@@ -177,12 +177,12 @@ impl ValueWriter<'_> {
         }
     }
 
-    /// The name of a value as a string; `false` if the map has none.
+    /// Writes the name of a value as a string. Returns `false` if the map has none.
     fn mapped(&mut self, value: &Value<'_>, map: &ValueMap) -> bool {
         let Some(bits) = value.as_bits() else { return false };
         match map.kind {
             MapKind::Value => {
-                // Maps mostly count from 0 or 1 on.
+                // Most maps count up from 0 or 1.
                 let near = [bits as usize, (bits as usize).wrapping_sub(1)];
                 let at = |index: &usize| map.entries.get(*index).filter(|entry| entry.value == bits);
                 let found =

@@ -8,19 +8,19 @@ use std::io::{self, Write};
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
-/// What tells the byte order.
+/// Marks the byte order.
 const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
 
-/// Options: the same number means another thing in each kind of block.
+/// Options. The same number has a different meaning in each kind of block.
 pub(super) const COMMENT: u16 = 1;
 pub(super) const HARDWARE_FLAGS: u16 = 2;
 const IF_NAME: u16 = 2;
 const USER_APPLICATION: u16 = 4;
 const IF_TIME_RESOLUTION: u16 = 9;
-/// Longest value of an option that is written.
+/// Limit of the length of an option's value.
 const MAX_OPTION_BYTES: usize = 4096;
 
-/// A block that is being put together, in a buffer that is used again.
+/// A block being built, in a reused buffer.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     bytes: Vec<u8>,
@@ -32,7 +32,7 @@ impl Block {
         self.bytes.clear();
         self.has_options = false;
         self.u32(kind);
-        // The length, when it is known.
+        // The length is filled in later.
         self.u32(0);
     }
 
@@ -70,18 +70,18 @@ impl Block {
         out.write_all(&self.bytes)
     }
 
-    /// The block that a file begins with.
+    /// Starts the first block of a file.
     pub(super) fn section_header(&mut self) {
         self.begin(SECTION_HEADER);
         self.u32(BYTE_ORDER_MAGIC);
         self.u16(1);
         self.u16(0);
-        // The length of the section is not told.
+        // The length of the section is not specified.
         self.bytes.extend_from_slice(&u64::MAX.to_le_bytes());
         self.option(USER_APPLICATION, concat!("OpenETW ", env!("CARGO_PKG_VERSION")).as_bytes());
     }
 
-    /// An interface; times are in nanoseconds.
+    /// Starts an interface block; times are in nanoseconds.
     pub(super) fn interface(&mut self, link_type: u16, snap_len: u32, name: &str) {
         self.begin(INTERFACE_DESCRIPTION);
         self.u16(link_type);
@@ -91,7 +91,7 @@ impl Block {
         self.option(IF_TIME_RESOLUTION, &[9]);
     }
 
-    /// A packet, without its options.
+    /// Starts a packet block, without its options.
     pub(super) fn packet(&mut self, interface: u32, unix_nanos: u64, bytes: &[u8], original_len: u32) {
         self.begin(ENHANCED_PACKET);
         self.u32(interface);

@@ -1,11 +1,11 @@
-//! The packets in events as a capture file (`.pcapng`) for Wireshark and its kin.
+//! The packets in events as a capture file (`.pcapng`) for Wireshark and similar tools.
 //!
-//! Packets stand in the events of Microsoft-Windows-NDIS-PacketCapture (`netsh trace … capture=yes`) and of
-//! Microsoft-Windows-PktMon (`pktmon`). NDIS logs a packet in one event for each piece of its memory; they are put together
-//! by the keywords `PacketStart` and `PacketEnd`. Each pair of interface and kind of link is an interface of the file; a
+//! Packets are in the events of Microsoft-Windows-NDIS-PacketCapture (`netsh trace … capture=yes`) and of
+//! Microsoft-Windows-PktMon (`pktmon`). NDIS logs one event for each memory fragment of a packet; the keywords
+//! `PacketStart` and `PacketEnd` delimit a packet. Each pair of interface and link type is an interface of the file. A
 //! packet's comment names the process in whose context it was logged.
 //!
-//! Memory holds the packets that are not complete, which are bounded in number and length.
+//! Only incomplete packets are held in memory; their number and length are limited.
 
 mod block;
 mod packet;
@@ -17,14 +17,14 @@ use block::{Block, COMMENT, HARDWARE_FLAGS};
 use etw_schema::Event;
 use packet::{Found, Fragment, Interface, LinkType, NDIS_PACKET_CAPTURE, PKTMON};
 
-/// Longest packet that readers take.
+/// Limit of the length of a packet that readers accept.
 const MAX_PACKET_BYTES: usize = 1 << 18;
-/// Packets that wait for their ends; there is one for each processor and interface at most.
+/// Limit of incomplete packets; there is at most one for each processor and interface.
 const MAX_OPEN: usize = 1 << 10;
-/// From the beginning of FILETIME to that of Unix's time, in 100 ns.
+/// The Unix epoch as a FILETIME, in 100 ns.
 const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 
-/// Writes packets; events without packets are counted.
+/// Writes packets, and counts events without packets.
 pub struct PcapngWriter<W> {
     out: W,
     block: Block,
@@ -33,24 +33,24 @@ pub struct PcapngWriter<W> {
     summary: PcapngSummary,
 }
 
-/// What came of writing packets. Every event is in one of `fragments`, `incomplete`, `unreadable` and `others`.
+/// The result of writing packets. Each event counts in one of `fragments`, `incomplete`, `unreadable` and `others`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PcapngSummary {
-    /// Packets written.
+    /// Number of packets written.
     pub packets: u64,
-    /// Events whose packets they are: more than one each, where NDIS logged them in pieces.
+    /// Number of events that contain these packets: several per packet if NDIS logged it in pieces.
     pub fragments: u64,
-    /// Events that are pieces of packets of which another piece is missing; left out.
+    /// Number of events with a piece of an incomplete packet; omitted.
     pub incomplete: u64,
-    /// Packets cut to 262,144 bytes.
+    /// Number of packets cut to 262,144 bytes.
     pub cut: u64,
-    /// Events of these providers that should have a packet and could not be read or decoded.
+    /// Number of events of the packet providers that should contain a packet but could not be read or decoded.
     pub unreadable: u64,
-    /// Events that have no packet.
+    /// Number of events without a packet.
     pub others: u64,
 }
 
-/// Where the pieces of a packet follow each other.
+/// The key of a sequence of packet pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Stream {
     source: u32,
@@ -58,7 +58,7 @@ struct Stream {
     interface: Interface,
 }
 
-/// A packet whose end has not come.
+/// A packet whose end has not arrived.
 struct Open {
     bytes: Vec<u8>,
     len: u64,
@@ -66,10 +66,11 @@ struct Open {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// A writer, which begins the file.
+    /// Creates a writer and writes the start of the file.
     ///
     /// # Errors
-    /// `out` cannot be written.
+    ///
+    /// Fails if `out` cannot be written.
     pub fn new(mut out: W) -> io::Result<PcapngWriter<W>> {
         let mut block = Block::default();
         block.section_header();
@@ -83,10 +84,11 @@ impl<W: Write> PcapngWriter<W> {
         })
     }
 
-    /// Writes the packet in an event, if there is one.
+    /// Writes the packet in an event, if it has one.
     ///
     /// # Errors
-    /// The file cannot be written.
+    ///
+    /// Fails if the file cannot be written.
     pub fn put(&mut self, event: &Event<'_>) -> io::Result<()> {
         let record = event.record;
         let found = match (record.provider_id(), &event.properties) {
@@ -112,7 +114,8 @@ impl<W: Write> PcapngWriter<W> {
     /// Completes the file.
     ///
     /// # Errors
-    /// The file cannot be written.
+    ///
+    /// Fails if the file cannot be written.
     pub fn finish(mut self) -> io::Result<PcapngSummary> {
         for (_, open) in self.open.drain() {
             self.summary.incomplete += open.pieces;
@@ -129,7 +132,7 @@ impl<W: Write> PcapngWriter<W> {
             interface: fragment.interface,
         };
         if fragment.is_first {
-            // The end of the one before never came.
+            // The end of the previous packet never arrived.
             if let Some(open) = self.open.remove(&stream) {
                 self.summary.incomplete += open.pieces;
             }
@@ -196,7 +199,7 @@ impl<W: Write> PcapngWriter<W> {
         Ok(())
     }
 
-    /// The number of an interface; it is told of before its first packet.
+    /// Returns the number of an interface, after describing it in the file on first use.
     fn interface(&mut self, interface: Interface, link_type: LinkType) -> io::Result<u32> {
         let next = self.interfaces.len() as u32;
         if let Some(known) = self.interfaces.get(&(interface, link_type)) {

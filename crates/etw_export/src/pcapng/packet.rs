@@ -17,7 +17,7 @@ const PACKET_END: u64 = 0x8000_0000;
 const SEND_PATH: u64 = 0x1_0000_0000;
 const RECEIVE_PATH: u64 = 0x2_0000_0000;
 
-/// What a packet begins with (`LINKTYPE_…` of the tcpdump group).
+/// The link type of a packet (`LINKTYPE_…` of the tcpdump group).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub(super) enum LinkType {
@@ -26,18 +26,18 @@ pub(super) enum LinkType {
     Ieee80211 = 105,
 }
 
-/// Where a packet was seen.
+/// The place where a packet was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Interface {
-    /// Interface indices of the miniport and of what lies below.
+    /// Interface indices of the miniport and of the layer below.
     Ndis { miniport: u32, lower: u32 },
-    /// The same, and the port of a virtual switch.
+    /// The same, with the port of a virtual switch.
     SwitchPort { miniport: u32, lower: u32, port: u32 },
-    /// A component that Packet Monitor knows, and an edge of it.
+    /// A component known to Packet Monitor, and one of its edges.
     Component { id: u32, edge: u32 },
 }
 
-/// Which way a packet went, as `epb_flags` has it.
+/// The direction of a packet, in the values of `epb_flags`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Unknown = 0,
@@ -54,24 +54,24 @@ pub(super) struct Fragment<'a> {
     pub(super) is_first: bool,
     pub(super) is_last: bool,
     pub(super) bytes: &'a [u8],
-    /// Length of the packet itself, where it is told.
+    /// Length of the whole packet, if known.
     pub(super) original_len: Option<u32>,
-    /// Why it went no further, where it did not.
+    /// Why the packet was dropped, if it was.
     pub(super) drop_reason: Option<u32>,
 }
 
-/// What an event of a provider of packets is.
+/// The content of an event of a packet provider.
 pub(super) enum Found<'a> {
     Fragment(Fragment<'a>),
-    /// It tells of something else.
+    /// An event about something else.
     Other,
-    /// It should have a packet, and cannot be read.
+    /// An event that should contain a packet but cannot be read.
     Unreadable,
 }
 
-/// The packet in an event of NDIS-PacketCapture.
+/// Reads the packet in an event of NDIS-PacketCapture.
 ///
-/// Source: templates of the events 1001 and 1003 in the provider's manifest.
+/// Source: the templates of events 1001 and 1003 in the provider's manifest.
 pub(super) fn of_ndis<'a>(record: &Record<'a>) -> Found<'a> {
     let descriptor = record.descriptor();
     let payload = record.payload();
@@ -112,7 +112,7 @@ fn plain(payload: &[u8]) -> Option<(Interface, &[u8])> {
     Some((interface, sized(payload, 8)?))
 }
 
-/// A packet of a virtual switch: behind the indices stand the port, three strings, and the ports that it goes to.
+/// Reads a packet of a virtual switch. The indices are followed by the port, three strings, and the destination ports.
 fn of_switch(payload: &[u8]) -> Option<(Interface, &[u8])> {
     let (miniport, lower, port) = (payload.u32_at(0)?, payload.u32_at(4)?, payload.u32_at(8)?);
     let mut at = 12;
@@ -126,16 +126,16 @@ fn of_switch(payload: &[u8]) -> Option<(Interface, &[u8])> {
     Some((Interface::SwitchPort { miniport, lower, port }, sized(payload, at)?))
 }
 
-/// Bytes behind their number.
+/// Returns bytes that follow their length.
 fn sized(payload: &[u8], at: usize) -> Option<&[u8]> {
     let len = usize::try_from(payload.u32_at(at)?).ok()?;
     payload.get(at.checked_add(4)?..)?.get(..len)
 }
 
-/// The packet in an event of Packet Monitor. Which fields its events have differs by the version of Windows, so they are
-/// told by name.
+/// Reads the packet in an event of Packet Monitor. Fields are looked up by name, because they differ between versions
+/// of Windows.
 ///
-/// Observed: `PktMon.etl` of demikernel, whose events bring their schemas with them.
+/// Observed: `PktMon.etl` of demikernel, whose events carry their schemas.
 pub(super) fn of_pktmon<'a>(properties: &Properties<'a>) -> Found<'a> {
     let number = |name: &str| properties.try_get::<u32>(name);
     let payload = match properties.find("Payload").map(|property| property.value()) {

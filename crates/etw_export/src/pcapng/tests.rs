@@ -1,4 +1,4 @@
-//! Capture files are read back by the crate `pcap-file`, which knows nothing of this writer.
+//! Capture files are read back by the independent crate `pcap-file`.
 
 use etw_etl::encode::RecordBuilder;
 use etw_event::{Clock, EventDescriptor, FileTime, Guid, Keyword, Origin, PointerSize, Record, Ticks};
@@ -13,7 +13,7 @@ use super::*;
 const FIRST: u64 = 0x4000_0000;
 const LAST: u64 = 0x8000_0000;
 
-/// What a reader finds.
+/// A packet as read back.
 #[derive(Debug, PartialEq)]
 struct Packet {
     interface: u32,
@@ -47,14 +47,14 @@ impl Capture {
         self.writer.put(&event).unwrap();
     }
 
-    /// A piece of a packet of the interface 3.
+    /// Adds a piece of a packet of interface 3.
     fn piece(&mut self, keyword: u64, processor: u16, bytes: &[u8]) {
         let mut payload = [3u32, 1, bytes.len() as u32].map(u32::to_le_bytes).concat();
         payload.extend_from_slice(bytes);
         self.put(NDIS_PACKET_CAPTURE, 1001, keyword, processor, &payload);
     }
 
-    /// The packets, the interfaces, and the summary.
+    /// Returns the packets, the interfaces, and the summary.
     fn read(self) -> (Vec<Packet>, Vec<(DataLink, String)>, PcapngSummary) {
         let PcapngWriter { out, .. } = &self.writer;
         let bytes = out.clone();
@@ -96,7 +96,7 @@ impl Capture {
 fn packets_of_one_piece_and_of_several() {
     let mut capture = Capture::new();
     capture.piece(1 | FIRST | LAST, 0, b"whole");
-    // Two processors put together a packet each, at the same time.
+    // Two processors each assemble a packet at the same time.
     capture.piece(1 | FIRST, 0, b"one ");
     capture.piece(1 | FIRST, 1, b"another ");
     capture.piece(1, 0, b"in ");

@@ -1,14 +1,14 @@
-//! What this library knows by itself: the kernel's classic classes, what the merge step writes, and the manifest
-//! providers that traces hold most.
+//! The built-in schemas: the kernel's classic classes, the events of the merge step, and the most common manifest
+//! providers.
 //!
-//! The tables lie as text under `tables/`. Listing names reads only the first line of each block; a block is parsed
-//! when its provider is first asked for, and once.
+//! The tables are text files under `tables/`. Listing names reads only the first line of each block. A block is parsed
+//! once, when its provider is first requested.
 //!
-//! Classic events are found by version and opcode: the exact version, else the highest one below it, since versions
-//! in traces lag behind or run ahead of the published classes (fixture net.4.5.2.x64: DiskIo 3 of a class tree that
-//! had 3 and 2). Payloads longer than a layout are legal: new fields are appended.
+//! Classic events are looked up by version and opcode: the exact version, otherwise the highest one below it. Versions
+//! in traces may be older or newer than the published classes (fixture net.4.5.2.x64: DiskIo 3 of a class tree that
+//! had 3 and 2). A payload may be longer than the layout, because new fields are appended.
 //!
-//! An event that has a name but no published layout (many hook ids) is one property `Data` up to the payload's end.
+//! An event with a name but no published layout (many hook ids) has one property `Data` up to the payload's end.
 
 mod table;
 
@@ -20,7 +20,7 @@ use etw_event::Guid;
 use crate::Provider;
 use table::Block;
 
-/// The texts; the order decides which of two equal names is found.
+/// The texts of the tables. If two entries have equal names, the first one is found.
 const TABLES: [&str; 5] = [
     include_str!("tables/names.txt"),
     include_str!("tables/kernel_providers.txt"),
@@ -34,7 +34,7 @@ const TABLES: [&str; 5] = [
 pub struct BuiltIn;
 
 impl BuiltIn {
-    /// The provider, or the class of classic events, with this GUID.
+    /// Returns the provider, or the class of classic events, with this GUID.
     ///
     /// Providers of which only the name is known have no events.
     pub fn provider(&self, guid: &Guid) -> Option<Arc<Provider>> {
@@ -43,7 +43,7 @@ impl BuiltIn {
     }
 }
 
-/// One name of the built-in tables.
+/// One entry of the built-in tables.
 #[derive(Debug)]
 pub struct Entry {
     /// GUID of the provider or class.
@@ -57,19 +57,19 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The provider with its events; parsed at the first call.
+    /// Returns the provider with its events, parsed on the first call.
     pub fn provider(&self) -> Option<Arc<Provider>> {
-        // The tables are part of this library; that each block parses is a test.
+        // A test checks that every block parses.
         self.provider.get_or_init(|| self.block.parse().ok().map(Arc::new)).clone()
     }
 }
 
-/// Every provider and class of the tables.
+/// Returns every provider and class of the tables.
 pub fn providers() -> impl ExactSizeIterator<Item = &'static Entry> {
     index().entries.iter()
 }
 
-/// The GUID of a provider (or, if no provider has the name, a class), in any case.
+/// Returns the GUID of a provider by name, or of a class if no provider has it. Ignores case.
 pub fn find(name: &str) -> Option<Guid> {
     providers().find(|entry| entry.name.eq_ignore_ascii_case(name)).map(|entry| entry.guid)
 }

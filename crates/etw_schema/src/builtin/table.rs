@@ -1,11 +1,11 @@
-//! Parser of the notation in which the built-in schemas are written.
+//! Parser of the notation of the built-in schemas.
 //!
-//! A file is blocks of lines; `#` begins a comment line.
+//! A file consists of blocks of lines; `#` starts a comment line.
 //!
 //! ```text
-//! of GUID NAME                          provider that the classes below belong to
-//! class NAME GUID                       begins a block: a class of classic events
-//! provider NAME GUID                    begins a block: a provider
+//! of GUID NAME                          provider of the classes below
+//! class NAME GUID                       starts a block: a class of classic events
+//! provider NAME GUID                    starts a block: a provider
 //! keyword HEX NAME
 //! task NUMBER NAME
 //! opcode [TASK/]NUMBER NAME
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Fields are `NAME TYPE [=MAP]`, separated by `;`, in payload order, packed. A type is one of [`TYPES`], or
-//! `{ FIELDS }` for a struct, with `:OUT` (one of [`OUT_TYPES`]), `(LENGTH)` and `[COUNT]` behind it, each a number or
-//! the name of a former field; `[]` goes to the payload's end.
+//! `{ FIELDS }` for a struct. `:OUT` (one of [`OUT_TYPES`]), `(LENGTH)` and `[COUNT]` may follow. Length and count are
+//! a number or the name of an earlier field; `[]` extends to the payload's end.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::{
     Property, PropertyType, Provider, ProviderInfo, TaskName, ValueMap,
 };
 
-/// Names of the types: how a value lies there, and how it is shown.
+/// Names of the types, with their encoding and text form.
 const TYPES: &[(&str, InType, OutType)] = &[
     ("u8", InType::UINT8, OutType::NULL),
     ("i8", InType::INT8, OutType::NULL),
@@ -75,10 +75,10 @@ const OUT_TYPES: &[(&str, OutType)] = &[
     ("hresult", OutType::HRESULT),
 ];
 
-/// How deep structs may lie in structs.
+/// Limit of the nesting depth of structs.
 const MAX_DEPTH: usize = 8;
 
-/// What is wrong with a line of a table.
+/// An error in a line of a table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} in \"{line}\"")]
 pub(super) struct TableError {
@@ -86,7 +86,7 @@ pub(super) struct TableError {
     line: String,
 }
 
-/// One provider's or class's lines, not yet parsed.
+/// The unparsed lines of one provider or class.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     pub(super) guid: Guid,
@@ -96,7 +96,7 @@ pub(super) struct Block {
     body: &'static str,
 }
 
-/// The blocks of a table.
+/// Returns the blocks of a table.
 pub(super) fn blocks(text: &'static str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut class_of = None;
@@ -130,7 +130,7 @@ pub(super) fn blocks(text: &'static str) -> Vec<Block> {
 }
 
 impl Block {
-    /// The provider that the lines describe.
+    /// Parses the provider that the lines describe.
     pub(super) fn parse(&self) -> Result<Provider, TableError> {
         let mut info = ProviderInfo::new(self.guid, self.name, Decoding::BuiltIn, "built in");
         info.class_of = self.class_of.map(|(guid, name)| (guid, name.into()));
@@ -240,7 +240,7 @@ fn descriptor(key: &str, words: &str) -> Option<EventDescriptor> {
     Some(descriptor)
 }
 
-/// Names the parts of a manifest event's descriptor.
+/// Fills in the names for the numbers in a manifest event's descriptor.
 fn name_parts(schema: &mut EventSchema) {
     let info = schema.provider.clone();
     let EventDescriptor { task, opcode, level, keyword, .. } = schema.descriptor;
@@ -260,7 +260,7 @@ fn name_parts(schema: &mut EventSchema) {
         .collect();
 }
 
-/// A field as it is written.
+/// A field as written in the table.
 struct Field<'a> {
     name: &'a str,
     kind: Kind<'a>,
@@ -274,12 +274,12 @@ enum Kind<'a> {
     Struct(Vec<Field<'a>>),
 }
 
-/// The properties of a list of fields, and how many of them are top-level.
+/// Parses a list of fields. Returns the properties and the number of top-level ones.
 fn properties(text: &str, maps: &[Arc<ValueMap>]) -> Result<(Vec<Property>, u16), &'static str> {
     let mut cursor = Cursor { rest: text };
     let fields = cursor.fields(0)?;
     if !cursor.rest.is_empty() {
-        return Err("text behind the fields");
+        return Err("text after the fields");
     }
     let mut properties = Vec::new();
     let mut waiting = std::collections::VecDeque::new();
@@ -294,7 +294,7 @@ fn properties(text: &str, maps: &[Arc<ValueMap>]) -> Result<(Vec<Property>, u16)
     Ok((properties, top_level))
 }
 
-/// Appends fields that stand side by side; structs wait for their members with their property's index.
+/// Appends the fields of one level. Structs are queued with their property's index until their members are appended.
 fn append<'a>(
     fields: Vec<Field<'a>>,
     maps: &[Arc<ValueMap>],
@@ -347,7 +347,7 @@ struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     fn fields(&mut self, depth: usize) -> Result<Vec<Field<'a>>, &'static str> {
         if depth > MAX_DEPTH {
-            return Err("structs too deep");
+            return Err("structs nested too deeply");
         }
         let mut fields = Vec::new();
         while let Some(name) = self.word() {
@@ -365,7 +365,7 @@ impl<'a> Cursor<'a> {
         if self.accept('{') {
             kind = Kind::Struct(self.fields(depth + 1)?);
             if !self.accept('}') {
-                return Err("no end of the struct");
+                return Err("unterminated struct");
             }
         } else {
             let word = self.word().ok_or("no type")?;
@@ -455,9 +455,9 @@ mod tests {
         check("A u32:loud", "no such out-type");
         check("A bin(N)", "no such field before");
         check("A u32 =Map", "no such map");
-        check("A { B u32", "no end of the struct");
+        check("A { B u32", "unterminated struct");
         check("A u32[3", "no closing bracket");
-        check("A u32 B u32", "text behind the fields");
-        check(&"A { ".repeat(20), "structs too deep");
+        check("A u32 B u32", "text after the fields");
+        check(&"A { ".repeat(20), "structs nested too deeply");
     }
 }

@@ -1,4 +1,4 @@
-//! Event metadata from schemas: what a recording takes along, so that its events can be read elsewhere.
+//! Encodes schemas as event metadata, so that the events of a recording can be decoded elsewhere.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use super::HEADER;
 use crate::manifest::winmeta;
 use crate::{Count, EventSchema, Length, MapKind, OpcodeName, PropertyType, ValueMap};
 
-/// Makes the payload of an EventInfo event (class EventMetadata, opcode 0x20): a `TRACE_EVENT_INFO`. `None` for a schema
-/// with arrays that the format has no words for, which only other sources than manifests have.
+/// Encodes a schema as the payload of an EventInfo event (class EventMetadata, opcode 0x20): a `TRACE_EVENT_INFO`.
+/// Returns `None` for arrays that the format cannot express; manifests have no such arrays.
 pub fn encode_event(schema: &EventSchema) -> Option<Vec<u8>> {
     let mut blob = Blob { bytes: vec![0; HEADER + 24 * schema.properties.len()] };
     let descriptor = schema.descriptor;
@@ -83,8 +83,8 @@ pub fn encode_event(schema: &EventSchema) -> Option<Vec<u8>> {
     Some(blob.bytes)
 }
 
-/// Makes the payload of an EventMapInfo event (opcode 0x21): the provider's GUID, then an `EVENT_MAP_INFO`. `None` for a
-/// map whose values need more than 32 bits, which the format has no room for.
+/// Encodes a map as the payload of an EventMapInfo event (opcode 0x21): the provider's GUID, then an `EVENT_MAP_INFO`.
+/// Returns `None` if a value needs more than the format's 32 bits.
 pub fn encode_map(provider: &Guid, map: &ValueMap) -> Option<Vec<u8>> {
     let mut blob = Blob { bytes: vec![0; 0x10 + 8 * map.entries.len()] };
     let flags: u32 = match map.kind {
@@ -102,8 +102,8 @@ pub fn encode_map(provider: &Guid, map: &ValueMap) -> Option<Vec<u8>> {
     Some([&provider.to_bytes()[..], &blob.bytes].concat())
 }
 
-/// The schema as the merge step has it for one event: with the event's own descriptor, and the names of what stands in
-/// it, since there are no lists of the provider's names beside it.
+/// Returns the schema that the merge step writes for one event: with the event's own descriptor and its names, because
+/// the provider's lists of names are not written.
 pub fn schema_of_event(schema: &EventSchema, descriptor: &EventDescriptor) -> EventSchema {
     let info = &schema.provider;
     let old = &schema.descriptor;
@@ -135,7 +135,7 @@ pub fn schema_of_event(schema: &EventSchema, descriptor: &EventDescriptor) -> Ev
     own
 }
 
-/// The localised text of a name, else the name.
+/// Returns the localized text of a name, or else the name.
 fn shown(name: &Arc<str>, message: Option<&Arc<str>>) -> Arc<str> {
     message.filter(|text| !text.trim().is_empty()).unwrap_or(name).clone()
 }
@@ -151,13 +151,13 @@ impl Blob {
         }
     }
 
-    /// Puts the offset of what is appended next.
+    /// Writes the current end of the blob as an offset at `at`.
     fn put_offset(&mut self, at: usize) {
         let offset = self.bytes.len() as u32;
         self.put(at, &offset.to_le_bytes());
     }
 
-    /// Appends a text and puts its offset; absent and empty texts have none.
+    /// Appends a text and writes its offset. Absent and empty texts have no offset.
     fn put_text(&mut self, at: usize, text: Option<&Arc<str>>) {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
             self.put_offset(at);

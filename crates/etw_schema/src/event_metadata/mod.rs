@@ -1,7 +1,7 @@
-//! Event metadata that the merge step puts into a trace: `TRACE_EVENT_INFO` and `EVENT_MAP_INFO` blobs.
+//! Event metadata written into a trace by the merge step: `TRACE_EVENT_INFO` and `EVENT_MAP_INFO` blobs.
 //!
-//! Source: `tdh.h`; checked on every blob of the real merged traces. Offsets are from the blob's start; strings are
-//! UTF-16 with NUL, those from message tables end with a space, which is cut.
+//! Source: `tdh.h`; verified on every blob of the real merged traces. Offsets count from the blob's start. Strings are
+//! UTF-16 with NUL. Strings from message tables end with a space, which is removed.
 
 mod encode;
 
@@ -17,7 +17,7 @@ use crate::{
 
 pub use encode::{encode_event, encode_map, schema_of_event};
 
-/// Why bytes are no event metadata.
+/// The error of reading event metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventMetadataError {
@@ -26,23 +26,21 @@ pub enum EventMetadataError {
     Cut {
         /// Bytes of the blob.
         len: usize,
-        /// Which part.
+        /// Name of the part.
         part: &'static str,
     },
-    /// The trace holds more metadata than is kept.
-    #[error(
-        "the trace holds more than {MAX_METADATA_BYTES} bytes of event metadata; what comes after is ignored"
-    )]
+    /// The trace contains more metadata than is kept.
+    #[error("the trace contains more than {MAX_METADATA_BYTES} bytes of event metadata; the rest is ignored")]
     TooMuch,
 }
 
-/// Bytes of event metadata that are kept of one trace.
+/// Limit in bytes of the event metadata kept for one trace.
 pub const MAX_METADATA_BYTES: usize = 24 << 20;
 
 /// Bytes of a `TRACE_EVENT_INFO` before its properties.
 const HEADER: usize = 0x70;
 
-/// The event metadata of a trace, by provider, id and version. Blobs are parsed when they are asked for.
+/// The event metadata of a trace, by provider, id and version. Blobs are parsed on access.
 #[derive(Debug, Clone, Default)]
 pub struct EventMetadata {
     providers: HashMap<Guid, OfProvider>,
@@ -56,7 +54,7 @@ struct OfProvider {
     maps: HashMap<Arc<str>, Arc<ValueMap>>,
 }
 
-/// What an event is found by: `id` and `version`; for classic events (Wbem) opcode and version.
+/// The key of an event: `id` and `version`, or opcode and version for classic events (Wbem).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     id: u16,
@@ -65,18 +63,19 @@ struct Key {
 }
 
 impl EventMetadata {
-    /// Takes in the payload of an EventInfo event (opcode 0x20). The GUID whose events it describes; `None` if it is
-    /// known already.
+    /// Adds the payload of an EventInfo event (opcode 0x20). Returns the GUID of the provider it describes, or `None`
+    /// if it was added before.
     ///
     /// # Errors
-    /// The blob is cut, or there is too much of them.
+    ///
+    /// Fails if the blob is truncated, or the metadata exceeds [`MAX_METADATA_BYTES`].
     pub fn add_event(&mut self, blob: &[u8]) -> Result<Option<Guid>, EventMetadataError> {
         let cut = EventMetadataError::Cut { len: blob.len(), part: "its header" };
         let header = blob.get(..HEADER).ok_or(cut)?;
         let descriptor = descriptor_at(header, 0x20).ok_or(cut)?;
         let is_classic = header.u32_at(0x30) == Some(1);
         let event_guid = header.guid_at(0x10).unwrap_or_default();
-        // A classic event's class stands in the second GUID.
+        // A classic event's class is the second GUID.
         let guid = if is_classic && !event_guid.is_zero() {
             event_guid
         } else {
@@ -104,11 +103,12 @@ impl EventMetadata {
         Ok(Some(guid))
     }
 
-    /// Takes in the payload of an EventMapInfo event (opcode 0x21): the provider's GUID, then the map. The GUID;
-    /// `None` if the map is known already.
+    /// Adds the payload of an EventMapInfo event (opcode 0x21): the provider's GUID, then the map. Returns the GUID, or
+    /// `None` if the map was added before.
     ///
     /// # Errors
-    /// The blob is cut, or there is too much of them.
+    ///
+    /// Fails if the blob is truncated, or the metadata exceeds [`MAX_METADATA_BYTES`].
     pub fn add_map(&mut self, payload: &[u8]) -> Result<Option<Guid>, EventMetadataError> {
         let cut = EventMetadataError::Cut { len: payload.len(), part: "its header" };
         let guid = payload.guid_at(0).ok_or(cut)?;
@@ -125,45 +125,46 @@ impl EventMetadata {
         Ok(Some(guid))
     }
 
-    /// Name of a provider of which there is metadata.
+    /// Returns the name of a provider with metadata.
     pub fn provider_name(&self, provider: &Guid) -> Option<&Arc<str>> {
         self.providers.get(provider).map(|provider| &provider.name)
     }
 
-    /// The schema of a manifest event, with the maps that are known by now.
+    /// Returns the schema of a manifest event, with the maps added so far.
     pub fn event(&self, provider: &Guid, id: u16, version: u8) -> Option<EventSchema> {
         let of = self.providers.get(provider)?;
         let blob = of.events.get(&Key { id, version, opcode: None })?;
         parse_event(blob, &of.maps).ok()
     }
 
-    /// The schema of a classic event.
+    /// Returns the schema of a classic event.
     pub fn classic_event(&self, class: &Guid, opcode: u8, version: u8) -> Option<EventSchema> {
         let of = self.providers.get(class)?;
         let blob = of.events.get(&Key { id: 0, version, opcode: Some(opcode) })?;
         parse_event(blob, &of.maps).ok()
     }
 
-    /// How many events there is metadata of.
+    /// Returns the number of events with metadata.
     pub fn len(&self) -> usize {
         self.providers.values().map(|provider| provider.events.len()).sum()
     }
 
-    /// Whether there is none.
+    /// Returns whether no event has metadata.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Versions of an event of which there is metadata.
+    /// Returns whether any version of an event has metadata.
     pub(crate) fn has_id(&self, provider: &Guid, id: u16) -> bool {
         self.providers.get(provider).is_some_and(|of| of.events.keys().any(|key| key.id == id))
     }
 }
 
-/// Reads a `TRACE_EVENT_INFO` blob. Maps are joined by their name.
+/// Parses a `TRACE_EVENT_INFO` blob. Properties refer to maps by name.
 ///
 /// # Errors
-/// The blob ends within its header. Names that do not fit are left out; properties that do not fit end the list.
+///
+/// Fails if the blob is shorter than its header. Invalid names are omitted; the first invalid property ends the list.
 pub fn parse_event(
     blob: &[u8],
     maps: &HashMap<Arc<str>, Arc<ValueMap>>,
@@ -182,7 +183,7 @@ pub fn parse_event(
     schema.task_name = strings.field(0x44);
     schema.opcode_name = strings.field(0x48);
     schema.message = strings.field(0x4C);
-    // Classic and WPP blobs have another meaning here.
+    // These fields have a different meaning in classic and WPP blobs.
     if header.u32_at(0x30) == Some(0) {
         schema.name = strings.field(0x5C);
     }
@@ -195,17 +196,18 @@ pub fn parse_event(
     Ok(schema)
 }
 
-/// Reads an `EVENT_MAP_INFO` blob.
+/// Parses an `EVENT_MAP_INFO` blob.
 ///
 /// # Errors
-/// The blob ends within its header. Entries that do not fit end the list.
+///
+/// Fails if the blob is shorter than its header. The first invalid entry ends the list.
 pub fn parse_map(blob: &[u8]) -> Result<ValueMap, EventMetadataError> {
     let cut = EventMetadataError::Cut { len: blob.len(), part: "its header" };
     let flags = blob.u32_at(4).ok_or(cut)?;
     let count = blob.u32_at(8).ok_or(cut)? as usize;
     let entries = blob.get(0x10..).ok_or(cut)?.chunks_exact(8).take(count);
     let kind = match flags {
-        // Manifest bit maps hold masks, Wbem's (with Flag) bit positions.
+        // Bit maps of manifests hold masks; those of Wbem (with Flag) hold bit positions.
         _ if flags & 2 != 0 => MapKind::Bits,
         _ if flags & 0x30 != 0 => MapKind::BitPositions,
         _ => MapKind::Value,
@@ -270,12 +272,12 @@ fn property(strings: &mut Strings<'_>, entry: &[u8], maps: &HashMap<Arc<str>, Ar
     }
 }
 
-/// The strings of a blob. Each is read once; all that are read are together no longer than twice the blob, which only
-/// strings that overlap can be.
+/// The strings of a blob, each read once. Their total is limited to twice the blob, which only overlapping strings can
+/// exceed.
 struct Strings<'a> {
     blob: &'a [u8],
     known: HashMap<u32, Option<Arc<str>>>,
-    /// Bytes that strings may still take.
+    /// Bytes left for strings.
     left: usize,
 }
 
@@ -284,12 +286,12 @@ impl<'a> Strings<'a> {
         Strings { blob, known: HashMap::new(), left: 2 * blob.len() }
     }
 
-    /// The string whose offset stands at `offset` of the header; `None` if it is absent, empty, or does not fit.
+    /// Returns the string whose offset is at `offset` of the header, or `None` if it is absent, empty or invalid.
     fn field(&mut self, offset: usize) -> Option<Arc<str>> {
         self.at(self.blob.u32_at(offset)?)
     }
 
-    /// The string at an offset, without spaces at its end; offset 0 is none.
+    /// Returns the string at an offset, without trailing spaces. Offset 0 means no string.
     fn at(&mut self, offset: u32) -> Option<Arc<str>> {
         if let Some(known) = self.known.get(&offset) {
             return known.clone();
@@ -301,7 +303,7 @@ impl<'a> Strings<'a> {
         string
     }
 
-    /// Strings one behind the other up to an empty one.
+    /// Returns consecutive strings up to an empty one.
     fn multi(&mut self, mut offset: u32) -> Vec<Arc<str>> {
         let mut strings = Vec::new();
         while let Some((text, len)) = self.raw(offset).filter(|(text, _)| !text.is_empty()) {
@@ -311,7 +313,7 @@ impl<'a> Strings<'a> {
         strings
     }
 
-    /// The text at an offset and its length in bytes.
+    /// Returns the text at an offset and its length in bytes.
     fn raw(&mut self, offset: u32) -> Option<(String, usize)> {
         if offset == 0 {
             return None;
@@ -328,7 +330,7 @@ impl<'a> Strings<'a> {
 mod tests {
     use super::*;
 
-    /// A blob under construction: strings go behind what is fixed.
+    /// A blob under construction: a fixed part, followed by strings.
     struct Blob {
         bytes: Vec<u8>,
     }
@@ -345,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Event 7 version 2 of a provider: a mapped integer, an array counted by it, and a struct of one string.
+    /// Builds event 7 version 2 of a provider: a mapped integer, an array counted by it, and a struct of one string.
     fn event() -> Vec<u8> {
         let mut blob = Blob { bytes: vec![0; HEADER + 4 * 24] };
         blob.put(0, &[5; 16]);
@@ -440,7 +442,7 @@ mod tests {
         blob.resize(60_000, b'x');
         let map = parse_map(&blob).unwrap();
         let texts: usize = map.entries.iter().map(|entry| entry.text.len()).sum();
-        // Twice the blob, of which two bytes become up to three.
+        // Twice the blob; two bytes become at most three.
         assert!((1..=3 * blob.len()).contains(&texts), "{texts} bytes of text");
     }
 
@@ -453,7 +455,7 @@ mod tests {
         for len in 0..map.len() {
             assert_eq!(parse_map(&map[..len]).is_ok(), len >= 0x10);
         }
-        // Every byte of the fixed parts set to the extremes, so that every offset and count is wrong in turn.
+        // Sets every byte of the fixed parts to the extremes, so that each offset and count is wrong once.
         for at in 0..HEADER + 4 * 24 {
             for byte in [0, 1, 0x7F, 0xFF] {
                 let mut broken = event.clone();

@@ -1,4 +1,4 @@
-//! From a schema to the plan by which its properties are located.
+//! Compiles a schema to the plan for locating its properties.
 
 use etw_event::PointerSize;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Count, EventSchema, InType, Length, OutType, Property, PropertyType};
 
-/// Fixed parts reach no further; payloads are far smaller.
+/// Limit of the size of fixed parts, far above that of any payload.
 const MAX_FIXED_BYTES: u32 = 1 << 28;
 
 /// Compiles the plan for one pointer size.
@@ -34,7 +34,7 @@ pub(super) fn compile(schema: &EventSchema, pointer: PointerSize) -> Plan {
     Plan { frames, registers: register_count, depends_on_pointer }
 }
 
-/// The register of each property that is the length or count of another.
+/// Assigns a register to each property that is the length or count of another.
 fn registers(schema: &EventSchema) -> Vec<Option<u16>> {
     let mut registers = vec![None; schema.properties.len()];
     let mut next = 0;
@@ -51,8 +51,8 @@ fn registers(schema: &EventSchema) -> Vec<Option<u16>> {
     registers
 }
 
-/// A null-terminated string as the very last property may be left out: what later versions of the classic thread
-/// events append without a version of their own (Observed: the name in Thread v3, ShutdownPerfDiagLogger.etl).
+/// Makes a null-terminated string optional if it is the last property. Later versions of the classic thread events
+/// append one without increasing the event version (Observed: the name in Thread v3, ShutdownPerfDiagLogger.etl).
 fn make_last_string_optional(top: &mut Frame) {
     let last = top.places.len().saturating_sub(1) as u16;
     if top.tail == 0
@@ -81,7 +81,7 @@ struct Compiler<'s> {
     schema: &'s EventSchema,
     pointer: PointerSize,
     frames: Vec<Frame>,
-    /// Structs that have been compiled, by first member and number of members.
+    /// Compiled structs, by first member and number of members.
     known: Vec<((u16, u16), u16)>,
     registers: Vec<Option<u16>>,
     loaded: Vec<bool>,
@@ -95,14 +95,14 @@ enum Element {
     Struct { frame: u16 },
 }
 
-/// A frame in the making.
+/// A frame under construction.
 struct Building {
     frame: Frame,
     /// Last slot, or `FRAME_START`.
     base: u16,
-    /// Bytes behind it.
+    /// Bytes since then.
     offset: u32,
-    /// Values that may be without bytes.
+    /// Number of values that may be empty.
     most_empty: u32,
 }
 
@@ -147,7 +147,7 @@ impl Compiler<'_> {
         Ok(frame)
     }
 
-    /// The frame of a struct; compiled once however often it is used.
+    /// Returns the frame of a struct, compiling each struct only once.
     fn struct_frame(&mut self, first: u16, members: u16, depth: u16) -> Result<u16, LayoutDefect> {
         if let Some((_, frame)) = self.known.iter().find(|(key, _)| *key == (first, members)) {
             return Ok(*frame);
@@ -195,7 +195,7 @@ impl Compiler<'_> {
         Ok(Element::Varying { part, read, format })
     }
 
-    /// Strings and binary, whose length may be given.
+    /// Compiles strings and binary, which may have an explicit length.
     fn sized(
         &mut self,
         property: &Property,
@@ -212,7 +212,7 @@ impl Compiler<'_> {
             other => other,
         };
         Ok(match property.length {
-            // Manifests leave the length of an IPv6 address out.
+            // Manifests omit the length of an IPv6 address.
             Length::Natural | Length::Fixed(0) if out_type == OutType::IPV6 && in_type == InType::BINARY => {
                 Element::Fixed { size: 16, read, format }
             }
@@ -232,7 +232,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// The register that holds the value of a former property.
+    /// Returns the register with the value of an earlier property.
     fn register(&self, index: u16) -> Result<u16, LayoutDefect> {
         let at = usize::from(index);
         match (self.registers.get(at), self.loaded.get(at)) {
@@ -309,7 +309,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Has the value kept, if it is the length or count of a later property.
+    /// Emits a load if the property is the length or count of a later one.
     fn load(&mut self, building: &mut Building, property: &Property, index: u16, size: u32) {
         let at = usize::from(index);
         let PropertyType::Value { in_type, .. } = property.kind else { return };
@@ -329,7 +329,7 @@ impl Compiler<'_> {
 }
 
 impl Building {
-    /// A member whose elements have a fixed size.
+    /// Adds a member whose elements have a fixed size.
     #[expect(clippy::too_many_arguments, reason = "one place's parts")]
     fn fixed(
         &mut self,
@@ -344,7 +344,7 @@ impl Building {
         let is_struct = one == Shape::Struct;
         let fixed_count = match count {
             None => 1,
-            // Elements without bytes are none: nothing tells one from the next.
+            // An array of elements without bytes is empty: nothing separates them.
             Some(Elements::Fixed(count)) => u32::from(count) * u32::from(size != 0),
             Some(count) => {
                 let shape = if is_struct { Shape::SlotStructArray } else { Shape::SlotArray };
@@ -373,7 +373,7 @@ impl Building {
         Ok(())
     }
 
-    /// A member of varying size.
+    /// Adds a member of varying size.
     #[expect(clippy::too_many_arguments, reason = "one place's parts")]
     fn varying(
         &mut self,

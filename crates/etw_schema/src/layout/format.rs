@@ -1,16 +1,16 @@
-//! What a pair of in-type and out-type comes to: how the value is read, and how it is shown.
+//! The meaning of an in-type and out-type pair: how the value is read and how it is shown.
 
 use etw_event::PointerSize;
 
 use crate::{InType, OutType};
 
-/// How a value is shown. Compiled once from in-type and out-type (see `docs/schemas.md`, in- and out-types).
+/// The text form of a value, compiled from in-type and out-type (see `docs/schemas.md`, in- and out-types).
 ///
-/// The comment of each says the text form, and what JSON makes of it.
+/// Each variant documents its text form, followed by its JSON type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// Nothing to show; null.
+    /// No text; null.
     Nothing,
     /// Integer in decimal; number.
     Decimal,
@@ -18,11 +18,11 @@ pub enum Format {
     Hex,
     /// Floating point, as `%g`; number.
     Float,
-    /// `true` or `false`; truth value.
+    /// `true` or `false`; Boolean.
     Boolean,
     /// Text; string.
     Text,
-    /// Text whose line breaks are shown as spaces; string.
+    /// Text with line breaks shown as spaces; string.
     ReducedText,
     /// One character; string.
     Character,
@@ -30,7 +30,7 @@ pub enum Format {
     Guid,
     /// RFC 3339 in UTC with seven digits; string.
     Time,
-    /// A duration in 100 ns units, `1~02:03:04.0000005`; number of 100 ns units.
+    /// A duration, `1~02:03:04.0000005`; number of 100 ns units.
     Duration,
     /// `S-1-5-18`; string.
     Sid,
@@ -38,9 +38,9 @@ pub enum Format {
     Binary,
     /// `192.168.0.1`; string.
     Ipv4,
-    /// `fe80::1` by RFC 5952; string.
+    /// `fe80::1` as in RFC 5952; string.
     Ipv6,
-    /// `192.168.0.1:80`, `[fe80::1%4]:80`, a MAC address for link-level addresses, else as [`Format::Binary`];
+    /// `192.168.0.1:80`, `[fe80::1%4]:80`, a MAC address for link-level addresses, otherwise like [`Format::Binary`];
     /// string.
     SocketAddress,
     /// `00-15-5D-01-02-03`; string.
@@ -51,11 +51,11 @@ pub enum Format {
     NtStatus,
     /// HRESULT: `0x80070005 (E_ACCESSDENIED)`; string of the hexadecimal number.
     HResult,
-    /// Four characters of a pool tag; string.
+    /// The four characters of a pool tag; string.
     FourCharacters,
 }
 
-/// How a value is read from its bytes.
+/// The way a value is read from its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Read {
     Null,
@@ -78,7 +78,7 @@ pub(crate) enum Read {
     Ticks,
     Sid,
     Utf16,
-    /// UTF-16 of a given length, which a NUL may end earlier.
+    /// UTF-16 of a given length, possibly ended early by a NUL.
     Utf16Padded,
     Ansi,
     AnsiPadded,
@@ -91,7 +91,7 @@ pub(crate) enum Read {
     Char16,
 }
 
-/// Size of one element of an in-type that has a size of its own.
+/// Returns the size of one element of an in-type with a fixed size.
 pub(crate) const fn fixed_size(in_type: InType, pointer: PointerSize) -> Option<u32> {
     Some(match in_type {
         InType::NULL => 0,
@@ -106,7 +106,7 @@ pub(crate) const fn fixed_size(in_type: InType, pointer: PointerSize) -> Option<
     })
 }
 
-/// Reader and format of an in-type and out-type; `None` for an in-type that this version does not know.
+/// Returns reader and format of an in-type and out-type, or `None` for an unknown in-type.
 pub(crate) fn read_and_format(in_type: InType, out_type: OutType) -> Option<(Read, Format)> {
     let integer = |read: Read| integer_format(read, in_type, out_type);
     let text = |read: Read| {

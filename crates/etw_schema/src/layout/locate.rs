@@ -1,50 +1,50 @@
-//! Where the properties of one payload lie.
+//! The positions of the properties in one payload.
 
 use etw_event::{Clock, Fields, PointerSize};
 
 use super::scan::{ansi_len, utf16_len};
 use super::{Elements, FRAME_START, Frame, LayoutDefect, MAX_EMPTY_VALUES, Op, Part, Plan, Shape};
 
-/// Where the properties of one event lie; reused from event to event, so that locating allocates nothing.
+/// The positions of the properties in one event. Reused between events, so that locating does not allocate.
 ///
 /// Filled by [`CompiledSchema::locate`](crate::CompiledSchema::locate).
 #[derive(Debug, Clone, Default)]
 pub struct Located {
-    /// The event's slots, then those of its structs and arrays.
+    /// The event's slots, followed by those of its structs and arrays.
     pub(crate) slots: Vec<Slot>,
     registers: Vec<u64>,
     pub(crate) pointer: PointerSize,
     pub(crate) members: u16,
     pub(crate) end: u32,
-    /// The clock of raw times among the values.
+    /// The clock for raw times.
     pub(crate) clock: Clock,
     used: u32,
     error: Option<LocateError>,
 }
 
-/// A part of varying size, by offsets in the payload.
+/// A part of varying size. All positions are offsets in the payload.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Slot {
-    /// First byte of the value, behind a length prefix.
+    /// First byte of the value, after a length prefix.
     pub(crate) start: u32,
-    /// Behind the last byte of the value, before a terminator.
+    /// End of the value, before a terminator.
     pub(crate) end: u32,
-    /// Where the next member begins.
+    /// Start of the next member.
     pub(crate) next: u32,
-    /// Elements of an array.
+    /// Number of elements of an array.
     pub(crate) count: u32,
-    /// First slot of the children.
+    /// Index of the first child slot.
     pub(crate) child: u32,
 }
 
-/// What keeps a payload from being what its schema says. The properties before it are good.
+/// A mismatch between a payload and its schema. The properties before it are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocateError {
-    /// Index among the schema's properties of the one that does not fit: a top-level property or a struct's member.
+    /// Index in the schema's properties of the first one that does not fit: a top-level property or a struct's member.
     pub property: u16,
-    /// Offset in the payload at which it begins, as far as that is known.
+    /// Offset in the payload where it starts, as far as known.
     pub offset: u32,
-    /// What is wrong.
+    /// The kind of mismatch.
     pub kind: LocateErrorKind,
 }
 
@@ -52,44 +52,44 @@ pub struct LocateError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocateErrorKind {
-    /// The payload ends too early.
+    /// The payload is too short.
     #[error("needs {needed} bytes, the payload has {available} left")]
     Short {
-        /// Bytes needed, as far as can be told.
+        /// Bytes needed, as far as known.
         needed: u64,
-        /// Bytes there are.
+        /// Bytes available.
         available: u32,
     },
-    /// An array has too many elements for any payload.
+    /// An array has more elements than any payload can hold.
     #[error("an array of {0} elements is more than a payload holds")]
     TooMany(u64),
-    /// The schema makes no sense here.
-    #[error("the schema cannot be followed: {0}")]
+    /// The schema is invalid at this property.
+    #[error("invalid schema: {0}")]
     Defect(LayoutDefect),
 }
 
 impl Located {
-    /// Room for the properties of events.
+    /// Creates an empty set of positions.
     pub fn new() -> Located {
         Located::default()
     }
 
-    /// How many top-level properties were located, counted from the first.
+    /// Returns the number of located top-level properties, counted from the first.
     pub fn properties(&self) -> usize {
         self.members.into()
     }
 
-    /// Bytes of the payload that the located properties take.
+    /// Returns the number of payload bytes used by the located properties.
     pub fn consumed_bytes(&self) -> usize {
         self.end as usize
     }
 
-    /// Why not all properties were located.
+    /// Returns why some properties were not located.
     pub fn error(&self) -> Option<&LocateError> {
         self.error.as_ref()
     }
 
-    /// The pointer size by which the payload was read.
+    /// Returns the pointer size used to read the payload.
     pub fn pointer_size(&self) -> PointerSize {
         self.pointer
     }
@@ -99,7 +99,7 @@ impl Located {
         self.slots.get(index as usize).copied().unwrap_or_default()
     }
 
-    /// Takes `count` slots; their index.
+    /// Allocates `count` slots and returns the index of the first.
     #[inline]
     fn take(&mut self, count: usize) -> usize {
         let first = self.used as usize;
@@ -138,11 +138,11 @@ pub(super) fn locate(plan: &Plan, payload: &[u8], pointer: PointerSize, located:
     }
 }
 
-/// Why a frame could not be located to its end.
+/// The reason why a frame could only be located in part.
 struct Stop {
-    /// The member of the frame.
+    /// Index of the failing member in the frame.
     member: u16,
-    /// Where that member begins.
+    /// Start of that member.
     member_start: usize,
     error: LocateError,
 }
@@ -168,14 +168,14 @@ struct Run<'r> {
     located: &'r mut Located,
 }
 
-/// What a part does not fit by: the bytes it needs, or too many elements.
+/// Why a part does not fit: the bytes it needs, or too many elements.
 enum Misfit {
     Needs(u64),
     TooMany(u64),
 }
 
 impl Run<'_> {
-    /// Locates one instance of a frame whose slots begin at `slots`; where it ends.
+    /// Locates one instance of a frame whose slots start at `slots`. Returns the end of the instance.
     fn frame(&mut self, frame: &Frame, start: usize, slots: usize) -> Result<usize, Stop> {
         let mut base = start;
         let mut last = FRAME_START;
@@ -192,7 +192,7 @@ impl Run<'_> {
                     continue;
                 }
                 _ if at > self.payload.len() => return Err(self.short(frame, last, base)),
-                // The common case by itself, so that the slot is written from registers.
+                // The common case is handled here, so that the slot is written from registers.
                 Op::Value { part, .. } => match self.part(part, at) {
                     Ok((start, end, next)) => {
                         base = next;
@@ -238,7 +238,7 @@ impl Run<'_> {
         if end > self.payload.len() { Err(self.short(frame, last, base)) } else { Ok(end) }
     }
 
-    /// Start, end and next of a value that begins at `at`, which is not past the end.
+    /// Returns start, end and next of a value that starts at `at`, which is not past the end.
     #[inline(always)]
     fn part(&self, part: Part, at: usize) -> Result<(usize, usize, usize), Misfit> {
         let rest = self.payload.get(at..).unwrap_or_default();
@@ -289,7 +289,7 @@ impl Run<'_> {
         self.located.registers.get(usize::from(register)).copied().unwrap_or(0)
     }
 
-    /// Number of elements and where they begin; `None` up to the end.
+    /// Returns the number of elements and their start. The number is `None` for arrays up to the payload's end.
     fn count(&self, count: Elements, at: usize) -> Result<(Option<u64>, usize), Misfit> {
         Ok(match count {
             Elements::Fixed(count) => (Some(count.into()), at),
@@ -303,7 +303,7 @@ impl Run<'_> {
         let (count, start) = self.count(count, at)?;
         let available = (self.payload.len() - start) as u64;
         let size = u64::from(size);
-        // Elements without bytes are none: nothing tells one from the next.
+        // An array of elements without bytes is empty: nothing separates them.
         let fitting = available.checked_div(size);
         let count = fitting.map_or(0, |fitting| count.unwrap_or(fitting));
         let bytes = count.saturating_mul(size);
@@ -351,8 +351,8 @@ impl Run<'_> {
         })
     }
 
-    /// Refuses counts that the rest of the payload cannot hold, before room is made for them. The array begins at
-    /// `at`, its elements at `start`.
+    /// Rejects counts that the rest of the payload cannot hold, before allocating for them. The array starts at `at`,
+    /// its elements at `start`.
     fn limit(
         &self,
         count: Option<u64>,
@@ -374,7 +374,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// One struct, or an array of them.
+    /// Locates a struct, or an array of structs.
     fn structs(
         &mut self,
         frame: u16,
@@ -399,8 +399,8 @@ impl Run<'_> {
         if let Err(misfit) = self.limit(count, frame.min, stride as u32, frame.values, (at, start)) {
             return Ok(Err(misfit));
         }
-        // Slots of all instances lie together, before what their own structs and arrays take. Up to the end there is
-        // at most one instance a byte.
+        // The slots of all instances are adjacent and precede those of their own structs and arrays. An array up to the
+        // end has at most one instance per byte.
         let room = count.unwrap_or_else(|| (self.payload.len() - start) as u64 / u64::from(frame.min.max(1)));
         let room = room.min(self.max_values() / stride as u64) as usize;
         let child = self.located.take(room * stride);
@@ -424,8 +424,8 @@ impl Run<'_> {
         }))
     }
 
-    /// Values that a payload of this size may have: more than its bytes, for there are values without any, but not so
-    /// many that a small event costs as much as a large one.
+    /// Returns the limit of values in a payload of this size. It exceeds the number of bytes, because some values are
+    /// empty, but keeps a small event from costing as much as a large one.
     fn max_values(&self) -> u64 {
         4 * self.payload.len() as u64 + u64::from(MAX_EMPTY_VALUES)
     }
@@ -439,7 +439,7 @@ impl Run<'_> {
         }
     }
 
-    /// The payload ends within the fixed members behind slot `last`, which ends at `base`: finds which.
+    /// Finds the fixed member after slot `last`, which ends at `base`, that does not fit in the payload.
     #[cold]
     fn short(&self, frame: &Frame, last: u16, base: usize) -> Stop {
         let mut at = base;
@@ -461,7 +461,7 @@ impl Run<'_> {
 }
 
 impl Stop {
-    /// The same stop, seen from the frame that the struct is a member of.
+    /// Converts the stop to the frame that contains the struct.
     fn within(self, member: u16, member_start: usize) -> Stop {
         Stop { member, member_start, error: self.error }
     }
@@ -473,8 +473,8 @@ fn stop(frame: &Frame, member: u16, at: usize, kind: LocateErrorKind) -> Stop {
     Stop { member, member_start: at, error: LocateError { property, offset: at as u32, kind } }
 }
 
-/// Whether a TOKEN_USER of zeros only, which should mean that there is no SID, has one behind it all the same, with an
-/// authority below 256 (Observed: the process events of google-sawbuck).
+/// Returns whether a TOKEN_USER of zeros, which should mean that no SID follows, is followed by one with an authority
+/// below 256 nevertheless (Observed: the process events of google-sawbuck).
 #[cold]
 fn is_sid_behind_zeros(bytes: &[u8], user: usize) -> bool {
     let zeros = bytes.get(..user).is_some_and(|user| user.iter().all(|byte| *byte == 0));

@@ -1,8 +1,8 @@
-//! Layouts: an event's schema compiled once, so that its properties are found in a payload without searching.
+//! Layouts: schemas compiled once, so that properties are found in payloads without searching.
 //!
-//! A struct (and the event itself) is a *frame*: places of its members plus the *steps* that find the parts of
-//! varying size. Places are offsets from the end of the last part of varying size before them; so members of fixed
-//! size cost nothing to locate, and a step costs what its string or count costs.
+//! A struct, and the event itself, is a *frame*: the places of its members, and the *steps* that find the parts of
+//! varying size. A place is an offset from the end of the last part of varying size before it. Members of fixed size
+//! therefore cost nothing to locate, and a step costs only what its string or count costs.
 
 mod compile;
 mod format;
@@ -20,53 +20,52 @@ pub(crate) use format::{Read, fixed_size, read_and_format};
 pub(crate) use locate::Located as LocatedSlots;
 pub use locate::{LocateError, LocateErrorKind, Located};
 
-/// Structs nested deeper than this are refused.
+/// Limit of the nesting depth of structs.
 pub const MAX_DEPTH: u16 = 32;
-/// Values without bytes that an event may have, beside those with bytes; more are refused.
+/// Limit of the number of values without bytes in an event. Values with bytes are not limited.
 pub const MAX_EMPTY_VALUES: u32 = 4096;
 
-/// Why a property of a schema cannot be located in any payload.
+/// A defect of a schema that keeps a property from being located in any payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutDefect {
     /// The in-type is unknown.
     #[error("in-type {0} is unknown")]
     UnknownInType(u16),
-    /// The members of a struct lie outside of the schema's properties.
+    /// The members of a struct are outside the schema's properties.
     #[error(
-        "the struct's members {first}..{first}+{members} lie outside of the schema's {properties} properties"
+        "the struct's members {first}..{first}+{members} are outside the schema's {properties} properties"
     )]
     StructRange {
         /// Index of the first member.
         first: u16,
         /// Number of members.
         members: u16,
-        /// Properties there are.
+        /// Number of properties in the schema.
         properties: usize,
     },
     /// Structs are nested deeper than [`MAX_DEPTH`], or contain themselves.
     #[error("structs are nested deeper than {MAX_DEPTH}")]
     TooDeep,
-    /// Length or count are to be found in a property that is no integer or does not lie before.
-    #[error("its length or count is property {0}, which is no integer before it")]
+    /// A length or count refers to a property that is not an integer or does not precede.
+    #[error("its length or count is property {0}, which is not a preceding integer")]
     Reference(u16),
     /// A fixed array is larger than any payload.
     #[error("it is larger than any payload")]
     TooLarge,
 }
 
-/// Where every property of an event lies, as far as its schema alone tells.
+/// The positions of an event's properties, as far as the schema determines them.
 ///
-/// Compiled by [`Layout::new`]; located in a payload through
-/// [`CompiledSchema::locate`](crate::CompiledSchema::locate).
+/// Compiled by [`Layout::new`]; applied to a payload by [`CompiledSchema::locate`](crate::CompiledSchema::locate).
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// One plan for both pointer sizes, or one for four and one for eight bytes.
+    /// One plan for both pointer sizes, or one for four bytes and one for eight.
     plans: Vec<Plan>,
 }
 
 impl Layout {
-    /// Compiles a schema. Never fails: where a schema makes no sense, locating stops with a [`LayoutDefect`].
+    /// Compiles a schema. Never fails: locating stops with a [`LayoutDefect`] where the schema is invalid.
     pub fn new(schema: &EventSchema) -> Layout {
         let eight = compile::compile(schema, PointerSize::Eight);
         if eight.depends_on_pointer {
@@ -76,12 +75,12 @@ impl Layout {
         }
     }
 
-    /// Whether the pointer size decides where properties lie.
+    /// Returns whether the positions depend on the pointer size.
     pub fn depends_on_pointer_size(&self) -> bool {
         self.plans.len() > 1
     }
 
-    /// The first defect of the schema.
+    /// Returns the first defect of the schema.
     pub fn defect(&self) -> Option<LayoutDefect> {
         self.plans.iter().flat_map(|plan| &plan.frames).flat_map(|frame| &frame.steps).find_map(|step| {
             match step.op {
@@ -91,7 +90,7 @@ impl Layout {
         })
     }
 
-    /// Bytes of the payload if that is the same for every event.
+    /// Returns the payload's length in bytes, if it is the same for every event.
     pub fn fixed_len_bytes(&self, pointer: PointerSize) -> Option<u32> {
         self.plan(pointer).top().fixed
     }
@@ -106,7 +105,7 @@ impl Layout {
         }
     }
 
-    /// Locates the properties in a payload. Does not allocate once `located` has grown to its final size.
+    /// Locates the properties in a payload. Does not allocate once `located` has grown large enough.
     #[inline]
     pub fn locate(&self, payload: &[u8], pointer: PointerSize, located: &mut Located) {
         locate::locate(self.plan(pointer), payload, pointer, located);
@@ -116,9 +115,9 @@ impl Layout {
 /// A layout for one pointer size.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// The event's frame first, then those of structs.
+    /// The event's frame, followed by those of structs.
     pub(crate) frames: Vec<Frame>,
-    /// How many lengths and counts are kept while locating.
+    /// Number of lengths and counts kept while locating.
     pub(crate) registers: u16,
     pub(crate) depends_on_pointer: bool,
 }
@@ -152,77 +151,77 @@ impl Plan {
 pub(crate) struct Frame {
     /// Index of the first member among the schema's properties.
     pub(crate) first: u16,
-    /// Where each member lies.
+    /// The place of each member.
     pub(crate) places: Vec<Place>,
     pub(crate) steps: Vec<Step>,
-    /// Parts of varying size, one slot each.
+    /// Number of parts of varying size, one slot each.
     pub(crate) slots: u16,
-    /// Bytes behind the last part of varying size.
+    /// Bytes after the last part of varying size.
     pub(crate) tail: u32,
-    /// Bytes of the frame if always the same and no step is needed.
+    /// Size in bytes of the frame, if constant and no step is needed.
     pub(crate) fixed: Option<u32>,
-    /// The least bytes that an instance takes.
+    /// Minimum size of an instance in bytes.
     pub(crate) min: u32,
-    /// Values in one instance, nested ones included.
+    /// Number of values in one instance, including nested ones.
     pub(crate) values: u32,
 }
 
-/// `Place::base` of what lies at a fixed offset from the frame's start.
+/// `Place::base` of a member at a fixed offset from the frame's start.
 pub(crate) const FRAME_START: u16 = u16::MAX;
 
-/// Where a member lies.
+/// The position of a member.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
-    /// Slot at whose end the offset begins, or [`FRAME_START`].
+    /// Slot whose end is the base of the offset, or [`FRAME_START`].
     pub(crate) base: u16,
     pub(crate) shape: Shape,
     pub(crate) read: Read,
     pub(crate) format: Format,
-    /// For structs.
+    /// Index of the struct's frame.
     pub(crate) frame: u16,
-    /// Offset from the base; for members of varying size the slot instead.
+    /// Offset from the base, or the slot of a member of varying size.
     pub(crate) offset: u32,
-    /// Bytes of one element, where that is fixed.
+    /// Size in bytes of one element, if fixed.
     pub(crate) size: u32,
-    /// Elements of fixed arrays.
+    /// Number of elements of a fixed array.
     pub(crate) count: u32,
 }
 
 /// The form of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// A value at a fixed place.
+    /// A value at a fixed offset.
     Fixed,
-    /// An array of fixed elements at a fixed place.
+    /// An array of elements of fixed size at a fixed offset.
     FixedArray,
     /// A value in a slot.
     Slot,
-    /// A slot with fixed elements.
+    /// A slot with elements of fixed size.
     SlotArray,
     /// A slot whose children are the elements.
     SlotElements,
-    /// A struct of fixed size at a fixed place.
+    /// A struct of fixed size at a fixed offset.
     Struct,
-    /// An array of such.
+    /// An array of structs of fixed size at a fixed offset.
     StructArray,
     /// A slot with structs of fixed size.
     SlotStructArray,
     /// A slot whose children are the struct's slots.
     SlotStruct,
-    /// A slot whose children are one slot an instance, each followed by the instance's slots.
+    /// A slot whose children are one slot per instance, each followed by the instance's slots.
     SlotStructs,
-    /// Behind a defect of the schema.
+    /// After a defect of the schema.
     Nowhere,
 }
 
-/// What finds one part of varying size.
+/// One instruction of a plan: locates a part of varying size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
     /// Offset from the end of the last part of varying size, or from the frame's start.
     pub(crate) at: u32,
     /// The slot to fill.
     pub(crate) slot: u16,
-    /// The member among the frame's places.
+    /// Index of the member in the frame's places.
     pub(crate) member: u16,
     pub(crate) op: Op,
 }
@@ -241,7 +240,7 @@ pub(crate) enum Op {
     Struct { frame: u16 },
     /// Structs of varying size.
     Structs { frame: u16, count: Elements },
-    /// The schema cannot be followed beyond here.
+    /// Stops: the schema is invalid here.
     Defect(LayoutDefect),
 }
 
@@ -260,11 +259,11 @@ pub(crate) enum Part {
     LongCounted,
     /// A SID.
     Sid,
-    /// A SID behind a TOKEN_USER of two pointers, or a `u32` of 0.
+    /// A SID after a TOKEN_USER of two pointers, or a `u32` of 0.
     WbemSid,
-    /// As many units of `unit` bytes as a register says.
+    /// `unit` bytes times the value of a register.
     Register { register: u16, unit: u8 },
-    /// All that is left, in units of `unit` bytes.
+    /// The rest of the payload, in units of `unit` bytes.
     Rest { unit: u8 },
 }
 
@@ -280,7 +279,7 @@ impl Part {
     }
 }
 
-/// How many elements.
+/// The number of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Elements {
     Fixed(u16),

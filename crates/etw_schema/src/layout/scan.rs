@@ -1,14 +1,14 @@
-//! The ends of null-terminated strings.
+//! Search for the ends of null-terminated strings.
 
 use etw_event::Fields;
 
-/// Bytes of the UTF-16 text before its NUL, or before the end if there is none (then an odd last byte is no text).
+/// Returns the length in bytes of UTF-16 text before its NUL, or `None` if it has no NUL. Ignores an odd last byte.
 #[inline]
 pub(super) fn utf16_len(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0001_0001_0001_0001;
     const HIGHS: u64 = 0x8000_8000_8000_8000;
     let (blocks, rest) = bytes.as_chunks::<8>();
-    // The lowest unit that is zero has its high bit set here; higher units may be wrongly set by the borrow.
+    // The lowest zero unit has its high bit set here. The borrow may also set those of higher units.
     let zeros = |block: &[u8; 8]| {
         let word = u64::from_le_bytes(*block);
         word.wrapping_sub(ONES) & !word & HIGHS
@@ -43,12 +43,12 @@ pub(super) fn utf16_len(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Bytes of the 8-bit text before its NUL.
+/// Returns the length in bytes of 8-bit text before its NUL, or `None` if it has no NUL.
 #[inline]
 pub(super) fn ansi_len(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
-    // Names of images are shorter than what pays for the vectorised search.
+    // Image names are too short for the vectorized search to pay off.
     let mut at = 0;
     for block in bytes.as_chunks::<8>().0.iter().take(4) {
         let word = u64::from_le_bytes(*block);
@@ -81,7 +81,7 @@ mod tests {
                 assert_eq!((utf16_len(&wide), ansi_len(&narrow)), (Some(2 * units), Some(units)));
             }
         }
-        // Zero bytes that are halves of different units end nothing; neither does an odd byte at the end.
+        // Zero bytes in halves of different units are not a terminator, nor is an odd byte at the end.
         assert_eq!(utf16_len(&[1, 0, 0, 1, 0, 2, 3, 0, 0]), None);
         assert_eq!(utf16_len(&[0, 1, 0, 0x80, 0, 0]), Some(4));
     }

@@ -18,7 +18,7 @@ fn compile(properties: Vec<Property>, top_level: u16) -> Arc<CompiledSchema> {
     CompiledSchema::new(Arc::new(schema))
 }
 
-/// `name=text` of what was located, `!` and the error, `+n` for bytes left.
+/// Returns `name=text` for each located property, `!` and the error, and `+n` for the bytes left.
 fn show(compiled: &Arc<CompiledSchema>, payload: &[u8], pointer: PointerSize) -> String {
     let mut located = Located::new();
     located.clock = Clock::system_time();
@@ -332,7 +332,7 @@ fn payloads_that_do_not_fit() {
         b"x\0\x01\0\0\0\x02",
         "s=x b=1 !property 'c' at payload offset 6: needs 4 bytes, the payload has 1 left +1",
     );
-    // The last string may be left out; one before it may not.
+    // The last string may be missing; an earlier one may not.
     check(vec![byte("a"), string("s")], 2, &[1], "a=1");
     check(
         vec![byte("a"), string("s"), byte("b")],
@@ -381,22 +381,22 @@ fn schemas_that_make_no_sense() {
     check(
         vec![byte("a"), unknown, byte("b")],
         3,
-        "a=1 !property 'u': the schema cannot be followed: in-type 77 is unknown +63",
+        "a=1 !property 'u': invalid schema: in-type 77 is unknown +63",
     );
     check(
         vec![structure("s", 5, 2, Count::One)],
         1,
-        "!property 's': the schema cannot be followed: the struct's members 5..5+2 lie outside of the schema's 1 properties +64",
+        "!property 's': invalid schema: the struct's members 5..5+2 are outside the schema's 1 properties +64",
     );
     check(
         vec![structure("s", 0, 1, Count::One)],
         1,
-        "!property 's': the schema cannot be followed: structs are nested deeper than 32 +64",
+        "!property 's': invalid schema: structs are nested deeper than 32 +64",
     );
     check(
         vec![value("a", InType::UINT8, Length::Natural, Count::Property(1)), byte("n")],
         2,
-        "!property 'a': the schema cannot be followed: its length or count is property 1, which is no integer before it +64",
+        "!property 'a': invalid schema: its length or count is property 1, which is not a preceding integer +64",
     );
     check(
         vec![
@@ -404,16 +404,16 @@ fn schemas_that_make_no_sense() {
             value("a", InType::UINT8, Length::Natural, Count::Property(0)),
         ],
         2,
-        "s={01010101-0101-0101-0101-010101010101} !property 'a': the schema cannot be followed: its length or count is \
-         property 0, which is no integer before it +48",
+        "s={01010101-0101-0101-0101-010101010101} !property 'a': invalid schema: its length or count is \
+         property 0, which is not a preceding integer +48",
     );
-    // Nothing tells elements without bytes from each other.
+    // An array of elements without bytes is empty.
     check(vec![value("z", InType::NULL, Length::Natural, Count::Fixed(9)), byte("a")], 2, "z=[] a=1 +63");
 }
 
 #[test]
 fn hostile_schemas_stay_small() {
-    // Each struct has the next one twice: 2^31 values if all were counted out.
+    // Each struct contains the next one twice: 2^31 values if all were expanded.
     let mut properties = Vec::new();
     for level in 0..31u16 {
         properties.push(structure("a", 2 * level + 2, 2, Count::One));
@@ -422,7 +422,7 @@ fn hostile_schemas_stay_small() {
     properties.push(value("c", InType::NULL, Length::Natural, Count::One));
     properties.push(value("d", InType::NULL, Length::Natural, Count::One));
     assert!(compile(properties, 2).layout.defect().is_some());
-    // A count of four billion strings of no length.
+    // A count of four billion empty strings.
     let compiled = compile(
         vec![
             value("n", InType::UINT32, Length::Natural, Count::One),

@@ -1,4 +1,4 @@
-//! An XML text as a flat list of the elements and attributes that manifests have.
+//! XML text as a flat list of the elements and attributes that occur in manifests.
 
 use memchr::memchr;
 use quick_xml::encoding::{DetectedEncoding, detect_encoding};
@@ -7,46 +7,46 @@ use quick_xml::{Reader, XmlVersion};
 
 use super::ProblemKind;
 
-/// One element. Children follow their parent; `end` is the index behind the last of them.
+/// One element. Children follow their parent.
 pub(super) struct Element {
-    /// The local name if manifests have such an element, else "".
+    /// The local name if manifests have such an element, otherwise empty.
     pub(super) name: &'static str,
     /// Byte offset in the text.
     pub(super) at: usize,
     /// Index of the first element that is not inside this one.
     pub(super) end: usize,
-    /// Index of the element around it; its own index for a root.
+    /// Index of the enclosing element; its own index for a root.
     pub(super) parent: usize,
     attributes: Vec<(&'static str, Box<str>)>,
 }
 
 impl Element {
-    /// The value of an attribute, without white space around it.
+    /// Returns the value of an attribute, trimmed.
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         self.text(name).map(str::trim)
     }
 
-    /// The value of an attribute as it stands.
+    /// Returns the unmodified value of an attribute.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(key, _)| *key == name).map(|(_, value)| &**value)
     }
 }
 
-/// The elements of a text, in its order, and what was wrong with the text.
+/// The elements of a text, in order, and the problems of the text.
 pub(super) struct Document {
     pub(super) elements: Vec<Element>,
     pub(super) problems: Vec<(usize, ProblemKind)>,
 }
 
-/// The deepest nesting that is followed; manifests have about ten.
+/// Limit of the nesting depth; manifests have about ten levels.
 const MAX_DEPTH: usize = 64;
-/// After this many syntax errors the rest of the text is given up.
+/// Limit of syntax errors, after which the rest of the text is skipped.
 const MAX_SYNTAX_ERRORS: usize = 32;
-/// More attributes than any element of a manifest has.
+/// Limit of attributes per element, above that of any manifest.
 const MAX_ATTRIBUTES: usize = 64;
 
 impl Document {
-    /// Reads a text. After a syntax error reading goes on at the next `<`.
+    /// Parses a text. After a syntax error, parsing continues at the next `<`.
     pub(super) fn read(text: &str) -> Document {
         let mut document = Document { elements: Vec::new(), problems: Vec::new() };
         let mut open = Vec::new();
@@ -94,7 +94,7 @@ impl Document {
         document
     }
 
-    /// The indices of the direct children of an element.
+    /// Returns the direct children of an element, with their indices.
     pub(super) fn children(&self, parent: usize) -> impl Iterator<Item = (usize, &Element)> {
         let end = self.elements.get(parent).map_or(0, |element| element.end);
         let mut at = parent + 1;
@@ -106,7 +106,7 @@ impl Document {
         })
     }
 
-    /// The direct children of all direct children named `list`: `<tasks><task/></tasks>`.
+    /// Returns the direct children of all direct children named `list`: `<tasks><task/></tasks>`.
     pub(super) fn listed(
         &self,
         parent: usize,
@@ -140,7 +140,7 @@ impl Document {
         self.elements.push(Element { name, at, end: index + 1, parent, attributes });
     }
 
-    /// Closes the innermost open element of this name, and what was left open inside it.
+    /// Closes the innermost open element of this name, and all open elements inside it.
     fn close(&mut self, name: &str, open: &mut Vec<usize>) {
         let name = known(ELEMENTS, name).unwrap_or_default();
         let matching = open.iter().rposition(|&at| self.elements.get(at).is_some_and(|e| e.name == name));
@@ -154,8 +154,8 @@ impl Document {
     }
 }
 
-/// Decodes a file to text: by its byte order mark, by the look of UTF-16, or by the encoding that the prolog names.
-/// The flag says whether bytes had to be replaced.
+/// Decodes a file to text, by its byte order mark, by detecting UTF-16, or by the encoding in the prolog. The flag is
+/// set if bytes had to be replaced.
 pub(super) fn decode(bytes: &[u8]) -> (std::borrow::Cow<'_, str>, bool) {
     let detected = detect_encoding(bytes);
     let mut encoding =
@@ -163,7 +163,7 @@ pub(super) fn decode(bytes: &[u8]) -> (std::borrow::Cow<'_, str>, bool) {
     if matches!(detected, Some(DetectedEncoding::AsciiCompatible))
         && let Ok(Event::Decl(declaration)) = Reader::from_reader(bytes).read_event()
         && let Some(named) = declaration.encoder()
-        // A prolog of single bytes that names UTF-16 was saved by an editor without the author's noticing.
+        // A prolog in single bytes that claims UTF-16: an editor saved the file in another encoding.
         && !named.name().starts_with("UTF-16")
     {
         encoding = named;

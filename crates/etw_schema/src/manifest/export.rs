@@ -1,4 +1,4 @@
-//! Writing a provider as an instrumentation manifest.
+//! Export of a provider as an instrumentation manifest.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -10,13 +10,11 @@ use crate::{
     ProviderInfo,
 };
 
-/// Writes a provider as an instrumentation manifest in UTF-8, which [`read`](super::read) reads back as an equal
-/// provider.
+/// Writes a provider as an instrumentation manifest in UTF-8. [`read`](super::read) reads it back as an equal provider.
 ///
-/// What manifests have no words for is left out, with a comment in its place: items of types that only classic
-/// events and TraceLogging have, and what follows them in their template. Names that events use and the provider's
-/// lists lack become entries of their own: `opcode_17`. `None` for classic events and WPP, which manifests cannot
-/// describe at all.
+/// Parts that manifests cannot express are replaced by a comment: items of types that only classic events and
+/// TraceLogging have, and the items after them in their template. Names that events use but the provider's lists lack
+/// become list entries: `opcode_17`. Returns `None` for classic events and WPP, which manifests cannot describe.
 pub fn write(provider: &Provider) -> Option<String> {
     if !is_describable(&provider.info) {
         return None;
@@ -24,8 +22,8 @@ pub fn write(provider: &Provider) -> Option<String> {
     Some(write_all(std::slice::from_ref(provider)))
 }
 
-/// Writes providers as one instrumentation manifest, as [`write()`] does; those that manifests cannot describe are named in
-/// a comment.
+/// Writes providers as one instrumentation manifest, like [`write()`]. A comment names the providers that manifests
+/// cannot describe.
 pub fn write_all(providers: &[Provider]) -> String {
     let mut text = concat!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
@@ -43,10 +41,10 @@ pub fn write_all(providers: &[Provider]) -> String {
             let _ = writeln!(text, "   <!-- {name} {}: {} -->", info.guid, info.decoding.name());
             continue;
         }
-        // The strings of several providers lie in one table.
+        // All providers share one string table.
         let prefix = if number == 0 { String::new() } else { format!("p{number}_") };
         let mut writer = Writer { info, out: text, strings, prefix };
-        // Nothing can fail: the target is a string.
+        // Writing to a string cannot fail.
         let _ = writer.provider(provider);
         (text, strings) = (writer.out, writer.strings);
     }
@@ -57,7 +55,7 @@ pub fn write_all(providers: &[Provider]) -> String {
     text
 }
 
-/// Whether manifests have words for such a provider's events.
+/// Returns whether manifests can describe such a provider's events.
 fn is_describable(info: &ProviderInfo) -> bool {
     !matches!(info.decoding, Decoding::Mof | Decoding::Wpp) && info.class_of.is_none()
 }
@@ -65,13 +63,13 @@ fn is_describable(info: &ProviderInfo) -> bool {
 struct Writer<'a> {
     info: &'a ProviderInfo,
     out: String,
-    /// The string table, filled as the texts come.
+    /// The string table, filled while writing.
     strings: String,
-    /// What the ids of strings begin with.
+    /// Prefix of string ids.
     prefix: String,
 }
 
-/// Entries that events need and the provider's lists lack.
+/// Entries that events need but the provider's lists lack.
 #[derive(Default)]
 struct Extra {
     levels: BTreeMap<u8, String>,
@@ -104,7 +102,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A `message` attribute, with its text put into the string table.
+    /// Returns a `message` attribute, after adding its text to the string table.
     fn message(&mut self, id: &str, text: Option<&str>) -> Result<String, std::fmt::Error> {
         let Some(text) = text else { return Ok(String::new()) };
         let id = format!("{}{}", self.prefix, escape(id));
@@ -158,7 +156,7 @@ impl Writer<'_> {
             if let Some(guid) = task.event_guid {
                 write!(list, " eventGUID=\"{guid}\"")?;
             }
-            // Opcodes of a task that is listed twice stand under the first.
+            // If a task is listed twice, its opcodes are written under the first.
             let first = info.tasks.iter().position(|other| other.value == task.value) == Some(index);
             let opcodes = if first { self.opcodes(Some(task.value))? } else { String::new() };
             if opcodes.is_empty() {
@@ -194,7 +192,7 @@ impl Writer<'_> {
         let mut list = String::new();
         let listed = |task: u16| self.info.tasks.iter().any(|other| other.value == task);
         for (index, opcode) in self.info.opcodes.iter().enumerate() {
-            // An opcode of a task that is not listed has no other place.
+            // Opcodes of an unlisted task are written outside of tasks.
             if opcode.task.filter(|task| listed(*task)) == task {
                 let message = self.message(&format!("opcode_{index}"), opcode.message.as_deref())?;
                 writeln!(
@@ -324,7 +322,7 @@ impl Writer<'_> {
     }
 }
 
-/// The templates so far; events with equal properties share one.
+/// The templates written so far; events with equal properties share one.
 #[derive(Default)]
 struct Templates {
     text: String,
@@ -354,7 +352,8 @@ impl Templates {
     }
 }
 
-/// Writes items until the first that a manifest cannot say; `left` is how many a template may still have.
+/// Writes items up to the first that a manifest cannot express. `left` is the number of items the template may still
+/// have.
 fn items(
     out: &mut String,
     event: &EventSchema,
@@ -362,7 +361,7 @@ fn items(
     depth: usize,
     left: &mut usize,
 ) -> std::fmt::Result {
-    // Structs of schemas from elsewhere might contain themselves, and share members with others.
+    // Structs from other sources may contain themselves and share members.
     const MAX_DEPTH: usize = 8;
     for property in list {
         match left.checked_sub(1) {
@@ -386,7 +385,7 @@ fn items(
         let (Some(length), Some(count)) = (length, count) else {
             return writeln!(
                 out,
-                "      <!-- {}: no manifest can say how many there are -->",
+                "      <!-- {}: manifests cannot express the length or count -->",
                 symbol(&property.name)
             );
         };
@@ -399,7 +398,7 @@ fn items(
                 let Some(in_name) = type_name(*in_type) else {
                     return writeln!(
                         out,
-                        "      <!-- {}: a type that no manifest has -->",
+                        "      <!-- {}: manifests do not have this type -->",
                         symbol(&property.name)
                     );
                 };
@@ -429,7 +428,7 @@ fn items(
     Ok(())
 }
 
-/// What a manifest calls a type. Those without a name are exported from Windows by number.
+/// Returns a type's name in manifests. Windows exports types without a name by number.
 fn type_name(in_type: InType) -> Option<String> {
     match (in_type.0, in_type.name()) {
         (0 | 24 | 256.., _) => None,
@@ -454,7 +453,7 @@ fn wrap(out: &mut String, list: &str, content: &str) {
     }
 }
 
-/// A name as an identifier of C and of XML.
+/// Converts a name to an identifier valid in C and XML.
 fn symbol(name: &str) -> String {
     let mut symbol: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if !symbol.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
@@ -463,7 +462,7 @@ fn symbol(name: &str) -> String {
     symbol
 }
 
-/// A text as the value of an attribute, line breaks kept.
+/// Escapes a text for an attribute value, keeping line breaks.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -475,7 +474,7 @@ fn escape(text: &str) -> String {
             '\t' => out.push_str("&#9;"),
             '\n' => out.push_str("&#10;"),
             '\r' => out.push_str("&#13;"),
-            // XML has no way to say the other control characters.
+            // XML cannot represent the other control characters.
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             _ => out.push(c),
         }

@@ -1,4 +1,4 @@
-//! A `provider` element of a manifest: its lists, and its events.
+//! The `provider` element of a manifest: its lists and events.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::{
     TaskName, ValueMap, ValueName,
 };
 
-/// What was wrong so far, with byte offsets in the text.
+/// The problems found so far, with byte offsets in the text.
 #[derive(Default)]
 pub(super) struct Problems {
     pub(super) found: Vec<(usize, ProblemKind)>,
 }
 
-/// More problems than anyone reads.
+/// Limit of the problems reported.
 const MAX_PROBLEMS: usize = 1000;
 
 impl Problems {
@@ -40,7 +40,7 @@ impl Problems {
     }
 }
 
-/// An unsigned number, decimal or `0x…`.
+/// Parses an unsigned number, decimal or `0x…`.
 pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     let text = text.trim();
     let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
@@ -53,18 +53,18 @@ pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     T::try_from(value.ok()?).ok()
 }
 
-/// What all providers of one file share.
+/// The state shared by all providers of a file.
 pub(super) struct Context<'a, 'b> {
     pub(super) document: &'a Document,
     pub(super) strings: &'b mut Strings<'a>,
     pub(super) problems: &'b mut Problems,
     pub(super) decoding: Decoding,
     pub(super) origin: &'b str,
-    /// How many more properties may be made. Events share templates, so a short text could ask for many.
+    /// Number of properties that may still be created. Events share templates, so a short text could require many.
     pub(super) budget: &'b mut usize,
 }
 
-/// Reads the provider at an element, or says why it is none.
+/// Reads the provider at an element. Reports a problem and returns `None` if it is invalid.
 pub(super) fn read(context: &mut Context<'_, '_>, at: usize, element: &Element) -> Option<Provider> {
     let missing = |attribute| ProblemKind::Missing { element: "provider", attribute };
     let Some(written) = element.attribute("guid") else {
@@ -123,21 +123,21 @@ struct Named<V> {
     name: Arc<str>,
 }
 
-/// What events refer to by name.
+/// The definitions that events refer to by name.
 #[derive(Default)]
 struct Lists<'a> {
-    /// By `chid` and by name, with the keyword bit of the channel.
+    /// By `chid` and by name, with the channel's keyword bit.
     channels: HashMap<&'a str, (Named<u8>, u64)>,
     levels: HashMap<&'a str, Named<u8>>,
     tasks: HashMap<&'a str, Named<u16>>,
-    /// By the value of the task, if of a task, and name.
+    /// By the task's value, for a task's opcode, and name.
     opcodes: HashMap<(Option<u16>, &'a str), Named<u8>>,
     keywords: HashMap<&'a str, Named<u64>>,
     maps: HashMap<&'a str, Arc<ValueMap>>,
     templates: HashMap<&'a str, Template>,
 }
 
-/// The first channel value that is a provider's own.
+/// The first channel value available to providers.
 const FIRST_OWN_CHANNEL: u8 = 16;
 
 impl<'a> Lists<'a> {
@@ -154,7 +154,7 @@ impl<'a> Lists<'a> {
                 next = next.saturating_add(1);
                 value
             });
-            // The message compiler gives the channels the keyword bits from the top down, in their order.
+            // The message compiler assigns keyword bits to channels from the top down, in order.
             let bit = u32::try_from(position).ok().and_then(|position| (1u64 << 63).checked_shr(position));
             let name: Arc<str> = name.into();
             let named = (Named { value, name: name.clone() }, bit.unwrap_or(0));
@@ -224,7 +224,7 @@ impl<'a> Lists<'a> {
             let kind = match map.name {
                 "valueMap" => MapKind::Value,
                 "bitMap" => MapKind::Bits,
-                // A patternMap matches text, which no value of an event is looked up by.
+                // A patternMap matches text, so no event value is looked up in it.
                 _ => continue,
             };
             let Some(name) = map.attribute("name") else {
@@ -339,7 +339,7 @@ impl<'a> Lists<'a> {
             schema.descriptor.task = task.value;
             schema.task_name = Some(task.name.clone());
         } else if let Some(value) = name.strip_prefix("task_").and_then(number::<u16>) {
-            // Exported manifests name task 0 by its number.
+            // Exported manifests refer to task 0 by number.
             schema.descriptor.task = value;
             let listed = schema.provider.tasks.iter().find(|task| task.value == value);
             schema.task_name = listed.map(|task| task.name.clone());
@@ -377,7 +377,7 @@ impl Context<'_, '_> {
         self.problems.add(element.at, ProblemKind::Missing { element: element.name, attribute });
     }
 
-    /// A number that may be absent; one that makes no sense is reported and counts as absent.
+    /// Parses an optional number. An invalid one is reported and treated as absent.
     fn value<T: TryFrom<u64>>(&mut self, element: &Element, attribute: &'static str) -> Option<T> {
         let written = element.attribute(attribute)?;
         let value = number(written);
@@ -387,7 +387,7 @@ impl Context<'_, '_> {
         value
     }
 
-    /// Name and value of an entry of a list, both of which it must have.
+    /// Returns name and value of a list entry, both of which are required.
     fn named<T: TryFrom<u64>>(
         &mut self,
         element: &Element,
@@ -422,7 +422,7 @@ fn shown(name: &Arc<str>, shown: &str) -> Arc<str> {
     if &**name == shown { name.clone() } else { shown.into() }
 }
 
-/// Exported manifests tell opcodes of equal names apart as `name_task_opcode`: `win:Start_8_1`.
+/// Parses `name_task_opcode`, with which exported manifests distinguish opcodes of equal names: `win:Start_8_1`.
 fn exported_opcode(name: &str, task: u16) -> Option<(&str, u8)> {
     let (rest, value) = name.rsplit_once('_')?;
     let (rest, of_task) = rest.rsplit_once('_')?;
@@ -430,7 +430,7 @@ fn exported_opcode(name: &str, task: u16) -> Option<(&str, u8)> {
     Some((rest, number(value)?))
 }
 
-/// The value of a map entry: 32 bits in Windows; EventSource writes negative ones of enums too.
+/// Parses the value of a map entry: 32 bits in Windows. EventSource also writes negative enum values.
 fn map_value(written: &str) -> Option<u64> {
     match written.strip_prefix('-') {
         Some(positive) => Some(u64::from(number::<u32>(positive)?.wrapping_neg())),

@@ -1,4 +1,4 @@
-//! The string tables of a manifest and references into them.
+//! The string tables of a manifest, and references to them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use super::provider::{Problems, number};
 pub(super) struct Strings<'a> {
     by_id: HashMap<&'a str, Arc<str>>,
     by_message: HashMap<u32, &'a str>,
-    /// How many more bytes references inside other text may add; one short text may name a long string many times.
+    /// Bytes that nested references may still add; a short text may refer to a long string many times.
     budget: usize,
 }
 
 impl<'a> Strings<'a> {
-    /// Reads all string tables: those of `en-US` first, then the others in order.
+    /// Reads all string tables: first those of `en-US`, then the others in order.
     pub(super) fn read(document: &'a Document, text_len: usize) -> Strings<'a> {
         let mut by_id: HashMap<&str, Arc<str>> = HashMap::new();
         let mut by_message = HashMap::new();
@@ -44,7 +44,7 @@ impl<'a> Strings<'a> {
         Strings { by_id, by_message, budget: 65_536 + 4 * text_len }
     }
 
-    /// The text that an attribute means: `$(string.ID)` and `$(mc.N)` replaced, everything else as it stands.
+    /// Resolves an attribute's text: replaces `$(string.ID)` and `$(mc.N)`, and keeps the rest.
     pub(super) fn resolve(&mut self, at: usize, written: &str, problems: &mut Problems) -> Option<Arc<str>> {
         let written = self.message(written);
         if let Some(id) = written.trim().strip_prefix("$(string.").and_then(|rest| rest.strip_suffix(')'))
@@ -74,7 +74,7 @@ impl<'a> Strings<'a> {
         Some(text.into())
     }
 
-    /// What `$(mc.N)` stands for in the message table; other text is itself.
+    /// Resolves `$(mc.N)` in the message table. Returns other text unchanged.
     fn message<'t>(&self, written: &'t str) -> &'t str
     where
         'a: 't,

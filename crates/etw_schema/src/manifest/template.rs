@@ -1,4 +1,4 @@
-//! Templates: the payload's items in order, with structs behind them.
+//! Templates: the items of the payload in order, followed by the members of structs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::provider::{Problems, number};
 use super::{ProblemKind, winmeta};
 use crate::{Count, InType, Length, OutType, Property, PropertyType, ValueMap};
 
-/// What a template says of a payload.
+/// The payload described by a template.
 #[derive(Default)]
 pub(super) struct Template {
     pub(super) properties: Vec<Property>,
@@ -16,11 +16,11 @@ pub(super) struct Template {
     pub(super) user_data: bool,
 }
 
-/// More items than any template has: the message compiler and `EventWrite` stop at 128.
+/// Limit of items in a template; the message compiler and `EventWrite` stop at 128.
 pub(super) const MAX_ITEMS: usize = 1024;
 
-/// Reads a template. The payload behind an item that makes no sense cannot be located, so the template ends before
-/// it; the problem is reported.
+/// Reads a template. The payload after an invalid item cannot be located, so the template ends before it and the
+/// problem is reported.
 pub(super) fn read(
     document: &Document,
     at: usize,
@@ -51,9 +51,9 @@ pub(super) fn read(
 /// One list of items: those of the template, or the members of one struct.
 struct Scope<'a> {
     element: usize,
-    /// Index of the struct's own property and of the scope that it lies in.
+    /// Index of the struct's own property and of the enclosing scope.
     owner: Option<(usize, usize)>,
-    /// Index of the top-level item that all this belongs to.
+    /// Index of the enclosing top-level item.
     root: usize,
     names: Vec<(&'a str, usize)>,
 }
@@ -64,12 +64,12 @@ struct Builder<'a, 'b> {
     problems: &'b mut Problems,
     items: Vec<Property>,
     scopes: Vec<Scope<'a>>,
-    /// The first top-level item that makes no sense.
+    /// Index of the first invalid top-level item.
     bad: Option<usize>,
 }
 
 impl<'a> Builder<'a, '_> {
-    /// Reads at most `limit` top-level items and their members; answers how many top-level items there are.
+    /// Reads at most `limit` top-level items and their members. Returns the number of top-level items.
     fn run(&mut self, at: usize, limit: usize) -> usize {
         self.scopes.push(Scope { element: at, owner: None, root: 0, names: Vec::new() });
         let mut top_level = 0;
@@ -203,7 +203,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The index of a former item by its name: of the same list, or of a list around it before the struct.
+    /// Returns the index of an earlier item by name: in the same list, or in an enclosing one before the struct.
     fn reference(
         &mut self,
         element: &Element,
@@ -226,7 +226,7 @@ impl<'a> Builder<'a, '_> {
     }
 }
 
-/// The out-type of a value whose manifest does not say one, as the message compiler fills it in.
+/// Returns the out-type of a value without an explicit one, as the message compiler chooses it.
 pub(crate) fn default_out_type(in_type: InType) -> OutType {
     match in_type {
         InType::UNICODE_STRING

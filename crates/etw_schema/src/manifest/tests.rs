@@ -1,11 +1,11 @@
-//! What manifests say, in small pieces.
+//! Tests of small manifests.
 
 use etw_event::{Keyword, Level, Opcode};
 
 use super::*;
 use crate::{Count, EventSchema, InType, Length, OutType, PropertyType};
 
-/// A manifest of one provider with these lists.
+/// Builds a manifest of one provider with these lists.
 fn manifest(lists: &str) -> Manifest {
     let text = format!(
         "<m:instrumentationManifest xmlns:m='http://schemas.microsoft.com/win/2004/08/events'><m:instrumentation>\n\
@@ -19,7 +19,7 @@ fn manifest(lists: &str) -> Manifest {
     read(text.as_bytes(), "test")
 }
 
-/// The only event of a provider with these lists, and the problems.
+/// Returns the only event of a provider with these lists, and the problems.
 fn event(lists: &str) -> (EventSchema, Vec<String>) {
     let manifest = manifest(lists);
     let problems = manifest.problems.iter().map(|problem| problem.kind.to_string()).collect();
@@ -45,7 +45,7 @@ fn descriptors() {
     check("channel='S'", (8, 0, 0, 0, 1 << 63));
     check("channel='P/Operational' keywords='K'", (16, 0, 0, 0, (1 << 62) | 4));
     check("channel='A'", (17, 0, 0, 0, 1 << 61));
-    // What exported manifests write.
+    // As written in exported manifests.
     check("level='win:Always' task='task_7' opcode='win:Start_7_1'", (0, 0, 7, 1, 0));
 }
 
@@ -100,7 +100,7 @@ fn templates() {
         1,
     );
     check("<binary name='b'/>", &[("b", Length::Natural, Count::One)], 1, 0);
-    // An item behind it cannot be found, so the template ends before it.
+    // An item after it cannot be located, so the template ends before it.
     check(
         &format!(
             "{n}<data name='b' inType='win:Binary' length='later'/><data name='later' inType='win:UInt8'/>"
@@ -116,7 +116,7 @@ fn templates() {
         2,
         2,
     );
-    // Members lie behind the top-level items, and may refer to items before their struct.
+    // Members follow the top-level items, and may refer to items before their struct.
     check(
         &format!(
             "{n}<struct name='v' count='n'><data name='m' inType='win:UInt8'/><data name='c' inType='win:AnsiString' length='m'/><data name='d' inType='win:UInt8' count='n'/></struct><data name='z' inType='win:UInt8'/>"

@@ -1,9 +1,9 @@
-//! What every provider may name without defining it: the contents of `winmeta.xml`, and the names of types.
+//! The contents of `winmeta.xml`, which any provider may use without defining them, and the names of types.
 
 use crate::{InType, OutType};
 use etw_event::{Level, Opcode};
 
-/// The value of a level by its name, with or without `win:`. Exported manifests write `win:Always`.
+/// Returns the value of a level by name, with or without `win:`. Exported manifests contain `win:Always`.
 pub(crate) fn level(name: &str) -> Option<u8> {
     Some(match name.strip_prefix("win:")? {
         "LogAlways" | "Always" => 0,
@@ -22,7 +22,7 @@ pub(crate) fn level(name: &str) -> Option<u8> {
     })
 }
 
-/// The name of a level as events show it: the standard text for the standard values, else the source's name.
+/// Returns the level's name for events: the standard text for a standard value, otherwise the source's name.
 pub(crate) fn shown_level(value: u8, name: &str) -> &str {
     if name.starts_with("win:")
         && let Some(standard) = Level(value).standard_name()
@@ -32,7 +32,7 @@ pub(crate) fn shown_level(value: u8, name: &str) -> &str {
     name
 }
 
-/// How a manifest writes the levels that [`shown_level`] renames.
+/// Returns the name in manifests of a level that [`shown_level`] renames.
 pub(crate) fn written_level(value: u8, shown: &str) -> Option<&'static str> {
     if Level(value).standard_name() != Some(shown) {
         return None;
@@ -56,12 +56,12 @@ const OPCODES: [(&str, u8); 11] = [
     ("win:Receive", 240),
 ];
 
-/// The value of an opcode by its name.
+/// Returns the value of an opcode by name.
 pub(crate) fn opcode(name: &str) -> Option<u8> {
     OPCODES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
-/// The name of an opcode as events show it: the standard text for the standard names, else the source's name.
+/// Returns the opcode's name for events: the standard text for a standard name, otherwise the source's name.
 pub(crate) fn shown_opcode(value: u8, name: &str) -> &str {
     if opcode(name) == Some(value)
         && let Some(standard) = Opcode(value).standard_name()
@@ -71,7 +71,7 @@ pub(crate) fn shown_opcode(value: u8, name: &str) -> &str {
     name
 }
 
-/// How a manifest writes the opcodes that [`shown_opcode`] renames.
+/// Returns the name in manifests of an opcode that [`shown_opcode`] renames.
 pub(crate) fn written_opcode(value: u8, shown: &str) -> Option<&'static str> {
     if Opcode(value).standard_name() != Some(shown) {
         return None;
@@ -91,7 +91,7 @@ pub(crate) const KEYWORDS: [(&str, u64); 9] = [
     ("win:AnyKeyword", 0),
 ];
 
-/// The mask of a keyword by its name.
+/// Returns the mask of a keyword by name.
 pub(crate) fn keyword(name: &str) -> Option<u64> {
     KEYWORDS.iter().find(|(known, _)| *known == name).map(|(_, mask)| *mask)
 }
@@ -105,14 +105,14 @@ const CHANNELS: [(&str, u8); 6] = [
     ("ProviderMetadata", 12),
 ];
 
-/// The value of a channel by its name.
+/// Returns the value of a channel by name.
 pub(crate) fn channel(name: &str) -> Option<u8> {
     let name = name.strip_prefix("win:").unwrap_or(name);
     CHANNELS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
 }
 
-/// An in-type by its name, whatever its prefix; the flag says whether this version knows it. Types that Windows
-/// itself has no name for are exported by number, `win:28`.
+/// Returns an in-type by name, with any prefix. The flag says whether the type is known. Types without a name are
+/// exported from Windows by number, `win:28`.
 pub(crate) fn in_type(name: &str) -> Option<(InType, bool)> {
     let local = local(name);
     if let Ok(number) = local.parse::<u16>() {
@@ -130,7 +130,7 @@ pub(crate) fn in_type(name: &str) -> Option<(InType, bool)> {
     Some((found, true))
 }
 
-/// An out-type by its name, whatever its prefix and case: manifests write `xs:HexInt32` and `win:HexInt32`.
+/// Returns an out-type by name, ignoring prefix and case: manifests contain both `xs:HexInt32` and `win:HexInt32`.
 pub(crate) fn out_type(name: &str) -> Option<OutType> {
     let wanted = local(name);
     if let Ok(number) = wanted.parse::<u16>() {

@@ -1,4 +1,4 @@
-//! From MOF classes to providers: versions, event types, and properties with their types and maps.
+//! Converts MOF classes to providers: versions, event types, and properties with their types and maps.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::{
     PropertyType, Provider, ProviderInfo, ValueMap, ValueName,
 };
 
-/// Bounds against hostile texts; the kernel's 250 classes have at most 192 properties and nothing beyond depth 4.
+/// Limits for hostile texts. The kernel's 250 classes have at most 192 properties and a depth of at most 4.
 const MAX_DEPTH: usize = 32;
 const MAX_PROPERTIES: usize = 1024;
 const MAX_TOTAL_PROPERTIES: usize = 4_000_000;
 
-/// The providers of a list of classes.
+/// Returns the providers of a list of classes.
 pub(super) fn providers(classes: &[Class], origin: &str, problems: &mut Vec<MofProblem>) -> Vec<Provider> {
     let tree = Tree::new(classes);
     let mut found: Vec<Draft> = Vec::new();
@@ -28,13 +28,13 @@ pub(super) fn providers(classes: &[Class], origin: &str, problems: &mut Vec<MofP
         let line = class.line;
         let chain = tree.chain(class);
         let Some(at) = chain.iter().position(|ancestor| ancestor.has("guid")) else {
-            report(problems, line, format!("no class above {} has a Guid", class.name));
+            report(problems, line, format!("neither {} nor a base class has a Guid", class.name));
             continue;
         };
         let (below, above) = chain.split_at(at);
         let [event_class, above @ ..] = above else { continue };
         let Some(guid) = guid_of(event_class) else {
-            report(problems, event_class.line, format!("the Guid of {} is none", event_class.name));
+            report(problems, event_class.line, format!("the Guid of {} is invalid", event_class.name));
             continue;
         };
         let draft = *by_guid.entry(guid).or_insert_with(|| {
@@ -58,11 +58,15 @@ pub(super) fn providers(classes: &[Class], origin: &str, problems: &mut Vec<MofP
         let level = class.number("eventlevel").and_then(|level| u8::try_from(level).ok()).unwrap_or(0);
         for (position, value) in types.iter().enumerate() {
             let Some(opcode) = value.number().and_then(|value| u8::try_from(value).ok()) else {
-                report(problems, line, format!("an EventType of {} is no number up to 255", class.name));
+                report(
+                    problems,
+                    line,
+                    format!("an EventType of {} is not a number from 0 to 255", class.name),
+                );
                 continue;
             };
             if !draft.seen.insert((version, opcode)) {
-                report(problems, line, format!("{} says event type {opcode} a second time", class.name));
+                report(problems, line, format!("{} lists event type {opcode} twice", class.name));
                 continue;
             }
             total += properties.len();
@@ -85,10 +89,10 @@ pub(super) fn providers(classes: &[Class], origin: &str, problems: &mut Vec<MofP
     found.into_iter().map(|draft| draft.finish(origin)).collect()
 }
 
-/// A provider while its event types are collected.
+/// A provider under construction.
 struct Draft<'a> {
     guid: Guid,
-    /// The event class of the highest version, which names the provider; a class without a version is the newest.
+    /// The event class of the highest version, which names the provider. A class without a version is the newest.
     newest: Option<(Option<u8>, &'a Class)>,
     owner: Option<&'a Class>,
     types: Vec<EventType>,
@@ -129,7 +133,7 @@ impl<'a> Draft<'a> {
             });
         }
         let info = Arc::new(info);
-        // In old texts the newest class has no version: it is the one behind the highest.
+        // In old texts the newest class has no version number: it follows the highest one.
         let next =
             self.types.iter().filter_map(|event| event.version).max().map_or(0, |top| top.saturating_add(1));
         let events = self.types.into_iter().map(|event| {
@@ -156,7 +160,7 @@ fn guid_of(class: &Class) -> Option<Guid> {
     class.text("guid")?.parse().ok()
 }
 
-/// `Thread_V1` and `Thread` are the same to people.
+/// Removes the version suffix: `Thread_V1` and `Thread` have the same display name.
 fn without_version(name: &str) -> &str {
     match name.rsplit_once(['_']) {
         Some((stem, version))
@@ -170,7 +174,7 @@ fn without_version(name: &str) -> &str {
     }
 }
 
-/// The names that a provider class gives to the values of `Flags` or `Level`.
+/// Returns the names that a provider class gives to the values of `Flags` or `Level`.
 fn named_values<T>(class: &Class, member: &str, make: impl Fn(u64, Arc<str>) -> T) -> Vec<T> {
     let member = class.properties.iter().find(|property| property.name.eq_ignore_ascii_case(member));
     let map = member.and_then(value_map);
@@ -189,7 +193,7 @@ impl<'a> Tree<'a> {
         Tree { by_name: classes.iter().map(key).collect() }
     }
 
-    /// The class and its ancestors, nearest first, as far as the text has them.
+    /// Returns the class and its ancestors, nearest first, as far as the text contains them.
     fn chain(&self, class: &'a Class) -> Vec<&'a Class> {
         let mut chain = vec![class];
         let mut last = class;
@@ -205,8 +209,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The properties of an event type: those with `WmiDataId` of the type class and the classes between it and the event
-/// class, in the order of their ids.
+/// Returns the properties of an event type, ordered by `WmiDataId`: those of the type class and of the classes between
+/// it and the event class.
 fn properties(below: &[&Class], event_class: &Class, problems: &mut Vec<MofProblem>) -> Vec<Property> {
     let mut by_name: HashMap<&str, (i64, usize, &Member)> = HashMap::new();
     for class in std::iter::once(event_class).chain(below.iter().rev().copied()) {
@@ -226,7 +230,7 @@ fn properties(below: &[&Class], event_class: &Class, problems: &mut Vec<MofProbl
         match property(member, &properties) {
             Ok(property) => properties.push(property),
             Err(what) => {
-                // What follows cannot be found without it.
+                // Later properties cannot be located without it.
                 report(problems, member.line, format!("{}: {what}", member.name));
                 break;
             }
@@ -242,7 +246,7 @@ fn property(member: &Member, before: &[Property]) -> Result<Property, String> {
     }
     let counted_by = |name: &str| {
         let at = before.iter().position(|property| property.name.eq_ignore_ascii_case(name));
-        let at = at.ok_or_else(|| format!("no property {name} stands before it"))?;
+        let at = at.ok_or_else(|| format!("no property {name} precedes it"))?;
         u16::try_from(at).map_err(|_| "too many properties".to_owned())
     };
     let is_text = matches!(length, Length::Fixed(_));
@@ -257,12 +261,12 @@ fn property(member: &Member, before: &[Property]) -> Result<Property, String> {
     Ok(Property { name: (&*member.name).into(), kind, length, count, tags: 0 })
 }
 
-/// `MAX(n)` or `[n]`.
+/// Returns the size given by `MAX(n)` or `[n]`.
 fn fixed_size(member: &Member) -> Option<u16> {
     member.number("max").and_then(|max| u16::try_from(max).ok()).or(member.array.flatten())
 }
 
-/// In-type, out-type, and the length of fixed arrays of characters, which are text.
+/// Returns in-type, out-type, and the length of fixed character arrays, which are text.
 fn data_type(member: &Member) -> Result<(InType, OutType, Length), String> {
     let format = member.text("format").unwrap_or_default().to_ascii_lowercase();
     let is_hex = format == "x";
@@ -293,11 +297,11 @@ fn data_type(member: &Member) -> Result<(InType, OutType, Length), String> {
         "boolean" => natural(InType::UINT8, OutType::BOOLEAN),
         "char16" if fixed_size(member).is_some() => Ok(fixed_text(InType::UNICODE_STRING)),
         "char16" => natural(InType::UNICODE_CHAR, OutType::NULL),
-        // CIM's text form of a time has 25 characters.
+        // A time in CIM text form has 25 characters.
         "datetime" => Ok((InType::UNICODE_STRING, OutType::CIM_DATETIME, Length::Fixed(25))),
         "string" => string_type(member, format == "w"),
         "object" => object_type(member),
-        other => Err(format!("type {other} has no place in a payload")),
+        other => Err(format!("type {other} cannot occur in a payload")),
     }
 }
 
@@ -308,7 +312,7 @@ fn string_type(member: &Member, is_wide: bool) -> Result<(InType, OutType, Lengt
         "counted" => (InType::COUNTED_STRING, InType::COUNTED_STRING_ANSI),
         "reversecounted" => (InType::REVERSED_COUNTED_STRING, InType::REVERSED_COUNTED_ANSI_STRING),
         "notcounted" => (InType::NON_NULL_TERMINATED_STRING, InType::NON_NULL_TERMINATED_ANSI_STRING),
-        other => return Err(format!("no StringTermination is called {other}")),
+        other => return Err(format!("unknown StringTermination {other}")),
     };
     let extension = member.text("extension").unwrap_or_default().to_ascii_lowercase();
     let (is_wide, out_type) = match &*extension {
@@ -337,14 +341,14 @@ fn object_type(member: &Member) -> Result<(InType, OutType, Length), String> {
         "variant" => (InType::HEX_DUMP, OutType::NULL, Length::Natural),
         "rstring" => (InType::ANSI_STRING, OutType::REDUCED_STRING, Length::Natural),
         "rwstring" => (InType::UNICODE_STRING, OutType::REDUCED_STRING, Length::Natural),
-        // An object of unknown shape: what remains of the payload.
+        // An object of unknown form: the rest of the payload.
         "" => (InType::BINARY_TO_END, OutType::NULL, Length::Natural),
-        other => return Err(format!("no extension is called {other}")),
+        other => return Err(format!("unknown extension {other}")),
     };
     Ok((in_type, out_type, length))
 }
 
-/// The names of a property's values: `ValueMap` with `Values`, or `BitMap` with `BitValues`.
+/// Returns the names of a property's values: `ValueMap` with `Values`, or `BitMap` with `BitValues`.
 fn value_map(member: &Member) -> Option<ValueMap> {
     let texts = |names: &[&str]| names.iter().find_map(|name| member.values(name));
     let is_flag = member.text("valuetype").is_some_and(|kind| kind.eq_ignore_ascii_case("flag"));
@@ -446,23 +450,20 @@ mod tests {
             assert_eq!(mof.problems.first().map(ToString::to_string).as_deref(), Some(problem));
         };
         let class = "[Guid(\"{00000000-0000-0000-0000-000000000002}\")] class T {};\n";
-        check("[EventType(1)] class X : Y {};", "line 1: no class above X has a Guid");
-        check("[EventType(1), Guid(\"x\")] class X : Y {};", "line 1: the Guid of X is none");
+        check("[EventType(1)] class X : Y {};", "line 1: neither X nor a base class has a Guid");
+        check("[EventType(1), Guid(\"x\")] class X : Y {};", "line 1: the Guid of X is invalid");
         check(
             &format!("{class}[EventType(256)] class X : T {{}};"),
-            "line 2: an EventType of X is no number up to 255",
+            "line 2: an EventType of X is not a number from 0 to 255",
         );
-        check(
-            &format!("{class}[EventType{{1,1}}] class X : T {{}};"),
-            "line 2: X says event type 1 a second time",
-        );
+        check(&format!("{class}[EventType{{1,1}}] class X : T {{}};"), "line 2: X lists event type 1 twice");
         check(
             &format!("{class}[EventType(1)] class X : T {{\n[WmiDataId(1), WmiSizeIs(\"N\")] uint8 A;\n}};"),
-            "line 3: A: no property N stands before it",
+            "line 3: A: no property N precedes it",
         );
         check(
             "[EventType(1)] class X : Y {}; [EventType(1)] class Y : X {};",
-            "line 1: no class above X has a Guid",
+            "line 1: neither X nor a base class has a Guid",
         );
     }
 }

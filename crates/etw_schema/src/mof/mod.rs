@@ -1,7 +1,7 @@
-//! MOF text: the classes of classic events, as WMI's repository holds them.
+//! MOF text: the classes of classic events, as in WMI's repository.
 //!
-//! Three levels of classes: the provider (its `Guid` is what enables it), the event class (its `Guid` names the
-//! events in traces, with `EventVersion`), and the event type class (`EventType` lists the opcodes). Qualifiers:
+//! Classes have three levels: the provider (its `Guid` enables it), the event class (its `Guid`, with `EventVersion`,
+//! identifies the events in traces), and the event type class (`EventType` lists the opcodes). For the qualifiers see
 //! Microsoft Learn, "Event Tracing MOF Qualifiers".
 
 mod classes;
@@ -9,31 +9,31 @@ mod syntax;
 
 use crate::Provider;
 
-/// What a MOF text describes.
+/// The contents of a MOF text.
 #[derive(Debug, Default)]
 pub struct Mof {
-    /// One provider for each GUID of an event class, in the order of the text.
+    /// One provider per GUID of an event class, in the order of the text.
     pub providers: Vec<Provider>,
-    /// What could not be read, in the order of the text; at most [`MAX_PROBLEMS`] of it.
+    /// The parts that were skipped, in the order of the text; at most [`MAX_PROBLEMS`].
     pub problems: Vec<MofProblem>,
 }
 
-/// How many problems are reported of one text.
+/// Limit of the problems reported for one text.
 pub const MAX_PROBLEMS: usize = 100;
 
-/// Something in a MOF text that was left out.
+/// A part of a MOF text that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct MofProblem {
-    /// The line, from 1.
+    /// Line number, starting at 1.
     pub line: usize,
-    /// What was expected or is wrong.
+    /// The problem.
     pub what: String,
 }
 
-/// Reads MOF text. `origin` is the name under which the schemas are shown, usually the file's.
+/// Parses MOF text. `origin` is the name shown for the schemas, usually the file name.
 ///
-/// Never fails: what cannot be read is left out and reported.
+/// Never fails: invalid parts are skipped and reported.
 pub fn parse(text: &str, origin: &str) -> Mof {
     let mut problems = Vec::new();
     let classes = syntax::classes(text, &mut problems);
@@ -41,8 +41,8 @@ pub fn parse(text: &str, origin: &str) -> Mof {
     Mof { providers, problems }
 }
 
-/// Reads a MOF file's bytes: UTF-16 with a byte order mark, UTF-8, or (bytes that are not UTF-8 become U+FFFD) a
-/// code page.
+/// Parses the bytes of a MOF file: UTF-16 with a byte order mark, UTF-8, or a code page (with bytes that are not UTF-8
+/// replaced by U+FFFD).
 pub fn parse_bytes(bytes: &[u8], origin: &str) -> Mof {
     parse(&crate::source_text::source_text(bytes), origin)
 }

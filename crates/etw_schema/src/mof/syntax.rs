@@ -1,6 +1,6 @@
-//! The syntax of MOF text (DMTF DSP0004, as WMI's compiler reads it): class declarations with their qualifiers.
+//! The syntax of MOF text (DMTF DSP0004, as read by WMI's compiler): class declarations with their qualifiers.
 //!
-//! Instances, methods and qualifier declarations are passed over: event classes do not use them.
+//! Instances, methods and qualifier declarations are skipped, since event classes do not use them.
 
 use super::MofProblem;
 
@@ -21,16 +21,16 @@ pub(super) struct Member {
     pub(super) name: String,
     /// The CIM type, in lower case.
     pub(super) cim_type: String,
-    /// `[n]` behind the name; `Some(None)` is `[]`.
+    /// `[n]` after the name; `Some(None)` is `[]`.
     pub(super) array: Option<Option<u16>>,
     pub(super) qualifiers: Vec<Qualifier>,
     pub(super) line: usize,
 }
 
-/// A qualifier with its values; one without values is true.
+/// A qualifier with its values. A qualifier without values is true.
 #[derive(Debug, Default)]
 pub(super) struct Qualifier {
-    /// In lower case: MOF does not tell cases apart.
+    /// In lower case: MOF is case-insensitive.
     pub(super) name: String,
     pub(super) values: Vec<Value>,
 }
@@ -45,7 +45,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// The number that it is or, as `ValueMap` has them, spells.
+    /// Returns the number, also of a number written as a string, as in `ValueMap`.
     pub(super) fn number(&self) -> Option<i64> {
         match self {
             Value::Number(number) => Some(*number),
@@ -61,11 +61,11 @@ impl Value {
     }
 }
 
-/// What is looked up by qualifier.
+/// A declaration with qualifiers.
 pub(super) trait Qualified {
     fn qualifiers(&self) -> &[Qualifier];
 
-    /// The values of a qualifier (its name in lower case), if it is there.
+    /// Returns the values of a qualifier (its name in lower case), if present.
     fn values(&self, name: &str) -> Option<&[Value]> {
         self.qualifiers().iter().find(|qualifier| qualifier.name == name).map(|qualifier| &*qualifier.values)
     }
@@ -92,7 +92,7 @@ impl Qualified for Member {
     }
 }
 
-/// The classes of a text. What cannot be read is left out and reported.
+/// Returns the classes of a text. Invalid parts are skipped and reported.
 pub(super) fn classes(text: &str, problems: &mut Vec<MofProblem>) -> Vec<Class> {
     let mut parser = Parser { lexer: Lexer { rest: text, line: 1 }, peeked: None, namespace: String::new() };
     let mut classes = Vec::new();
@@ -213,10 +213,10 @@ impl<'a> Lexer<'a> {
                 _ => text.push(c),
             }
         }
-        // No string goes over the end of its line.
+        // A string does not extend past the end of its line.
         let end = memchr::memchr(b'\n', self.rest.as_bytes()).unwrap_or(self.rest.len());
         self.take(end);
-        Err("a string without end")
+        Err("unterminated string")
     }
 }
 
@@ -270,7 +270,7 @@ impl<'a> Parser<'a> {
         matches!(self.peek(), Ok(Token::End))
     }
 
-    /// One declaration; `None` for the kinds that are passed over and at the end.
+    /// Parses one declaration. Returns `None` at the end and for kinds that are skipped.
     fn declaration(&mut self) -> Result<Option<Class>, &'static str> {
         if self.accept('#')? {
             self.pragma()?;
@@ -288,12 +288,12 @@ impl<'a> Parser<'a> {
                 self.skip_declaration();
                 Ok(None)
             }
-            _ => Err("no class, instance, qualifier or pragma begins here"),
+            _ => Err("expected a class, instance, qualifier or pragma"),
         }
     }
 
     fn pragma(&mut self) -> Result<(), &'static str> {
-        self.word("no pragma behind #")?;
+        self.word("no pragma after #")?;
         let name = self.word("no name of a pragma")?;
         if self.accept('(')? {
             let value = self.literal()?;
@@ -302,7 +302,7 @@ impl<'a> Parser<'a> {
             }
             while !self.accept(')')? {
                 if self.next()? == Token::End {
-                    return Err("a pragma without end");
+                    return Err("unterminated pragma");
                 }
             }
         }
@@ -313,7 +313,7 @@ impl<'a> Parser<'a> {
         let line = self.lexer.line;
         let name = self.word("no name of a class")?.to_owned();
         if self.accept_word("as")? {
-            self.word("no alias behind \"as\"")?;
+            self.word("no alias after \"as\"")?;
         }
         let parent =
             if self.accept(':')? { Some(self.word("no name of a parent class")?.to_owned()) } else { None };
@@ -324,17 +324,17 @@ impl<'a> Parser<'a> {
                 class.properties.extend(self.member()?);
             }
         }
-        self.expect(';', "no semicolon behind a class")?;
+        self.expect(';', "missing semicolon after a class")?;
         Ok(class)
     }
 
-    /// A property; `None` for a method.
+    /// Parses a property. Returns `None` for a method.
     fn member(&mut self) -> Result<Option<Member>, &'static str> {
         let qualifiers = self.qualifiers()?;
         let line = self.lexer.line;
         let mut cim_type = self.word("no type of a property")?.to_ascii_lowercase();
         if self.accept(':')? {
-            self.word("no class behind \"object:\"")?;
+            self.word("no class after \"object:\"")?;
         }
         if self.accept_word("ref")? {
             cim_type = "ref".to_owned();
@@ -343,10 +343,10 @@ impl<'a> Parser<'a> {
         if self.accept('(')? {
             while !self.accept(')')? {
                 if self.next()? == Token::End {
-                    return Err("a method without end");
+                    return Err("unterminated method");
                 }
             }
-            self.expect(';', "no semicolon behind a method")?;
+            self.expect(';', "missing semicolon after a method")?;
             return Ok(None);
         }
         let mut array = None;
@@ -355,7 +355,7 @@ impl<'a> Parser<'a> {
                 true => None,
                 false => {
                     let size = self.literal()?.number().and_then(|size| u16::try_from(size).ok());
-                    self.expect(']', "no closing bracket of an array")?;
+                    self.expect(']', "missing closing bracket of an array")?;
                     Some(size.ok_or("no size of an array")?)
                 }
             });
@@ -363,11 +363,11 @@ impl<'a> Parser<'a> {
         if self.accept('=')? {
             while *self.peek()? != Token::Char(';') {
                 if self.next()? == Token::End {
-                    return Err("a value without end");
+                    return Err("unterminated value");
                 }
             }
         }
-        self.expect(';', "no semicolon behind a property")?;
+        self.expect(';', "missing semicolon after a property")?;
         Ok(Some(Member { name, cim_type, array, qualifiers, line }))
     }
 
@@ -385,19 +385,19 @@ impl<'a> Parser<'a> {
                 } else {
                     values.push(self.literal()?);
                 }
-                self.expect(')', "no closing parenthesis of a qualifier")?;
+                self.expect(')', "missing closing parenthesis of a qualifier")?;
             } else if self.accept('{')? {
                 self.list(&mut values)?;
             }
             if self.accept(':')? {
-                // Flavors: amended, ToSubclass, ToInstance, …; several stand side by side.
+                // Flavors: amended, ToSubclass, ToInstance, …; there may be several.
                 while matches!(self.peek()?, Token::Word(_)) {
                     self.peeked = None;
                 }
             }
             qualifiers.push(Qualifier { name, values });
             if !self.accept(',')? && *self.peek()? != Token::Char(']') {
-                return Err("no comma or bracket behind a qualifier");
+                return Err("missing comma or bracket after a qualifier");
             }
         }
         Ok(qualifiers)
@@ -407,7 +407,7 @@ impl<'a> Parser<'a> {
         while !self.accept('}')? {
             values.push(self.literal()?);
             if !self.accept(',')? && *self.peek()? != Token::Char('}') {
-                return Err("no comma or brace behind a value");
+                return Err("missing comma or brace after a value");
             }
         }
         Ok(())
@@ -416,7 +416,7 @@ impl<'a> Parser<'a> {
     fn literal(&mut self) -> Result<Value, &'static str> {
         match self.next()? {
             Token::Text(mut text) => {
-                // Strings that stand side by side are one.
+                // Adjacent strings are joined.
                 while let Token::Text(more) = self.peek()? {
                     text.push_str(more);
                     self.peeked = None;
@@ -427,11 +427,11 @@ impl<'a> Parser<'a> {
                 Some(number) => Ok(Value::Number(number)),
                 None => Ok(Value::Word(word.to_owned())),
             },
-            _ => Err("no value"),
+            _ => Err("expected a value"),
         }
     }
 
-    /// Goes behind the semicolon that ends the declaration in which an error was found.
+    /// Skips past the semicolon that ends the declaration with the error.
     fn skip_declaration(&mut self) {
         let mut depth = 0usize;
         loop {
@@ -445,12 +445,12 @@ impl<'a> Parser<'a> {
                     depth = depth.saturating_sub(1);
                 }
                 Ok(Token::Char(';')) if depth == 0 => {
-                    // Inside a class that began before the error, its members' semicolons come first; the rest of
-                    // it ends with "}" or "};", and what follows is read again as a declaration.
+                    // Inside a class that started before the error, its members' semicolons come first. The rest of
+                    // the class ends with "}" or "};", and parsing resumes after it.
                     return;
                 }
                 Ok(_) => {}
-                // A string without end: go on at the next line.
+                // An unterminated string: continue at the next line.
                 Err(_) => {}
             }
         }
@@ -519,10 +519,10 @@ mod tests {
         check(
             "class A {}\n;\n[Guid(\"x)]\nclass B {};\nclass C {};",
             &["A", "C"],
-            "line 3: a string without end",
+            "line 3: unterminated string",
         );
-        check("nonsense; class C {};", &["C"], "line 1: no class, instance, qualifier or pragma begins here");
+        check("nonsense; class C {};", &["C"], "line 1: expected a class, instance, qualifier or pragma");
         check("class A { uint32 B; ", &[], "line 1: no type of a property");
-        check("[Guid(", &[], "line 1: no value");
+        check("[Guid(", &[], "line 1: expected a value");
     }
 }

@@ -1,4 +1,4 @@
-//! The resolver's cache: from what identifies a record's schema to the schema, or to why there is none.
+//! The resolver's cache: maps the key of a record's schema to the schema, or to the reason why there is none.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use etw_event::Guid;
 use super::Undecoded;
 use crate::CompiledSchema;
 
-/// What was found.
+/// The result of a lookup.
 pub(crate) type Outcome = Result<Arc<CompiledSchema>, Undecoded>;
 
-/// What identifies the schema of a record.
+/// The key that identifies a record's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key<'a> {
     pub(crate) kind: KeyKind,
     /// Provider, class or message GUID; zero for hook ids.
     pub(crate) guid: Guid,
-    /// Id and version, opcode and version, hook id and version, message number.
+    /// Id and version, opcode and version, hook id and version, or message number.
     pub(crate) number: u32,
-    /// TraceLogging's event metadata, byte for byte; empty for everything else.
+    /// The complete event metadata of TraceLogging; empty for other events.
     pub(crate) blob: &'a [u8],
-    /// Its provider's traits.
+    /// The provider's traits, for TraceLogging.
     pub(crate) traits: &'a [u8],
 }
 
@@ -36,15 +36,15 @@ pub(crate) enum KeyKind {
     TraceLoggingInPayload,
     StringOnly,
     Xml,
-    /// What has neither GUID nor hook id.
+    /// A record without GUID and hook id.
     Header,
 }
 
-/// More entries or bytes than these, and the cache starts anew.
+/// Limits of entries and bytes, beyond which the cache is cleared.
 const MAX_ENTRIES: usize = 16_384;
 const MAX_BYTES: usize = 16 << 20;
 
-/// Places for entries found lately; a power of two.
+/// Number of places for recently found entries; a power of two.
 const RECENT: usize = 256;
 
 /// An open-addressing table over a list of entries.
@@ -53,10 +53,10 @@ pub(crate) struct Cache {
     /// Hash and entry number plus one; a power of two, never more than half full.
     slots: Vec<(u64, u32)>,
     entries: Vec<Entry>,
-    /// Entries found lately, each in the place that a glance at its key says. They may be others by now, so that the
-    /// key is compared in any case.
+    /// Recently found entries, each at the place given by a cheap hash of its key. A place may have been overwritten,
+    /// so the full key is always compared.
     recent: [u32; RECENT],
-    /// Roughly what the entries hold.
+    /// Approximate bytes held by the entries.
     bytes: usize,
 }
 
@@ -77,7 +77,7 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// The entry of a key.
+    /// Returns the index of the entry for a key.
     #[inline]
     pub(crate) fn find(&mut self, key: &Key<'_>) -> Option<usize> {
         let place = glance(key) % RECENT;
@@ -107,13 +107,13 @@ impl Cache {
         }
     }
 
-    /// What an entry found.
+    /// Returns the result stored in an entry.
     #[inline]
     pub(crate) fn outcome(&self, index: usize) -> Option<&Outcome> {
         self.entries.get(index).map(|entry| &entry.outcome)
     }
 
-    /// Adds an entry for a key that has none.
+    /// Adds an entry for a key that is not present.
     pub(crate) fn insert(&mut self, key: &Key<'_>, outcome: Outcome) -> usize {
         let properties = outcome.as_ref().map_or(0, |compiled| compiled.schema.properties.len());
         let bytes = 512 + key.blob.len() + key.traits.len() + 256 * properties;
@@ -138,7 +138,7 @@ impl Cache {
         self.entries.len() - 1
     }
 
-    /// Forgets everything of a GUID, except what the events themselves carry.
+    /// Removes all entries of a GUID, except those resolved from metadata in the event itself.
     pub(crate) fn forget(&mut self, guid: &Guid) {
         self.entries.retain(|entry| {
             entry.guid != *guid
@@ -147,12 +147,12 @@ impl Cache {
         self.fill(self.slots.len());
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         *self = Cache::default();
     }
 
-    /// The entries, in the order in which they were added.
+    /// Returns the entries in insertion order.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
         self.entries.iter().map(|entry| &entry.outcome)
     }
@@ -184,8 +184,8 @@ impl Entry {
     }
 }
 
-/// Whether bytes are the same. Empty ones are not left to `memcmp`: its AVX-512 form reads through the dangling
-/// pointers of empty slices under a mask of zeros, which costs 300 ns where the page is not mapped.
+/// Returns whether two slices are equal. Empty ones are not passed to `memcmp`: its AVX-512 form does a masked read
+/// through their dangling pointers, which costs 300 ns if the page is not mapped.
 #[inline]
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && (a.is_empty() || a == b)
@@ -203,8 +203,8 @@ fn place(slots: &mut [(u64, u32)], hash: u64, number: u32) {
     }
 }
 
-/// A number that mostly tells keys apart and costs little: of TraceLogging's metadata it looks at the ends alone. No
-/// table may rely on it, since input can make it the same for all keys.
+/// Returns a cheap hash of a key. It covers only the ends of TraceLogging's metadata. No table may rely on it, since
+/// input can make all keys collide.
 #[inline]
 fn glance(key: &Key<'_>) -> usize {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -1,4 +1,4 @@
-//! What a trace carries of schemas: event metadata of merged files, and the manifests of EventSources.
+//! Schemas carried by a trace: event metadata of merged files, and EventSource manifests.
 
 use etw_event::{Guid, Record, classes};
 
@@ -8,43 +8,44 @@ use crate::event_source::{IncompleteManifest, MANIFEST_EVENT_ID, is_manifest_chu
 use crate::manifest::{Problem, ProblemKind};
 use crate::{Provider, Providers};
 
-/// Properties that the EventSource manifests of a trace may describe. Events share templates, so that a trace made for
-/// it could ask for a hundred times its own size; real traces have some ten thousand.
+/// Limit of the properties described by the EventSource manifests of a trace. Events share templates, so a hostile
+/// trace could require a hundred times its own size; real traces have some ten thousand.
 const MAX_TRACE_PROPERTIES: usize = 1 << 20;
 
-/// What [`Resolver::observe`] found in a record.
+/// The schema information that [`Resolver::observe`] found in a record.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Observed {
-    /// Nothing that concerns schemas.
+    /// No schema information.
     Nothing,
     /// Event metadata.
     EventMetadata,
     /// A chunk of an EventSource manifest.
     ManifestChunk,
-    /// The last missing chunk of an EventSource manifest, which was read.
+    /// The last missing chunk of an EventSource manifest, which is now parsed.
     Manifest {
         /// The provider that wrote it.
         provider: Guid,
         /// The process that wrote it.
         process: u32,
-        /// What in it could not be understood.
+        /// The parts of the manifest that could not be read.
         problems: Vec<Problem>,
     },
 }
 
 impl Resolver {
-    /// Adds a provider that the trace itself describes (EventSource manifests).
+    /// Adds a provider described by the trace itself (EventSource manifests).
     pub fn add_trace_provider(&mut self, provider: Provider) {
         let guid = provider.info.guid;
         self.trace.add(provider);
         self.forget(&guid);
     }
 
-    /// Takes in the payload of an EventInfo event (class EventMetadata, opcode 0x20): a `TRACE_EVENT_INFO`.
+    /// Adds the payload of an EventInfo event (class EventMetadata, opcode 0x20): a `TRACE_EVENT_INFO`.
     ///
     /// # Errors
-    /// The blob is cut, or the trace holds too much of them.
+    ///
+    /// Fails if the blob is truncated, or the trace's event metadata exceeds its limit.
     pub fn add_event_metadata(&mut self, blob: &[u8]) -> Result<(), EventMetadataError> {
         if let Some(guid) = self.metadata.add_event(blob)? {
             self.forget(&guid);
@@ -52,11 +53,12 @@ impl Resolver {
         Ok(())
     }
 
-    /// Takes in the payload of an EventMapInfo event (class EventMetadata, opcode 0x21): a GUID, then an
+    /// Adds the payload of an EventMapInfo event (class EventMetadata, opcode 0x21): a GUID, then an
     /// `EVENT_MAP_INFO`.
     ///
     /// # Errors
-    /// The blob is cut, or the trace holds too much of them.
+    ///
+    /// Fails if the blob is truncated, or the trace's event metadata exceeds its limit.
     pub fn add_event_map(&mut self, payload: &[u8]) -> Result<(), EventMetadataError> {
         if let Some(guid) = self.metadata.add_map(payload)? {
             self.forget(&guid);
@@ -64,12 +66,12 @@ impl Resolver {
         Ok(())
     }
 
-    /// Takes in what a record says of the schemas of others: event metadata of a merged trace, chunks of EventSource
-    /// manifests. Cheap for all other records. Metadata may come after the events it describes: those who want them
-    /// decoded read a trace twice.
+    /// Adds the schema information in a record: event metadata of a merged trace, or chunks of EventSource manifests.
+    /// Cheap for all other records. Metadata may follow the events it describes; to decode those, read the trace twice.
     ///
     /// # Errors
-    /// As for [`Resolver::add_event_metadata`].
+    ///
+    /// Fails under the same conditions as [`Resolver::add_event_metadata`].
     #[inline]
     pub fn observe(&mut self, record: &Record<'_>) -> Result<Observed, EventMetadataError> {
         if record.has_class_guid_in_header() {
@@ -111,17 +113,17 @@ impl Resolver {
         Observed::Manifest { provider: manifest.guid, process: manifest.process, problems: manifest.problems }
     }
 
-    /// EventSource manifests of which chunks are still missing.
+    /// Returns the EventSource manifests with missing chunks.
     pub fn incomplete_manifests(&self) -> Vec<IncompleteManifest> {
         self.manifests.clone().finish()
     }
 
-    /// What the trace carries of event metadata.
+    /// Returns the event metadata of the trace.
     pub fn event_metadata(&self) -> &EventMetadata {
         &self.metadata
     }
 
-    /// The providers that the trace itself describes.
+    /// Returns the providers described by the trace itself.
     pub fn trace_providers(&self) -> &Providers {
         &self.trace
     }

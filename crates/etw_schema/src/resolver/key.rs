@@ -1,4 +1,4 @@
-//! What identifies a record's schema.
+//! The key that identifies a record's schema.
 
 use etw_event::{EventDescriptor, ExtendedType, Fields, Guid, HeaderKind, Record};
 
@@ -8,14 +8,14 @@ use crate::tracelogging;
 /// Hook id of PartitionInfoExtension.
 pub(super) const PARTITION_INFO: u16 = 0x0050;
 
-/// PartitionInfoExtension begins with its version; the header says 2 even where that is 0 (Observed: every session
-/// file of Windows 10 and 11, as powershell).
+/// Reads the version of a PartitionInfoExtension from its start. The header says 2 even if it is 0 (Observed: every
+/// session file of Windows 10 and 11, as powershell).
 #[cold]
 pub(super) fn partition_info_version(record: &Record<'_>) -> u8 {
     record.payload().u16_at(0).map_or(0, |version| version.min(0xFF) as u8)
 }
 
-/// What identifies a record's schema.
+/// Returns the key of a record's schema.
 #[inline]
 pub(super) fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
     let key = |kind, guid, number| Key { kind, guid, number, blob: &[], traits: &[] };
@@ -60,7 +60,7 @@ pub(super) fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
     }
 }
 
-/// The rarer forms of an `EVENT_HEADER`.
+/// Returns the key for the rarer forms of an `EVENT_HEADER`.
 #[inline]
 fn special_key<'a>(record: &Record<'a>, guid: Guid, descriptor: &EventDescriptor) -> Option<Key<'a>> {
     let key = |kind, blob| Some(Key { kind, guid, number: 0, blob, traits: &[] });

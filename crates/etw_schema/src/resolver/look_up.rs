@@ -1,4 +1,4 @@
-//! The sources asked for one record, in their order, by the kind of its header.
+//! Searches the sources for a record's schema, in the order given by the kind of its header.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +12,7 @@ use crate::tracelogging::{self, ProviderTraits};
 use crate::{CompiledSchema, Decoding, EventSchema, InType, OutType, Property, Provider, ProviderInfo};
 
 impl Resolver {
-    /// Finds what the cache does not know.
+    /// Finds the schema of a record that is not in the cache.
     pub(super) fn look_up(&mut self, key: &Key<'_>, record: &Record<'_>) -> Outcome {
         match key.kind {
             KeyKind::TraceLogging => self.trace_logging(key, record, 0),
@@ -44,7 +44,7 @@ impl Resolver {
         Ok(CompiledSchema::with_skip(Arc::new(schema), skip as u32))
     }
 
-    /// An event whose payload is one string.
+    /// Returns the schema of an event whose payload is one string.
     fn one_string(&mut self, record: &Record<'_>, name: &str, out_type: OutType) -> Arc<CompiledSchema> {
         let guid = record.provider_id();
         let provider = self.provider_info(&guid).unwrap_or_else(|| {
@@ -98,7 +98,7 @@ impl Resolver {
         Err(Undecoded::UnknownEvent { provider: guid, name, id, version, other_versions })
     }
 
-    /// A piece of an EventSource's manifest, which is an event as well.
+    /// Returns the schema of a chunk of an EventSource manifest, which is itself an event.
     fn manifest_chunk(&mut self, record: &Record<'_>) -> Arc<CompiledSchema> {
         static PROPERTIES: LazyLock<Vec<Property>> = LazyLock::new(|| {
             let number = |name| Property::scalar(name, InType::UINT8, OutType::NULL);
@@ -143,7 +143,7 @@ impl Resolver {
             return Ok(CompiledSchema::new(Arc::new(schema)));
         }
         let providers = self.providers(&class);
-        // Of classes that are built in, published MOF files describe the same versions with fewer fields
+        // Published MOF files describe the same versions of built-in classes with fewer fields
         // (Observed: SampleProfile in perfview's kerneltraceeventparser.mof).
         let is_built_in = |provider: &&Arc<Provider>| provider.info.decoding == Decoding::BuiltIn;
         let built_in = || providers.iter().filter(is_built_in);

@@ -1,4 +1,4 @@
-//! From a record to its schema, through the layers of sources in decoding order.
+//! Resolution of a record to its schema, through the sources in decoding order.
 
 mod cache;
 mod carried;
@@ -25,14 +25,15 @@ pub use undecoded::Undecoded;
 use cache::{Cache, Key};
 use key::key_of;
 
-/// Finds the schemas of records.
+/// Finds and caches the schemas of records.
 ///
-/// Sources are asked in this order: what the event carries (TraceLogging), what the trace carries (event metadata, and
-/// the providers of [`Resolver::add_trace_provider`]), the user's sources, the built-in ones. Manifest events are
-/// found by exact id and version, never by another version. Classic events are found by event type and version: the
-/// exact one in any source, else the highest below it; of the same version the built-in one.
+/// Sources are searched in this order: metadata in the event (TraceLogging), metadata in the trace (event metadata and
+/// the providers of [`Resolver::add_trace_provider`]), the user's sources, and the built-in schemas. Manifest events
+/// need an exact match of id and version. Classic events are found by event type and version: the exact version from
+/// any source, otherwise the highest version below it. For the same version the built-in schema takes precedence.
 ///
-/// Results are cached, failures too; a hit allocates nothing. A resolver serves one thread; clones share the schemas.
+/// Results, including failures, are cached; a hit does not allocate. A resolver serves one thread. Clones share
+/// schemas.
 ///
 /// ```
 /// use etw_event::{Origin, Record, Ticks};
@@ -58,12 +59,12 @@ use key::key_of;
 pub struct Resolver {
     metadata: EventMetadata,
     trace: Providers,
-    /// Properties of the events in `trace` that came from manifests, where an event itself counts as eight.
+    /// Number of properties of manifest events in `trace`, plus eight per event.
     trace_properties: usize,
     manifests: EventSourceManifests,
     user: Vec<Arc<dyn SchemaSource>>,
     built_in: Vec<Arc<dyn SchemaSource>>,
-    /// What user and built-in sources know of a GUID.
+    /// The providers of a GUID in the user's and the built-in sources.
     known: HashMap<Guid, Arc<[Arc<Provider>]>>,
     cache: Cache,
     /// The provider of the last event without a schema.
@@ -86,15 +87,15 @@ impl Default for Resolver {
     }
 }
 
-/// GUIDs of which the sources' answers are kept; more, and they are asked again.
+/// Limit of GUIDs with cached source results; beyond it the cache is cleared.
 const MAX_KNOWN: usize = 16_384;
 impl Resolver {
-    /// A resolver with the built-in schemas.
+    /// Creates a resolver with the built-in schemas.
     pub fn new() -> Resolver {
         Resolver { built_in: vec![Arc::new(BuiltIn)], ..Resolver::empty() }
     }
 
-    /// A resolver that knows only what events and traces carry.
+    /// Creates a resolver that knows only the metadata in events and traces.
     pub fn empty() -> Resolver {
         Resolver {
             metadata: EventMetadata::default(),
@@ -109,7 +110,7 @@ impl Resolver {
         }
     }
 
-    /// Adds a source of the user's; the one added first is asked first, all before the built-in ones.
+    /// Adds a user's source. Sources are searched in the order added, before the built-in schemas.
     pub fn add_source(&mut self, source: Arc<dyn SchemaSource>) {
         self.user.push(source);
         self.known.clear();
@@ -117,13 +118,13 @@ impl Resolver {
         self.named = None;
     }
 
-    /// Has what is known of a provider be looked for anew.
+    /// Discards cached results for a provider.
     fn forget(&mut self, guid: &Guid) {
         self.cache.forget(guid);
         self.named = None;
     }
 
-    /// The names of the provider that a record belongs to, from the first source that knows it.
+    /// Returns the names of the provider with this GUID, from the first source that knows it.
     pub fn provider_info(&mut self, guid: &Guid) -> Option<Arc<ProviderInfo>> {
         if let Some(provider) = self.trace.provider(guid) {
             return Some(provider.info.clone());
@@ -131,15 +132,16 @@ impl Resolver {
         self.known(guid).first().map(|provider| provider.info.clone())
     }
 
-    /// Every schema that was found since the last change of the sources.
+    /// Returns every schema found since the sources last changed.
     pub fn resolved(&self) -> impl Iterator<Item = &Arc<CompiledSchema>> {
         self.cache.outcomes().filter_map(|outcome| outcome.as_ref().ok())
     }
 
-    /// The schema of a record.
+    /// Returns the schema of a record.
     ///
     /// # Errors
-    /// No source knows the record; the reason says what is missing.
+    ///
+    /// Fails if no source knows the record. The error is the reason.
     #[inline]
     pub fn resolve(&mut self, record: &Record<'_>) -> Result<&Arc<CompiledSchema>, &Undecoded> {
         let index = self.index(record);
@@ -149,11 +151,11 @@ impl Resolver {
         }
     }
 
-    /// Decodes a record: finds its schema and locates its properties. An event without a schema has the reason, and
-    /// what is known of its provider.
+    /// Decodes a record: finds its schema and locates its properties. Without a schema, the event contains the reason
+    /// and the known names of its provider.
     ///
-    /// The process and the start of the trace are left for the caller to fill in. Allocates nothing once the schema is
-    /// cached and `located` has grown to its size.
+    /// The caller fills in the process and the start of the trace. Does not allocate once the schema is cached and
+    /// `located` has grown large enough.
     #[inline]
     pub fn decode<'a>(&'a mut self, record: &'a Record<'a>, located: &'a mut Located) -> Event<'a> {
         let index = self.index(record);
@@ -169,7 +171,7 @@ impl Resolver {
         Event { provider, ..Event::new(record, Err(reason)) }
     }
 
-    /// Where the cache has the outcome for a record.
+    /// Returns the cache index of the result for a record.
     #[inline]
     fn index(&mut self, record: &Record<'_>) -> usize {
         let key = key_of(record);
@@ -192,7 +194,7 @@ impl Resolver {
         self.cache.insert(key, outcome)
     }
 
-    /// What user and built-in sources know of a GUID, in their order.
+    /// Returns the providers of a GUID in the user's and the built-in sources, in order.
     fn known(&mut self, guid: &Guid) -> Arc<[Arc<Provider>]> {
         if let Some(known) = self.known.get(guid) {
             return known.clone();
@@ -206,7 +208,7 @@ impl Resolver {
         known
     }
 
-    /// What all layers but event metadata know of a GUID, in decoding order.
+    /// Returns the providers of a GUID in all sources except event metadata, in decoding order.
     fn providers(&mut self, guid: &Guid) -> Vec<Arc<Provider>> {
         let known = self.known(guid);
         self.trace.provider(guid).into_iter().chain(known.iter().cloned()).collect()

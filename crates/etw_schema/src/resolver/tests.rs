@@ -1,4 +1,4 @@
-//! Tests of finding schemas.
+//! Tests of schema resolution.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use etw_event::{EventDescriptor, Opcode, Origin, Ticks};
 
 const PROVIDER: Guid = Guid::from_u128(0x11111111_2222_3333_4444_555555555555);
 
-/// An EVENT_HEADER record; items are `(kind, data)`.
+/// Builds a record with an EVENT_HEADER; items are `(kind, data)`.
 fn event(descriptor: [u8; 16], flags: u16, items: &[(u16, &[u8])], payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0u8; 80];
     bytes[2..4].copy_from_slice(&[0x13, 0xC0]);
@@ -43,7 +43,7 @@ fn blob(fields: &[u8]) -> Vec<u8> {
     [&(body.len() as u16 + 2).to_le_bytes(), body.as_slice()].concat()
 }
 
-/// `name=value` of each property, or the reason for none.
+/// Returns `name=value` for each property, or the reason why there are none.
 fn decode(resolver: &mut Resolver, bytes: &[u8]) -> String {
     static ORIGIN: std::sync::LazyLock<Origin> = std::sync::LazyLock::new(Origin::default);
     let record = Record::parse(bytes, &ORIGIN, Ticks(0)).unwrap();
@@ -58,7 +58,7 @@ fn decode(resolver: &mut Resolver, bytes: &[u8]) -> String {
     }
 }
 
-/// krabsetw's issue 193: its cache told TraceLogging events apart by everything but their fields.
+/// See krabsetw's issue 193: its cache ignored the fields of TraceLogging events.
 #[test]
 fn events_that_differ_in_nothing_but_their_fields() {
     let header = descriptor(0, 0, 11);
@@ -110,7 +110,7 @@ fn manifest(name: &str, decoding: Decoding, events: &[(u16, u8, &str)]) -> Provi
 }
 
 #[test]
-fn layers_are_asked_in_their_order() {
+fn sources_are_searched_in_order() {
     let bytes = |id, version| event(descriptor(id, version, 0), 0, &[], &[5]);
     let mut resolver = Resolver::new();
     let check = |resolver: &mut Resolver, id, version, text: &str| {

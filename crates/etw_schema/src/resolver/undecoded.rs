@@ -1,4 +1,4 @@
-//! Why records have no schema.
+//! The reasons why a record has no schema.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use etw_event::{Guid, HeaderKind, HookId};
 
 use crate::tracelogging::TraceLoggingError;
 
-/// Why a record has no schema. One line of text each.
+/// Why a record has no schema. Each reason displays as one line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Undecoded {
-    /// No source knows any event of the provider.
+    /// No source knows the provider.
     #[error("no schema of provider {}{provider}", named(.name))]
     UnknownProvider {
         /// The provider.
         provider: Guid,
-        /// Its name, if that is known.
+        /// Its name, if known.
         name: Option<Arc<str>>,
     },
-    /// The provider is known, this event of it is not.
+    /// The provider is known, but not this event.
     #[error("provider {} {provider} is known, event id {id} version {version} is not{}", on_one_line(.name), also(.other_versions))]
     UnknownEvent {
         /// The provider.
@@ -29,7 +29,7 @@ pub enum Undecoded {
         id: u16,
         /// Its version.
         version: u8,
-        /// Whether the id is known in other versions, which are not guessed from.
+        /// Whether other versions of the id are known. They are never used instead.
         other_versions: bool,
     },
     /// No source knows the class of a classic event.
@@ -42,7 +42,7 @@ pub enum Undecoded {
         /// The version.
         version: u8,
     },
-    /// The class is known, this event type of it is not, or only in later versions.
+    /// The class is known, but not this event type, or only in later versions.
     #[error("class {} {class} is known, event type {opcode} version {version} is not", on_one_line(.name))]
     UnknownType {
         /// The class.
@@ -62,7 +62,7 @@ pub enum Undecoded {
         /// The version.
         version: u8,
     },
-    /// No TMF of the message's GUID.
+    /// No TMF with the message's GUID.
     #[error("no WPP format of message GUID {message} (message {number})")]
     UnknownMessageGuid {
         /// The message GUID.
@@ -70,7 +70,7 @@ pub enum Undecoded {
         /// The message's number.
         number: u16,
     },
-    /// The message GUID is known, the number is not.
+    /// The message GUID is known, but not the number.
     #[error("WPP messages of {name} {message} are known, number {number} is not")]
     UnknownMessage {
         /// The message GUID.
@@ -80,14 +80,14 @@ pub enum Undecoded {
         /// The message's number.
         number: u16,
     },
-    /// A WPP message whose header carries no GUID.
+    /// A WPP message without a GUID in its header.
     #[error("the WPP message carries no GUID by which to find its format")]
     NamelessMessage,
-    /// The TraceLogging metadata of the event is broken.
+    /// The event's TraceLogging metadata is invalid.
     #[error("broken TraceLogging metadata: {0}")]
     TraceLogging(TraceLoggingError),
-    /// A kind of record that carries no name of its event.
-    #[error("records of kind {0:?} do not say what they are")]
+    /// A kind of record that does not identify its event.
+    #[error("records of kind {0:?} do not identify their event")]
     Nameless(HeaderKind),
 }
 
@@ -95,7 +95,7 @@ fn named(name: &Option<Arc<str>>) -> String {
     name.as_ref().map_or(String::new(), |name| format!("{} ", on_one_line(name)))
 }
 
-/// A name as it stands in a message: traces may give any characters to their providers.
+/// Replaces control characters in a name, since traces may contain any characters in provider names.
 fn on_one_line(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
 }

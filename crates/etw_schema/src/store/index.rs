@@ -1,4 +1,4 @@
-//! The index of the store: one file that is searched in place.
+//! The store's index: one file that is searched without loading it.
 //!
 //! | what | bytes |
 //! |---|---|
@@ -7,9 +7,9 @@
 //! | names | 16 each, by hash: u64 hash of the name in lower case, u32 number of the entry, u32 0 |
 //! | strings | names and origins in UTF-8 |
 //!
-//! An entry is GUID, u64 sequence number, u64 file, u64 offset of the record, u32 its length, u32 its checksum, u32
-//! number of events, u16 decoding, u16 0, u32 offset of its strings, u16 length of the name, u16 of the origin.
-//! Integers are little-endian.
+//! An entry consists of GUID, u64 sequence number, u64 file number, u64 offset of the record, u32 its length, u32 its
+//! checksum, u32 number of events, u16 decoding, u16 0, u32 offset of its strings, u16 length of the name, u16 length
+//! of the origin. Integers are little-endian.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -23,20 +23,20 @@ const HEADER_LEN: usize = 64;
 const ENTRY_LEN: usize = 64;
 const NAME_LEN: usize = 16;
 
-/// One entry: what is listed of a record, and where it lies.
+/// One entry: the listed facts about a record, and its position.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) listed: Listed,
-    /// Grows with every record that is added.
+    /// Increases with every record added.
     pub(super) sequence: u64,
-    /// Number of the file with the record.
+    /// Number of the file that contains the record.
     pub(super) file: u64,
     pub(super) offset: u64,
     pub(super) len: u32,
     pub(super) checksum: u32,
 }
 
-/// Why an index cannot be read.
+/// The error of reading an index.
 pub(super) enum IndexError {
     Io(io::Error),
     NotAnIndex,
@@ -50,19 +50,19 @@ impl From<io::Error> for IndexError {
     }
 }
 
-/// An index that is open for reading.
+/// An index open for reading.
 pub(super) struct Index<F> {
     file: F,
     len: u64,
     count: u32,
-    /// How many bytes of strings may still be read: those of an index do not overlap.
+    /// Bytes of strings that may still be read; the strings of a valid index do not overlap.
     strings: u64,
     /// The sequence number of the next record.
     pub(super) next: u64,
 }
 
 impl<F: Read + Seek> Index<F> {
-    /// Reads the header, and nothing more.
+    /// Opens an index, reading only its header.
     pub(super) fn open(mut file: F) -> Result<Index<F>, IndexError> {
         let len = file.seek(SeekFrom::End(0))?;
         let mut header = [0; HEADER_LEN];
@@ -89,7 +89,7 @@ impl<F: Read + Seek> Index<F> {
         Ok(Index { file, len, count, strings: len, next })
     }
 
-    /// The entries of a GUID, oldest first.
+    /// Returns the entries of a GUID, oldest first.
     pub(super) fn find(&mut self, guid: &Guid) -> Result<Vec<Entry>, IndexError> {
         let wanted = guid.to_u128();
         let mut at = self.lower_bound(|index, number| Ok(index.entry_guid(number)?.to_u128() < wanted))?;
@@ -105,7 +105,7 @@ impl<F: Read + Seek> Index<F> {
         Ok(found)
     }
 
-    /// The entries of a name, whatever its case.
+    /// Returns the entries of a name, ignoring case.
     pub(super) fn find_name(&mut self, name: &str) -> Result<Vec<Entry>, IndexError> {
         let wanted = name_hash(name);
         let mut at = self.lower_bound(|index, number| Ok(index.name(number)?.0 < wanted))?;
@@ -124,9 +124,9 @@ impl<F: Read + Seek> Index<F> {
         Ok(found)
     }
 
-    /// All entries.
+    /// Returns all entries.
     pub(super) fn all(&mut self) -> Result<Vec<Entry>, IndexError> {
-        // One read: the entries refer to strings all over the file.
+        // Reads the whole file at once: the entries refer to strings anywhere in it.
         self.file.seek(SeekFrom::Start(0))?;
         let mut bytes = Vec::new();
         (&mut self.file).take(self.len).read_to_end(&mut bytes)?;
@@ -135,7 +135,7 @@ impl<F: Read + Seek> Index<F> {
         (0..count).map(|number| index.entry(number)).collect()
     }
 
-    /// The first number for which `before` is false.
+    /// Returns the first number for which `before` is false.
     fn lower_bound(
         &mut self,
         mut before: impl FnMut(&mut Self, u32) -> Result<bool, IndexError>,
@@ -209,7 +209,7 @@ impl<F: Read + Seek> Index<F> {
     }
 }
 
-/// The bytes of an index; `None` if it would be larger than offsets can say.
+/// Encodes an index. Returns `None` if it would exceed the range of its offsets.
 pub(super) fn encode(mut entries: Vec<Entry>, next: u64) -> Option<Vec<u8>> {
     entries.sort_by_key(|entry| (entry.listed.guid.to_u128(), entry.sequence));
     let mut out = Vec::new();
@@ -258,7 +258,7 @@ fn name_hash(name: &str) -> u64 {
     hash(short(name).to_lowercase().as_bytes())
 }
 
-/// As much of a text as fits into an entry.
+/// Returns the longest prefix of a text that fits in an entry.
 fn short(text: &str) -> &str {
     let mut end = text.len().min(usize::from(u16::MAX));
     while !text.is_char_boundary(end) {
@@ -267,14 +267,14 @@ fn short(text: &str) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// FNV-1a: finds damage, not malice; every read is checked besides.
+/// FNV-1a. It detects damage, not malice; every read is validated as well.
 pub(super) fn hash(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The checksum of a record: its hash, folded.
+/// Returns the checksum of a record: its hash, folded.
 pub(super) fn checksum(bytes: &[u8]) -> u32 {
     let hash = hash(bytes);
     let [a, b, c, d, e, f, g, h] = hash.to_le_bytes();

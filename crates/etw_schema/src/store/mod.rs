@@ -1,17 +1,17 @@
-//! The schema store: a directory in which providers are kept that the user added from files.
+//! The schema store: a directory with the providers that the user added from files.
 //!
-//! Opening it reads 64 bytes, whatever is in it: the header of an index that is then searched in place. A provider
-//! is read when it is asked for. Files are replaced by renaming, so readers always see a whole store; writers take
-//! turns by a lock file.
+//! Opening a store reads only the 64-byte header of its index, which is then searched without loading it. A provider is
+//! read on request. Files are replaced by renaming, so readers always see a complete store. Writers exclude each other
+//! with a lock file.
 //!
 //! | file | what |
 //! |---|---|
-//! | `index` | GUIDs, names, origins, and where the records lie |
-//! | `N.schemas` | the records that one call of [`Store::add`] added |
-//! | `lock` | exists while somebody writes |
+//! | `index` | GUIDs, names, origins, and positions of the records |
+//! | `N.schemas` | the records written by one call of [`Store::add`] |
+//! | `lock` | present while a process is writing |
 //!
-//! This module is the one place of the crate that does I/O. A store is nothing but its files; a layer between it
-//! and `std::fs` would only repeat the calls.
+//! This is the only module of the crate that does I/O. A store consists of its files alone; an abstraction over
+//! `std::fs` would only repeat its calls.
 
 mod index;
 mod record;
@@ -29,48 +29,48 @@ use crate::source::Joined;
 use crate::{Decoding, Provider, SchemaSource};
 use index::{Entry, Index, IndexError};
 
-/// A provider in the store, as the index lists it: one line for each file that describes it.
+/// A provider in the store, as listed in the index: one entry for each file that describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// The GUID by which records name it.
+    /// The GUID in the headers of its records.
     pub guid: Guid,
     /// Its name.
     pub name: String,
-    /// What it was read from.
+    /// The kind of source it was read from.
     pub decoding: Decoding,
-    /// How many events the file describes.
+    /// The number of events the file describes.
     pub events: u32,
-    /// The file.
+    /// The name of the file.
     pub origin: String,
 }
 
-/// What an addition did.
+/// The result of [`Store::add`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Added {
-    /// Providers that were added.
+    /// Number of providers added.
     pub providers: usize,
-    /// Their events.
+    /// Number of their events.
     pub events: usize,
-    /// Providers of the same origin that were replaced.
+    /// Number of providers of the same origin that were replaced.
     pub replaced: usize,
 }
 
-/// Why the store cannot be read or written.
+/// The error of reading or writing the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The operating system refused.
+    /// An I/O error.
     #[error("{path}: {source}", path = path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The index is not one.
+    /// The file is not an index.
     #[error("{path}: not the index of a schema store", path = .0.display())]
     NotAStore(PathBuf),
-    /// Written by a version that keeps schemas in another way.
+    /// The store was written in a different format version.
     #[error("{path}: a schema store of version {found}; this version reads 1", path = path.display())]
     Version {
         /// The index.
@@ -78,18 +78,18 @@ pub enum StoreError {
         /// Its version.
         found: u32,
     },
-    /// Something in a file is not as it was written. Adding the origin again repairs it.
+    /// A file is damaged. Adding the origin again repairs it.
     #[error("{path}: damaged at offset {offset:#x}", path = path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where in the file.
+        /// Offset in the file.
         offset: u64,
     },
-    /// Somebody else is writing, or was interrupted less than a minute ago.
-    #[error("{path}: the schema store is being written by someone else; try again", path = .0.display())]
+    /// Another process is writing, or a writer was interrupted less than a minute ago.
+    #[error("{path}: another process is writing the schema store; try again", path = .0.display())]
     Locked(PathBuf),
-    /// More than the format can hold: 4 GB of schemas from one file, or names of 4 GB.
+    /// The format's limits are exceeded: 4 GB of schemas from one file, or 4 GB of names.
     #[error("too much for the schema store: {0}")]
     TooLarge(String),
 }
@@ -98,32 +98,41 @@ pub enum StoreError {
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
-    /// What went wrong where only an `Option` can be returned.
+    /// The last error of a function that can only return an `Option`.
     error: Mutex<Option<StoreError>>,
 }
 
 const INDEX: &str = "index";
 const LOCK: &str = "lock";
-/// A lock that is older was left behind by a writer that died: no addition takes that long.
+/// Age of a lock that belongs to a dead writer: no addition takes that long.
 const LOCK_EXPIRES: Duration = Duration::from_secs(60);
 const LOCK_RETRIES: u32 = 100;
 const LOCK_WAIT: Duration = Duration::from_millis(20);
 
 impl Store {
-    /// Opens the store in a directory. If there is none yet, the store is empty; the first addition makes it.
+    /// Opens the store in a directory. If the directory does not exist, the store is empty and the first addition
+    /// creates it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the index cannot be read or has an unsupported version.
     pub fn open(directory: impl Into<PathBuf>) -> Result<Store, StoreError> {
         let store = Store { directory: directory.into(), error: Mutex::new(None) };
         store.index()?;
         Ok(store)
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Adds providers that were read from the file `origin`. What the store has of these providers from the same
-    /// file is replaced; what it has from other files stays, and counts where this file says nothing.
+    /// Adds providers read from the file `origin`. They replace what the store has of these providers from the same
+    /// file. Descriptions from other files stay and apply to events that this file lacks.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another process is writing, a file cannot be read or written, or the format's limits are exceeded.
     pub fn add(&self, providers: &[Provider], origin: &str) -> Result<Added, StoreError> {
         if providers.is_empty() {
             return Ok(Added::default());
@@ -163,37 +172,57 @@ impl Store {
         })
     }
 
-    /// Removes a provider, from whatever file it is. Answers how many lines of the list that were.
+    /// Removes a provider, whichever files it came from. Returns the number of entries removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another process is writing, or a file cannot be read or written.
     pub fn remove(&self, guid: &Guid) -> Result<usize, StoreError> {
         self.remove_if(|listed| listed.guid == *guid)
     }
 
-    /// Removes what was added from a file.
+    /// Removes everything added from a file. Returns the number of entries removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another process is writing, or a file cannot be read or written.
     pub fn remove_origin(&self, origin: &str) -> Result<usize, StoreError> {
         self.remove_if(|listed| listed.origin == origin)
     }
 
-    /// What is in the store, by GUID. Only the index is read.
+    /// Returns the entries of the store, ordered by GUID. Reads only the index.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the index cannot be read.
     pub fn list(&self) -> Result<Vec<Listed>, StoreError> {
         Ok(self.entries()?.into_iter().map(|entry| entry.listed).collect())
     }
 
-    /// What is in the store of a provider's name, whatever the case. Only the index is read.
+    /// Returns the entries with a provider's name, ignoring case. Reads only the index.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the index cannot be read.
     pub fn find_by_name(&self, name: &str) -> Result<Vec<Listed>, StoreError> {
         let Some(mut index) = self.index()? else { return Ok(Vec::new()) };
         let entries = index.find_name(name).map_err(|error| self.index_error(error))?;
         Ok(entries.into_iter().map(|entry| entry.listed).collect())
     }
 
-    /// A provider with what all files say of it. Where several describe the same version of an event, the one that
-    /// was added last counts; its names are also the provider's. Each event keeps the names of the file that it is
-    /// from.
+    /// Returns a provider merged from all files that describe it. Where several describe the same version of an
+    /// event, and for the provider's names, the file added last takes precedence. Each event keeps the names of the
+    /// file it is from.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the index or a record cannot be read or is damaged.
     pub fn provider(&self, guid: &Guid) -> Result<Option<Provider>, StoreError> {
-        // A writer may delete a file between the look into the index and the look into the file.
+        // A writer may delete a file after the index was read and before the file is opened.
         self.try_provider(guid).or_else(|_| self.try_provider(guid))
     }
 
-    /// The last error that [`SchemaSource::provider`] met, which can only say that there is no provider.
+    /// Takes the last error of [`SchemaSource::provider`], which itself can only return `None`.
     pub fn take_error(&self) -> Option<StoreError> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -257,7 +286,7 @@ impl Store {
         })
     }
 
-    /// Changes the index while nobody else does, then deletes the files that it no longer names.
+    /// Changes the index under the lock, then deletes the files it no longer refers to.
     fn update<T>(
         &self,
         change: impl FnOnce(&mut Vec<Entry>, &mut u64) -> Result<T, StoreError>,
@@ -274,13 +303,13 @@ impl Store {
             index::encode(entries, next).ok_or_else(|| StoreError::TooLarge("the index".to_owned()))?;
         self.write(INDEX, &bytes)?;
         for file in before.difference(&after) {
-            // A file that stays behind takes room and does no harm.
+            // A file that is not deleted takes room but does no harm.
             let _ = fs::remove_file(self.directory.join(records_name(*file)));
         }
         Ok(result)
     }
 
-    /// Writes a file so that others see the old one or the new one, never a part.
+    /// Writes a file atomically: readers see the old or the new content, never a part.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.directory.join(name);
         let new = self.directory.join(format!("{name}.new"));
@@ -310,7 +339,7 @@ fn records_name(file: u64) -> String {
     format!("{file}.schemas")
 }
 
-/// The right to write, given back when it is dropped.
+/// The lock of a writer, released on drop.
 struct Lock(PathBuf);
 
 impl Lock {

@@ -1,8 +1,8 @@
-//! A provider as bytes: one record of the store.
+//! The encoding of a provider as one record of the store.
 //!
-//! Numbers are in LEB128. A record is its table of strings (count, then length and UTF-8 of each), the provider's
-//! names, its maps, and its events; strings are referred to by their number plus 1, 0 is none.
-//! Nothing in a record is shorter than a byte, so no count is larger than what is left of the record.
+//! Numbers are LEB128. A record is a table of strings (count, then length and UTF-8 of each), followed by the
+//! provider's names, maps and events. Strings are referred to by number plus 1; 0 means no string. Every item takes
+//! at least one byte, so no valid count exceeds the bytes left in the record.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const DECODINGS: [Decoding; 8] = [
 ];
 const MAP_KINDS: [MapKind; 3] = [MapKind::Value, MapKind::Bits, MapKind::BitPositions];
 
-/// The number of a decoding in records and in the index.
+/// Returns the number of a decoding in records and in the index.
 pub(super) fn decoding_number(decoding: Decoding) -> u8 {
     DECODINGS
         .iter()
@@ -67,7 +67,7 @@ struct Writer<'a> {
     out: Vec<u8>,
     strings: Vec<&'a str>,
     known: HashMap<&'a str, u64>,
-    /// Numbers of the maps that were written, by where they lie in memory.
+    /// Numbers of the maps already written, by address.
     maps: HashMap<*const ValueMap, u64>,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The maps of the provider, then those that only properties have.
+    /// Writes the maps of the provider, then those used only by properties.
     fn maps(&mut self, provider: &'a Provider) {
         let mut maps: Vec<&'a Arc<ValueMap>> = Vec::new();
         let mut add = |map: &'a Arc<ValueMap>, maps: &mut Vec<&'a Arc<ValueMap>>| {
@@ -249,7 +249,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Decodes a provider; `None` if the bytes are no record.
+/// Decodes a provider. Returns `None` if the bytes are not a valid record.
 pub(super) fn decode(bytes: &[u8]) -> Option<Provider> {
     let mut reader = Reader { rest: bytes, strings: Vec::new(), maps: Vec::new() };
     for _ in 0..reader.count()? {
@@ -291,7 +291,7 @@ impl Reader<'_> {
         None
     }
 
-    /// A number of things each of which takes at least a byte.
+    /// Reads a count of items that each take at least one byte.
     fn count(&mut self) -> Option<usize> {
         let count: usize = self.number()?;
         (count <= self.rest.len()).then_some(count)

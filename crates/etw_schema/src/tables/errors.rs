@@ -1,6 +1,6 @@
-//! The common error codes with their symbolic names, sorted by code.
+//! Common error codes and their symbolic names, sorted by code.
 //!
-//! Source: `winerror.h`, `ntstatus.h`, `corerror.h` of the Windows SDK, as documented publicly.
+//! Source: `winerror.h`, `ntstatus.h`, `corerror.h` of the Windows SDK, as publicly documented.
 
 /// Win32 errors.
 pub(crate) const WIN32: &[(u32, &str)] = &[
@@ -297,7 +297,7 @@ pub(crate) const NTSTATUS: &[(u32, &str)] = &[
     (0xC000_070A, "STATUS_THREADPOOL_HANDLE_EXCEPTION"),
 ];
 
-/// HRESULTs of their own; those of facility Win32 are looked up as Win32 errors.
+/// HRESULTs except those of facility Win32, which are looked up as Win32 errors.
 pub(crate) const HRESULT: &[(u32, &str)] = &[
     (0x0000_0000, "S_OK"),
     (0x0000_0001, "S_FALSE"),

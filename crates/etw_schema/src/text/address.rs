@@ -1,4 +1,4 @@
-//! Network addresses as text.
+//! The text form of network addresses.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -8,7 +8,7 @@ use super::number::{Small, put_hex_digits, write_bytes};
 use super::{TextOut, write_decimal};
 use crate::socket_address::socket_address;
 
-/// `192.168.0.1`.
+/// Writes `192.168.0.1`.
 pub(crate) fn write_ipv4(out: &mut (impl TextOut + ?Sized), address: Ipv4Addr) {
     for (index, part) in address.octets().into_iter().enumerate() {
         if index != 0 {
@@ -18,12 +18,12 @@ pub(crate) fn write_ipv4(out: &mut (impl TextOut + ?Sized), address: Ipv4Addr) {
     }
 }
 
-/// By RFC 5952, as the standard library writes it.
+/// Writes an IPv6 address as in RFC 5952, like the standard library.
 pub(crate) fn write_ipv6(out: &mut (impl TextOut + ?Sized), address: Ipv6Addr) {
     out.put(Small::of(format_args!("{address}")).as_str());
 }
 
-/// `00-15-5D-01-02-03`.
+/// Writes `00-15-5D-01-02-03`.
 pub(crate) fn write_mac(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     for (index, byte) in bytes.iter().enumerate() {
         if index != 0 {
@@ -33,7 +33,7 @@ pub(crate) fn write_mac(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     }
 }
 
-/// A SOCKADDR: IPv4 and IPv6 with their port unless it is 0, link-level addresses as MAC address, else the bytes.
+/// Writes a SOCKADDR: IPv4 and IPv6 with their port unless it is 0, link-level as MAC address, others as bytes.
 pub(crate) fn write_socket_address(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     match socket_address(bytes) {
         Some(SocketAddr::V4(address)) => {
@@ -65,7 +65,7 @@ pub(crate) fn write_socket_address(out: &mut (impl TextOut + ?Sized), bytes: &[u
     }
 }
 
-/// The address in a link-level SOCKADDR (family 33): `SOCKADDR_DL` without interface name, six bytes from offset 8.
+/// Returns the address in a link-level SOCKADDR (family 33): `SOCKADDR_DL` without interface name, six bytes from 8.
 fn link_address(bytes: &[u8]) -> Option<&[u8]> {
     if bytes.u16_at(0)? != 33 { None } else { bytes.get(8..14) }
 }

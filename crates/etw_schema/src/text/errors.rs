@@ -4,17 +4,17 @@ use super::number::put_hex_digits;
 use super::{TextOut, write_decimal};
 use crate::tables::errors::{HRESULT, NTSTATUS, WIN32};
 
-/// Symbolic name of a Win32 error; `None` for one that is not among the common ones.
+/// Returns the symbolic name of a common Win32 error.
 pub fn win32_error_name(code: u32) -> Option<&'static str> {
     lookup(WIN32, code)
 }
 
-/// Symbolic name of an NTSTATUS; `None` for one that is not among the common ones.
+/// Returns the symbolic name of a common NTSTATUS.
 pub fn ntstatus_name(code: u32) -> Option<&'static str> {
     lookup(NTSTATUS, code)
 }
 
-/// Symbolic name of an HRESULT, or of the Win32 error that it holds.
+/// Returns the symbolic name of a common HRESULT, or of the Win32 error in it.
 pub fn hresult_name(code: u32) -> Option<&'static str> {
     lookup(HRESULT, code).or_else(|| {
         // FACILITY_WIN32: HRESULT_FROM_WIN32 (`winerror.h`).
@@ -27,7 +27,7 @@ fn lookup(table: &[(u32, &'static str)], code: u32) -> Option<&'static str> {
     table.get(index).map(|entry| entry.1)
 }
 
-/// `5 (ERROR_ACCESS_DENIED)`; Win32 errors that are HRESULTs or NTSTATUSes in truth are shown in hexadecimal.
+/// Writes `5 (ERROR_ACCESS_DENIED)`. Win32 errors that are really HRESULTs or NTSTATUSes are written in hexadecimal.
 pub(crate) fn write_win32(out: &mut (impl TextOut + ?Sized), bits: u64) {
     if bits > 0xFFFF {
         let code = bits as u32;
@@ -37,7 +37,7 @@ pub(crate) fn write_win32(out: &mut (impl TextOut + ?Sized), bits: u64) {
     write_name(out, win32_error_name(bits as u32));
 }
 
-/// `0xC0000022 (STATUS_ACCESS_DENIED)`.
+/// Writes `0xC0000022 (STATUS_ACCESS_DENIED)`.
 pub(crate) fn write_hex_code(out: &mut (impl TextOut + ?Sized), bits: u64, name: Option<&str>) {
     out.put("0x");
     put_hex_digits(out, bits, 8, true);

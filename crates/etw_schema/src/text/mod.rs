@@ -1,7 +1,7 @@
-//! The text of values, by in-type, out-type and map, as TDH shows them; written without allocating.
+//! The text form of values, as TDH shows them by in-type, out-type and map. Writing does not allocate.
 //!
-//! Where TDH depends on the machine (time zone, texts of errors, number formats), this text does not: times are UTC
-//! with seven digits, errors their number with their symbolic name, GUIDs lower-case in braces.
+//! TDH's text depends on the machine (time zone, error texts, number formats); this text does not. Times are UTC with
+//! seven digits, errors are a number with the symbolic name, and GUIDs are lower-case in braces.
 
 pub(crate) mod address;
 pub(crate) mod errors;
@@ -22,13 +22,13 @@ pub use string::{write_ansi, write_character, write_utf16};
 
 pub use crate::value_text::{Text, write_scalar, write_value};
 
-/// Where text goes: a `String`, or a `Vec<u8>` that takes it as UTF-8.
+/// A destination of text: a `String`, or a `Vec<u8>` that receives UTF-8.
 pub trait TextOut {
     /// Appends text.
     fn put(&mut self, text: &str);
 
-    /// Appends ASCII of numbers, GUIDs and times: digits, letters and the marks between them, which no form of output
-    /// escapes.
+    /// Appends ASCII of numbers, GUIDs and times: digits, letters and the marks between them. No output format has to
+    /// escape these.
     #[inline]
     fn put_plain(&mut self, ascii: &[u8]) {
         self.put(std::str::from_utf8(ascii).unwrap_or_default());
@@ -54,22 +54,23 @@ impl TextOut for Vec<u8> {
     }
 }
 
-/// Text into any [`fmt::Write`]; an error of it is kept.
+/// A [`TextOut`] that writes to any [`fmt::Write`] and keeps the first error.
 pub struct FmtOut<W> {
     inner: W,
     result: fmt::Result,
 }
 
 impl<W: fmt::Write> FmtOut<W> {
-    /// Text into `inner`.
+    /// Creates an output that writes to `inner`.
     pub fn new(inner: W) -> FmtOut<W> {
         FmtOut { inner, result: Ok(()) }
     }
 
-    /// The first error of the writer.
+    /// Returns the first error of the writer.
     ///
     /// # Errors
-    /// The writer failed.
+    ///
+    /// Fails if the writer failed.
     pub fn finish(self) -> fmt::Result {
         self.result
     }
@@ -83,11 +84,11 @@ impl<W: fmt::Write> TextOut for FmtOut<W> {
     }
 }
 
-/// Bytes that the text of one array, one struct or one message may have. What is in the payload takes less by far, but
-/// names come again with each element, and inserts with each place where they are named.
+/// Limit of the text of one array, struct or message. Payloads are far smaller, but names repeat for each element, and
+/// an insert may occur many times.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 
-/// Text that ends with `…` where it becomes too long.
+/// Text that is cut, with a final `…`, at a limit.
 pub(crate) struct Limited<'o, O: ?Sized> {
     out: &'o mut O,
     left: usize,
@@ -98,13 +99,13 @@ impl<'o, O: TextOut + ?Sized> Limited<'o, O> {
         Limited { out, left: MAX_TEXT_BYTES }
     }
 
-    /// Whether the text has been cut.
+    /// Returns whether the text has been cut.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.left == 0
     }
 
-    /// Takes room for a part; the first one that has none is shown as `…`.
+    /// Reserves room for a part. Writes `…` for the first part that does not fit.
     #[inline]
     fn has_room(&mut self, len: usize) -> bool {
         match self.left.checked_sub(len) {
@@ -138,8 +139,8 @@ impl<O: TextOut + ?Sized> TextOut for Limited<'_, O> {
     }
 }
 
-/// Appends the names that a map gives a value; whether it gives any. A value map names a value as a whole; a bit map
-/// names its bits, joined by ` | `, with unknown bits in hexadecimal.
+/// Appends the names that a map has for a value. Returns whether it has any. A value map names the whole value; a bit
+/// map names its bits, joined by ` | `, with unknown bits in hexadecimal.
 pub fn write_mapped(out: &mut (impl TextOut + ?Sized), map: &ValueMap, bits: u64) -> bool {
     let mask_of = |value: u64| match map.kind {
         MapKind::BitPositions => 1u64.checked_shl(u32::try_from(value).unwrap_or(u32::MAX)).unwrap_or(0),
@@ -175,7 +176,7 @@ pub fn write_mapped(out: &mut (impl TextOut + ?Sized), map: &ValueMap, bits: u64
     any
 }
 
-/// Whether a map names a value, wholly or in part.
+/// Returns whether a map names a value or some of its bits.
 pub fn is_mapped(map: &ValueMap, bits: u64) -> bool {
     map.entries.iter().any(|entry| match map.kind {
         MapKind::Value => entry.value == bits,
@@ -184,14 +185,14 @@ pub fn is_mapped(map: &ValueMap, bits: u64) -> bool {
     })
 }
 
-/// Appends a GUID, lower-case in braces.
+/// Appends a GUID in lower case and braces.
 pub fn write_guid(out: &mut (impl TextOut + ?Sized), guid: etw_event::Guid) {
     out.put("{");
     out.put_plain(&guid.to_text());
     out.put("}");
 }
 
-/// Appends a time, RFC 3339 in UTC with seven digits.
+/// Appends a time in RFC 3339 format, in UTC with seven digits.
 pub fn write_time(out: &mut (impl TextOut + ?Sized), time: FileTime) {
     out.put_plain(time.to_text().as_bytes());
 }
@@ -208,7 +209,7 @@ pub fn write_sid(out: &mut (impl TextOut + ?Sized), sid: etw_event::Sid<'_>) {
     if authority >> 32 == 0 {
         write_decimal(out, authority);
     } else {
-        // Twelve digits, as Windows writes authorities of 2^32 and more.
+        // Twelve digits, as Windows writes authorities from 2^32 on.
         out.put("0x");
         number::put_hex_digits(out, authority, 12, false);
     }

@@ -1,4 +1,4 @@
-//! Numbers, bytes and durations as text.
+//! The text form of numbers, bytes and durations.
 
 use std::fmt::{self, Write};
 
@@ -79,7 +79,7 @@ pub(crate) fn write_octal(out: &mut (impl TextOut + ?Sized), number: u64) {
     out.put(Small::of(format_args!("{number:o}")).as_str());
 }
 
-/// Appends a floating-point number with so many decimals (at most 20), as `%f` does.
+/// Appends a floating-point number with a given number of decimals (at most 20), as `%f` does.
 pub(crate) fn write_fraction(out: &mut (impl TextOut + ?Sized), number: f64, decimals: usize) {
     let decimals = decimals.min(20);
     if number.abs() < 1e30 {
@@ -105,7 +105,7 @@ pub(crate) fn write_bytes(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     }
 }
 
-/// Appends 100 ns units as `1~02:03:04.0000005`, days before the tilde, which are left out when there are none.
+/// Appends 100 ns units as `1~02:03:04.0000005`. The part up to the tilde is the number of days, omitted if zero.
 pub(crate) fn write_duration(out: &mut (impl TextOut + ?Sized), units: i64) {
     let mut left = units.unsigned_abs();
     let mut part = |size: u64| {
@@ -141,7 +141,7 @@ pub(crate) struct Small {
 impl Small {
     pub(crate) fn of(text: fmt::Arguments<'_>) -> Small {
         let mut small = Small { bytes: [0; 64], len: 0 };
-        // What does not fit is cut; nothing that is written so is longer.
+        // Longer text is cut; no caller writes any.
         let _ = small.write_fmt(text);
         small
     }
@@ -168,7 +168,7 @@ pub fn write_float(out: &mut (impl TextOut + ?Sized), number: f64) {
     if number.is_infinite() {
         return out.put(if number < 0.0 { "-inf" } else { "inf" });
     }
-    // Most numbers are short: the shortest text that stands for them is what rounding would give.
+    // Most numbers are short: their shortest exact text equals the rounded one.
     if (1e-4..1e6).contains(&number.abs()) {
         let shortest = Small::of(format_args!("{number}"));
         let digits = shortest.as_str().trim_start_matches(['-', '0', '.']);

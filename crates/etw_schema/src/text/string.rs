@@ -1,11 +1,11 @@
-//! Strings of payloads as UTF-8.
+//! Conversion of strings in payloads to UTF-8.
 
 use super::TextOut;
 
-/// Text is turned into UTF-8 by pieces of this many bytes.
+/// Size in bytes of the pieces in which text is converted to UTF-8.
 const PIECE: usize = 128;
 
-/// Appends UTF-16 little-endian text. Lone surrogates become U+FFFD; an odd last byte is left out.
+/// Appends UTF-16 little-endian text. Lone surrogates become U+FFFD; an odd last byte is ignored.
 #[inline]
 pub fn write_utf16(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     let mut rest = bytes;
@@ -25,7 +25,7 @@ pub fn write_utf16(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     }
 }
 
-/// Narrows the ASCII units at the start of `bytes` into `piece`; how many.
+/// Narrows the leading ASCII units of `bytes` into `piece`. Returns their number.
 #[inline]
 fn ascii_units(bytes: &[u8], piece: &mut [u8; PIECE]) -> usize {
     let mut len = 0;
@@ -53,7 +53,7 @@ fn ascii_units(bytes: &[u8], piece: &mut [u8; PIECE]) -> usize {
     len
 }
 
-/// Appends units until a run of ASCII begins; what is left.
+/// Appends units up to the next run of ASCII. Returns the rest.
 fn write_wide<'a>(out: &mut (impl TextOut + ?Sized), bytes: &'a [u8]) -> &'a [u8] {
     let mut piece = [0; PIECE];
     let mut len = 0;
@@ -83,7 +83,7 @@ fn write_wide<'a>(out: &mut (impl TextOut + ?Sized), bytes: &'a [u8]) -> &'a [u8
     bytes.get(taken..).unwrap_or_default()
 }
 
-/// Appends 8-bit text: UTF-8 if it is valid as such, otherwise Windows-1252.
+/// Appends 8-bit text: UTF-8 if valid, otherwise Windows-1252.
 #[inline]
 pub fn write_ansi(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
@@ -94,7 +94,7 @@ pub fn write_ansi(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
 
 #[cold]
 fn write_cp1252(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
-    /// Windows-1252 from 0x80 to 0x9F; the five codes without a character stay control characters.
+    /// Windows-1252 from 0x80 to 0x9F. The five unassigned codes map to control characters.
     /// Source: unicode.org, `VENDORS/MICSFT/WindowsBestFit/bestfit1252.txt`.
     const HIGH: [char; 32] = [
         '\u{20AC}', '\u{81}', '\u{201A}', '\u{0192}', '\u{201E}', '\u{2026}', '\u{2020}', '\u{2021}',
@@ -111,14 +111,14 @@ fn write_cp1252(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     }
 }
 
-/// Appends one UTF-16 code unit; nothing for NUL.
+/// Appends one UTF-16 code unit, or nothing for NUL.
 pub fn write_character(out: &mut (impl TextOut + ?Sized), unit: u16) {
     if unit != 0 {
         write_utf16(out, &unit.to_le_bytes());
     }
 }
 
-/// Appends text with every run of line breaks as one space.
+/// Appends text with every run of line breaks replaced by one space.
 pub(crate) fn write_reduced(out: &mut (impl TextOut + ?Sized), bytes: &[u8], wide: bool) {
     let mut reduced = Reduced { out, in_break: false };
     if wide { write_utf16(&mut reduced, bytes) } else { write_ansi(&mut reduced, bytes) }
@@ -145,7 +145,7 @@ impl<O: TextOut + ?Sized> TextOut for Reduced<'_, O> {
     }
 }
 
-/// The bytes before the first NUL.
+/// Returns the bytes before the first NUL.
 pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     match memchr::memchr(0, bytes) {
         Some(len) => bytes.get(..len).unwrap_or_default(),
@@ -153,7 +153,7 @@ pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// The bytes before the first NUL code unit.
+/// Returns the bytes before the first NUL code unit.
 pub(crate) fn until_nul16(bytes: &[u8]) -> &[u8] {
     match bytes.as_chunks::<2>().0.iter().position(|unit| *unit == [0, 0]) {
         Some(units) => bytes.get(..2 * units).unwrap_or_default(),

@@ -9,21 +9,21 @@ use super::messages::MessageTable;
 use super::{Wevt, WevtProblem, utf16};
 use crate::{Count, InType, Length, MapEntry, MapKind, OutType, Property, PropertyType, ValueMap};
 
-/// More problems than anyone reads.
+/// Limit of the problems reported.
 const MAX_PROBLEMS: usize = 1000;
 /// Windows allows names of 255 characters.
 pub(super) const MAX_NAME_BYTES: usize = 2048;
-/// More items than any template has.
+/// Limit of items in a template.
 const MAX_ITEMS: usize = 1024;
 
-/// The payload of events: properties, and how many are top-level.
+/// The payload of events: properties, and the number of top-level ones.
 pub(super) struct Template {
     pub(super) properties: Vec<Property>,
     pub(super) top_level: u16,
     pub(super) user_data: bool,
 }
 
-/// A resource being read. What is referred to by offset is read once and shared.
+/// A resource being read. Blocks referred to by offset are read once and shared.
 pub(super) struct Reader<'a, 'b> {
     pub(super) bytes: &'a [u8],
     pub(super) messages: &'b mut MessageTable<'a>,
@@ -31,10 +31,10 @@ pub(super) struct Reader<'a, 'b> {
     names: HashMap<u32, Option<Arc<str>>>,
     maps: HashMap<u32, Option<Arc<ValueMap>>>,
     templates: HashMap<u32, Option<Arc<Template>>>,
-    /// How many entries of tables and maps may still be read: each takes at least 8 bytes, and blocks do not
-    /// overlap, except in resources that are made to fool a reader.
+    /// Entries of tables and maps that may still be read. Each takes at least 8 bytes, and blocks of a valid resource
+    /// do not overlap.
     entries: usize,
-    /// How many properties may still be made. Events share templates.
+    /// Properties that may still be created. Events share templates.
     properties: usize,
 }
 
@@ -62,7 +62,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         }
     }
 
-    /// Whether one more entry may be read.
+    /// Returns whether another entry may be read.
     pub(super) fn take_entry(&mut self, offset: usize) -> bool {
         let left = self.entries.checked_sub(1);
         if left.is_none() {
@@ -72,7 +72,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         left.is_some()
     }
 
-    /// Whether a schema may have this many properties.
+    /// Returns whether a schema may have this many properties.
     pub(super) fn take_properties(&mut self, count: usize, offset: usize) -> bool {
         let left = self.properties.checked_sub(count);
         if left.is_none() {
@@ -82,7 +82,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         left.is_some()
     }
 
-    /// A name: u32 size with itself, then UTF-16.
+    /// Reads a name: u32 size including itself, then UTF-16.
     pub(super) fn name(&mut self, offset: u32) -> Option<Arc<str>> {
         if offset == 0 {
             return None;
@@ -95,19 +95,19 @@ impl<'a, 'b> Reader<'a, 'b> {
         let end = at.checked_add(size.clamp(4, MAX_NAME_BYTES));
         let name = end.and_then(|end| self.bytes.get(at + 4..end)).map(|text| Arc::from(utf16(text)));
         if name.is_none() {
-            self.problem(at, "a name does not lie in the resource");
+            self.problem(at, "a name is outside the resource");
         }
         self.names.insert(offset, name.clone());
         name
     }
 
-    /// The text of a message id; -1 is none.
+    /// Returns the text of a message id; -1 means no message.
     pub(super) fn message(&mut self, id: u32) -> Option<Arc<str>> {
         if id == u32::MAX { None } else { self.messages.text(id) }
     }
 
-    /// A value or bit map: signature, size, name, flags, count, then value and message id of each entry. Entries
-    /// whose texts are not there are left out, so that their values are shown as numbers.
+    /// Reads a value or bit map: signature, size, name, flags, count, then value and message id of each entry. Entries
+    /// without a text are omitted, so that their values are shown as numbers.
     pub(super) fn map(&mut self, offset: u32) -> Option<Arc<ValueMap>> {
         if offset == 0 {
             return None;
@@ -117,7 +117,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         }
         let map = self.read_map(offset as usize).map(Arc::new);
         if map.is_none() {
-            self.problem(offset as usize, "no map where one is referred to");
+            self.problem(offset as usize, "expected a map");
         }
         self.maps.insert(offset, map.clone());
         map
@@ -149,8 +149,8 @@ impl<'a, 'b> Reader<'a, 'b> {
         Some(ValueMap { name, kind, entries })
     }
 
-    /// A template: signature, size, count of top-level items, count of all items, offset of the items, kind, GUID,
-    /// binary XML, items, names.
+    /// Reads a template: signature, size, count of top-level items, count of all items, offset of the items, kind,
+    /// GUID, binary XML, items, names.
     pub(super) fn template(&mut self, offset: u32) -> Option<Arc<Template>> {
         if offset == 0 {
             return None;
@@ -160,7 +160,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         }
         let template = self.read_template(offset as usize).map(Arc::new);
         if template.is_none() {
-            self.problem(offset as usize, "no template where one is referred to");
+            self.problem(offset as usize, "expected a template");
         }
         self.templates.insert(offset, template.clone());
         template
@@ -191,7 +191,7 @@ impl<'a, 'b> Reader<'a, 'b> {
             properties.push(property);
         }
         let top_level = top_level.min(properties.len());
-        // A struct that lost members to damage cannot be located, nor what lies behind it.
+        // A struct with members lost to damage cannot be located, nor anything after it.
         let complete = |property: &Property| match property.kind {
             PropertyType::Struct { first, members } => {
                 usize::from(first) + usize::from(members) <= properties.len()
@@ -201,7 +201,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         };
         let good = properties.iter().take(top_level).take_while(|property| complete(property)).count();
         if good < top_level {
-            self.problem(items, "a struct's members are not all there; the template ends before it");
+            self.problem(items, "a struct lacks members; the template ends before it");
         }
         if good < top_level
             || (top_level < properties.len() && !properties.iter().skip(top_level).all(complete))
@@ -215,7 +215,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         Some(Template { properties, top_level: u16::try_from(top_level).ok()?, user_data })
     }
 
-    /// One item of 20 bytes: u32 flags, in-type and out-type (struct: first member and count of members), map,
+    /// Reads one item of 20 bytes: u32 flags, in-type and out-type (struct: first member and count of members), map,
     /// u16 count, u16 length, name.
     fn item(&mut self, at: usize, items: usize) -> Option<Property> {
         const STRUCT: u32 = 1;
@@ -255,7 +255,7 @@ impl<'a, 'b> Reader<'a, 'b> {
     }
 }
 
-/// Whether values of a type have a length of their own, whatever the item says.
+/// Returns whether the type determines the length of values, so that the item's length is ignored.
 fn has_own_length(kind: &PropertyType) -> bool {
     match kind {
         PropertyType::Value { in_type, .. } => {

@@ -1,4 +1,4 @@
-//! Where compiled manifests lie: PE files, `.res` files, and the message compiler's bare output.
+//! The files that contain compiled manifests: PE files, `.res` files, and the message compiler's bare output.
 
 use etw_event::Fields;
 use object::LittleEndian as LE;
@@ -10,7 +10,7 @@ use object::read::pe::{
 
 use super::WevtError;
 
-/// The resources of a file that schemas are made of.
+/// The resources of a file that contain schemas.
 #[derive(Default)]
 pub(super) struct Resources<'a> {
     /// `WEVT_TEMPLATE` resources.
@@ -22,12 +22,12 @@ pub(super) struct Resources<'a> {
 const TEMPLATE_TYPE: &str = "WEVT_TEMPLATE";
 /// `RT_MESSAGETABLE` (`winuser.h`).
 const MESSAGE_TABLE_TYPE: u16 = 11;
-/// More resources of these two types than any file has, at each level of the directory.
+/// Limit of resources of these two types at each level of the directory.
 const MAX_ENTRIES: usize = 256;
-/// The header with which a `.res` file of 32 bits begins: an empty resource.
+/// The start of a 32-bit `.res` file: the header of an empty resource.
 const RES_START: [u8; 8] = [0, 0, 0, 0, 0x20, 0, 0, 0];
 
-/// Finds the resources of a file, whatever kind it is.
+/// Finds the resources of a file of any supported kind.
 pub(super) fn resources(bytes: &[u8]) -> Result<Resources<'_>, WevtError> {
     if bytes.starts_with(b"CRIM") {
         return Ok(Resources { templates: vec![bytes], messages: Vec::new() });
@@ -80,7 +80,7 @@ fn pe_file<H: ImageNtHeaders>(bytes: &[u8]) -> Result<Resources<'_>, WevtError> 
     Ok(resources)
 }
 
-/// Language, address and size of the resources of one type.
+/// Returns language, address and size of the resources of one type.
 fn leaves(directory: ResourceDirectory<'_>, names: &ResourceDirectoryTable<'_>) -> Vec<(u16, u32, usize)> {
     let mut found = Vec::new();
     for name in names.entries.iter().take(MAX_ENTRIES) {
@@ -101,7 +101,7 @@ fn leaves(directory: ResourceDirectory<'_>, names: &ResourceDirectoryTable<'_>) 
     found
 }
 
-/// Walks a `.res` file: headers of `DataSize`, `HeaderSize`, type, name, …, each resource aligned to 4 bytes.
+/// Reads a `.res` file: headers of `DataSize`, `HeaderSize`, type, name, …, each resource aligned to 4 bytes.
 /// Source: "Resource File Formats" in the Windows documentation.
 fn res_file(bytes: &[u8]) -> Resources<'_> {
     let mut resources = Resources::default();
@@ -113,7 +113,7 @@ fn res_file(bytes: &[u8]) -> Resources<'_> {
         if let Some((kind, after)) = res_name(bytes, at + 8)
             && let Some((_, after)) = res_name(bytes, after)
         {
-            // Behind the names, aligned: data version, memory flags, language.
+            // Data version, memory flags and language follow the names, aligned.
             let language = bytes.u16_at(after.next_multiple_of(4) + 6).unwrap_or(0);
             match kind {
                 ResName::Id(MESSAGE_TABLE_TYPE) => resources.messages.push((language, data)),
@@ -134,7 +134,7 @@ enum ResName {
     Name(String),
 }
 
-/// A type or name of a `.res` file: `0xFFFF` and a number, or a null-terminated string; and the offset behind it.
+/// Reads a type or name in a `.res` file: `0xFFFF` and a number, or a null-terminated string. Also returns its end.
 fn res_name(bytes: &[u8], at: usize) -> Option<(ResName, usize)> {
     if bytes.u16_at(at)? == 0xFFFF {
         return Some((ResName::Id(bytes.u16_at(at + 2)?), at + 4));

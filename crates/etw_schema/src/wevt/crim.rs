@@ -1,7 +1,7 @@
-//! The `WEVT_TEMPLATE` resource itself: providers, their tables, their events.
+//! The `WEVT_TEMPLATE` resource: providers, their tables and their events.
 //!
-//! All offsets are from its start, the signature `CRIM`; all integers little-endian.
-//! Observed: the compiled manifests of MSO-Scripts, twapi and plaso, beside which their manifests are published.
+//! All offsets count from its start, the signature `CRIM`. All integers are little-endian.
+//! Observed: the compiled manifests of MSO-Scripts, twapi and plaso, which are published with their manifests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,12 +34,12 @@ pub(super) fn read<'a>(bytes: &'a [u8], messages: &mut MessageTable<'a>, origin:
         if let Some(provider) = Tables::default().provider(&mut reader, offset as usize, &mut info) {
             reader.wevt.providers.push(provider);
         } else {
-            reader.problem(offset as usize, "no provider where one is referred to");
+            reader.problem(offset as usize, "expected a provider");
         }
     }
 }
 
-/// Names by the offsets of their entries, to which events refer.
+/// Names by the offsets of their entries; events refer to these offsets.
 #[derive(Default)]
 struct Tables {
     channels: HashMap<u32, Arc<str>>,
@@ -61,7 +61,7 @@ impl Tables {
         }
         let mut events_at = None;
         for index in 0..reader.bytes.u32_at(at + 12)? as usize {
-            // A type and an offset each; the signature says what there is.
+            // Each element is a type and an offset; the signature at the offset gives the kind.
             let Some(element) = reader.bytes.u32_at(at + 16 + 8 * index + 4).map(|at| at as usize) else {
                 reader.problem(at, "the list of a provider's tables is cut short");
                 break;
@@ -78,7 +78,7 @@ impl Tables {
                 Some(b"MAPS") => maps(reader, element, info),
                 Some(b"PRVA") => attributes(reader, element, info),
                 Some(b"EVNT") => events_at = Some(element),
-                // Templates are found through the events; event attributes have nothing that the model holds.
+                // Templates are read through the events. Nothing in event attributes is used.
                 Some(b"TTBL" | b"EVTA") => {}
                 _ => reader.problem(element, "a table of unknown kind"),
             }
@@ -127,7 +127,7 @@ impl Tables {
 
     fn opcodes(&mut self, reader: &mut Reader<'_, '_>, at: usize, info: &mut ProviderInfo) {
         each(reader, at, 12, 12, |reader, entry, bytes| {
-            // The task that alone the opcode belongs to, then the opcode.
+            // The only task that has the opcode, then the opcode.
             let task = Some(bytes.u16_at(0)?).filter(|task| *task != 0);
             let value = u8::try_from(bytes.u16_at(2)?).ok()?;
             let message = reader.message(bytes.u32_at(4)?);
@@ -178,7 +178,7 @@ impl Tables {
                 }
                 (task, _) => task.clone(),
             };
-            // A mask has 64 bits, so an event has no more keywords.
+            // A mask has 64 bits, so an event has at most 64 keywords.
             for index in 0..bytes.u32_at(0x24)?.min(64) as usize {
                 let keyword = (bytes.u32_at(0x28)? as usize).checked_add(4 * index)?;
                 let name = reader.bytes.u32_at(keyword).and_then(|keyword| self.keywords.get(&keyword));
@@ -201,7 +201,7 @@ impl Tables {
     }
 }
 
-/// Reads the entries of a table: its count is at offset 8, the entries begin at `first` and have `size` bytes.
+/// Reads the entries of a table: the count is at offset 8, the entries of `size` bytes start at `first`.
 fn each<'a>(
     reader: &mut Reader<'a, '_>,
     at: usize,
@@ -219,12 +219,12 @@ fn each<'a>(
             return;
         }
         if read(reader, offset, fields).is_none() {
-            reader.problem(entry, "a table entry makes no sense");
+            reader.problem(entry, "a table entry is invalid");
         }
     }
 }
 
-/// The list of maps: their offsets. Maps that are only referred to by templates are not in it.
+/// Reads the list of maps: their offsets. Maps used only by templates are not listed.
 fn maps(reader: &mut Reader<'_, '_>, at: usize, info: &mut ProviderInfo) {
     each(reader, at, 12, 4, |reader, _, bytes| {
         info.maps.push(reader.map(bytes.u32_at(0)?)?);
@@ -232,8 +232,8 @@ fn maps(reader: &mut Reader<'_, '_>, at: usize, info: &mut ProviderInfo) {
     });
 }
 
-/// Attributes of the provider: a number that says which, and the offset of its text, which other than the names of
-/// the tables has no size before it.
+/// Reads the provider's attributes: a number that selects the attribute, and the offset of its text. The text has no
+/// size before it, unlike names in the tables.
 fn attributes(reader: &mut Reader<'_, '_>, at: usize, info: &mut ProviderInfo) {
     // Observed: MSO-Scripts' MsoEtwDQ.res, twapi_eventsTEMP.BIN.
     const NAME: u32 = 0x1000_0001;

@@ -1,4 +1,4 @@
-//! Message tables: the localised texts of a provider by their numbers.
+//! Message tables: a provider's localized texts by number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ pub(super) struct MessageTable<'a> {
 }
 
 impl<'a> MessageTable<'a> {
-    /// Adds the texts of a resource; those that are there already stay.
+    /// Adds the texts of a resource. Existing texts are kept.
     pub(super) fn add(&mut self, resource: &'a [u8]) {
-        // The entries of a table do not overlap, so together they are no longer than the table.
+        // Entries do not overlap, so together they are no longer than the table.
         let mut budget = resource.len();
         let Some(blocks) = resource.u32_at(0) else { return };
         for block in 0..blocks as usize {
@@ -49,7 +49,7 @@ impl<'a> MessageTable<'a> {
         }
     }
 
-    /// The text of a message, without the line break with which the message compiler ends every text.
+    /// Returns the text of a message, without the line break that the message compiler appends to every text.
     pub(super) fn text(&mut self, id: u32) -> Option<Arc<str>> {
         if let Some(text) = self.texts.get(&id) {
             return Some(text.clone());

@@ -1,11 +1,11 @@
-//! Compiled manifests: the resource `WEVT_TEMPLATE` of the files that providers name as their resource files.
+//! Compiled manifests: the resource `WEVT_TEMPLATE` in the resource files of providers.
 //!
-//! Read are PE files of 32 and 64 bits (`.dll`, `.exe`, `.sys`, `.mui`), `.res` files, and the message compiler's
-//! bare output (`…TEMP.BIN`). The texts are in message tables, in Windows mostly those of a satellite file
-//! `en-US\name.dll.mui`, which the caller finds beside the file and hands over with it.
+//! Supported are 32-bit and 64-bit PE files (`.dll`, `.exe`, `.sys`, `.mui`), `.res` files, and the message compiler's
+//! bare output (`…TEMP.BIN`). Texts are in message tables, on Windows mostly those of a satellite file
+//! `en-US\name.dll.mui`. The caller finds the satellite and passes it along with the file.
 //!
-//! A compiled manifest has no symbols, so events are named by task and opcode: `ProcessStart/Start`.
-//! Before Windows 10 it has no name of the provider either; such a provider is named by its GUID.
+//! A compiled manifest has no symbols, so events are named after task and opcode: `ProcessStart/Start`. Before
+//! Windows 10 it does not contain the provider's name either; such a provider is named after its GUID.
 
 mod blocks;
 mod container;
@@ -15,44 +15,48 @@ mod messages;
 use crate::Provider;
 use messages::MessageTable;
 
-/// What a file's compiled manifests say, and what in them could not be understood.
+/// The contents of a file's compiled manifests, and the problems found while reading them.
 #[derive(Debug, Default)]
 pub struct Wevt {
     /// The providers.
     pub providers: Vec<Provider>,
-    /// What was left out; at most about a thousand problems.
+    /// The problems; at most about a thousand.
     pub problems: Vec<WevtProblem>,
 }
 
-/// Something in a compiled manifest that could not be understood. Everything around it was read.
+/// A part of a compiled manifest that could not be read. Everything around it was read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("offset {offset:#x} of the resource: {what}")]
 pub struct WevtProblem {
     /// Offset in the resource.
     pub offset: usize,
-    /// What it is.
+    /// The problem.
     pub what: &'static str,
 }
 
-/// Why a file has no compiled manifest.
+/// The reason why a file has no compiled manifest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WevtError {
-    /// It begins like no file that could have one.
+    /// The file is of no supported kind.
     #[error("neither a PE file, nor a .res file, nor a compiled manifest")]
     NotAContainer,
-    /// A PE file whose headers or resource directory are damaged.
+    /// A PE file with damaged headers or resource directory.
     #[error("damaged PE file: {0}")]
     DamagedPe(String),
-    /// No `WEVT_TEMPLATE` resource, neither in the file nor in its satellite.
+    /// Neither the file nor its satellite has a `WEVT_TEMPLATE` resource.
     #[error("no WEVT_TEMPLATE resource")]
     NoTemplates,
 }
 
-/// Reads the compiled manifests of a file. `satellite` is its `.mui` file, if there is one; `origin` says where the
-/// file is from: its name.
+/// Reads the compiled manifests of a file. `satellite` is its `.mui` file, if any; `origin` is where the file came
+/// from, usually its name.
 ///
-/// English texts are taken where there are several languages, those of the satellite before those of the file.
+/// If there are several languages, English texts are used. Texts of the satellite take precedence.
+///
+/// # Errors
+///
+/// Fails if the file is of no supported kind, is damaged, or has no `WEVT_TEMPLATE` resource.
 pub fn read(bytes: &[u8], satellite: Option<&[u8]>, origin: &str) -> Result<Wevt, WevtError> {
     let mut main = container::resources(bytes)?;
     let mut messages = MessageTable::default();
@@ -83,7 +87,7 @@ fn add_messages<'a>(messages: &mut MessageTable<'a>, resources: &mut [(u16, &'a 
     }
 }
 
-/// Decodes UTF-16 up to its null or the end.
+/// Decodes UTF-16 up to its NUL or the end.
 fn utf16(bytes: &[u8]) -> String {
     let units = bytes.as_chunks::<2>().0;
     let len = units.iter().position(|unit| *unit == [0, 0]).unwrap_or(units.len());

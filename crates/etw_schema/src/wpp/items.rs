@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::{InType, Length, MapEntry, MapKind, OutType, PropertyType, ValueMap};
 
-/// Items without parameters: how they lie in the record and how they are shown.
+/// Items without parameters, with their encoding and text form.
 const ITEMS: &[(&str, InType, OutType)] = &[
     ("ItemChar", InType::INT8, OutType::NULL),
     ("ItemUChar", InType::UINT8, OutType::NULL),
@@ -56,7 +56,7 @@ const ITEMS: &[(&str, InType, OutType)] = &[
     ("ItemEnum", InType::UINT32, OutType::NULL),
 ];
 
-/// Items that name their values: lists by position, sets by bit.
+/// Items with names for their values: lists by position, sets by bit.
 const LISTS: &[(&str, InType, MapKind)] = &[
     ("ItemListByte", InType::UINT8, MapKind::Value),
     ("ItemListShort", InType::UINT16, MapKind::Value),
@@ -67,8 +67,8 @@ const LISTS: &[(&str, InType, MapKind)] = &[
     ("ItemSetLongLong", InType::UINT64, MapKind::BitPositions),
 ];
 
-/// The type of an item as it is written, `ItemListByte(Low,APC,DPC)`; `None` for one that is not known: what lies
-/// behind such an argument cannot be found.
+/// Parses an item's type, such as `ItemListByte(Low,APC,DPC)`. Returns `None` if it is unknown; arguments after one of
+/// unknown type cannot be located.
 pub(super) fn item(text: &str, enums: &[Arc<ValueMap>]) -> Option<(PropertyType, Length)> {
     let (name, parameters) = match text.split_once('(') {
         Some((name, rest)) => (name.trim(), Some(rest.trim_end().strip_suffix(')')?)),

@@ -1,22 +1,22 @@
 //! WPP: the formats of trace messages, from TMF files and from the annotations in PDB files.
 //!
-//! A trace message carries the GUID of the source directory it was compiled in and a message number. A TMF text says
-//! what the number means: a printf-like format and the types of its arguments, which lie packed in the record.
+//! A trace message carries a message number and the GUID of the source directory it was compiled in. A TMF text
+//! describes the number: a printf-like format and the types of its arguments, which are packed in the record.
 //!
-//! How a message becomes an [`EventSchema`]:
+//! Conversion of a message to an [`EventSchema`]:
 //!
 //! | schema | TMF |
 //! |---|---|
-//! | provider's GUID and name | message GUID, and the directory's name behind it |
+//! | provider's GUID and name | message GUID, and the directory's name after it |
 //! | `descriptor.id` | message number |
 //! | `name` | the tag of file and line, `DmfCore_c1793` |
 //! | `task_name` | source file (`SRC=`) |
 //! | `opcode_name` | function (`FUNC=`) |
 //! | `level_name`, `descriptor.level` | `LEVEL=` |
-//! | `channel_name` | `COMPNAME=`: messages have no channel |
-//! | `keyword_names` | what else chose the message: `FLAGS=`, `EVENT=`, … |
-//! | `properties` | the arguments in the order of their numbers; the first is insert 10 |
-//! | `message` | the format without its `%0`; `%!FUNC!` and its kin already replaced |
+//! | `channel_name` | `COMPNAME=`, since messages have no channel |
+//! | `keyword_names` | the other conditions of the message: `FLAGS=`, `EVENT=`, … |
+//! | `properties` | the arguments in order of their numbers; the first is insert 10 |
+//! | `message` | the format without its `%0`; `%!FUNC!` and the like are replaced |
 
 mod items;
 mod pdb;
@@ -31,22 +31,22 @@ use crate::{Decoding, EventSchema, Provider, ProviderInfo};
 
 pub use pdb::PdbError;
 
-/// How many problems are reported of all texts together.
+/// Limit of the problems reported for all texts together.
 pub const MAX_PROBLEMS: usize = 100;
 
-/// A line of a TMF text that was left out.
+/// A line of a TMF text that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}, line {line}: {what}")]
 pub struct TmfProblem {
-    /// The file; for a PDB the line counts within one annotation.
+    /// The file. For a PDB, lines count within one annotation.
     pub origin: Arc<str>,
-    /// The line, from 1.
+    /// Line number, starting at 1.
     pub line: usize,
-    /// What was expected.
+    /// The problem.
     pub what: &'static str,
 }
 
-/// Collects the formats of any number of files, then makes one provider of each message GUID.
+/// Collects the formats of any number of files, then creates one provider per message GUID.
 #[derive(Debug, Default)]
 pub struct WppReader {
     providers: Vec<Draft>,
@@ -62,14 +62,16 @@ struct Draft {
 }
 
 impl WppReader {
-    /// Adds a TMF file. `origin` is its name.
+    /// Adds a TMF file. `origin` is the file name.
     pub fn add_tmf(&mut self, bytes: &[u8], origin: &str) {
         tmf::read(&crate::source_text::source_text(bytes), &origin.into(), self);
     }
 
-    /// Adds the TMF annotations of a PDB file and tells how many there were.
+    /// Adds the TMF annotations of a PDB file. Returns their number.
     ///
-    /// Fails if the bytes are no PDB or its directory is broken; what was found before stays added.
+    /// # Errors
+    ///
+    /// Fails if the bytes are not a valid PDB. Annotations read before the error are kept.
     pub fn add_pdb(&mut self, bytes: &[u8], origin: &str) -> Result<usize, PdbError> {
         let origin: Arc<str> = origin.into();
         let mut annotations = 0;
@@ -83,17 +85,17 @@ impl WppReader {
         Ok(annotations)
     }
 
-    /// What could not be read so far; at most [`MAX_PROBLEMS`].
+    /// Returns the problems found so far; at most [`MAX_PROBLEMS`].
     pub fn problems(&self) -> &[TmfProblem] {
         &self.problems
     }
 
-    /// One provider for each message GUID, in the order in which they were met.
+    /// Returns one provider per message GUID, in the order first found.
     pub fn finish(self) -> Vec<Provider> {
         self.providers.into_iter().map(|draft| Provider { info: draft.info, events: draft.events }).collect()
     }
 
-    /// The provider of a message GUID; a GUID met before keeps its first name.
+    /// Returns the index of the provider of a message GUID. A known GUID keeps its first name.
     fn provider(&mut self, guid: Guid, name: &str, origin: &str) -> usize {
         *self.by_guid.entry(guid).or_insert_with(|| {
             let info = Arc::new(ProviderInfo::new(guid, name, Decoding::Wpp, origin));
@@ -106,8 +108,7 @@ impl WppReader {
         self.providers.get(provider).map(|draft| draft.info.clone())
     }
 
-    /// Adds a message. The same number comes again where a header's function is compiled into several objects; the
-    /// first counts.
+    /// Adds a message. A number repeats if a function in a header is compiled into several objects; the first is kept.
     fn add(&mut self, provider: usize, event: EventSchema) {
         if let Some(draft) = self.providers.get_mut(provider)
             && draft.numbers.insert(event.descriptor.id)

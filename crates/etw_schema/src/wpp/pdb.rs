@@ -1,7 +1,7 @@
-//! The annotations of a PDB file: `S_ANNOTATION` records in the symbol streams of its modules.
+//! Annotations in a PDB file: `S_ANNOTATION` records in the symbol streams of its modules.
 //!
-//! A PDB is a multi-stream file (MSF 7.00): blocks of one size, a directory that lists each stream's blocks. Stream 3
-//! (DBI) lists the modules, each of which has a stream of symbol records. Source: LLVM, "The PDB File Format".
+//! A PDB is a multi-stream file (MSF 7.00): blocks of equal size, and a directory with the blocks of each stream.
+//! Stream 3 (DBI) lists the modules, each with a stream of symbol records. Source: LLVM, "The PDB File Format".
 
 use etw_event::Fields;
 
@@ -13,25 +13,25 @@ const S_ANNOTATION: u16 = 0x1019;
 const NO_STREAM: u16 = 0xFFFF;
 const NIL_STREAM: u32 = 0xFFFF_FFFF;
 
-/// Why a file's annotations cannot be read.
+/// The error of reading a PDB file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PdbError {
-    /// The file does not begin as an MSF 7.00 file does.
-    #[error("not a PDB file: it does not begin with \"Microsoft C/C++ MSF 7.00\"")]
+    /// The file does not start with the MSF 7.00 signature.
+    #[error("not a PDB file: it does not start with \"Microsoft C/C++ MSF 7.00\"")]
     NoPdb,
-    /// A block size that is no power of two from 512 to 65,536.
-    #[error("PDB with blocks of {0} bytes")]
+    /// The block size is not a power of two from 512 to 65,536.
+    #[error("PDB with invalid block size of {0} bytes")]
     BlockSize(u32),
-    /// A stream's blocks lie outside the file.
-    #[error("PDB cut or damaged: {0} lies outside the file")]
+    /// Blocks of a stream are outside the file.
+    #[error("PDB truncated or damaged: {0} is outside the file")]
     OutsideFile(&'static str),
-    /// The streams together are larger than the file, as only a forged directory makes them.
+    /// The streams together are larger than the file, which only a forged directory can cause.
     #[error("PDB whose streams are larger than the file")]
     TooLarge,
 }
 
-/// Calls `found` with the strings of each annotation, in the order of the modules.
+/// Calls `found` with the strings of each annotation, in module order.
 pub(super) fn for_each_annotation(file: &[u8], mut found: impl FnMut(&[&str])) -> Result<(), PdbError> {
     let mut streams = Streams::open(file)?;
     let Some(dbi) = streams.read(DBI_STREAM)? else { return Ok(()) };
@@ -46,7 +46,7 @@ pub(super) fn for_each_annotation(file: &[u8], mut found: impl FnMut(&[&str])) -
             let symbols = symbols.get(..symbol_bytes as usize).unwrap_or(&symbols);
             annotations(symbols, &mut found);
         }
-        // Two names end the entry, which is padded to four bytes.
+        // The entry ends with two names and is padded to four bytes.
         at += MODULE_HEADER_BYTES;
         for _ in 0..2 {
             let name = modules.get(at..).unwrap_or_default();
@@ -57,7 +57,7 @@ pub(super) fn for_each_annotation(file: &[u8], mut found: impl FnMut(&[&str])) -
     Ok(())
 }
 
-/// Walks the records behind the stream's signature: `u16` length of what follows, `u16` kind.
+/// Reads the records after the stream's signature: `u16` length of the rest, `u16` kind.
 fn annotations(symbols: &[u8], found: &mut impl FnMut(&[&str])) {
     let mut at = 4;
     while let (Some(length), Some(kind)) = (symbols.u16_at(at), symbols.u16_at(at + 2)) {
@@ -84,9 +84,9 @@ struct Streams<'a> {
     block_size: usize,
     directory: Vec<u8>,
     number: usize,
-    /// Where in the directory each stream's block list begins.
+    /// Start of each stream's block list in the directory.
     lists: Vec<usize>,
-    /// Bytes that streams may still take; all together are no larger than the file.
+    /// Bytes that streams may still take: in total at most the file's size.
     budget: usize,
 }
 
@@ -124,7 +124,7 @@ impl<'a> Streams<'a> {
         Ok(Streams { file, block_size, directory, number, lists, budget: file.len() })
     }
 
-    /// The bytes of a stream; `None` if the file has no such stream.
+    /// Returns the bytes of a stream, or `None` if the file has no such stream.
     fn read(&mut self, stream: usize) -> Result<Option<Vec<u8>>, PdbError> {
         let Some(list) = self.lists.get(stream).copied().filter(|_| stream < self.number) else {
             return Ok(None);
@@ -145,7 +145,7 @@ fn stream_bytes(directory: &[u8], stream: usize) -> usize {
     }
 }
 
-/// The first `bytes` bytes of a list of blocks.
+/// Returns the first `bytes` bytes of a list of blocks.
 fn gather(file: &[u8], block_size: usize, blocks: &[u8], bytes: usize) -> Result<Vec<u8>, PdbError> {
     let mut gathered = Vec::with_capacity(bytes);
     for block in blocks.as_chunks::<4>().0 {
@@ -162,7 +162,7 @@ fn gather(file: &[u8], block_size: usize, blocks: &[u8], bytes: usize) -> Result
 mod tests {
     use super::*;
 
-    /// A PDB of 512-byte blocks: 0 header, 1 directory, 2 its block list, 3 DBI, 4 symbols.
+    /// Builds a PDB of 512-byte blocks: 0 header, 1 directory, 2 its block list, 3 DBI, 4 symbols.
     fn pdb() -> Vec<u8> {
         let mut file = vec![0; 5 * 512];
         let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! TMF text: what `tracepdb` writes, and what lies line by line in a PDB's annotations.
+//! TMF text, as written by `tracepdb` and contained line by line in a PDB's annotations.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use etw_event::{EventDescriptor, Guid, Level};
 use super::{WppReader, items};
 use crate::{Count, EventSchema, MapEntry, MapKind, MessageStyle, Property, ValueMap};
 
-/// Bounds against hostile texts: published messages have at most 12 arguments.
+/// Limits for hostile texts; published messages have at most 12 arguments.
 const MAX_ARGUMENTS: usize = 256;
 const MAX_ENUMERATIONS: usize = 1024;
 
-/// Reads a text into the collection.
+/// Reads a text and adds its messages to the collection.
 pub(super) fn read(text: &str, origin: &Arc<str>, into: &mut WppReader) {
     let mut reader = Reader {
         lines: text.lines().enumerate(),
@@ -31,7 +31,7 @@ pub(super) fn read(text: &str, origin: &Arc<str>, into: &mut WppReader) {
             match kind {
                 "type" | "typev" => reader.message(at + 1, rest),
                 "enumv" | "enum" => reader.enumeration(rest),
-                _ => reader.into.report(origin, at + 1, "no message, type or GUID begins here"),
+                _ => reader.into.report(origin, at + 1, "expected a message, type or GUID"),
             }
         } else {
             reader.guid_line(at + 1, line);
@@ -49,7 +49,7 @@ struct Reader<'a, 'r> {
 }
 
 impl<'a> Reader<'a, '_> {
-    /// `GUID NAME // SRC=FILE MJ= MN=`
+    /// Reads `GUID NAME // SRC=FILE MJ= MN=`.
     fn guid_line(&mut self, line: usize, text: &str) {
         let (head, comment) = text.split_once("//").unwrap_or((text, ""));
         let (guid, name) = head.split_once(char::is_whitespace).unwrap_or((head, ""));
@@ -58,11 +58,11 @@ impl<'a> Reader<'a, '_> {
                 self.provider = Some(self.into.provider(guid, name.trim(), self.origin));
                 self.source = value_of(comment, "SRC").map(Arc::from);
             }
-            Err(_) => self.into.report(self.origin, line, "no message, type or GUID begins here"),
+            Err(_) => self.into.report(self.origin, line, "expected a message, type or GUID"),
         }
     }
 
-    /// `TAG NUMBER "FORMAT" // LEVEL=… FLAGS=… FUNC=…`, then the arguments in braces.
+    /// Reads `TAG NUMBER "FORMAT" // LEVEL=… FLAGS=… FUNC=…`, then the arguments in braces.
     fn message(&mut self, line: usize, text: &str) {
         let arguments = self.block();
         let Some(info) = self.provider.and_then(|provider| self.into.info(provider)) else {
@@ -70,13 +70,13 @@ impl<'a> Reader<'a, '_> {
         };
         let mut words = text.trim_start().splitn(3, char::is_whitespace);
         let (Some(tag), Some(number), Some(rest)) = (words.next(), words.next(), words.next()) else {
-            return self.into.report(self.origin, line, "no tag, number and format");
+            return self.into.report(self.origin, line, "expected a tag, a number and a format");
         };
         let Ok(id) = number.parse() else {
-            return self.into.report(self.origin, line, "no message number up to 65535");
+            return self.into.report(self.origin, line, "expected a message number from 0 to 65535");
         };
         let Some((format, comment)) = quoted(rest.trim_start()) else {
-            return self.into.report(self.origin, line, "no format in quotes");
+            return self.into.report(self.origin, line, "expected a format in quotes");
         };
         let mut event = EventSchema::new(info, EventDescriptor { id, ..EventDescriptor::default() });
         event.name = Some(tag.into());
@@ -102,7 +102,8 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// The lines up to `}`, with their numbers, if a `{` comes next. A message without arguments may have no braces.
+    /// Returns the lines up to `}`, with their numbers, if the next line is `{`. Without arguments there may be no
+    /// braces.
     fn block(&mut self) -> Vec<(usize, &'a str)> {
         let mut block = Vec::new();
         let mut ahead = self.lines.clone();
@@ -124,7 +125,7 @@ impl<'a> Reader<'a, '_> {
         block
     }
 
-    /// `EXPRESSION, ITEM -- INDEX` each; in the record the arguments lie in the order of their indices, from 10.
+    /// Reads lines of `EXPRESSION, ITEM -- INDEX`. The record contains the arguments in index order, from 10.
     fn arguments(&mut self, lines: Vec<(usize, &str)>) -> Vec<Property> {
         let mut arguments = Vec::new();
         for (line, text) in lines.into_iter().take(MAX_ARGUMENTS) {
@@ -134,7 +135,7 @@ impl<'a> Reader<'a, '_> {
             });
             match parts {
                 Some((name, item, index)) => arguments.push((index, line, name, item)),
-                None => self.into.report(self.origin, line, "no argument"),
+                None => self.into.report(self.origin, line, "expected an argument"),
             }
         }
         arguments.sort_by_key(|(index, ..)| *index);
@@ -153,7 +154,7 @@ impl<'a> Reader<'a, '_> {
         properties
     }
 
-    /// An enumeration for `ItemEnum`: its name, then `NAME, VALUE` or `NAME = VALUE` lines in braces.
+    /// Reads an enumeration for `ItemEnum`: its name, then `NAME, VALUE` or `NAME = VALUE` lines in braces.
     fn enumeration(&mut self, text: &str) {
         let name = text.split_whitespace().next().unwrap_or_default();
         let mut entries = Vec::new();
@@ -165,7 +166,7 @@ impl<'a> Reader<'a, '_> {
                 });
             match entry {
                 Some(entry) => entries.push(entry),
-                None => self.into.report(self.origin, line, "no name and value"),
+                None => self.into.report(self.origin, line, "expected a name and a value"),
             }
         }
         if self.enums.len() == MAX_ENUMERATIONS {
@@ -178,7 +179,7 @@ impl<'a> Reader<'a, '_> {
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        // A negative enumerator is compared as the 32 bits it has in the record.
+        // A negative enumerator is matched as the 32 bits in the record.
         None => text
             .parse::<i64>()
             .ok()
@@ -186,7 +187,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// The text of a quoted string and what follows it.
+/// Returns the text of a quoted string and the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let inside = text.strip_prefix('"')?;
     let mut unescaped = String::with_capacity(inside.len());
@@ -206,7 +207,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// `KEY=VALUE` words of a comment. Values have no blanks.
+/// Returns the `KEY=VALUE` words of a comment. Values contain no blanks.
 fn pairs(comment: &str) -> impl Iterator<Item = (&str, &str)> {
     comment.split_whitespace().filter_map(|word| word.split_once('='))
 }
@@ -215,7 +216,7 @@ fn value_of<'t>(comment: &'t str, key: &str) -> Option<&'t str> {
     pairs(comment).find(|(found, _)| *found == key).map(|(_, value)| value)
 }
 
-/// Values of the levels that `evntrace.h` names.
+/// Returns the value of a level named in `evntrace.h`.
 fn level(name: &str) -> Level {
     Level(match name.strip_prefix("TRACE_LEVEL_").unwrap_or(name) {
         "CRITICAL" | "FATAL" => 1,
@@ -227,7 +228,7 @@ fn level(name: &str) -> Level {
     })
 }
 
-/// Puts what is known of the message in place of `%!FUNC!`, `%!LEVEL!`, `%!FLAGS!`, `%!FILE!` and `%!LINE!`.
+/// Replaces `%!FUNC!`, `%!LEVEL!`, `%!FLAGS!`, `%!FILE!` and `%!LINE!` by the message's values.
 fn named_parts(format: &str, event: &EventSchema) -> String {
     let mut text = String::with_capacity(format.len());
     let mut rest = format;
@@ -251,7 +252,7 @@ fn named_parts(format: &str, event: &EventSchema) -> String {
             _ => None,
         };
         match value {
-            // A name is text: its percent signs begin no inserts.
+            // Percent signs in a name are text, not inserts.
             Some(value) => text.push_str(&value.replace('%', "%%")),
             None => text.extend(["%!", name, "!"]),
         }
@@ -260,7 +261,7 @@ fn named_parts(format: &str, event: &EventSchema) -> String {
     text
 }
 
-/// The line in a tag: `DmfCore_c1793` is line 1793 of `DmfCore.c`.
+/// Returns the line in a tag: `DmfCore_c1793` is line 1793 of `DmfCore.c`.
 fn line_of(tag: &str) -> Option<&str> {
     let digits = tag.bytes().rev().take_while(u8::is_ascii_digit).count();
     tag.get(tag.len() - digits..).filter(|digits| !digits.is_empty())
@@ -340,16 +341,22 @@ mod tests {
         let check = |text: &str, problem: &str| {
             assert_eq!(collect(text).1.first().map(|first| &**first), Some(problem), "{text}");
         };
-        check("nothing", "test.tmf, line 1: no message, type or GUID begins here");
+        check("nothing", "test.tmf, line 1: expected a message, type or GUID");
         check("#typev a 1 \"x\"", "test.tmf, line 1: a message before any GUID");
-        check(&format!("{GUID}#typev a"), "test.tmf, line 2: no tag, number and format");
-        check(&format!("{GUID}#typev a 70000 \"x\""), "test.tmf, line 2: no message number up to 65535");
-        check(&format!("{GUID}#typev a 1 \"x"), "test.tmf, line 2: no format in quotes");
+        check(&format!("{GUID}#typev a"), "test.tmf, line 2: expected a tag, a number and a format");
+        check(
+            &format!("{GUID}#typev a 70000 \"x\""),
+            "test.tmf, line 2: expected a message number from 0 to 65535",
+        );
+        check(&format!("{GUID}#typev a 1 \"x"), "test.tmf, line 2: expected a format in quotes");
         check(
             &format!("{GUID}#typev a 1 \"x\"\n{{\nx, ItemFoo -- 10\n}}"),
             "test.tmf, line 4: an item of unknown type",
         );
-        check(&format!("{GUID}#typev a 1 \"x\"\n{{\nx ItemLong\n}}"), "test.tmf, line 4: no argument");
+        check(
+            &format!("{GUID}#typev a 1 \"x\"\n{{\nx ItemLong\n}}"),
+            "test.tmf, line 4: expected an argument",
+        );
         check(
             &format!("{GUID}#typev a 1 \"x\"\n{{\nx, ItemLong -- 11\n}}"),
             "test.tmf, line 4: arguments are not numbered 10, 11, 12, …",

@@ -1,13 +1,13 @@
-//! Finding the published manifests and resources that the tests read.
+//! Access to the published manifests and resources used by the tests.
 
 use std::path::{Path, PathBuf};
 
-/// A folder of the real data; says so when it is absent.
+/// Returns a folder of the real data, or prints that it is absent.
 pub(crate) fn folder(name: &str) -> Option<PathBuf> {
     Some(etw_testkit::data::data_dir()?.join(name))
 }
 
-/// All files in a folder and below whose names end in one of these, sorted.
+/// Returns all files in a folder, at any depth, whose names have one of these endings, sorted.
 pub(crate) fn list(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
