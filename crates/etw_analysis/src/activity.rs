@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_parted_among_spans() {
+    fn time_is_divided_among_spans() {
         let mut timeline = SpanSums::new(FileTime(1000), Some(FileTime(1000 + 199 * 10)));
         assert_eq!(timeline.span, 10);
         timeline.add_time(1, FileTime(995), FileTime(1003));

@@ -15,8 +15,7 @@ use crate::ProcessFilter;
 const MAX_THREADS: usize = 1 << 20;
 
 /// Fields with the threads or processes of events: of switches, ready threads, samples, disk requests, hard faults,
-/// files,
-/// memory, network and stacks.
+/// files, memory, network and stacks.
 const THREADS: &[&str] =
     &["NewThreadId", "OldThreadId", "TThreadId", "ThreadId", "IssuingThreadId", "TTID", "StackThread"];
 const PROCESSES: &[&str] = &["ProcessId", "PID", "StackProcess"];
@@ -31,8 +30,7 @@ const THREAD_TYPES: [u8; 4] = [THREAD_START, 2, 3, 4];
 #[derive(Debug, Default)]
 pub struct Attribution {
     /// By thread id: its processes, each with the time from which it owned the thread, in order. For a thread from
-    /// before the
-    /// trace, this is the minimum time.
+    /// before the trace, this is the minimum time.
     threads: HashMap<u32, Vec<(FileTime, u32)>>,
     processes: ProcessTable,
 }

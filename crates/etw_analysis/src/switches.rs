@@ -125,8 +125,7 @@ impl Switches {
     }
 
     /// Adds a sample. If a switch is missing, as virtual machines may hide some, samples show the running thread. This
-    /// takes
-    /// two samples, since a single one may be of a thread that a switch is just about to leave.
+    /// takes two samples, since a single one may be of a thread that a switch is just about to leave.
     pub(crate) fn sampled(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) {
         let Some(processor) = self.processors.get_mut(usize::from(record.processor())) else { return };
         let Some((running, since)) = processor.running else { return };

@@ -1,8 +1,7 @@
 //! The sequence of events in a trace, each with the thread it is about.
 //!
 //! A trace is read twice. The first reading results in a [`Survey`] with the processes, the threads, and the samples
-//! with
-//! the function names of their stacks, since names may be at the end of a trace. The second reading returns the
+//! with the function names of their stacks, since names may be at the end of a trace. The second reading returns the
 //! [`Moment`] of each event, with the same numbers for processes, threads and files.
 
 use std::collections::BTreeSet;

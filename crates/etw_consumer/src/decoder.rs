@@ -82,8 +82,7 @@ impl Decoder {
     }
 
     /// Returns the schema of a record. The first record that does not describe itself triggers the metadata scan,
-    /// since
-    /// its schema may come later in the trace.
+    /// since its schema may come later in the trace.
     #[inline]
     pub(crate) fn resolve(
         &mut self,

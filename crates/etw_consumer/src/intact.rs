@@ -7,8 +7,7 @@ use etw_event::{HeaderKind, Outline};
 use etw_sys::prefetch;
 
 /// Prefetch distance in bytes. The hardware prefetcher stops at the end of a page and loses a stream whenever another
-/// one
-/// is read in between (example `levels`).
+/// one is read in between (example `levels`).
 const PREFETCH_BYTES: usize = 4096;
 /// Cache lines to prefetch for a record: the headers, and most payloads.
 const PREFETCH_LINES: usize = 4;

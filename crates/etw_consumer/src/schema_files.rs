@@ -149,8 +149,7 @@ impl SchemaFiles {
     }
 
     /// Reads one file. If it is not a schema source, returns nothing for a file found in a directory, and a problem
-    /// for a
-    /// requested file.
+    /// for a requested file.
     fn file(&mut self, path: &Path, asked_for: bool, formats: &mut WppReader) -> Option<SchemaFile> {
         let mut file =
             SchemaFile { path: path.to_owned(), kind: None, providers: Vec::new(), problems: Vec::new() };

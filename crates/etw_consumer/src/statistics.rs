@@ -21,8 +21,7 @@ pub struct Statistics {
     /// Records about lost events, buffers and backup files (class Lost_Event).
     pub loss_records: [u64; 3],
     /// Records about schemas and processes dropped because of the limit of 24 MiB. Events that depend on them are
-    /// delivered
-    /// without a schema, with the reason.
+    /// delivered without a schema, with the reason.
     pub unkept_schema_records: u64,
     /// Records earlier than the record delivered before them.
     pub inversions: u64,

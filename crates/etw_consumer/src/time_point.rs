@@ -7,10 +7,8 @@ use etw_event::FileTime;
 /// A time in a trace.
 ///
 /// Accepted text is RFC 3339, such as `2026-01-02T03:04:05.1234567Z`. The fraction, the seconds, the time of day and
-/// the
-/// zone are optional; the default zone is UTC; a space is accepted instead of the `T`. A duration from the start of
-/// the
-/// trace is written `12.5` or `12.5s` (seconds), `300ms`, `40us`, `2m` or `1h`.
+/// the zone are optional; the default zone is UTC; a space is accepted instead of the `T`. A duration from the start
+/// of the trace is written `12.5` or `12.5s` (seconds), `300ms`, `40us`, `2m` or `1h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimePoint {
     /// A time in UTC.
@@ -159,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time() {
+    fn invalid_times_are_refused() {
         for text in
             ["", "soon", "12.5 s", "2026-13-01", "2026-01-02T25:00Z", "1.2.3", "9999999999999999", "-", "é"]
         {

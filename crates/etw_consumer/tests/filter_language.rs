@@ -3,7 +3,7 @@
 use etw_consumer::Predicate;
 
 #[test]
-fn mistakes_are_told_with_their_column() {
+fn mistakes_are_reported_with_their_column() {
     let check = |text: &str, expected: &str| {
         let error = text.parse::<Predicate>().expect_err(text).to_string();
         assert!(error.contains(expected), "{text}: {error}");

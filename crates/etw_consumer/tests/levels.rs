@@ -185,7 +185,7 @@ fn events_can_come_at_once() {
 
 /// A reader returns the same records as callbacks, on every level, with the same statistics.
 #[test]
-fn records_can_be_asked_for() {
+fn a_reader_returns_what_callbacks_get() {
     type Seen = Vec<(Vec<u8>, i64, Option<String>, usize)>;
     let check = |open: &dyn Fn() -> Trace| {
         let (mut trace, mut called): (Trace, Seen) = (open(), Vec::new());

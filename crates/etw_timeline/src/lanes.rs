@@ -36,8 +36,7 @@ pub(crate) enum Edge {
 
 impl Edge {
     /// Returns the edge that a non-kernel event marks. Start and Stop belong together if they have the same task,
-    /// provider
-    /// and activity, or without an activity the same thread.
+    /// provider and activity, or without an activity the same thread.
     pub(crate) fn of(event: &Event<'_>, thread: Option<ThreadIndex>) -> Option<Edge> {
         let record = event.record;
         let descriptor = record.descriptor();
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_that_overlap_have_lanes_of_their_own() {
+    fn overlapping_slices_have_separate_lanes() {
         let mut lanes = Lanes::default();
         let owner = Owner::Machine;
         let lane = |track: Option<Track>| track.map(|track| track.lane);

@@ -7,8 +7,7 @@ use etw_event::FileTime;
 /// The events to write. Names and stacks always come from all events.
 ///
 /// Processes and threads are those that an event is about; for a sample, this is the running thread. Events of
-/// unselected
-/// threads are left out, and a processor that runs one is shown as idle.
+/// unselected threads are left out, and a processor that runs one is shown as idle.
 #[derive(Clone, Default)]
 pub struct Selection {
     /// Lower time limit.

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_number_lies_near_the_middle_of_its_step() {
+    fn each_number_is_near_the_middle_of_its_step() {
         for number in (0..2000).chain((10..63).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) * 3 / 2]))
         {
             let middle = middle(step(number));

@@ -124,7 +124,7 @@ fn a_missing_switch_is_nobodys_time() {
 }
 
 #[test]
-fn samples_tell_who_runs_after_a_missing_switch() {
+fn samples_show_the_running_thread_after_a_missing_switch() {
     let mut machine = two_processes();
     // The switch from 10 at 4.5 ms is missing; a single sample of another thread proves nothing.
     sample(&mut machine, 3600, 20, 1);
@@ -154,7 +154,7 @@ fn without_ready_events_waits_reach_to_the_switch() {
 }
 
 #[test]
-fn processes_begin_and_end_and_their_ids_are_used_again() {
+fn processes_start_and_end_and_their_ids_are_reused() {
     let mut machine = Machine::default();
     machine.there_is(1, "init");
     machine.there_is(10, "shell");

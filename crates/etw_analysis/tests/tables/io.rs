@@ -147,7 +147,7 @@ fn file_io_by_file_and_process() {
 }
 
 #[test]
-fn keys_of_files_are_used_again() {
+fn keys_of_files_are_reused() {
     let mut machine = Machine::default();
     machine.there_is(10, "writer");
     let write = |irp, io_size| FileIoReadWrite {

@@ -36,7 +36,7 @@ fn folded(machine: Machine) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn halves_of_stacks_are_brought_together() {
+fn halves_of_stacks_are_joined() {
     let mut machine = Machine::default();
     machine.there_is(10, "worker");
     image(&mut machine, 10, 0x1000, 0x1000, "/nowhere/worker");
@@ -66,7 +66,7 @@ fn halves_of_stacks_are_brought_together() {
 }
 
 #[test]
-fn keys_stand_for_stacks_that_are_told_later() {
+fn keys_refer_to_stacks_that_come_later() {
     let mut machine = Machine::default();
     machine.there_is(10, "worker");
     image(&mut machine, 10, 0x1000, 0x1000, "/nowhere/worker");

@@ -41,7 +41,7 @@ fn id(survey: &Survey, thread: ThreadIndex) -> u32 {
 }
 
 #[test]
-fn both_readings_tell_the_same() {
+fn both_readings_return_the_same() {
     let mut trace = trace();
     let mut first = Timeline::first();
     let moments = read(&mut trace, &mut first, true);

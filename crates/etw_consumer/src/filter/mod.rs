@@ -15,13 +15,11 @@
 //! | texts | in `"` or `'`, which is doubled inside; backslashes stand for themselves; a text without blanks and signs needs no quotes |
 //! | times | `time >= 2026-01-02T03:04:05Z`, `time < 12.5s` (from the start of the trace) |
 //!
-//! Names in headers are those that exports show ([`etw_schema::Names`]).
-//! Names in headers (provider, process, event, task, …) are compared without regard to case, texts of payloads
-//! exactly.
-//! `keyword contains 0x10` tests bits; `keyword contains Name` tests for the keyword. To compare a property that is
-//! not a
-//! string with a text, its displayed text is used. A comparison with an array is true if it is true for one of the
-//! elements. A comparison with a field that the event does not have is false.
+//! Names in headers are those that exports show ([`etw_schema::Names`]). Names in headers (provider, process, event,
+//! task, …) are compared without regard to case, texts of payloads exactly. `keyword contains 0x10` tests bits;
+//! `keyword contains Name` tests for the keyword. To compare a property that is not a string with a text, its
+//! displayed text is used. A comparison with an array is true if it is true for one of the elements. A comparison with
+//! a field that the event does not have is false.
 
 mod error;
 mod field;

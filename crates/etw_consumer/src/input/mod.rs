@@ -58,8 +58,7 @@ impl Input {
     ///
     /// A zip with several traces (`*.etl`, in the archive's order) opens them all. `archive.zip!member.etl` opens one
     /// member, whatever its extension. Compressed traces are unpacked to an unnamed temporary file that exists as long
-    /// as
-    /// the `Input`, so memory does not grow with the trace.
+    /// as the `Input`, so memory does not grow with the trace.
     ///
     /// # Errors
     ///

@@ -145,8 +145,7 @@ impl Live {
     /// # Errors
     ///
     /// Fails if a session's ring is broken. What it sent before has been delivered, and the other sessions have been
-    /// read
-    /// to their ends.
+    /// read to their ends.
     pub(crate) fn run(&mut self, stop: &StopHandle, sink: &mut impl Sink) -> Result<(), SessionError> {
         let _ = self.run_until(i64::MAX, stop, sink);
         self.sessions.iter_mut().find_map(|session| session.error.take()).map_or(Ok(()), Err)
@@ -242,8 +241,7 @@ impl Live {
     }
 
     /// Copies buffers that wait for another session's watermark out of rings that are half full. At the limit for
-    /// copied
-    /// bytes, the late session no longer holds up the others.
+    /// copied bytes, the late session no longer holds up the others.
     #[cold]
     fn make_room(&mut self) {
         for number in 0..self.sessions.len() {

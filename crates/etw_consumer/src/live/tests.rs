@@ -230,7 +230,7 @@ fn records_wait_for_the_watermark() {
 }
 
 #[test]
-fn a_pass_ends_when_it_is_told_to() {
+fn a_pass_ends_when_stopped() {
     let (mut host, channel) = Host::new(16 << 10, &header(clock()));
     let idle = Arc::new(AtomicU64::new(0));
     let calls = idle.clone();

@@ -2,16 +2,12 @@
 //!
 //! Each file is a set of streams (`plan`): the buffers of one processor, whose records are in order. Some records of
 //! every stream are parsed ahead (`batch`). Those before the earliest time that is not parsed yet form a window, which
-//! is
-//! sorted and delivered. If streams have many records in a row, each record is delivered as it is parsed instead, and
-//! a
-//! tournament selects the next stream. A single file is ordered by its raw clock, several files by UTC. Records with
-//! equal
-//! times keep the order of files and, within a file, of the streams' first buffers.
+//! is sorted and delivered. If streams have many records in a row, each record is delivered as it is parsed instead,
+//! and a tournament selects the next stream. A single file is ordered by its raw clock, several files by UTC. Records
+//! with equal times keep the order of files and, within a file, of the streams' first buffers.
 //!
 //! Memory: one or two bytes a buffer for the offsets, three megabytes at most for the records parsed ahead of up to
-//! 4096
-//! streams, and the decompressed buffer of each stream, bounded in sum.
+//! 4096 streams, and the decompressed buffer of each stream, bounded in sum.
 
 mod batch;
 mod offsets;
@@ -180,8 +176,7 @@ impl<'a> Merge<'a> {
     }
 
     /// Delivers records as they are parsed, stream by stream, as long as turns are long. Only the next record of the
-    /// waiting
-    /// streams is parsed ahead. Breaks if `visit` does.
+    /// waiting streams is parsed ahead. Breaks if `visit` does.
     #[inline]
     fn take_turns(
         &mut self,

@@ -1,15 +1,13 @@
 //! The packed offsets of a stream's buffers.
 //!
 //! They take one byte a buffer in uncompressed files and about three in compressed ones, so that the index of a
-//! terabyte
-//! of small buffers takes a few megabytes.
+//! terabyte of small buffers takes a few megabytes.
 
 /// A growing list of offsets, read once from its start.
 #[derive(Debug, Clone)]
 pub(crate) struct Offsets {
     /// Distances between buffers as little-endian base-128 numbers. The lowest bit is 0 for a distance in units and 1
-    /// for
-    /// one in bytes.
+    /// for one in bytes.
     packed: Vec<u8>,
     unit: u64,
     last_pushed: u64,

@@ -1,10 +1,9 @@
 //! One clock for the files of one boot of a machine.
 //!
 //! Each session reads the wall clock once, as its own anchor. These readings differ by microseconds, enough to
-//! separate an
-//! event from what another session wrote about it. Sessions of one boot count the same performance counter, so
-//! all of them use the anchor of the first one, and their raw clocks decide the order.
-//! (Observed: the four files of perfview's diaghub recording, whose anchors differ by up to 36 µs.)
+//! separate an event from what another session wrote about it. Sessions of one boot count the same performance
+//! counter, so all of them use the anchor of the first one, and their raw clocks decide the order. (Observed: the four
+//! files of perfview's diaghub recording, whose anchors differ by up to 36 µs.)
 
 use etw_etl::{EtlFile, LogFileHeader};
 use etw_event::{Clock, ClockType, FileTime};

@@ -41,10 +41,8 @@ impl FilePlan {
     /// Reads every buffer's header and the time of its first record.
     ///
     /// Buffers of one processor and type follow each other in time, in file order. Where time steps back (the wrap of
-    /// a
-    /// circular file, the parts of an appended one, a clock that was set) a new stream starts. In files whose
-    /// processors share
-    /// buffers, adjacent buffers overlap a little, so they alternate between two streams.
+    /// a circular file, the parts of an appended one, a clock that was set) a new stream starts. In files whose
+    /// processors share buffers, adjacent buffers overlap a little, so they alternate between two streams.
     pub(crate) fn new(file: &EtlFile<'_>) -> FilePlan {
         let mut plan = FilePlan::default();
         let mut current: HashMap<(u16, BufferType, bool), usize> = HashMap::new();

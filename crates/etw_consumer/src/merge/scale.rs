@@ -3,8 +3,7 @@
 use etw_event::{Clock, FileTime, Ticks};
 
 /// Parts of 100 ns on the common scale: fine enough to keep the order of any clock up to 10 GHz, and wide enough for
-/// 29
-/// years around the first file's start.
+/// 29 years around the first file's start.
 const FRACTIONS: i64 = 1024;
 
 /// Conversion of raw times of one file to times of the common scale.

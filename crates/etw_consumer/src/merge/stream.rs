@@ -126,8 +126,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Parses ahead if most parsed items have been delivered, and opens the next buffer if all items of the open one
-    /// have.
-    /// Afterwards the batch is empty only at the end of the stream.
+    /// have. Afterwards the batch is empty only at the end of the stream.
     #[inline]
     pub(super) fn fill(&mut self, file: &EtlFile<'a>, shared: &mut Shared) {
         let waiting = self.batch.waiting().len();
@@ -229,8 +228,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Handles what the fast path does not: damage, or a record with broken extended data. Returns `false` at the end
-    /// of the
-    /// data.
+    /// of the data.
     #[cold]
     fn parse_with_care(&mut self) -> bool {
         let mut records = Records::resume(self.data.bytes(), &self.origin, self.place, self.cursor);

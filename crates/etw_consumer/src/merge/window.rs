@@ -115,8 +115,7 @@ fn merge(left: &[u64], right: &[u64], out: &mut [u64]) {
         return;
     }
     // Merges from both ends at once, as two independent dependency chains. A position past the end of a run reads as
-    // greater
-    // than every item, one before its start as less.
+    // greater than every item, one before its start as less.
     let (mut l, mut r) = (0, 0);
     let (mut l_end, mut r_end) = (left.len(), right.len());
     let half = out.len() / 2;

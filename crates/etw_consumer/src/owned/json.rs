@@ -10,10 +10,8 @@ impl OwnedEvent {
     /// Returns the event as JSON.
     ///
     /// The text is that of `etw dump --format json`, but without the computer's name, which belongs to the trace. To
-    /// write
-    /// many events, pass each to one [`JsonWriter`] with [`OwnedEvent::with_event`]: the writer keeps what events of
-    /// one
-    /// schema share, and its options add the computer's name and select fields.
+    /// write many events, pass each to one [`JsonWriter`] with [`OwnedEvent::with_event`]: the writer keeps what
+    /// events of one schema share, and its options add the computer's name and select fields.
     pub fn to_json(&self) -> String {
         String::from_utf8_lossy(&self.json_bytes()).into_owned()
     }

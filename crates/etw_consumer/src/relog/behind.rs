@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_full_disk_is_told_at_the_latest_at_the_end() {
+    fn a_full_disk_is_reported_at_the_end_at_the_latest() {
         let full = || Behind::new(File::options().write(true).open("/dev/full").unwrap()).unwrap();
         let mut small = full();
         small.write_all(b"some").unwrap();

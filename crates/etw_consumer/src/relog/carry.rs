@@ -1,11 +1,9 @@
 //! Merges files with all their records: whole buffers where possible, single records where not.
 //!
 //! The first pass runs on all processors, without an order. It finds the first event of each kind, whose description
-//! must
-//! precede it, and odd buffers. The second pass writes. For each processor it copies the next buffer unchanged, even
-//! if
-//! compressed, if the whole buffer comes before the records of that processor in other files. Otherwise it writes
-//! only the records that come before those, in one run if they are of the usual kinds.
+//! must precede it, and odd buffers. The second pass writes. For each processor it copies the next buffer unchanged,
+//! even if compressed, if the whole buffer comes before the records of that processor in other files. Otherwise it
+//! writes only the records that come before those, in one run if they are of the usual kinds.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -526,8 +524,7 @@ impl<'f> Carry<'f> {
 
 impl OpenBuffer<'_> {
     /// Writes records of the usual kinds in one run. Breaks before the first one that comes after other streams'
-    /// records and
-    /// stores its time in `next`.
+    /// records and stores its time in `next`.
     #[inline]
     fn write_run(
         &mut self,

@@ -2,10 +2,8 @@
 //!
 //! A file has one clock. A reading of the system time is a number of units of 100 ns, and a clock with this or a finer
 //! resolution has an equivalent reading for each. So each event keeps its time, events of one file keep their order,
-//! and
-//! those of several files keep the order in which they are read together. (If the header has the earlier start of
-//! another
-//! file, its reading is exact to a tick, and a time in UTC to 100 ns.)
+//! and those of several files keep the order in which they are read together. (If the header has the earlier start of
+//! another file, its reading is exact to a tick, and a time in UTC to 100 ns.)
 
 use etw_event::{ClockType, HeaderKind, MessageFlags, Origin, Record};
 use etw_schema::{InType, PropertyType};

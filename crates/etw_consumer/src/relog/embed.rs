@@ -36,8 +36,7 @@ pub(super) fn key(record: &Record<'_>) -> Option<EventKey> {
 /// Tracks which schemas a file needs embedded: those of its events that are nowhere in it.
 ///
 /// Schemas are embedded in the form of Windows' merge step, as events of the class EventMetadata: EventInfo for the
-/// event
-/// and EventMapInfo for the maps of its values.
+/// event and EventMapInfo for the maps of its values.
 #[derive(Debug, Default)]
 pub struct EmbeddedSchemas {
     last: Option<EventKey>,
@@ -56,8 +55,7 @@ impl EmbeddedSchemas {
     /// Returns the records that describe an event, with its time, process and thread.
     ///
     /// Returns none if the event is not the first of its kind, or if its schema is in the trace. A file may have the
-    /// records
-    /// anywhere; in Windows' files they precede the event.
+    /// records anywhere; in Windows' files they precede the event.
     pub fn describe(
         &mut self,
         record: &Record<'_>,

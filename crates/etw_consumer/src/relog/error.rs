@@ -64,8 +64,7 @@ pub enum RelogError {
         other: String,
     },
     /// No event to be written has a field to redact. A misspelt name would leave sensitive data in the file, so this
-    /// is an
-    /// error unless [`Relogger::allow_absent`](super::Relogger::allow_absent) is set.
+    /// is an error unless [`Relogger::allow_absent`](super::Relogger::allow_absent) is set.
     #[error(
         "nothing was written: no event has the field {}; check the spelling, or use --allow-absent",
         redactions.join(" or ")

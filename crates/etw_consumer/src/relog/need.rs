@@ -1,8 +1,7 @@
 //! Events that others need: those about processes, threads, images, files and schemas, and the stacks of events.
 //!
 //! Events of the first kind, the *context*, are always kept, since any event may refer to them, even one that comes
-//! long
-//! before. A stack is kept if its event is, and the frames of a stack's key if a stack with that key is.
+//! long before. A stack is kept if its event is, and the frames of a stack's key if a stack with that key is.
 
 use std::collections::{HashSet, VecDeque};
 

@@ -17,10 +17,9 @@ use crate::{Event, Predicate, ProviderSpecError};
 /// classic events the opcode), or `*` for all. `Field` is a property, or `Struct.Member`.
 ///
 /// A value is replaced in place, so that the event keeps its size and the other fields keep their offsets. Texts
-/// become as
-/// many `*`, SIDs become zeros with the same number of parts, socket addresses the zero address of their family, and
-/// all
-/// other values zero. If an event may have the field but cannot be decoded up to it, its whole payload is zeroed.
+/// become as many `*`, SIDs become zeros with the same number of parts, socket addresses the zero address of their
+/// family, and all other values zero. If an event may have the field but cannot be decoded up to it, its whole payload
+/// is zeroed.
 ///
 /// ```
 /// use etw_consumer::relog::Redaction;

@@ -1,8 +1,7 @@
 //! Splitting of a trace into several files.
 //!
 //! Each file has everything its events need, wherever in the trace that is: the first pass collects it, the second
-//! writes
-//! the parts.
+//! writes the parts.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -37,8 +36,7 @@ const MAX_PARTS: usize = 10_000;
 /// Number of parts by process or provider written in one pass; each has buffers for every processor.
 const PARTS_AT_ONCE: usize = 64;
 /// Delay up to which a stack may follow its event. Later stacks are kept with the context that any part may need.
-/// Parts by
-/// time and size stay open for this long.
+/// Parts by time and size stay open for this long.
 const LATE_100NS: i64 = FileTime::PER_SECOND / 100;
 
 /// The property shared by all events of a part by process or provider.
@@ -57,8 +55,7 @@ impl Relogger {
     /// # Errors
     ///
     /// Fails as [`Relogger::write`] does, if there would be no part or too many, or if the size of parts is too small
-    /// for the
-    /// context that each needs.
+    /// for the context that each needs.
     pub fn split(
         &self,
         trace: &mut Trace,

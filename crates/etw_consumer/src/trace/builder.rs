@@ -102,8 +102,7 @@ impl TraceBuilder {
     /// Delivers only events that match the filter: its conditions, times and limit.
     ///
     /// Replaces the filter, times and limit that were set before. Keywords in it are looked up in the schemas when the
-    /// files
-    /// are opened.
+    /// files are opened.
     pub fn filter(mut self, filter: &EventFilter) -> TraceBuilder {
         (self.from, self.to, self.limit) = (filter.from, filter.to, filter.limit);
         self.filter = Some(filter.clone());
@@ -133,9 +132,8 @@ impl TraceBuilder {
 
     /// Sets whether files are scanned for metadata before the first event that may need it. The default is true.
     ///
-    /// Schemas and process names may be anywhere in a file, often at the end, so the scan takes as long as reading
-    /// it. Without the scan, events are delivered immediately, and each is decoded with what comes before it, as in
-    /// live
+    /// Schemas and process names may be anywhere in a file, often at the end, so the scan takes as long as reading it.
+    /// Without the scan, events are delivered immediately, and each is decoded with what comes before it, as in live
     /// sessions; [`Trace::for_each_record_unordered`] then uses no metadata from the files.
     pub fn look_ahead(mut self, wanted: bool) -> TraceBuilder {
         self.no_look_ahead = !wanted;
@@ -153,8 +151,7 @@ impl TraceBuilder {
     /// # Errors
     ///
     /// Fails if a file cannot be opened or is not a trace, if a session does not exist or is not a real-time session,
-    /// or if
-    /// the filter has a keyword that its provider does not have.
+    /// or if the filter has a keyword that its provider does not have.
     pub fn open(self) -> Result<Trace, TraceError> {
         self.open_with(Vec::new())
     }

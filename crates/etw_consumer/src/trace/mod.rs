@@ -35,8 +35,7 @@ pub use reader::{ReadRecord, TraceReader};
 /// | 4 | [`Trace::for_each_event`] | an event that owns its values | 0.2 µs |
 ///
 /// Levels 1 to 3 borrow from the trace's buffers and allocate nothing for an event. A filter set by the builder
-/// applies
-/// to every level; conditions on the header are evaluated before anything is decoded.
+/// applies to every level; conditions on the header are evaluated before anything is decoded.
 ///
 /// ```no_run
 /// let mut trace = etw_consumer::Trace::open_file("trace.etl")?;
@@ -45,11 +44,9 @@ pub use reader::{ReadRecord, TraceReader};
 /// ```
 ///
 /// A live session is read while it runs. Reading ends with the session, or by [`StopHandle`], a limit or the return
-/// value
-/// of a callback; in these cases another pass continues where the last one ended. Events that a slow consumer misses
-/// are counted and delivered as records of losses ([`etw_etl::loss_of`]). A consumer never slows down the programs
-/// that
-/// write events.
+/// value of a callback; in these cases another pass continues where the last one ended. Events that a slow consumer
+/// misses are counted and delivered as records of losses ([`etw_etl::loss_of`]). A consumer never slows down the
+/// programs that write events.
 #[derive(Debug)]
 pub struct Trace {
     inputs: Vec<Input>,

@@ -31,16 +31,13 @@ impl Trace {
     /// Level 1 without an order, on several threads: calls `callback` with every record that the filters let pass.
     ///
     /// The number of threads is at most the number of states, and each thread uses one state. Small files are read by
-    /// one
-    /// thread.
+    /// one thread.
     ///
     /// Traces with live sessions are read in order, with the first state.
     ///
     /// The times, filters and [`Trace::statistics`] are those of [`Trace::for_each_record`], with two differences:
-    /// inversions
-    /// of time are not counted, and a limit applies to whichever records are read first. A callback that ends reading
-    /// ends it
-    /// for all threads, at once or a few records later.
+    /// inversions of time are not counted, and a limit applies to whichever records are read first. A callback that
+    /// ends reading ends it for all threads, at once or a few records later.
     ///
     /// ```no_run
     /// let mut trace = etw_consumer::Trace::open_file("trace.etl")?;

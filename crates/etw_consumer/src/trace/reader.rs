@@ -15,8 +15,7 @@ use crate::{Event, Predicate, SchemaEvent, Statistics, StopHandle};
 /// A reader that returns the records of trace files one per call, in time order; created by [`Trace::reader`].
 ///
 /// The times, filters, limit and [`Trace::statistics`] are those of [`Trace::for_each_record`]. A record is valid
-/// until
-/// the next call. A callback is faster by a few nanoseconds a record.
+/// until the next call. A callback is faster by a few nanoseconds a record.
 ///
 /// ```no_run
 /// let mut trace = etw_consumer::Trace::open_file("trace.etl")?;

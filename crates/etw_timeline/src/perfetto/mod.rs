@@ -1,8 +1,7 @@
 //! Perfetto's traces.
 //!
 //! Switches are written in the form of the Linux kernel's tracer, so that they fill the scheduling tables; events are
-//! on
-//! the tracks of their threads. Times are nanoseconds since 1970, in the clock that Perfetto uses by default.
+//! on the tracks of their threads. Times are nanoseconds since 1970, in the clock that Perfetto uses by default.
 
 mod annotations;
 mod interned;

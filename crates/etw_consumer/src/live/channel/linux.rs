@@ -159,8 +159,7 @@ impl Channel {
     #[cold]
     fn look_at_connection(&mut self) {
         // The host only sends a message when the session ends. After any other message, or when the host disconnects,
-        // no
-        // more events come.
+        // no more events come.
         let received = self.connection.connection().receive(&mut [0; 64]);
         if !matches!(received, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
             self.has_ended = true;
