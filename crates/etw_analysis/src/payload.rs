@@ -9,7 +9,7 @@ pub(crate) const KERNEL_64: u64 = 1 << 63;
 /// The lowest kernel address with pointers of 4 bytes.
 pub(crate) const KERNEL_32: u64 = 1 << 31;
 
-/// A reader of a payload's fields in sequence. Returns `None` if the payload ends too soon.
+/// A reader of a payload's fields in sequence; its methods return `None` if the payload ends too soon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Payload<'a> {
     rest: &'a [u8],

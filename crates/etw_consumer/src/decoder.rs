@@ -138,7 +138,7 @@ impl Decoder {
         self.learn(search, states.into_iter().flatten().collect());
     }
 
-    /// Learns what a search through the whole trace found; does nothing after the first time.
+    /// Learns what a search through the whole trace found. Does nothing if the scan is done or disabled.
     pub(crate) fn learn(&mut self, search: Search, mut found: Vec<Found>) {
         if std::mem::replace(&mut self.scanned, true) {
             return;

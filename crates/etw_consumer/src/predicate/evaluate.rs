@@ -14,7 +14,7 @@ pub(crate) struct Scope<'a> {
     record: &'a Record<'a>,
     event: Option<&'a Event<'a>>,
     process: Option<&'a str>,
-    /// Whether `process` is final, that is, cannot become known later.
+    /// Whether process names are available; if not, `process` is undecided.
     process_known: bool,
     start: FileTime,
 }

@@ -128,27 +128,27 @@ impl Predicate {
         Predicate(Node::Constant(false))
     }
 
-    /// Compares the event's id.
+    /// Tests the event's id.
     pub fn id_is(id: u16) -> Predicate {
         Predicate::header(HeaderField::Id, id.into())
     }
 
-    /// Compares the event's opcode; for classic events this is the event type.
+    /// Tests the event's opcode; for classic events this is the event type.
     pub fn opcode_is(opcode: Opcode) -> Predicate {
         Predicate::header(HeaderField::Opcode, opcode.0.into())
     }
 
-    /// Compares the event's version.
+    /// Tests the event's version.
     pub fn version_is(version: u8) -> Predicate {
         Predicate::header(HeaderField::Version, version.into())
     }
 
-    /// Compares the id of the process that logged the event.
+    /// Tests the id of the process that logged the event.
     pub fn process_id_is(process_id: u32) -> Predicate {
         Predicate::header(HeaderField::ProcessId, process_id.into())
     }
 
-    /// Compares the id of the thread that logged the event.
+    /// Tests the id of the thread that logged the event.
     pub fn thread_id_is(thread_id: u32) -> Predicate {
         Predicate::header(HeaderField::ThreadId, thread_id.into())
     }

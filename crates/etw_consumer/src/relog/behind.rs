@@ -166,7 +166,7 @@ mod tests {
         let mut small = full();
         small.write_all(b"some").unwrap();
         assert_eq!(small.flush().unwrap_err().kind(), io::ErrorKind::StorageFull);
-        // Buffers that grew large are not kept, so memory stays at a few pieces.
+        // A large write fails before all of it is accepted, since only a few pieces may be in flight.
         let mut large = full();
         let much = vec![0; (MOST_PIECES + 2) * PIECE_BYTES];
         assert_eq!(large.write_all(&much).unwrap_err().kind(), io::ErrorKind::StorageFull);
