@@ -1,4 +1,4 @@
-//! What went on over time: processor time by process, and events by provider, in spans of equal length.
+//! Activity over time: processor time by process, and events by provider, in spans of equal length.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,19 +9,19 @@ use etw_event::{FileTime, Guid};
 use crate::processes::{Processes, ThreadIndex};
 use crate::{Duration, Window};
 
-/// Spans that a trace is parted into, at most.
+/// Maximum number of spans.
 const SPANS: usize = 200;
-/// Rows that are told apart; all others are one.
+/// Maximum number of separate rows; the rest share one row.
 const MAX_ROWS: usize = 4096;
-/// The length that spans begin with where nobody knows how long the trace will be.
+/// Initial length of spans if the length of the trace is unknown.
 const FIRST_SPAN: i64 = FileTime::PER_SECOND / 20;
 
-/// What went on over time.
+/// Activity over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Activity {
-    /// Length of each span; the last one may not be full.
+    /// Length of each span; the last one may be incomplete.
     pub span: Duration,
-    /// When the first span begins.
+    /// Start of the first span.
     pub start: FileTime,
     /// Processor time by process, the busiest first, without the idle process; the process as `make (17)`.
     pub processes: Vec<(String, Vec<Duration>)>,
@@ -33,29 +33,29 @@ pub struct Activity {
 #[derive(Debug)]
 pub(crate) struct SpanSums<K> {
     start: i64,
-    /// Length of a span, which doubles when the time does not fit any more; 0 if nothing is to be counted.
+    /// Length of a span, which doubles whenever the time no longer fits; 0 disables counting.
     span: i64,
     rows: HashMap<K, Vec<u64>>,
-    /// What is of rows beyond those that are told apart.
+    /// Sums of all rows beyond the maximum.
     others: Vec<u64>,
 }
 
 impl<K> Default for SpanSums<K> {
-    /// Sums nothing.
+    /// Returns sums that count nothing.
     fn default() -> SpanSums<K> {
         SpanSums { start: 0, span: 0, rows: HashMap::new(), others: Vec::new() }
     }
 }
 
 impl<K: Eq + Hash> SpanSums<K> {
-    /// Sums from a time on, up to another if that is known.
+    /// Returns sums from `start` on, up to `end` if it is known.
     pub(crate) fn new(start: FileTime, end: Option<FileTime>) -> SpanSums<K> {
         let length = end.map_or(0, |end| end.0.saturating_sub(start.0)).max(0);
         let span = if length == 0 { FIRST_SPAN } else { length / SPANS as i64 + 1 };
         SpanSums { start: start.0, span, rows: HashMap::new(), others: Vec::new() }
     }
 
-    /// Adds at a moment.
+    /// Adds a value at a time.
     #[inline]
     pub(crate) fn add(&mut self, row: K, time: FileTime, value: u64) {
         if self.span == 0 {
@@ -74,7 +74,7 @@ impl<K: Eq + Hash> SpanSums<K> {
         if self.span == 0 {
             return;
         }
-        // Spans get their length first, so that these are a bounded number of steps.
+        // Sets the length of spans first, which bounds the number of steps.
         if self.place(row, to.0).is_none() {
             return;
         }
@@ -90,7 +90,7 @@ impl<K: Eq + Hash> SpanSums<K> {
         }
     }
 
-    /// The sum of a row at a moment; `None` before the start.
+    /// Returns the sum of a row at a time, or `None` before the start.
     fn place(&mut self, row: K, time: i64) -> Option<&mut u64> {
         let offset = time.checked_sub(self.start).filter(|offset| *offset >= 0)?;
         while offset / self.span >= SPANS as i64 {
@@ -110,7 +110,7 @@ impl<K: Eq + Hash> SpanSums<K> {
     }
 }
 
-/// Counts events by provider over time.
+/// Counts of events by provider over time.
 #[derive(Debug, Default)]
 pub(crate) struct Providers {
     events: SpanSums<Guid>,
@@ -137,7 +137,7 @@ impl Providers {
     }
 }
 
-/// Makes rows that people read: by name, the largest first. All have as many spans.
+/// Returns named rows, the largest first. All have the same number of spans.
 pub(crate) fn activity(
     threads: SpanSums<ThreadIndex>,
     providers: Providers,
@@ -147,7 +147,7 @@ pub(crate) fn activity(
     let (mut span, start) = (providers.events.span, FileTime(providers.events.start));
     let mut of_process: HashMap<_, Vec<u64>> = HashMap::new();
     let mut threads = threads;
-    // One length for both; each is the first length doubled some times.
+    // Both get the same length; each length is the initial one times a power of two.
     while threads.span < span && threads.span > 0 {
         threads.span *= 2;
         for sums in threads.rows.values_mut().chain([&mut threads.others]) {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_parted_among_spans() {
+    fn time_is_divided_among_spans() {
         let mut timeline = SpanSums::new(FileTime(1000), Some(FileTime(1000 + 199 * 10)));
         assert_eq!(timeline.span, 10);
         timeline.add_time(1, FileTime(995), FileTime(1003));
@@ -217,7 +217,7 @@ mod tests {
         timeline.add(2, FileTime(999), 7);
         assert_eq!(sums(&timeline, 1), [5, 10, 5]);
         assert_eq!(sums(&timeline, 2), [0, 7]);
-        // What comes after the end makes spans longer.
+        // A time after the end makes spans longer.
         timeline.add(2, FileTime(1000 + 200 * 10), 1);
         assert_eq!(timeline.span, 20);
         assert_eq!(sums(&timeline, 1), [15, 5]);

@@ -1,4 +1,4 @@
-//! One pass over the events of a trace.
+//! The analysis of a trace's events in one pass.
 
 use etw_consumer::Event;
 use etw_event::FileTime;
@@ -19,10 +19,10 @@ use crate::tables::interrupts::Interrupts;
 use crate::tables::network::Network;
 use crate::tables::syscalls::SystemCalls;
 
-/// Takes in the events of a trace, in the order of time, and counts what tables are made from.
+/// The counters behind the tables, filled from the events of a trace in time order.
 ///
-/// Memory grows with what there is to tell apart (processes, files, stacks, endpoints), and not with the number of events.
-/// The events are those of one machine.
+/// Memory grows with the number of distinct processes, files, stacks and endpoints, not with the number of events.
+/// All events must be from one machine.
 #[derive(Debug)]
 pub struct Analysis {
     pub(crate) window: Window,
@@ -43,7 +43,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// An analysis of what happens in a window.
+    /// Returns an analysis of a time window.
     pub fn new(window: Window) -> Analysis {
         Analysis {
             window,
@@ -64,8 +64,9 @@ impl Analysis {
         }
     }
 
-    /// Counts over time as well, for [`Report::activity`](crate::Report::activity): from a time on, up to another if that
-    /// is known.
+    /// Enables counting over time, for [`Report::activity`](crate::Report::activity).
+    ///
+    /// Counts from `start` on, up to `end` if it is known.
     pub fn over_time(mut self, start: FileTime, end: Option<FileTime>) -> Analysis {
         let start = start.max(self.window.from);
         let end = end.map(|end| end.min(self.window.to));
@@ -75,14 +76,14 @@ impl Analysis {
         self
     }
 
-    /// Takes in an event. Those that no table is made from are passed over.
+    /// Adds an event. Events that no table uses are ignored.
     pub fn add(&mut self, event: &Event<'_>) {
         let record = event.record;
         self.last = self.last.max(record.time());
         self.providers.event(event, &self.window);
         let Some((group, kind)) = class(record) else { return self.kernel_functions.event(event) };
         let Analysis { window, processes, images, samples, switches, files, .. } = self;
-        // What is too short to be read is passed over: such events are damaged, or of an unknown version.
+        // Payloads that are too short are ignored: such events are damaged, or of an unknown version.
         match (group, kind) {
             (Group::Thread, 36) => switches.switch(record, processes, window),
             (Group::Thread, 50) => switches.ready(record, processes),

@@ -1,4 +1,4 @@
-//! Whom the kernel's events are about, where their headers name no process and no thread.
+//! Attribution of kernel events to processes and threads if their headers do not name them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,35 +11,36 @@ use etw_schema::Properties;
 
 use crate::ProcessFilter;
 
-/// Threads that are kept in mind; events of more are nobody's.
+/// Maximum number of threads remembered; events of further ones are not attributed.
 const MAX_THREADS: usize = 1 << 20;
 
-/// The fields that name the threads and the processes that events are about: of switches, ready threads, samples, disk
-/// requests, hard faults, files, memory, network and stacks.
+/// Fields with the threads or processes of events: of switches, ready threads, samples, disk requests, hard faults,
+/// files, memory, network and stacks.
 const THREADS: &[&str] =
     &["NewThreadId", "OldThreadId", "TThreadId", "ThreadId", "IssuingThreadId", "TTID", "StackThread"];
 const PROCESSES: &[&str] = &["ProcessId", "PID", "StackProcess"];
 
-/// Types of Thread: start, end, and what there is when a session begins and ends.
+/// Types of Thread events: start, end, and the rundowns at the start and end of a session.
 const THREAD_START: u8 = 1;
 const THREAD_TYPES: [u8; 4] = [THREAD_START, 2, 3, 4];
 
-/// Whose thread each was, and when, so that an event that names a thread in its fields alone is its process's.
+/// The process of each thread over time, to attribute an event that names a thread only in its fields.
 ///
-/// System calls are about what runs on their processor, which no field tells; they stay nobody's.
+/// A system call belongs to the thread that runs on its processor, which no field names, so it is not attributed.
 #[derive(Debug, Default)]
 pub struct Attribution {
-    /// By thread id: the processes with the times from which it was a thread of theirs, in order; that of a thread that
-    /// was there before is its process's from ever.
+    /// By thread id: its processes, each with the time from which it owned the thread, in order. For a thread from
+    /// before the trace, this is the minimum time.
     threads: HashMap<u32, Vec<(FileTime, u32)>>,
     processes: ProcessTable,
 }
 
 impl Attribution {
-    /// Reads from traces which threads and processes there are.
+    /// Reads the threads and processes of traces.
     ///
     /// # Errors
-    /// The traces cannot be opened or read.
+    ///
+    /// Fails if the traces cannot be opened or read.
     pub fn of(traces: TraceBuilder) -> Result<Attribution, TraceError> {
         let threads = ProviderSpec::new(ProviderKey::Guid(classes::THREAD));
         let filter = EventFilter { providers: vec![threads], ..EventFilter::default() };
@@ -49,7 +50,7 @@ impl Attribution {
         Ok(attribution)
     }
 
-    /// Takes in an event of class Thread; they come in the order of time.
+    /// Adds an event of class Thread; events must come in time order.
     fn add(&mut self, event: &Event<'_>) {
         let opcode = event.record.descriptor().opcode.0;
         let Ok(properties) = &event.properties else { return };
@@ -70,22 +71,24 @@ impl Attribution {
         }
     }
 
-    /// The process that had a thread at a time.
+    /// Returns the process that owned a thread at a time.
     fn process_of(&self, thread: u32, time: FileTime) -> Option<u32> {
         let processes = self.threads.get(&thread)?;
         let after = processes.partition_point(|(from, _)| *from <= time);
         processes.get(after.checked_sub(1)?).map(|(_, process)| *process)
     }
 
-    /// The processes that an event is about: of a switch, that of either thread.
+    /// Returns the processes that an event is about; for a switch, those of both threads.
     fn processes<'e>(&'e self, event: &'e Event<'e>) -> impl Iterator<Item = u32> + 'e {
         let of_threads = ids(event, THREADS);
         let of_threads = of_threads.filter_map(|thread| self.process_of(thread, event.record.time()));
         ids(event, PROCESSES).chain(of_threads)
     }
 
-    /// The filter with its processes and threads meant so: those of the header, and where it names none, those that the
-    /// kernel's events have in their fields.
+    /// Returns the filter with its processes and threads extended to attributed events.
+    ///
+    /// They are compared with the header. If the header names none, they are compared with the fields of kernel
+    /// events.
     pub fn filter(self, mut filter: EventFilter) -> EventFilter {
         let all = Arc::new(self);
         let process_ids = std::mem::take(&mut filter.process_ids);
@@ -113,18 +116,18 @@ impl Attribution {
     }
 }
 
-/// What the header says, or the fields where `nobody` holds of it.
+/// Returns a predicate for the header, or for the fields if `nobody` matches.
 fn or_about(
     header: Predicate,
     nobody: &str,
     is_about: impl Fn(&Event<'_>) -> bool + Send + Sync + 'static,
 ) -> Predicate {
-    // Only what the header does not decide is decoded.
+    // Decodes only events that the header does not decide.
     let nobody = nobody.parse::<Predicate>().ok();
     header.or(Predicate::all_of(nobody.into_iter().chain([Predicate::custom(is_about)])))
 }
 
-/// The numbers of an event of the kernel in fields with these names; -1 is nobody.
+/// Returns the ids in the fields of a kernel event with these names; -1 means none.
 fn ids<'e>(event: &'e Event<'e>, names: &'static [&'static str]) -> impl Iterator<Item = u32> + 'e {
     let properties = event.properties.as_ref().ok().filter(|_| event.record.hook_id().is_some());
     let id = |properties: &Properties<'_>, name: &str| properties.try_get::<u64>(name).map(|id| id as u32);

@@ -1,11 +1,11 @@
-//! Which of the kernel's events a record is.
+//! Classification of kernel events.
 
 use etw_event::{Guid, HookId, Record, classes};
 
-/// Group and type of a kernel event; types of most classes are what their opcodes say.
+/// Group and type of a kernel event; in most classes the type is the opcode.
 pub(crate) type Class = (Group, u8);
 
-/// The groups of kernel events that tables are made from.
+/// The groups of kernel events that tables use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
     Disk,
@@ -22,7 +22,7 @@ pub(crate) enum Group {
     Config,
 }
 
-/// What a record is; `None` for one that no table is made from.
+/// Returns the class of a record, or `None` if no table uses it.
 #[inline]
 pub(crate) fn class(record: &Record<'_>) -> Option<Class> {
     if let Some(hook) = record.hook_id() {
@@ -31,7 +31,7 @@ pub(crate) fn class(record: &Record<'_>) -> Option<Class> {
         }
         return Some((of_group(hook.group())?, hook.event_type()));
     }
-    // The same classes, when they are written by a program, or by the merge step.
+    // The same classes, written by a program or by the merge step.
     if record.kind().is_classic() {
         return Some((of_guid(&record.provider_id())?, record.descriptor().opcode.0));
     }

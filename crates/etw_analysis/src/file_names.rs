@@ -1,14 +1,14 @@
-//! Names of files, by the keys that events have in place of them.
+//! Names of files, by the keys that events contain.
 
 use std::collections::HashMap;
 
 use etw_consumer::Event;
 
-/// Number of a file, in the order in which they are met.
+/// Number of a file, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileIndex(u32);
 
-/// Opened file objects that are kept in mind; of more, the names are known by their keys only.
+/// Maximum number of open file objects remembered; names of further ones are known by their keys only.
 const MAX_OPENED: usize = 1 << 20;
 
 /// A file.
@@ -16,7 +16,7 @@ const MAX_OPENED: usize = 1 << 20;
 struct File {
     key: u64,
     name: Option<Box<str>>,
-    /// What it was opened as.
+    /// The file with the path used to open it.
     opened_as: Option<FileIndex>,
 }
 
@@ -26,12 +26,12 @@ pub(crate) struct FileNames {
     files: Vec<File>,
     by_key: HashMap<u64, FileIndex>,
     by_path: HashMap<Box<str>, FileIndex>,
-    /// Paths by the file objects that were opened by them.
+    /// Files by the file objects that were opened for them.
     opened: HashMap<u64, FileIndex>,
 }
 
 impl FileNames {
-    /// Takes in the name of a key (types Name, FileCreate, FileDelete and FileRundown of class FileIo).
+    /// Adds the name of a key (types Name, FileCreate, FileDelete and FileRundown of class FileIo).
     pub(crate) fn name_event(&mut self, opcode: u8, event: &Event<'_>) {
         let Ok(properties) = &event.properties else { return };
         let (Some(key), Some(name)) =
@@ -42,7 +42,7 @@ impl FileNames {
         let index = self.of_key(key);
         match &self.files[index.0 as usize].name {
             None => self.files[index.0 as usize].name = Some(name.into_boxed_str()),
-            // Another file has the key now.
+            // The key was reused for another file.
             Some(known) if **known != *name && matches!(opcode, 0 | 32) => {
                 let index = self.add(File { key, name: Some(name.into_boxed_str()), opened_as: None });
                 self.by_key.insert(key, index);
@@ -54,7 +54,7 @@ impl FileNames {
         }
     }
 
-    /// The file that is opened by a path, as a file object.
+    /// Returns the file that is opened by a path as a file object.
     pub(crate) fn open(&mut self, object: u64, path: String) -> FileIndex {
         let path = path.into_boxed_str();
         let index = match self.by_path.get(&path) {
@@ -71,12 +71,12 @@ impl FileNames {
         index
     }
 
-    /// A file object is closed.
+    /// Removes a closed file object.
     pub(crate) fn close(&mut self, object: u64) {
         self.opened.remove(&object);
     }
 
-    /// The file of a key.
+    /// Returns the file of a key.
     pub(crate) fn of_key(&mut self, key: u64) -> FileIndex {
         match self.by_key.get(&key) {
             Some(index) => *index,
@@ -88,7 +88,7 @@ impl FileNames {
         }
     }
 
-    /// The file of a key, or of a file object where there is no key.
+    /// Returns the file of a key, or of a file object if there is no key.
     pub(crate) fn of(&mut self, key: u64, object: u64) -> FileIndex {
         let opened_as = self.opened.get(&object).copied();
         if let (0, Some(opened_as)) = (key, opened_as) {
@@ -106,7 +106,7 @@ impl FileNames {
         index
     }
 
-    /// Name of a file, or its key.
+    /// Returns the name of a file, or its key.
     pub(crate) fn label(&self, index: FileIndex) -> String {
         let file = &self.files[index.0 as usize];
         let opened_as = file.opened_as.and_then(|opened_as| self.files[opened_as.0 as usize].name.as_deref());

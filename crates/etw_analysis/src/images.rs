@@ -1,4 +1,4 @@
-//! Images: which files lie where in the memory of processes and of the kernel.
+//! Images: files mapped into the memory of processes and of the kernel.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,32 +7,31 @@ use etw_event::Guid;
 
 use crate::processes::{ProcessIndex, Processes};
 
-/// Number of an image's file, in the order in which they are met.
+/// Number of an image's file, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ImageIndex(pub(crate) u32);
 
-/// Bytes of a build id that `ImageID` events have.
+/// Length in bytes of a build id in `ImageID` events.
 const ID_LEN_BYTES: usize = 20;
-/// How far a process without images is followed to those that it was forked from.
+/// Maximum number of forks followed from a process without images to its ancestors.
 const MAX_FORKS: usize = 8;
 
 /// An image's file.
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
     pub(crate) path: Box<str>,
-    /// What is known of its build id: the first four bytes, or twenty.
+    /// The known part of its build id: the first four bytes, or twenty.
     pub(crate) build_id: Vec<u8>,
 }
 
 impl Image {
-    /// The file's name without its directory.
+    /// Returns the file's name without its directory.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit(['/', '\\']).next().unwrap_or_default()
     }
 }
 
-/// Where images lie: by their bases, where they end, and which they are. Of images that lay at one place one after the
-/// other, the last one is there.
+/// Address ranges of images: base, end and image. If several images used the same range in turn, it has the last one.
 #[derive(Debug, Default)]
 struct Spans {
     by_base: BTreeMap<u64, (u64, ImageIndex)>,
@@ -50,12 +49,12 @@ impl Spans {
         self.by_base.insert(base, (end, image));
     }
 
-    /// The image that begins there.
+    /// Returns the image with this base.
     fn at(&self, base: u64) -> Option<ImageIndex> {
         self.by_base.get(&base).map(|(_, image)| *image)
     }
 
-    /// The image that an address lies in, and how far from its base.
+    /// Returns the image that contains an address, and the offset from its base.
     fn find(&self, address: u64) -> Option<(ImageIndex, u64)> {
         let (base, (end, image)) = self.by_base.range(..=address).next_back()?;
         (address < *end).then_some((*image, address - base))
@@ -73,14 +72,14 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// Takes in an event of class Image.
+    /// Adds an event of class Image.
     pub(crate) fn event(&mut self, opcode: u8, event: &Event<'_>, processes: &mut Processes) {
         let get = |name: &str| event.properties.as_ref().ok()?.try_get::<u64>(name);
         if opcode == 33 {
             self.kernel_base = get("ImageBase");
             return;
         }
-        // Where an image was stays known when it is gone.
+        // The range of an unloaded image is kept.
         if !matches!(opcode, 2..=4 | 10) {
             return;
         }
@@ -110,7 +109,7 @@ impl Images {
         index
     }
 
-    /// Takes in the build id of an image (`ImageID/DbgID_RSDS`), which comes behind the image.
+    /// Adds the build id of an image (`ImageID/DbgID_RSDS`), which comes after the image.
     pub(crate) fn id_event(&mut self, opcode: u8, event: &Event<'_>, processes: &mut Processes) {
         let Ok(properties) = &event.properties else { return };
         if opcode != 36 {
@@ -141,12 +140,12 @@ impl Images {
         &self.images[index.0 as usize]
     }
 
-    /// The Linux kernel's own image; `None` if the trace does not tell of one.
+    /// Returns the Linux kernel's own image, or `None` if the trace does not contain it.
     pub(crate) fn kernel(&self) -> Option<&Image> {
         self.linux().map(|(_, image)| image)
     }
 
-    /// Address of the kernel's first byte, if the trace tells.
+    /// Returns the address of the kernel's first byte, if the trace contains it.
     pub(crate) fn kernel_base(&self) -> Option<u64> {
         self.kernel_base.or_else(|| self.linux().map(|(base, _)| base))
     }
@@ -156,14 +155,14 @@ impl Images {
         images.find(|(_, image)| image.path.starts_with("vmlinux"))
     }
 
-    /// The image of the kernel, or the module, that an address lies in, and how far from its base.
+    /// Returns the kernel image or module that contains an address, and the offset from its base.
     pub(crate) fn find_in_kernel(&self, address: u64) -> Option<(ImageIndex, u64)> {
         self.kernel.find(address)
     }
 
-    /// The image of a process that an address lies in, and how far from its base.
+    /// Returns the image of a process that contains an address, and the offset from its base.
     ///
-    /// A process that was forked has its parent's images until it runs a program of its own.
+    /// A forked process has its parent's images until it executes another program.
     pub(crate) fn find(
         &self,
         process: ProcessIndex,

@@ -1,5 +1,6 @@
-//! Names of the kernel's functions in a trace. They belong to the boot that was recorded, so a recording takes along those
-//! that its events have addresses in.
+//! Names of the kernel's functions in a trace.
+//!
+//! They are valid for the recorded boot only, so a recording includes those that its events refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -18,17 +19,17 @@ const EVENT: &str = "KernelFunction";
 const ANSI_STRING: u8 = 2;
 const UINT32: u8 = 8;
 const HEX_INT64: u8 = 21;
-/// Most addresses that are kept.
+/// Maximum number of addresses.
 const MAX_ADDRESSES: usize = 1 << 20;
 
-/// Addresses of the kernel in the events of a trace of Linux.
+/// The kernel addresses in the events of a Linux trace.
 #[derive(Debug, Clone, Default)]
 pub struct KernelAddresses {
     addresses: BTreeSet<u64>,
 }
 
 impl KernelAddresses {
-    /// Takes in the addresses of an event: samples, stacks, system calls, interrupts and deferred calls.
+    /// Adds the addresses of an event: samples, stacks, system calls, interrupts and deferred calls.
     pub fn add(&mut self, record: &Record<'_>) {
         let mut payload = Payload::of(record);
         match class(record) {
@@ -52,12 +53,12 @@ impl KernelAddresses {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no addresses.
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty()
     }
 
-    /// Events that name the functions that the addresses lie in, each once; they lack their time.
+    /// Returns events that name the functions of the addresses, each function once; they lack a time.
     pub fn records(&self, symbols: &KernelSymbols) -> Vec<RecordBuilder> {
         let metadata = EventMetadata::new(EVENT)
             .field("Address", HEX_INT64)
@@ -97,7 +98,7 @@ impl KernelAddresses {
 #[derive(Debug)]
 pub(crate) struct KernelFunctions {
     provider: Guid,
-    /// By address: where it ends, its name, and that of its module.
+    /// By address: the end, the name, and the name of the module.
     functions: BTreeMap<u64, (u64, Rc<str>, Option<Rc<str>>)>,
 }
 
@@ -113,7 +114,7 @@ impl KernelFunctions {
         record.kind().is_event_header() && record.provider_id() == self.provider
     }
 
-    /// Takes in an event of a provider, if it names a function.
+    /// Adds the function that a provider's event names, if any.
     #[inline]
     pub(crate) fn event(&mut self, event: &Event<'_>) {
         if self.is_about(event.record) {
@@ -134,7 +135,7 @@ impl KernelFunctions {
         self.functions.insert(address, (end, name.into(), text("Module").map(Rc::from)));
     }
 
-    /// Name and module of the function that an address lies in.
+    /// Returns the name and module of the function that contains an address.
     pub(crate) fn find(&self, address: u64) -> Option<(&Rc<str>, Option<&Rc<str>>)> {
         let (_, (end, name, module)) = self.functions.range(..=address).next_back()?;
         (address < *end).then_some((name, module.as_ref()))

@@ -1,7 +1,7 @@
 //! Tables over the kernel's events: processes, CPU, functions, waits, I/O, network.
 //!
-//! [`Analysis`] takes in the events of a trace in one pass, and [`Analysis::report`] makes [`Table`]s of what it counted.
-//! Events of Windows and of Linux are the same classes, and so are the tables.
+//! [`Analysis`] reads the events of a trace in one pass, and [`Analysis::report`] makes [`Table`]s of the counts.
+//! Windows and Linux events have the same classes, so the tables are the same too.
 //!
 //! ```no_run
 //! use etw_analysis::{Analysis, ReportOptions, Window};

@@ -1,4 +1,4 @@
-//! Addresses of a trace to the names of functions.
+//! Function names of the addresses in a trace.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -9,49 +9,49 @@ use crate::images::{ImageIndex, Images};
 use crate::kernel_functions::KernelFunctions;
 use crate::processes::{ProcessIndex, Processes};
 
-/// Whose memory an address is in.
+/// The memory that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Space {
     Kernel,
     Process(ProcessIndex),
-    /// That of a thread whose process the trace does not tell.
+    /// The memory of a thread whose process is not in the trace.
     Unknown,
 }
 
-/// Number of a function, or of what stands for one where there are no symbols.
+/// Number of a function, or of its placeholder if there are no symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FunctionIndex(u32);
 
 /// A function.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Function {
-    /// File name of the image; `None` for code in no known image.
+    /// File name of the image; `None` if the image is unknown.
     pub(crate) module: Option<Rc<str>>,
     /// `None` without symbols.
     pub(crate) name: Option<Rc<str>>,
 }
 
-/// What is at an address.
+/// The code at an address.
 #[derive(Debug, Clone)]
 pub(crate) struct Code {
     pub(crate) function: FunctionIndex,
     /// Functions inlined there, innermost first, then the function itself; empty without symbols.
     pub(crate) frames: Vec<Frame>,
-    /// From the image's base, or from zero where there is no image.
+    /// Offset from the image's base, or from zero if there is no image.
     pub(crate) offset: u64,
 }
 
-/// Names of the addresses that were asked for.
+/// Names of the requested addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     codes: HashMap<(Space, u64), Code>,
     functions: Vec<Function>,
     by_name: HashMap<Function, FunctionIndex>,
-    /// Why images have no symbols, by the names of their files.
+    /// The reason why an image has no symbols, by the name of its file.
     pub(crate) problems: HashMap<Rc<str>, String>,
 }
 
-/// Where names come from.
+/// The sources of names.
 pub(crate) struct Sources<'a> {
     pub(crate) images: &'a Images,
     pub(crate) kernel_functions: &'a KernelFunctions,
@@ -59,7 +59,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) symbolizer: &'a Symbolizer,
 }
 
-/// An address, and the image it lies in.
+/// An address, and the image that contains it.
 struct Place {
     space: Space,
     address: u64,
@@ -67,7 +67,7 @@ struct Place {
 }
 
 impl Place {
-    /// The function that the trace names for it, and its module.
+    /// Returns the function that the trace names for the address, and its module.
     fn of_kernel<'f>(&self, functions: &'f KernelFunctions) -> Option<(&'f Rc<str>, Option<&'f Rc<str>>)> {
         functions.find(self.address).filter(|_| self.space == Space::Kernel)
     }
@@ -92,7 +92,7 @@ impl Names {
             })
             .collect();
         let mut names = Names::default();
-        // What the trace names itself needs no files.
+        // Functions named in the trace need no files.
         let (named, places): (Vec<Place>, Vec<Place>) =
             places.into_iter().partition(|place| place.of_kernel(sources.kernel_functions).is_some());
         for place in named {
@@ -125,7 +125,7 @@ impl Names {
         self.codes.insert((place.space, place.address), Code { function, frames, offset });
     }
 
-    /// The kernel's symbols, if they are of the boot that was recorded.
+    /// Returns the kernel's symbols if they are of the recorded boot.
     fn kernel(&mut self, sources: &Sources<'_>, places: &[Place]) -> Option<KernelSymbols> {
         let of_kernel = |place: &&Place| place.space == Space::Kernel;
         let place = places.iter().find(of_kernel)?;
@@ -137,9 +137,9 @@ impl Names {
             .into();
         let problem = match (kernel, KernelSymbols::of_this_machine()) {
             (None, _) if place.image.is_none() => {
-                "the trace does not tell where the kernel lies: record with LOADER".to_owned()
+                "the trace does not contain the kernel's address: record with LOADER".to_owned()
             }
-            // A kernel of Windows.
+            // A Windows kernel.
             (None, _) => return None,
             (Some(_), Err(error)) => error.to_string(),
             (Some(kernel), Ok(symbols)) => {
@@ -148,14 +148,14 @@ impl Names {
                 if is_same {
                     return Some(symbols);
                 }
-                "the kernel of another boot or machine was recorded".to_owned()
+                "the recorded kernel is from another boot or machine".to_owned()
             }
         };
         self.problems.insert(module, problem);
         None
     }
 
-    /// Symbols by image and offset.
+    /// Returns symbols by image and offset.
     fn symbols(
         &mut self,
         sources: &Sources<'_>,
@@ -193,7 +193,7 @@ impl Names {
         index
     }
 
-    /// What is at an address that was asked for.
+    /// Returns the code at a requested address.
     pub(crate) fn code(&self, space: Space, address: u64) -> Option<&Code> {
         self.codes.get(&(space, address))
     }
@@ -202,7 +202,7 @@ impl Names {
         &self.functions[function.0 as usize]
     }
 
-    /// A function's name, or where in which image the address is.
+    /// Returns a function's name, or the image and offset of the address.
     pub(crate) fn label(&self, code: &Code) -> String {
         match code.frames.last() {
             Some(frame) => frame.function.clone(),
@@ -210,7 +210,7 @@ impl Names {
         }
     }
 
-    /// `module+0x12`.
+    /// Returns the place as `module+0x12`.
     pub(crate) fn place(&self, code: &Code) -> String {
         match &self.get(code.function).module {
             Some(module) => format!("{module}+{:#x}", code.offset),
@@ -220,7 +220,7 @@ impl Names {
 }
 
 impl Space {
-    /// A number that puts spaces in order.
+    /// Returns the sort rank of a space.
     fn rank(self) -> u32 {
         match self {
             Space::Unknown => u32::MAX,
@@ -238,7 +238,7 @@ impl Space {
     }
 }
 
-/// A build id as traces have it.
+/// Returns a build id padded as in traces.
 fn filled(build_id: &[u8]) -> Vec<u8> {
     let mut filled = build_id.to_vec();
     filled.resize(filled.len().max(20), 0);

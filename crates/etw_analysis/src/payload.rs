@@ -1,15 +1,15 @@
-//! Reading the payloads of frequent events, whose layouts are fixed.
+//! Payloads of frequent events, whose layouts are fixed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use etw_event::{PointerSize, Record};
 
-/// The lowest address of the kernel where pointers have 8 bytes; user mode lies below.
+/// The lowest kernel address with pointers of 8 bytes; user mode is below.
 pub(crate) const KERNEL_64: u64 = 1 << 63;
-/// The lowest address of the kernel where pointers have 4 bytes.
+/// The lowest kernel address with pointers of 4 bytes.
 pub(crate) const KERNEL_32: u64 = 1 << 31;
 
-/// The fields of a payload, one after the other. `None` where it ends too soon.
+/// A reader of a payload's fields in sequence; its methods return `None` if the payload ends too soon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Payload<'a> {
     rest: &'a [u8],
@@ -66,7 +66,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// All that is left, as pointers.
+    /// Returns the rest of the payload as pointers.
     pub(crate) fn pointers(mut self) -> impl Iterator<Item = u64> {
         std::iter::from_fn(move || self.pointer())
     }

@@ -1,27 +1,27 @@
-//! Processes and threads over time. Ids are used again; what the tables count is counted for each that had the id.
+//! Processes and threads over time. Ids are reused, so each process and thread has its own number for counting.
 
 use std::collections::HashMap;
 
 use etw_consumer::Event;
 use etw_event::FileTime;
 
-/// Number of a process, in the order in which they are met.
+/// Number of a process, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessIndex(pub(crate) u32);
 
-/// Number of a thread, likewise.
+/// Number of a thread, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadIndex(pub(crate) u32);
 
 impl ProcessIndex {
-    /// The number.
+    /// Returns the number.
     pub fn number(self) -> u64 {
         self.0.into()
     }
 }
 
 impl ThreadIndex {
-    /// The number.
+    /// Returns the number.
     pub fn number(self) -> u64 {
         self.0.into()
     }
@@ -32,7 +32,7 @@ impl ThreadIndex {
 pub(crate) struct Process {
     pub(crate) id: u32,
     pub(crate) parent_id: Option<u32>,
-    /// The process that had the parent's id when this one was met.
+    /// The process with the parent's id when this one first appeared.
     pub(crate) parent: Option<ProcessIndex>,
     pub(crate) name: Option<Box<str>>,
     pub(crate) command_line: Option<Box<str>>,
@@ -50,7 +50,7 @@ pub(crate) struct Thread {
     has_ended: bool,
 }
 
-/// What is said of a process or a thread (opcodes of both classes).
+/// The meaning of an event about a process or a thread (opcodes of both classes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
     Start,
@@ -79,7 +79,7 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// Takes in an event of class Process.
+    /// Adds an event of class Process.
     pub(crate) fn process_event(&mut self, opcode: u8, event: &Event<'_>) {
         let Some(said) = Said::of(opcode) else { return };
         let Some(id) = get::<u32>(event, "ProcessId") else { return };
@@ -88,13 +88,13 @@ impl Processes {
         let index = match said {
             Said::Start => self.start(id),
             Said::End => self.at(id),
-            // A rundown at the end may tell of a process that came after another with the same id.
+            // A rundown at the end may be about a process that came after another one with the same id.
             Said::IsThere => self.at(id),
         };
         let parent = parent_id.and_then(|parent| self.process_by_id.get(&parent).copied());
         let process = &mut self.processes[index.0 as usize];
         match said {
-            // Threads of a process may be told of before it is.
+            // Events about threads may come before the one about their process.
             Said::Start => process.start = Some(process.start.map_or(time, |start| start.min(time))),
             Said::End => {
                 process.end = Some(time);
@@ -113,7 +113,7 @@ impl Processes {
         }
     }
 
-    /// A process that starts: a new one, unless only its threads have been told of yet.
+    /// Returns the process that starts: a new one, unless so far only events about its threads came.
     fn start(&mut self, id: u32) -> ProcessIndex {
         let known = self.process_by_id.get(&id).copied();
         match known.filter(|index| self.process(*index).is_unnamed()) {
@@ -129,7 +129,7 @@ impl Processes {
         index
     }
 
-    /// The process that has an id now.
+    /// Returns the process that has an id now.
     #[inline]
     pub(crate) fn at(&mut self, id: u32) -> ProcessIndex {
         match self.process_by_id.get(&id) {
@@ -138,7 +138,7 @@ impl Processes {
         }
     }
 
-    /// Takes in an event of class Thread that tells of a thread.
+    /// Adds an event of class Thread about a thread.
     pub(crate) fn thread_event(&mut self, opcode: u8, event: &Event<'_>) {
         let Some(said) = Said::of(opcode) else { return };
         let (Some(process_id), Some(id)) = (get::<u32>(event, "ProcessId"), get::<u32>(event, "TThreadId"))
@@ -154,7 +154,7 @@ impl Processes {
         let index = if is_new && id != 0 { self.new_thread(id) } else { self.thread_at(id) };
         let mut process = self.at(process_id);
         if said == Said::Start && self.process(process).end.is_some() {
-            // Its id is used again, and the new process has not been told of yet.
+            // The thread's id was reused, and the event about the new process has not come yet.
             process = self.new_process(process_id);
             self.processes[process.0 as usize].start = Some(event.record.time());
         }
@@ -167,7 +167,7 @@ impl Processes {
         }
     }
 
-    /// Takes in that a thread gets a name.
+    /// Adds the name of a thread.
     pub(crate) fn thread_name(&mut self, event: &Event<'_>) {
         let Some(id) = get::<u32>(event, "ThreadId") else { return };
         if let Some(name) = get::<String>(event, "ThreadName") {
@@ -183,7 +183,7 @@ impl Processes {
         index
     }
 
-    /// The thread that has an id now.
+    /// Returns the thread that has an id now.
     #[inline]
     pub(crate) fn thread_at(&mut self, id: u32) -> ThreadIndex {
         match self.thread_by_id.get(&id) {
@@ -192,7 +192,7 @@ impl Processes {
         }
     }
 
-    /// The thread that has an id now, of a process that is told beside it.
+    /// Returns the thread that has an id now, whose event names its process.
     pub(crate) fn thread_of(&mut self, id: u32, process_id: u32) -> ThreadIndex {
         let index = self.thread_at(id);
         if self.thread(index).process.is_none() {

@@ -1,4 +1,4 @@
-//! What an analysis comes to.
+//! The report of an analysis.
 
 use etw_etl::LogFileHeader;
 use etw_event::FileTime;
@@ -11,27 +11,27 @@ use crate::tables::table::{Table, TableKind};
 use crate::tables::{cpu, functions, processes, waits};
 use crate::{Analysis, Duration, ProcessFilter};
 
-/// What a report is to hold.
+/// Options for the content of a report.
 #[derive(Debug, Clone)]
 pub struct ReportOptions {
-    /// The tables, in their order.
+    /// The tables, in order.
     pub tables: Vec<TableKind>,
-    /// The processes.
+    /// The processes to include.
     pub processes: ProcessFilter,
-    /// Where the names of functions come from.
+    /// The source of function names.
     pub symbolizer: Symbolizer,
-    /// When the trace begins; times in tables are counted from there.
+    /// Start of the trace; times in tables are relative to it.
     pub start: FileTime,
-    /// When the trace ends, if that is known; else at its last event.
+    /// End of the trace, if known; the default is the time of the last event.
     pub end: Option<FileTime>,
     /// Number of processors.
     pub processors: u32,
-    /// Whether folded stacks are wanted.
+    /// Whether to include folded stacks.
     pub folded_stacks: bool,
 }
 
 impl ReportOptions {
-    /// All tables, of all processes, for a trace with these headers.
+    /// Returns options for all tables, of all processes, for a trace with these headers.
     pub fn of(headers: &[LogFileHeader]) -> ReportOptions {
         ReportOptions {
             tables: TableKind::ALL.to_vec(),
@@ -45,21 +45,21 @@ impl ReportOptions {
     }
 }
 
-/// What an analysis comes to.
+/// The results of an analysis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The tables that were asked for; those without rows too.
+    /// The requested tables, including those without rows.
     pub tables: Vec<Table>,
-    /// How long the window is, as far as the trace fills it.
+    /// Length of the window, limited to the trace.
     pub duration: Duration,
-    /// Stacks in the format of flame graphs, with the number of their samples; empty if they were not asked for.
+    /// Stacks in the format of flame graphs, with their numbers of samples; empty unless requested.
     pub folded_stacks: Vec<(String, u64)>,
-    /// What went on over time; empty if that was not counted ([`Analysis::over_time`]).
+    /// Activity over time; empty unless enabled with [`Analysis::over_time`].
     pub activity: Activity,
 }
 
 impl Analysis {
-    /// Ends the pass, and makes the tables.
+    /// Ends the pass and returns the tables.
     pub fn report(mut self, options: &ReportOptions) -> Report {
         let end = options.end.unwrap_or(self.last).max(self.last);
         self.switches.finish(end, &self.window);
@@ -107,7 +107,7 @@ impl Analysis {
         }
     }
 
-    /// Names of all addresses that the tables have.
+    /// Returns names for all addresses in the tables.
     fn names(&self, options: &ReportOptions) -> Names {
         let sources = Sources {
             images: &self.images,
@@ -124,7 +124,7 @@ impl Analysis {
         Names::find(&sources, addresses.chain(of_calls.into_iter().flatten()))
     }
 
-    /// How long each process ran: by switches, or else by samples; empty if there are neither.
+    /// Returns the running time of each process, from switches or else from samples; empty without either.
     fn cpu(&self) -> Vec<Duration> {
         if !self.switches.are_known() && self.samples.all.count == 0 {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Samples, and the stacks that belong to them.
+//! Samples and their stacks.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,18 +10,18 @@ use crate::processes::{Processes, ThreadIndex};
 use crate::stacks::{NodeIndex, StackTree};
 use crate::{Duration, Window};
 
-/// Samples that wait for a stack, or for more of it. The oldest are counted as they are when there are more.
+/// Maximum number of samples waiting for the rest of their stacks. Beyond it, the oldest are counted as they are.
 const MAX_WAITING: usize = 4096;
-/// Most frames of a stack: two events of the 192 that ETW has.
+/// Maximum number of frames in a stack: two events of the 192 that ETW allows.
 const MAX_FRAMES: usize = 384;
-/// The sampling interval where the trace tells none: 1 ms.
+/// Default sampling interval if the trace does not contain it: 1 ms.
 const DEFAULT_INTERVAL: u64 = 10_000;
 
-/// A number for the frames that a stack key stood for, from one definition of the key to the next.
+/// Number of the frames of a stack key, from one definition of the key to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct KeyUse(u32);
 
-/// A sample by itself.
+/// A single sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
     pub(crate) time: FileTime,
@@ -35,13 +35,13 @@ pub(crate) struct Taken {
 /// The stack of a sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TakenStack {
-    /// The innermost address, among all nodes; `None` where there was no room for it.
+    /// The node of the innermost address; `None` if the tree was full.
     Known(Option<NodeIndex>),
     /// Keys whose frames come later, and the instruction.
     Keyed(Option<KeyUse>, Option<KeyUse>, u64),
 }
 
-/// A sample whose stack is not complete.
+/// A sample with an incomplete stack.
 #[derive(Debug)]
 struct Waiting {
     time: FileTime,
@@ -54,14 +54,14 @@ struct Waiting {
     kernel_key: Option<KeyUse>,
 }
 
-/// What of samples is counted without their stacks.
+/// Counts of samples without their stacks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SampleCount {
     pub(crate) count: u64,
     pub(crate) weight: Duration,
 }
 
-/// Counts samples by thread and stack.
+/// Counts of samples by thread and stack.
 #[derive(Debug)]
 pub(crate) struct Samples {
     /// Length of a sampling interval in units of 100 ns.
@@ -74,7 +74,7 @@ pub(crate) struct Samples {
     keys: HashMap<u64, KeyUse>,
     definitions: Vec<Vec<u64>>,
     keyed: HashMap<(ThreadIndex, Option<KeyUse>, Option<KeyUse>, u64), SampleCount>,
-    /// Each sample by itself, where they are wanted so, in the order in which their stacks were complete.
+    /// The single samples, if requested, in the order in which their stacks were completed.
     pub(crate) taken: Option<Vec<Taken>>,
     pub(crate) tree: StackTree,
     pub(crate) by_thread: HashMap<ThreadIndex, SampleCount>,
@@ -102,17 +102,17 @@ impl Samples {
         }
     }
 
-    /// Whether an address is of the kernel.
+    /// Whether an address is in the kernel.
     pub(crate) fn is_kernel(&self, address: u64) -> bool {
         address >= if self.is_32_bit { KERNEL_32 } else { KERNEL_64 }
     }
 
-    /// How long the timer's intervals are.
+    /// Returns the length of the sampling interval.
     pub(crate) fn interval(&self) -> Duration {
         Duration(self.interval)
     }
 
-    /// Takes in how long the timer's intervals are.
+    /// Sets the sampling interval from an event.
     pub(crate) fn set_interval(&mut self, record: &Record<'_>) {
         let mut payload = Payload::of(record);
         if let (Some(0), Some(interval @ 1..)) = (payload.u32(), payload.u32()) {
@@ -120,7 +120,7 @@ impl Samples {
         }
     }
 
-    /// Takes in a sample.
+    /// Adds a sample.
     pub(crate) fn sample(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) {
         let mut payload = Payload::of(record);
         let (Some(instruction), Some(thread_id)) = (payload.pointer(), payload.u32()) else { return };
@@ -160,7 +160,7 @@ impl Samples {
         }
     }
 
-    /// Takes in a stack, or the kernel's or the user's half of one.
+    /// Adds a stack, or the kernel or user half of one.
     pub(crate) fn stack(&mut self, record: &Record<'_>, processes: &mut Processes) {
         let mut payload = Payload::of(record);
         let Some((key, process_id)) = stack_of(&mut payload) else { return };
@@ -170,13 +170,13 @@ impl Samples {
         let room = MAX_FRAMES - waiting.frames.len().min(MAX_FRAMES);
         waiting.frames.extend(payload.pointers().take(room));
         let limit = if is_32_bit { KERNEL_32 } else { KERNEL_64 };
-        // The user's half comes last.
+        // The user half comes last.
         if waiting.frames.last().is_some_and(|last| *last < limit) {
             self.complete(key, None);
         }
     }
 
-    /// Takes in the key of the kernel's or the user's half of a stack.
+    /// Adds the key of the kernel or user half of a stack.
     pub(crate) fn stack_key(&mut self, record: &Record<'_>, is_user: bool, processes: &mut Processes) {
         let mut payload = Payload::of(record);
         let (Some((sample, process_id)), Some(key)) = (stack_of(&mut payload), payload.pointer()) else {
@@ -195,7 +195,7 @@ impl Samples {
         }
     }
 
-    /// Takes in the frames that a key has stood for.
+    /// Adds the frames of a key.
     pub(crate) fn key_frames(&mut self, record: &Record<'_>) {
         let mut payload = Payload::of(record);
         let used = payload.pointer().and_then(|key| self.keys.remove(&key));
@@ -204,12 +204,12 @@ impl Samples {
         }
     }
 
-    /// Counts a sample that waits no longer.
+    /// Counts a sample that no longer waits for its stack.
     fn complete(&mut self, sample: (Ticks, u32), user_key: Option<KeyUse>) {
         if let Some(waiting) = self.waiting.remove(&sample) {
             self.count(waiting, user_key);
         }
-        // Most are completed in their order.
+        // Most samples are completed in order.
         while self.order.front().is_some_and(|first| !self.waiting.contains_key(first)) {
             self.order.pop_front();
         }
@@ -250,7 +250,7 @@ impl Samples {
         self.tree.add(thread, frames, |address| address >= limit, count, weight)
     }
 
-    /// Counts what still waits.
+    /// Counts the samples that still wait.
     pub(crate) fn finish(&mut self) {
         while let Some(sample) = self.order.pop_front() {
             self.complete(sample, None);
@@ -286,7 +286,7 @@ impl Samples {
     }
 }
 
-/// The sample that a stack belongs to, by time and thread; and its process.
+/// Returns the time and thread of the sample that a stack belongs to, and its process.
 fn stack_of(payload: &mut Payload<'_>) -> Option<((Ticks, u32), u32)> {
     let (time, process_id, thread_id) = (payload.u64()?, payload.u32()?, payload.u32()?);
     Some(((Ticks(time as i64), thread_id), process_id))

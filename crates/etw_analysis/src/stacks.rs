@@ -9,30 +9,30 @@ use crate::processes::ThreadIndex;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct NodeIndex(u32);
 
-/// Most nodes; samples whose stacks would need more are counted with as much of their stacks as there are nodes for.
+/// Maximum number of nodes; if the tree is full, samples are counted with the outer part of their stacks.
 const MAX_NODES: usize = 1 << 23;
 
-/// An address in a stack, with those around it.
+/// An address in a stack, and its caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node {
     pub(crate) parent: Parent,
-    /// The instruction, or, for a caller, the last byte of its call.
+    /// The instruction; for a caller, the last byte of its call.
     pub(crate) address: u64,
-    /// Samples taken just here.
+    /// Samples taken at exactly this address.
     pub(crate) count: u64,
     pub(crate) weight: Duration,
 }
 
-/// What is around an address.
+/// The caller of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Parent {
     Node(NodeIndex),
-    /// Nothing: it is the thread's outermost address.
+    /// None: this is the thread's outermost address.
     Thread(ThreadIndex),
 }
 
 impl Parent {
-    /// Where the node is among all; `None` for a thread.
+    /// Returns the index of the node, or `None` for a thread.
     pub(crate) fn node(&self) -> Option<usize> {
         match self {
             Parent::Node(node) => Some(node.index()),
@@ -52,13 +52,14 @@ impl NodeIndex {
 pub(crate) struct StackTree {
     nodes: Vec<Node>,
     by_address: HashMap<(Parent, u64), NodeIndex>,
-    /// Samples that were counted without all of their stacks.
+    /// Samples that were counted without their complete stacks.
     pub(crate) cut: u64,
 }
 
 impl StackTree {
-    /// Counts samples of a thread, and tells their innermost address. Addresses are innermost first; those of callers are
-    /// where calls return to.
+    /// Counts samples of a thread and returns the node of their innermost address.
+    ///
+    /// Addresses are innermost first; those of callers are return addresses.
     pub(crate) fn add(
         &mut self,
         thread: ThreadIndex,
@@ -70,7 +71,7 @@ impl StackTree {
         let mut parent = Parent::Thread(thread);
         for (index, address) in addresses.iter().enumerate().rev() {
             let inner = index.checked_sub(1).and_then(|index| addresses.get(index));
-            // Where user mode was left is the next instruction itself.
+            // The address at which user mode was left is the next instruction itself.
             let is_return = inner.is_some_and(|inner| is_kernel(*inner) == is_kernel(*address));
             let address = address.wrapping_sub(u64::from(is_return));
             match self.node(parent, address) {
@@ -101,12 +102,12 @@ impl StackTree {
         Some(index)
     }
 
-    /// All nodes; each comes after what is around it.
+    /// Returns all nodes; each comes after its caller.
     pub(crate) fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// The node and those around it, outwards; and the thread.
+    /// Calls `each` with the node and its callers outwards; returns the thread.
     pub(crate) fn outwards(&self, node: &Node, mut each: impl FnMut(&Node)) -> ThreadIndex {
         let mut node = *node;
         loop {

@@ -1,4 +1,4 @@
-//! Context switches: how long threads ran, what they waited for, and who made them ready.
+//! Context switches: how long threads ran, what they waited for, and what made them ready.
 
 use std::collections::HashMap;
 
@@ -9,35 +9,35 @@ use crate::payload::Payload;
 use crate::processes::{Processes, ThreadIndex};
 use crate::{Duration, Window};
 
-/// Processors that are told apart; the reader knows no more.
+/// Maximum number of processors; the reader supports no more.
 const MAX_PROCESSORS: usize = 1 << 16;
 /// States of threads (`KTHREAD_STATE`).
 const TERMINATED: u8 = 4;
 const WAITING: u8 = 5;
 
-/// What a processor does.
+/// The state of a processor.
 #[derive(Debug, Clone, Copy, Default)]
 struct Processor {
     running: Option<(ThreadIndex, FileTime)>,
-    /// Another thread that a sample found, and when.
+    /// Another thread found by a sample, and the time of the sample.
     found: Option<(ThreadIndex, FileTime)>,
 }
 
-/// What a thread does that does not run.
+/// The state of a thread that is not running.
 #[derive(Debug, Clone, Copy)]
 enum Off {
-    /// It waits.
+    /// The thread waits.
     Waiting { since: FileTime, reason: u8 },
-    /// It could run.
+    /// The thread is ready to run.
     Ready { since: FileTime, waited: Option<FileTime>, reason: u8, readied_by: ReadiedBy },
 }
 
-/// Who made a thread ready.
+/// The source that made a thread ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum ReadiedBy {
-    /// The trace does not tell.
+    /// Not in the trace.
     Unknown,
-    /// Nobody: it did not wait.
+    /// None, since the thread did not wait.
     Nobody,
     /// An interrupt.
     Interrupt,
@@ -55,50 +55,50 @@ pub(crate) struct Waits {
     pub(crate) max_ready: Duration,
 }
 
-/// How much a thread ran.
+/// The running time of a thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Run {
     pub(crate) time: Duration,
-    /// How often a processor turned to it.
+    /// Number of switches to it.
     pub(crate) switches: u64,
 }
 
-/// Follows the switches of all processors.
+/// Tracks the switches of all processors.
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
     processors: Vec<Processor>,
     off: HashMap<ThreadIndex, Off>,
-    /// When the first switch of all was.
+    /// Time of the very first switch.
     first: Option<FileTime>,
     pub(crate) run: HashMap<ThreadIndex, Run>,
     /// The same over time.
     pub(crate) timeline: SpanSums<ThreadIndex>,
-    /// By thread, reason of the wait, and who ended it.
+    /// By thread, reason of the wait, and source that ended it.
     pub(crate) waits: HashMap<(ThreadIndex, u8, ReadiedBy), Waits>,
     /// Switches away from a thread that was not known to run.
     pub(crate) gaps: u64,
-    /// Switches that were not told, after which samples found who runs.
+    /// Missing switches, inferred from samples.
     pub(crate) found: u64,
     pub(crate) has_ready_events: bool,
 }
 
 impl Switches {
-    /// Whether there were any.
+    /// Whether the trace has switches.
     pub(crate) fn are_known(&self) -> bool {
         self.first.is_some()
     }
 
-    /// The thread that runs on a processor, if switches tell.
+    /// Returns the thread that runs on a processor, if switches show it.
     #[inline]
     pub(crate) fn running(&self, processor: u16) -> Option<ThreadIndex> {
         self.processors.get(usize::from(processor))?.running.map(|(thread, _)| thread)
     }
 
-    /// Takes in a switch.
+    /// Adds a switch.
     pub(crate) fn switch(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) {
         let mut payload = Payload::of(record);
         let (Some(new), Some(old)) = (payload.u32(), payload.u32()) else { return };
-        // Priorities, the idle state, and a spare byte.
+        // Skips priorities, the idle state, and a spare byte.
         let (Some(_), Some(reason)) = (payload.u32(), payload.u8()) else { return };
         let (Some(_mode), Some(state)) = (payload.u8(), payload.u8()) else { return };
         let (new, old) = (processes.thread_at(new), processes.thread_at(old));
@@ -111,7 +111,7 @@ impl Switches {
         let processor = &mut self.processors[number];
         let since = match processor.running {
             Some((thread, since)) if thread == old => Some(since),
-            // It has run since before there were switches.
+            // The thread has been running since before the first switch.
             None => Some(first),
             Some(_) => None,
         };
@@ -124,8 +124,8 @@ impl Switches {
         self.switch_in(new, time, window);
     }
 
-    /// Takes in a sample. Where a switch was not told, as virtual machines may hide some, samples say who runs: two, since
-    /// one alone may be of a thread that a switch is just about to leave.
+    /// Adds a sample. If a switch is missing, as virtual machines may hide some, samples show the running thread. This
+    /// takes two samples, since a single one may be of a thread that a switch is just about to leave.
     pub(crate) fn sampled(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) {
         let Some(processor) = self.processors.get_mut(usize::from(record.processor())) else { return };
         let Some((running, since)) = processor.running else { return };
@@ -183,7 +183,7 @@ impl Switches {
         waits.max_ready = waits.max_ready.max(ready);
     }
 
-    /// Takes in that a thread is made ready.
+    /// Records that a thread was made ready.
     pub(crate) fn ready(&mut self, record: &Record<'_>, processes: &mut Processes) {
         let mut payload = Payload::of(record);
         let (Some(thread), Some(_), Some(flags)) = (payload.u32(), payload.u16(), payload.u8()) else {
@@ -204,7 +204,7 @@ impl Switches {
         *off = Off::Ready { since: record.time(), waited: Some(since), reason, readied_by };
     }
 
-    /// Counts what runs when the trace ends.
+    /// Counts the threads that run when the trace ends.
     pub(crate) fn finish(&mut self, end: FileTime, window: &Window) {
         let running: Vec<_> =
             self.processors.iter_mut().filter_map(|processor| processor.running.take()).collect();
@@ -220,7 +220,7 @@ impl Switches {
     }
 }
 
-/// Name of a reason to wait (`KWAIT_REASON`).
+/// Returns the name of a wait reason (`KWAIT_REASON`).
 pub(crate) fn reason_name(reason: u8) -> Option<&'static str> {
     const NAMES: [&str; 39] = [
         "Executive",

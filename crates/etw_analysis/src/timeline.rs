@@ -1,8 +1,8 @@
-//! Who does what when: the events of a trace one by one, with the threads that they are about.
+//! The sequence of events in a trace, each with the thread it is about.
 //!
-//! A trace is read twice. The first reading ends in a [`Survey`], which knows the processes and threads, and the samples with
-//! their stacks by the names of functions; names stand at the end of a trace as often as at its beginning. The second
-//! reading tells of each event what it is ([`Moment`]), with the same numbers for the same processes, threads and files.
+//! A trace is read twice. The first reading results in a [`Survey`] with the processes, the threads, and the samples
+//! with the function names of their stacks, since names may be at the end of a trace. The second reading returns the
+//! [`Moment`] of each event, with the same numbers for processes, threads and files.
 
 use std::collections::BTreeSet;
 
@@ -22,39 +22,39 @@ use crate::tables::functions;
 use crate::tables::syscalls::call_name;
 use crate::{Duration, Window};
 
-/// Addresses of system calls that are kept to be named; there are some hundred calls.
+/// Maximum number of addresses of system calls to be named; systems have a few hundred calls.
 const MAX_CALLS: usize = 1 << 14;
-/// Processors that are told apart.
+/// Maximum number of processors.
 const MAX_PROCESSORS: usize = 1 << 16;
 
-/// What an event is.
+/// The meaning of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Moment {
-    /// A processor turns from one thread to another.
+    /// A processor switches from one thread to another.
     Switch(Switch),
     /// A thread is made ready to run.
     Ready {
-        /// Which thread.
+        /// The thread.
         thread: ThreadIndex,
-        /// Who did it, if a thread did and the trace tells.
+        /// The thread that made it ready, if there is one and the trace contains it.
         by: Option<ThreadIndex>,
     },
-    /// A sample, which the survey has.
+    /// A sample; its data is in the survey.
     Sample,
-    /// The stack of another event, or names of what was there already: processes, threads, images, files, functions.
+    /// The stack of another event, or the name of an existing process, thread, image, file or function.
     Context,
-    /// A system call begins.
+    /// A system call starts.
     CallBegin {
-        /// Address of the function that serves the call.
+        /// Address of the function that implements the call.
         address: u64,
     },
     /// The last system call of the thread ends.
     CallEnd {
-        /// What it returns.
+        /// The return value.
         status: u32,
     },
-    /// A request to a disk is done.
+    /// A disk request completes.
     Disk(DiskRequest),
     /// Any other event.
     Other,
@@ -65,36 +65,36 @@ pub enum Moment {
 pub struct Switch {
     /// The thread that ran.
     pub from: ThreadIndex,
-    /// The thread that runs from now on.
+    /// The thread that runs afterwards.
     pub to: ThreadIndex,
-    /// Its priority.
+    /// Priority of the thread that ran.
     pub from_priority: i8,
-    /// The priority of the other.
+    /// Priority of the thread that runs afterwards.
     pub to_priority: i8,
     /// State of the thread that ran (`KTHREAD_STATE`).
     pub from_state: u8,
-    /// Why it waits (`KWAIT_REASON`).
+    /// The reason why it waits (`KWAIT_REASON`).
     pub wait_reason: u8,
 }
 
-/// A request to a disk that is done.
+/// A completed disk request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskRequest {
     /// Number of the disk.
     pub disk: u32,
     /// `Read`, `Write` or `Flush`.
     pub operation: &'static str,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u32,
-    /// When the request was sent.
+    /// Time at which the request was sent.
     pub begin: FileTime,
-    /// The thread that sent it, if the event tells.
+    /// The thread that sent it, if the event contains it.
     pub thread: Option<ThreadIndex>,
-    /// The file, if the event tells.
+    /// The file, if the event contains it.
     pub file: Option<FileIndex>,
 }
 
-/// Follows the events of a trace, in the order of time.
+/// Tracks the events of a trace, in time order.
 #[derive(Debug)]
 pub struct Timeline {
     processes: Processes,
@@ -102,20 +102,20 @@ pub struct Timeline {
     kernel_functions: KernelFunctions,
     samples: Samples,
     files: FileNames,
-    /// What runs on each processor, by the switches.
+    /// The running thread of each processor, from the switches.
     running: Vec<Option<ThreadIndex>>,
     calls: BTreeSet<u64>,
-    /// Whether samples and their stacks are kept.
+    /// Whether to keep samples and their stacks.
     is_first: bool,
 }
 
 impl Timeline {
-    /// Before the first event of the first reading.
+    /// Returns the state before the first reading.
     pub fn first() -> Timeline {
         Timeline::new(true)
     }
 
-    /// Before the first event of the second reading, for which no samples are kept.
+    /// Returns the state before the second reading, which keeps no samples.
     pub fn second() -> Timeline {
         Timeline::new(false)
     }
@@ -135,12 +135,13 @@ impl Timeline {
         }
     }
 
-    /// Takes in an event, and tells what it is, and which thread it is about. Of samples only those that are `wanted` are
-    /// kept.
+    /// Adds an event; returns its meaning and the thread it is about.
+    ///
+    /// Keeps only samples with `wanted` set.
     ///
     /// Events that are damaged, or of unknown versions, are [`Moment::Other`].
     pub fn add(&mut self, event: &Event<'_>, wanted: bool) -> (Moment, Option<ThreadIndex>) {
-        // Both readings number threads alike: they ask for them in the same order, whatever is kept.
+        // Both readings look up threads in the same order, whatever is kept, so the numbers are the same.
         let moment = match class(event.record) {
             Some((Group::Stack, kind)) => {
                 self.stack(kind, event.record);
@@ -160,7 +161,7 @@ impl Timeline {
         (moment.unwrap_or(Moment::Other), self.thread_of(event.record))
     }
 
-    /// An event of the kernel.
+    /// Handles a kernel event.
     fn event(&mut self, group: Group, kind: u8, event: &Event<'_>) -> Option<Moment> {
         let record = event.record;
         let Timeline { processes, images, samples, files, .. } = self;
@@ -188,7 +189,7 @@ impl Timeline {
             _ => {}
         }
         Some(match (group, kind) {
-            // What was there before the trace, or is there at its end.
+            // Rundowns of what existed before the trace or exists at its end.
             (Group::Process | Group::Thread, 3 | 4 | 39) | (Group::Image, 3 | 4 | 33) => Moment::Context,
             (Group::ImageId, _) | (Group::File, 36) => Moment::Context,
             _ => Moment::Other,
@@ -204,7 +205,7 @@ impl Timeline {
         Some(self.processes.thread_at(thread))
     }
 
-    /// Takes in stacks, or their keys, or what these stand for.
+    /// Adds stacks, their keys, or the frames of keys.
     fn stack(&mut self, kind: u8, record: &Record<'_>) {
         if matches!(kind, 32 | 37 | 38) {
             let mut payload = Payload::of(record);
@@ -225,7 +226,7 @@ impl Timeline {
         }
     }
 
-    /// The thread that an event is about: the header tells, or the switches before.
+    /// Returns the thread that an event is about, from the header or else from the switches before.
     fn thread_of(&mut self, record: &Record<'_>) -> Option<ThreadIndex> {
         let Some(id) = record.thread_id() else {
             return self.running.get(usize::from(record.processor())).copied().flatten();
@@ -236,7 +237,7 @@ impl Timeline {
         })
     }
 
-    /// Ends the first reading: finds the names.
+    /// Ends the first reading and looks up the names.
     pub fn survey(mut self, symbolizer: &Symbolizer) -> Survey {
         self.samples.finish();
         let sources = Sources {
@@ -289,7 +290,7 @@ impl Timeline {
         let mut payload = Payload::of(record);
         let (thread, _adjust, flags) = (payload.u32()?, payload.u16()?, payload.u8()?);
         let thread = self.processes.thread_at(thread);
-        // Interrupts make ready, too.
+        // Interrupts can make threads ready too.
         let by = if flags & 1 == 0 { self.thread_of(record) } else { None };
         Some(Moment::Ready { thread, by })
     }
@@ -317,11 +318,11 @@ impl Timeline {
     }
 }
 
-/// What a trace tells of its processes, threads, samples and names.
+/// The processes, threads, samples and names of a trace.
 #[derive(Debug)]
 pub struct Survey {
     samples: Vec<Sample>,
-    /// The thread of each node of the stacks.
+    /// The thread of each stack node.
     stack_threads: Vec<ThreadIndex>,
     tree: Samples,
     processes: Processes,
@@ -332,55 +333,55 @@ pub struct Survey {
 /// A sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// When it was taken.
+    /// Time of the sample.
     pub time: FileTime,
-    /// The thread that ran.
+    /// The thread that was running.
     pub thread: ThreadIndex,
-    /// The processor that it ran on.
+    /// The processor it was running on.
     pub processor: u16,
-    /// How many samples it stands for.
+    /// Number of samples that this one represents.
     pub count: u64,
-    /// How long they stand for.
+    /// Time that these samples represent.
     pub weight: Duration,
-    /// Its innermost address, as an index of [`Survey::stacks`]; `None` if there was no room for its stack.
+    /// Index of its innermost address in [`Survey::stacks`]; `None` if the stack did not fit.
     pub stack: Option<usize>,
 }
 
 /// A thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadInfo<'a> {
-    /// Its id, which others may have had before.
+    /// Its id; earlier threads may have had the same.
     pub id: u32,
     /// Its name.
     pub name: Option<&'a str>,
-    /// Its process, if the trace tells.
+    /// Its process, if the trace contains it.
     pub process: Option<ProcessIndex>,
 }
 
-/// An address in stacks.
+/// An address in a stack.
 #[derive(Debug, Clone, Copy)]
 pub struct StackNode<'a> {
-    /// What calls it: the index of another node, which comes before; `None` for a thread's outermost address.
+    /// The index of its caller, which comes before; `None` for a thread's outermost address.
     pub outer: Option<usize>,
     /// The thread.
     pub thread: ThreadIndex,
-    /// The instruction, or, for a caller, the last byte of its call.
+    /// The instruction; for a caller, the last byte of its call.
     pub address: u64,
     /// Functions inlined there, innermost first, then the function itself; empty without symbols.
     pub frames: &'a [Frame],
     /// File name of the image.
     pub module: Option<&'a str>,
-    /// From the image's base, or from zero where there is no image.
+    /// Offset from the image's base, or from zero if there is no image.
     pub offset: u64,
 }
 
 impl Survey {
-    /// The samples, in the order of time.
+    /// Returns the samples in time order.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// The addresses in the samples' stacks, each after what calls it.
+    /// Returns the addresses in the samples' stacks, each after its caller.
     pub fn stacks(&self) -> impl ExactSizeIterator<Item = StackNode<'_>> {
         let nodes = self.tree.tree.nodes().iter().zip(&self.stack_threads);
         nodes.map(|(node, thread)| {
@@ -397,38 +398,38 @@ impl Survey {
         })
     }
 
-    /// Length of a sampling interval.
+    /// Returns the length of the sampling interval.
     pub fn interval(&self) -> Duration {
         self.tree.interval()
     }
 
-    /// The threads, in the order in which they were met.
+    /// Returns the threads in order of first appearance.
     pub fn threads(&self) -> impl ExactSizeIterator<Item = ThreadIndex> + use<> {
         self.processes.threads()
     }
 
-    /// A thread; `None` if the number is of another trace.
+    /// Returns a thread, or `None` if the number is not from this trace.
     pub fn thread(&self, index: ThreadIndex) -> Option<ThreadInfo<'_>> {
         let thread = self.processes.get_thread(index)?;
         Some(ThreadInfo { id: thread.id, name: thread.name.as_deref(), process: thread.process })
     }
 
-    /// The processes with their ids and names, in the order in which they were met.
+    /// Returns the processes with their ids and names, in order of first appearance.
     pub fn processes(&self) -> impl Iterator<Item = (ProcessIndex, u32, Option<&str>)> {
         self.processes.all().map(|(index, process)| (index, process.id, process.name.as_deref()))
     }
 
-    /// Id and name of a process; `None` if the number is of another trace.
+    /// Returns the id and name of a process, or `None` if the number is not from this trace.
     pub fn process(&self, index: ProcessIndex) -> Option<(u32, Option<&str>)> {
         self.processes.get(index).map(|process| (process.id, process.name.as_deref()))
     }
 
-    /// Name of a file, or its key.
+    /// Returns the name of a file, or its key.
     pub fn file(&self, index: FileIndex) -> String {
         self.files.label(index)
     }
 
-    /// Name of a system call, by the address that its begin has.
+    /// Returns the name of a system call, by the address in its start event.
     pub fn call(&self, address: u64) -> String {
         match (address, self.names.code(Space::Kernel, address)) {
             (0, _) => "[unknown]".to_owned(),

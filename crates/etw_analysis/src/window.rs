@@ -1,29 +1,29 @@
-//! The time that tables are about.
+//! The time window of tables.
 
 use etw_event::FileTime;
 
-/// The time that tables are about: from one moment, and up to before another.
+/// A time window for tables: from one time up to, but not including, another.
 ///
-/// What names things is taken from the whole trace all the same.
+/// Names always come from the whole trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// From when on.
+    /// Start of the window.
     pub from: FileTime,
-    /// Up to when.
+    /// End of the window, exclusive.
     pub to: FileTime,
 }
 
 impl Window {
-    /// All times.
+    /// The window of all times.
     pub const ALL: Window = Window { from: FileTime(i64::MIN), to: FileTime(i64::MAX) };
 
-    /// Whether a moment is in it.
+    /// Whether a time is in the window.
     #[inline]
     pub(crate) fn has(&self, time: FileTime) -> bool {
         self.from <= time && time < self.to
     }
 
-    /// How much of the time between two moments is in it.
+    /// Returns how much of the time between two moments is in the window.
     #[inline]
     pub(crate) fn part(&self, from: FileTime, to: FileTime) -> Duration {
         let (from, to) = (from.max(self.from), to.min(self.to));
@@ -36,12 +36,12 @@ impl Window {
 pub struct Duration(pub u64);
 
 impl Duration {
-    /// Nanoseconds.
+    /// Returns the duration in nanoseconds.
     pub fn nanos(self) -> u64 {
         self.0.saturating_mul(100)
     }
 
-    /// Seconds.
+    /// Returns the duration in seconds.
     pub fn seconds(self) -> f64 {
         self.0 as f64 / FileTime::PER_SECOND as f64
     }

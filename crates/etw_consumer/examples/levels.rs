@@ -1,8 +1,8 @@
 //! Measures the levels of reading: `cargo run --release -p etw_consumer --example levels -- FILE…`.
 //!
-//! Prints the best of five passes of each level and of looking for schemas and processes, and the memory above the map;
-//! with `LEVEL=1` of that level alone (0: looking for schemas). `generate PATH MEGABYTES [random]` makes
-//! a file of eight processors with events of about 100 bytes; `random` changes the processor with nearly every event.
+//! Prints the best of five passes for each level and for the scan for schemas and processes, and the memory besides
+//! the file map. `LEVEL=1` measures that level alone (0: the scan). `generate PATH MEGABYTES [random]` writes a file
+//! of eight processors with events of about 100 bytes; `random` changes the processor with nearly every event.
 
 use std::fs::File;
 use std::io::BufWriter;

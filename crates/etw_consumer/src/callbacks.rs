@@ -1,4 +1,4 @@
-//! Callbacks by provider: how detection code says what it wants of which provider.
+//! Callbacks by provider: a program subscribes to the events it needs.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use crate::{Event, EventError, Predicate, ProviderSpec};
 type OnEvent<'f> = Box<dyn FnMut(&Event<'_>) -> Result<(), EventError> + 'f>;
 type OnError<'f> = Box<dyn FnMut(&Event<'_>, &EventError) + 'f>;
 
-/// What is wanted of one provider: callbacks for all its events or for those that meet a predicate.
+/// Callbacks for the events of one provider: for all of them, or for those that match a predicate.
 ///
-/// The provider string's level, event ids and keywords decide by the rules of the ETW runtime, as if the provider had
-/// been enabled so in a session.
+/// The level, event ids and keywords of the provider string select events by the rules of the ETW runtime, as if a
+/// session had enabled the provider with them.
 pub struct Subscription<'f> {
     provider: Predicate,
     callbacks: Vec<(Predicate, OnEvent<'f>)>,
@@ -18,7 +18,7 @@ pub struct Subscription<'f> {
 }
 
 impl<'f> Subscription<'f> {
-    /// A subscription to the events that a provider string names.
+    /// Returns a subscription to the events that a provider string selects.
     pub fn to(provider: ProviderSpec) -> Subscription<'f> {
         Subscription { provider: Predicate::provider(provider), callbacks: Vec::new(), on_error: Vec::new() }
     }
@@ -31,7 +31,7 @@ impl<'f> Subscription<'f> {
         self.on(Predicate::any_event(), callback)
     }
 
-    /// Calls `callback` with the events of the subscription that meet a predicate.
+    /// Calls `callback` with the events of the subscription that match a predicate.
     pub fn on(
         mut self,
         predicate: Predicate,
@@ -41,8 +41,9 @@ impl<'f> Subscription<'f> {
         self
     }
 
-    /// Calls `callback` with every error that a callback of this subscription answers: a property that is not there,
-    /// or is no such value, or an event without a schema.
+    /// Calls `callback` with every error that a callback of this subscription returns.
+    ///
+    /// Examples are a missing property, a property of another type, and an event without a schema.
     pub fn on_error(mut self, callback: impl FnMut(&Event<'_>, &EventError) + 'f) -> Subscription<'f> {
         self.on_error.push(Box::new(callback));
         self
@@ -72,8 +73,10 @@ impl fmt::Debug for Subscription<'_> {
     }
 }
 
-/// Subscriptions, and what is done with events that none of them is about. Events are pushed by
-/// [`Trace::for_each_subscribed`](crate::Trace::for_each_subscribed), or one by one.
+/// Subscriptions, and a callback for events that match none of them.
+///
+/// [`Trace::for_each_subscribed`](crate::Trace::for_each_subscribed) passes events to them; [`Callbacks::push`] passes
+/// a single event.
 ///
 /// ```no_run
 /// use etw_consumer::{Callbacks, Predicate, Subscription, Trace};
@@ -96,24 +99,24 @@ pub struct Callbacks<'f> {
 }
 
 impl<'f> Callbacks<'f> {
-    /// No subscription.
+    /// Returns an empty set of subscriptions.
     pub fn new() -> Callbacks<'f> {
         Callbacks::default()
     }
 
-    /// Adds a subscription. An event goes to every subscription that is about it, in their order.
+    /// Adds a subscription. Every subscription that an event matches receives it, in the order of the calls.
     pub fn subscribe(mut self, subscription: Subscription<'f>) -> Callbacks<'f> {
         self.subscriptions.push(subscription);
         self
     }
 
-    /// Calls `callback` with events that no subscription is about.
+    /// Calls `callback` with events that match no subscription.
     pub fn otherwise(mut self, callback: impl FnMut(&Event<'_>) + 'f) -> Callbacks<'f> {
         self.otherwise = Some(Box::new(callback));
         self
     }
 
-    /// Hands an event to the callbacks that it concerns.
+    /// Passes an event to the callbacks that match it.
     pub fn push(&mut self, event: &Event<'_>) {
         let mut concerned = false;
         for subscription in &mut self.subscriptions {
@@ -124,7 +127,7 @@ impl<'f> Callbacks<'f> {
         }
     }
 
-    /// The events that concern any callback; `None` if all do.
+    /// Returns a predicate for the events that any callback needs, or `None` if all events are needed.
     pub(crate) fn wanted(&self) -> Option<Predicate> {
         let providers = self.subscriptions.iter().map(|subscription| subscription.provider.clone());
         self.otherwise.is_none().then(|| Predicate::any_of(providers))

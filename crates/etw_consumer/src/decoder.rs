@@ -1,4 +1,4 @@
-//! What decodes the events of a trace: the resolver, and what the trace carries about itself.
+//! The decoder of a trace's events: the resolver, and the metadata that the trace carries.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use etw_schema::{CompiledSchema, Located, Resolver, Undecoded};
 use crate::ProcessTable;
 use crate::unordered::{self, Met};
 
-/// Bytes of records about schemas and processes that are kept while a trace is looked through.
+/// Limit for the bytes of records about schemas and processes kept during the metadata scan.
 const MAX_FOUND_BYTES: usize = 24 << 20;
 
 /// Level 2: a record with its schema.
@@ -19,7 +19,7 @@ const MAX_FOUND_BYTES: usize = 24 << 20;
 pub struct SchemaEvent<'a> {
     /// The record.
     pub record: &'a Record<'a>,
-    /// The schema, or why there is none.
+    /// The schema, or the reason why the event has none.
     pub schema: Result<&'a CompiledSchema, &'a Undecoded>,
 }
 
@@ -28,20 +28,20 @@ pub struct SchemaEvent<'a> {
 pub(crate) struct Decoder {
     pub(crate) resolver: Resolver,
     pub(crate) processes: ProcessTable,
-    /// Whether the trace has been looked through.
+    /// Whether the metadata scan is done or disabled.
     scanned: bool,
-    /// Records about schemas and processes that were beyond what is kept.
+    /// Records about schemas and processes dropped because of the limit.
     pub(crate) unkept: u64,
 }
 
-/// A search for what a trace tells of schemas and processes, on several threads.
+/// A search for records about schemas and processes, on several threads.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     bytes_found: AtomicUsize,
     unkept: AtomicU64,
 }
 
-/// A record that tells of schemas or processes.
+/// A record about schemas or processes.
 #[derive(Debug)]
 pub(crate) struct Found {
     /// File, buffer, and number in the buffer.
@@ -50,7 +50,7 @@ pub(crate) struct Found {
 }
 
 impl Search {
-    /// Looks at a record of a file, with its place: the number of its buffer, and its number there.
+    /// Checks a record of a file. Its place is the number of its buffer and its number there.
     #[inline]
     pub(crate) fn look_at(&self, record: &Record<'_>, (buffer, number): (u32, u32), found: &mut Vec<Found>) {
         if may_concern(record) {
@@ -76,13 +76,13 @@ impl Decoder {
         Decoder { resolver, processes: ProcessTable::default(), scanned: false, unkept: 0 }
     }
 
-    /// Has the trace never be looked through.
+    /// Disables the metadata scan.
     pub(crate) fn without_scan(self) -> Decoder {
         Decoder { scanned: true, ..self }
     }
 
-    /// The schema of a record. The first record that does not describe itself makes the trace be looked through, since
-    /// its schema may come later than it.
+    /// Returns the schema of a record. The first record that does not describe itself triggers the metadata scan,
+    /// since its schema may come later in the trace.
     #[inline]
     pub(crate) fn resolve(
         &mut self,
@@ -98,13 +98,13 @@ impl Decoder {
         }
     }
 
-    /// Whether the trace has to be looked through before the record can be resolved.
+    /// Whether the metadata scan must run before the record can be resolved.
     #[inline]
     pub(crate) fn needs_scan(&self, record: &Record<'_>) -> bool {
         !self.scanned && is_described_elsewhere(record)
     }
 
-    /// Takes in a record that tells of schemas or processes, where the trace is not looked through.
+    /// Learns from a record about schemas or processes, for traces without a metadata scan.
     #[inline]
     pub(crate) fn observe(&mut self, record: &Record<'_>, located: &mut Located) {
         if may_concern(record) {
@@ -115,13 +115,13 @@ impl Decoder {
     #[cold]
     fn observe_closely(&mut self, record: &Record<'_>, located: &mut Located) {
         if concerns(record) {
-            // A blob that is broken leaves its event without a schema; the event then says so itself.
+            // With a broken blob the event has no schema; the event itself reports the reason.
             let _ = self.resolver.observe(record);
             self.processes.add(record, &mut self.resolver, located);
         }
     }
 
-    /// Looks through the trace, once: event metadata, EventSource manifests, processes.
+    /// Scans the trace for event metadata, EventSource manifests and processes; does so only once.
     #[cold]
     pub(crate) fn scan(&mut self, files: &[EtlFile<'_>]) {
         if self.scanned {
@@ -138,14 +138,14 @@ impl Decoder {
         self.learn(search, states.into_iter().flatten().collect());
     }
 
-    /// Takes in what a search through all of the trace has found, unless that is known.
+    /// Learns what a search through the whole trace found. Does nothing if the scan is done or disabled.
     pub(crate) fn learn(&mut self, search: Search, mut found: Vec<Found>) {
         if std::mem::replace(&mut self.scanned, true) {
             return;
         }
         found.sort_by_key(|found| found.place);
         for found in &found {
-            // A blob that is broken leaves its event without a schema; the event then says so itself.
+            // With a broken blob the event has no schema; the event itself reports the reason.
             let _ = self.resolver.observe(&found.record.record());
         }
         found.sort_by_key(|found| (found.place.0, found.record.record().raw_time()));
@@ -157,13 +157,13 @@ impl Decoder {
     }
 }
 
-/// Whether the record's schema may stand elsewhere in the trace.
+/// Whether the record's schema may be elsewhere in the trace.
 #[inline]
 fn is_described_elsewhere(record: &Record<'_>) -> bool {
     !record.kind().has_hook_id() && record.extended(ExtendedType::EVENT_SCHEMA_TL).is_none()
 }
 
-/// Whether a closer look at a record may show that it tells of schemas or processes. This is cheap.
+/// Whether a record may be about schemas or processes; a cheap check before [`concerns`].
 #[inline]
 fn may_concern(record: &Record<'_>) -> bool {
     let kind = record.kind();
@@ -171,11 +171,11 @@ fn may_concern(record: &Record<'_>) -> bool {
         let is_wanted = |id: u16| id == MANIFEST_EVENT_ID || ProcessTable::CONCERNED_IDS.contains(&id);
         return record.as_bytes().u16_at(0x28).is_some_and(is_wanted);
     }
-    // Of what the kernel logs by hook ids, only processes.
+    // Of the records with hook ids, only those about processes matter.
     !kind.has_hook_id() || ProcessTable::concerns(record)
 }
 
-/// Whether a record tells of schemas or processes.
+/// Whether a record is about schemas or processes.
 #[inline]
 fn concerns(record: &Record<'_>) -> bool {
     ProcessTable::concerns(record)

@@ -1,4 +1,4 @@
-//! Names of processes over time, as the trace itself tells them.
+//! Names of processes over time, from the trace itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,54 +9,54 @@ use etw_schema::{Located, Resolver};
 /// Microsoft-Windows-Kernel-Process.
 const KERNEL_PROCESS: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
 
-/// Which image ran under which process id, and from when on.
+/// Image names by process id, with the time each is valid from.
 ///
-/// Made from the kernel's Process events (start, rundown, end) and from those of Microsoft-Windows-Kernel-Process
+/// Built from the kernel's Process events (start, rundown, end) and from those of Microsoft-Windows-Kernel-Process
 /// (start, rundown).
 #[derive(Debug, Clone, Default)]
 pub struct ProcessTable {
-    /// By process id: names with the times from which they hold, in order.
+    /// Names by process id, each with the time from which it is valid, in order.
     by_id: HashMap<u32, Vec<(FileTime, Arc<str>)>>,
 }
 
-/// What a record tells of a process.
+/// The meaning of a record about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
-    /// It starts now.
+    /// The process starts now.
     Start,
-    /// It is there, and may long have been.
+    /// The process exists, and may have started long ago.
     Known,
 }
 
 impl ProcessTable {
-    /// Ids of the events of Microsoft-Windows-Kernel-Process that tell of a process.
+    /// Ids of the events of Microsoft-Windows-Kernel-Process about processes.
     pub(crate) const CONCERNED_IDS: [u16; 2] = [1, 15];
 
-    /// The file name of the image that a process ran at a time, `chrome.exe`.
+    /// Returns the file name of a process's image at a time, such as `chrome.exe`.
     pub fn name(&self, process_id: u32, time: FileTime) -> Option<&str> {
         let names = self.by_id.get(&process_id)?;
         let after = names.partition_point(|(from, _)| *from <= time);
-        // A process is known before the event that names it, unless another had the id.
+        // The name also applies before the event that carries it, unless another process had the id.
         names.get(after.saturating_sub(1)).map(|(_, name)| &**name)
     }
 
-    /// Every process: id, from when on (`FileTime(i64::MIN)` for one that was there before the trace), name.
+    /// Returns every process: id, start (`FileTime(i64::MIN)` if it existed before the trace), name.
     pub fn iter(&self) -> impl Iterator<Item = (u32, FileTime, &str)> {
         self.by_id.iter().flat_map(|(id, names)| names.iter().map(|(from, name)| (*id, *from, &**name)))
     }
 
-    /// Whether no process is known.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
 
-    /// Whether a record tells of a process.
+    /// Whether a record is about a process.
     #[inline]
     pub(crate) fn concerns(record: &Record<'_>) -> bool {
         told(record).is_some()
     }
 
-    /// Asks this machine for the name of a process that is not known, once for each id; for live sessions.
+    /// Looks up an unknown process on this machine, once for each id; for live sessions.
     #[inline]
     pub(crate) fn look_up(&mut self, id: u32) {
         if !self.by_id.contains_key(&id) {
@@ -66,7 +66,7 @@ impl ProcessTable {
 
     #[cold]
     fn look_up_now(&mut self, id: u32) {
-        // What has no name is not asked for again; a start event can still tell it.
+        // A failed lookup is not repeated; a start event can still name the process.
         let names = self.by_id.entry(id).or_default();
         let Ok(image) = std::fs::read_link(format!("/proc/{id}/exe")) else { return };
         if let Some(name) = image.file_name().and_then(|name| name.to_str()) {
@@ -74,7 +74,7 @@ impl ProcessTable {
         }
     }
 
-    /// Takes in a record that tells of a process; they come in the order of time.
+    /// Adds a record about a process; records come in time order.
     pub(crate) fn add(&mut self, record: &Record<'_>, resolver: &mut Resolver, located: &mut Located) {
         let Some(told) = told(record) else { return };
         let Ok(schema) = resolver.resolve(record) else { return };

@@ -1,4 +1,4 @@
-//! Schemas from files of all kinds, told by their content: manifests, compiled manifests, MOF, TMF, PDB.
+//! Schemas from files of all kinds, detected by content: manifests, compiled manifests, MOF, TMF, PDB.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,29 +8,29 @@ use etw_event::Guid;
 use etw_schema::wpp::WppReader;
 use etw_schema::{Provider, manifest, mof, wevt};
 
-/// A file larger than this is reported and left out; symbol files are the largest that are met.
+/// Maximum file size; larger files are reported and skipped. Symbol files are the largest in practice.
 const MAX_FILE_BYTES: u64 = 4 << 30;
-/// How much of a file tells its kind.
+/// Number of bytes at the start of a file used to detect its kind.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// What kind of schema source a file is.
+/// The kind of a schema source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SchemaFileKind {
-    /// Instrumentation manifest.
+    /// An instrumentation manifest.
     Manifest,
-    /// PE file, `.res` file or bare resource with compiled manifests.
+    /// A PE file, `.res` file or bare resource with compiled manifests.
     CompiledManifest,
-    /// MOF text.
+    /// A MOF text.
     Mof,
-    /// TMF text.
+    /// A TMF text.
     Tmf,
-    /// Symbol file with trace formats.
+    /// A symbol file with trace formats.
     Pdb,
 }
 
 impl SchemaFileKind {
-    /// The name for people.
+    /// Returns the kind's name for display.
     pub const fn name(self) -> &'static str {
         match self {
             SchemaFileKind::Manifest => "manifest",
@@ -41,7 +41,7 @@ impl SchemaFileKind {
         }
     }
 
-    /// The kind of a file that begins with `head`; `None` for one that is no schema source.
+    /// Returns the kind of a file that starts with `head`, or `None` if it is not a schema source.
     pub fn of(head: &[u8]) -> Option<SchemaFileKind> {
         const RES: [u8; 12] = [0, 0, 0, 0, 0x20, 0, 0, 0, 0xFF, 0xFF, 0, 0];
         if head.starts_with(b"MZ") || head.starts_with(b"CRIM") || head.starts_with(&RES) {
@@ -50,7 +50,7 @@ impl SchemaFileKind {
         if head.starts_with(b"Microsoft C/C++ ") {
             return Some(SchemaFileKind::Pdb);
         }
-        // By the byte order mark; UTF-8 without one.
+        // The byte order mark decides the encoding; the default is UTF-8.
         let (text, ..) = encoding_rs::UTF_8.decode(head);
         let text = text.trim_start();
         let has = |part: &str| text.contains(part);
@@ -66,31 +66,31 @@ impl SchemaFileKind {
     }
 }
 
-/// What one file gave.
+/// The result of reading one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaFile {
     /// The file.
     pub path: PathBuf,
-    /// What it is; `None` if that could not be told.
+    /// The kind, or `None` if it was not detected.
     pub kind: Option<SchemaFileKind>,
-    /// Its providers: name, GUID, number of events. Trace formats are shared among files and not counted here.
+    /// Its providers: name, GUID, number of events. Trace formats are shared among files and not included.
     pub providers: Vec<(String, Guid, usize)>,
-    /// What could not be read, each with its position.
+    /// What could not be read, with positions.
     pub problems: Vec<String>,
 }
 
-/// What a number of files and directories gave.
+/// The result of reading several files and directories.
 #[derive(Debug, Default)]
 pub struct SchemaFiles {
-    /// Every provider; one GUID may occur several times, the last is the newest.
+    /// All providers. A GUID may occur several times; the last one is the newest.
     pub providers: Vec<Provider>,
-    /// The files, in the order in which they were read; of a directory only those that are schema sources.
+    /// The files, in the order in which they were read; for directories only the schema sources.
     pub files: Vec<SchemaFile>,
 }
 
 impl SchemaFiles {
-    /// Reads files, and directories with all that is below them. What cannot be read is reported in
-    /// [`SchemaFiles::files`] and does not stop the rest.
+    /// Reads files, and directories recursively. Problems are reported in [`SchemaFiles::files`] and do not stop the
+    /// rest.
     pub fn read<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> SchemaFiles {
         let mut all = SchemaFiles::default();
         let mut formats = WppReader::default();
@@ -119,7 +119,7 @@ impl SchemaFiles {
         self.files.push(SchemaFile { path, kind, providers: Vec::new(), problems });
     }
 
-    /// Links to directories are not followed, so that a circle of them does no harm.
+    /// Does not follow links to directories, since they may form a cycle.
     fn directory(&mut self, top: &Path, formats: &mut WppReader) {
         let mut open = vec![top.to_owned()];
         while let Some(path) = open.pop() {
@@ -148,17 +148,16 @@ impl SchemaFiles {
         }
     }
 
-    /// Reads one file. A file met in a directory that is no schema source gives nothing; one that was asked for gives
-    /// a problem.
+    /// Reads one file. If it is not a schema source, returns nothing for a file found in a directory, and a problem
+    /// for a requested file.
     fn file(&mut self, path: &Path, asked_for: bool, formats: &mut WppReader) -> Option<SchemaFile> {
         let mut file =
             SchemaFile { path: path.to_owned(), kind: None, providers: Vec::new(), problems: Vec::new() };
         let (kind, bytes) = match read_if_schema(path) {
             Ok(Some(found)) => found,
             Ok(None) => {
-                file.problems.push(
-                    "no schema source: neither a manifest, PE file, resource, MOF, TMF nor PDB".to_owned(),
-                );
+                file.problems
+                    .push("not a schema source (manifest, PE file, resource, MOF, TMF or PDB)".to_owned());
                 return asked_for.then_some(file);
             }
             Err(error) => {
@@ -171,7 +170,7 @@ impl SchemaFiles {
         let providers = match kind {
             SchemaFileKind::Manifest => {
                 let read = manifest::read(&bytes, &origin);
-                // A directory may hold XML of any sort.
+                // A directory may contain XML of any kind.
                 let (head, ..) = encoding_rs::UTF_8.decode(&bytes[..bytes.len().min(HEAD_BYTES)]);
                 let is_other = !head.contains("instrumentationManifest");
                 if !asked_for && read.providers.is_empty() && is_other {
@@ -179,7 +178,7 @@ impl SchemaFiles {
                 }
                 file.problems.extend(read.problems.iter().map(ToString::to_string));
                 if read.providers.is_empty() && file.problems.is_empty() {
-                    file.problems.push("the manifest describes no provider of events".to_owned());
+                    file.problems.push("the manifest has no event provider".to_owned());
                 }
                 read.providers
             }
@@ -224,7 +223,7 @@ impl SchemaFiles {
     }
 }
 
-/// The kind of a file and all its bytes, if it is a schema source.
+/// Returns the kind and content of a file, if it is a schema source.
 fn read_if_schema(path: &Path) -> io::Result<Option<(SchemaFileKind, Vec<u8>)>> {
     let mut file = File::open(path)?;
     let len = file.metadata()?.len();
@@ -238,7 +237,7 @@ fn read_if_schema(path: &Path) -> io::Result<Option<(SchemaFileKind, Vec<u8>)>> 
     Ok(Some((kind, bytes)))
 }
 
-/// The file with the texts of a PE file: `name.mui` beside it, or in `en-US`.
+/// Returns the content of the file with the texts of a PE file: `name.mui` beside it, or in `en-US`.
 fn satellite(path: &Path) -> Option<Vec<u8>> {
     let name = format!("{}.mui", path.file_name()?.to_str()?);
     let places = [path.with_file_name("en-US").join(&name), path.with_file_name(&name)];
@@ -279,7 +278,7 @@ mod tests {
         assert_eq!(names, ["a.man", "c.mof", "b.txt", "missing"]);
         assert!(!read.files[0].problems.is_empty());
         assert_eq!(read.providers.len(), 1, "{:?}", read.files);
-        assert!(read.files[2].problems[0].starts_with("no schema source"));
+        assert!(read.files[2].problems[0].starts_with("not a schema source"));
         assert!(read.files[3].problems[0].starts_with("cannot be read"));
     }
 }

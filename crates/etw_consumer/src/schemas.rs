@@ -1,4 +1,4 @@
-//! Which schema sources traces are decoded with.
+//! The set of schema sources for traces.
 
 use std::fmt;
 use std::path::Path;
@@ -8,9 +8,9 @@ use etw_schema::{Providers, Resolver, SchemaSource};
 
 use crate::{SchemaFile, SchemaFiles};
 
-/// Sources of schemas beside what events and traces carry themselves. Cheap to clone, so that traces share it.
+/// Sources of schemas besides those that events and traces carry. Cheap to clone, so that traces can share it.
 ///
-/// The user's sources are asked in the order in which they were added, all before the built-in ones.
+/// The user's sources are used in the order in which they were added, before the built-in ones.
 #[derive(Clone)]
 pub struct Schemas {
     sources: Vec<Arc<dyn SchemaSource>>,
@@ -33,12 +33,12 @@ impl fmt::Debug for Schemas {
 }
 
 impl Schemas {
-    /// The built-in schemas.
+    /// Returns a set with the built-in schemas.
     pub fn new() -> Schemas {
         Schemas { sources: Vec::new(), built_in: true }
     }
 
-    /// No schemas but those that events and traces carry.
+    /// Returns a set without schemas, so that only those that events and traces carry are used.
     pub fn empty() -> Schemas {
         Schemas { sources: Vec::new(), built_in: false }
     }
@@ -48,14 +48,15 @@ impl Schemas {
         self.sources.push(source);
     }
 
-    /// Adds manifests, compiled manifests, MOF, TMF and PDB files, and directories with such; answers what each gave.
+    /// Adds manifests, compiled manifests, MOF, TMF and PDB files, and directories of them; returns the result of each
+    /// file.
     pub fn add_files<P: AsRef<Path>>(&mut self, paths: impl IntoIterator<Item = P>) -> Vec<SchemaFile> {
         let files = SchemaFiles::read(paths);
         self.add(Arc::new(Providers::from_iter(files.providers)));
         files.files
     }
 
-    /// A resolver with these sources.
+    /// Returns a resolver with these sources.
     pub fn resolver(&self) -> Resolver {
         let mut resolver = if self.built_in { Resolver::new() } else { Resolver::empty() };
         self.sources.iter().for_each(|source| resolver.add_source(source.clone()));

@@ -1,50 +1,50 @@
-//! What a pass over a trace saw, and whether the trace is complete.
+//! Statistics of a pass over a trace, and whether the trace is complete.
 
 use etw_etl::{BufferFlags, BufferRef, Damage, LogFileHeader, Loss};
 
 use crate::Input;
 
-/// Damage that is kept; the rest is counted.
+/// Maximum number of stored damage items; the rest is only counted.
 const MAX_DAMAGE: usize = 10_000;
 
-/// What one pass over a trace saw.
+/// Statistics of one pass over a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Records read, the log file headers' own included; records before and after the time limits are not.
+    /// Records read, including those of log file headers, but not those outside the time limits.
     pub records: u64,
     /// Records that passed the filters and were delivered.
     pub delivered: u64,
-    /// Buffers.
+    /// Buffers read.
     pub buffers: u64,
-    /// What each file's header and buffers tell, in the order of the files.
+    /// Statistics of each file, in the order of the files.
     pub sources: Vec<SourceStatistics>,
-    /// Records that tell of lost events, buffers and backup files (class Lost_Event).
+    /// Records about lost events, buffers and backup files (class Lost_Event).
     pub loss_records: [u64; 3],
-    /// Records about schemas and processes that were too many to be kept (24 MB of them are): events that depend on them
-    /// are delivered without a schema, and say so.
+    /// Records about schemas and processes dropped because of the limit of 24 MiB. Events that depend on them are
+    /// delivered without a schema, with the reason.
     pub unkept_schema_records: u64,
-    /// Records whose time lies before that of the record delivered before them.
+    /// Records earlier than the record delivered before them.
     pub inversions: u64,
-    /// The first places of damage, with the number of the file.
+    /// The first damaged places, each with the number of the file.
     pub damage: Vec<(u32, Damage)>,
-    /// All places of damage.
+    /// Number of all damaged places.
     pub damage_count: u64,
 }
 
-/// What one file's header and buffers tell.
+/// Statistics of one file, from its header and buffers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceStatistics {
-    /// The file.
+    /// Name of the file.
     pub name: String,
-    /// Records read, as [`Statistics::records`] counts them.
+    /// Records read, counted as in [`Statistics::records`].
     pub records: u64,
     /// Records that passed the filters and were delivered.
     pub delivered: u64,
-    /// Events lost, by the log file header.
+    /// Events lost, from the log file header.
     pub events_lost: u32,
-    /// Buffers lost, by the log file header.
+    /// Buffers lost, from the log file header.
     pub buffers_lost: u32,
-    /// Buffers.
+    /// Buffers read.
     pub buffers: u64,
     /// Buffers before which events were lost (flag `EVENTS_LOST`).
     pub buffers_after_lost_events: u64,
@@ -52,11 +52,11 @@ pub struct SourceStatistics {
     pub buffers_after_lost_buffers: u64,
     /// Buffers from a corrupt backup file of a real-time session (flag `RTBACKUP_CORRUPT`).
     pub corrupt_backup_buffers: u64,
-    /// Whether the session never closed the file, so that its header's counts are not final.
+    /// Whether the session never closed the file, so that the counts in the header are not final.
     pub unclosed: bool,
 }
 
-/// What the headers of a file's buffers tell.
+/// Counts from the headers of a file's buffers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BufferCounts {
     pub(crate) buffers: u64,
@@ -75,7 +75,7 @@ impl BufferCounts {
         self.from_corrupt_backup += u64::from(flags.has(BufferFlags::RTBACKUP_CORRUPT));
     }
 
-    /// Adds what another thread counted.
+    /// Adds the counts of another thread.
     pub(crate) fn merge(&mut self, other: &BufferCounts) {
         self.buffers += other.buffers;
         self.after_lost_events += other.after_lost_events;
@@ -85,24 +85,24 @@ impl BufferCounts {
 }
 
 impl Statistics {
-    /// Whether nothing is lost or damaged, as far as the files tell. Only a pass to the end knows all damage.
+    /// Whether nothing is lost or damaged, according to the files. Only a complete pass finds all damage.
     pub fn is_complete(&self) -> bool {
         self.damage_count == 0
             && self.loss_records == [0; 3]
             && self.sources.iter().all(SourceStatistics::is_complete)
     }
 
-    /// Events lost, by the log file headers.
+    /// Returns the number of lost events, from the log file headers.
     pub fn events_lost(&self) -> u64 {
         self.sources.iter().map(|source| u64::from(source.events_lost)).sum()
     }
 
-    /// Buffers lost, by the log file headers.
+    /// Returns the number of lost buffers, from the log file headers.
     pub fn buffers_lost(&self) -> u64 {
         self.sources.iter().map(|source| u64::from(source.buffers_lost)).sum()
     }
 
-    /// Adds what a thread saw of the same pass.
+    /// Adds the statistics of another thread of the same pass.
     pub(crate) fn add(&mut self, part: Statistics) {
         self.records += part.records;
         self.delivered += part.delivered;
@@ -113,13 +113,13 @@ impl Statistics {
         }
     }
 
-    /// Puts damage that several threads found in the order of files, and keeps as much of it as one would.
+    /// Sorts damage found by several threads in file order, and truncates it to the limit.
     pub(crate) fn sort_damage(&mut self) {
         self.damage.sort_by_key(|(source, damage)| (*source, damage.offset, damage.within));
         self.damage.truncate(MAX_DAMAGE);
     }
 
-    /// Notes damage.
+    /// Adds damage.
     pub(crate) fn add_damage(&mut self, source: u32, damage: Damage) {
         self.damage_count += 1;
         if self.damage.len() < MAX_DAMAGE {
@@ -127,7 +127,7 @@ impl Statistics {
         }
     }
 
-    /// Notes a record that tells of a loss.
+    /// Counts a record about a loss.
     pub(crate) fn add_loss(&mut self, loss: Loss) {
         let index = match loss {
             Loss::Events => 0,
@@ -139,7 +139,7 @@ impl Statistics {
 }
 
 impl SourceStatistics {
-    /// What a file's header and its buffers tell.
+    /// Returns the statistics of a file's header and buffers.
     pub(crate) fn new(input: &Input, header: &LogFileHeader, buffers: &BufferCounts) -> SourceStatistics {
         SourceStatistics {
             name: input.name().to_owned(),

@@ -1,38 +1,40 @@
-//! Ending a pass over a trace from elsewhere.
+//! Stopping a pass over a trace from another thread.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Ends reading, from any thread: the pass that is under way returns before its next record, and so does every later
-/// one until [`StopHandle::reset`]. Cheap to clone; clones act as one.
+/// A handle that stops reading from any thread.
+///
+/// The current pass returns before its next record, and so does every later one until [`StopHandle::reset`]. Cheap to
+/// clone; all clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct StopHandle(Arc<AtomicBool>);
 
 impl StopHandle {
-    /// Asks for the end.
+    /// Requests the stop.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the wish back.
+    /// Withdraws the stop request.
     pub fn reset(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the end was asked for.
+    /// Whether a stop was requested.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What a callback may return: nothing, or whether to go on.
+/// The return value of a callback: nothing, or whether to go on.
 pub trait CallbackResult {
-    /// Whether reading ends here.
+    /// Whether to end reading.
     fn ends(self) -> bool;
 
-    /// The same as a `ControlFlow`.
+    /// Returns the result as a `ControlFlow`.
     #[inline]
     fn into_flow(self) -> ControlFlow<()>
     where

@@ -1,4 +1,4 @@
-//! Times as people write them: absolute, or counted from the start of the trace.
+//! Times as users write them: absolute, or relative to the start of the trace.
 
 use std::str::FromStr;
 
@@ -6,26 +6,26 @@ use etw_event::FileTime;
 
 /// A time in a trace.
 ///
-/// Text forms: `2026-01-02T03:04:05.1234567Z` (RFC 3339; the fraction, the seconds, the time of day and the zone may
-/// be left out, no zone means UTC, a space may stand for the `T`), and a duration from the start of the trace:
-/// `12.5` or `12.5s` (seconds), `300ms`, `40us`, `2m`, `1h`.
+/// Accepted text is RFC 3339, such as `2026-01-02T03:04:05.1234567Z`. The fraction, the seconds, the time of day and
+/// the zone are optional; the default zone is UTC; a space is accepted instead of the `T`. A duration from the start
+/// of the trace is written `12.5` or `12.5s` (seconds), `300ms`, `40us`, `2m` or `1h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimePoint {
-    /// UTC.
+    /// A time in UTC.
     At(FileTime),
-    /// 100 ns units from the start of the trace.
+    /// Time from the start of the trace, in units of 100 ns.
     FromStart(i64),
 }
 
-/// A text that is no time.
+/// Error of a text that is not a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no time; expected 2026-01-02T03:04:05.678Z, or a duration from the start such as 12.5s or 300ms"
+    "'{0}' is not a time; expected 2026-01-02T03:04:05.678Z, or a duration from the start such as 12.5s or 300ms"
 )]
 pub struct TimePointError(String);
 
 impl TimePoint {
-    /// The time in UTC, for a trace that starts at `start`.
+    /// Returns the time in UTC, for a trace that starts at `start`.
     pub fn resolve(self, start: FileTime) -> FileTime {
         match self {
             TimePoint::At(time) => time,
@@ -47,7 +47,7 @@ impl FromStr for TimePoint {
     }
 }
 
-/// A duration in 100 ns units, exact up to the seventh digit of a second.
+/// Parses a duration in units of 100 ns, exact to the seventh digit of a second.
 fn parse_duration(text: &str) -> Option<i64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: i128 = match &text[digits.len()..] {
@@ -106,7 +106,7 @@ fn parse_absolute(text: &str) -> Option<FileTime> {
     Some(FileTime(time.0 - i64::from(offset_minutes) * 60 * FileTime::PER_SECOND))
 }
 
-/// The time of day, and the zone's offset in minutes.
+/// Splits a text into the time of day and the zone's offset in minutes.
 fn split_zone(text: &str) -> Option<(&str, i32)> {
     if let Some(clock) = text.strip_suffix(['Z', 'z']) {
         return Some((clock, 0));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time() {
+    fn invalid_times_are_refused() {
         for text in
             ["", "soon", "12.5 s", "2026-13-01", "2026-01-02T25:00Z", "1.2.3", "9999999999999999", "-", "é"]
         {

@@ -1,30 +1,30 @@
-//! A tournament among streams: which of them has the earliest record.
+//! A tournament tree that finds the stream with the earliest record.
 
-/// A tournament tree of heads. Of equal times, that of the stream with the lower number comes first.
+/// A tournament tree of heads. If times are equal, the stream with the lower number comes first.
 ///
-/// One comparison tree as an implicit array: leaf `i` is node `capacity + i`, the winner is node 1. Replaying takes
+/// The tree is an implicit array: leaf `i` is node `capacity + i`, the winner is node 1. Replaying takes
 /// one minimum for each doubling of the number of streams, without branches that depend on times.
 #[derive(Debug)]
 pub(crate) struct Tournament {
     nodes: Vec<u128>,
 }
 
-/// A head: time above, then the stream's number.
+/// Returns a head: the time in the upper half, then the stream's number.
 fn head(time: i64, stream: u32) -> u128 {
     let unsigned = (time as u64) ^ (1 << 63);
     u128::from(unsigned) << 64 | u128::from(stream)
 }
 
-/// The time of a head.
+/// Returns the time of a head.
 fn time_of(head: u128) -> i64 {
     ((head >> 64) as u64 ^ (1 << 63)) as i64
 }
 
-/// The head of a stream that has no more records.
+/// The head of a stream without further records.
 const NONE: u128 = u128::MAX;
 
 impl Tournament {
-    /// A tournament of `streams` streams without heads.
+    /// Returns a tournament of `streams` streams without heads.
     pub(crate) fn new(streams: usize) -> Tournament {
         Tournament { nodes: vec![NONE; 2 * streams.next_power_of_two().max(1)] }
     }
@@ -35,7 +35,7 @@ impl Tournament {
         self.replay(stream, head(time, stream));
     }
 
-    /// Takes a stream out.
+    /// Removes a stream.
     pub(crate) fn remove(&mut self, stream: u32) {
         self.replay(stream, NONE);
     }
@@ -44,7 +44,7 @@ impl Tournament {
     fn replay(&mut self, stream: u32, head: u128) {
         let mut node = self.nodes.len() / 2 + stream as usize;
         let mut best = head;
-        // The leaf lies in the array, so all nodes above it do; `get` spares a panic that cannot happen.
+        // The leaf is in the array, so all nodes above it are too; `get` avoids a panic path.
         while let Some(slot) = self.nodes.get_mut(node) {
             *slot = best;
             if node <= 1 {
@@ -55,7 +55,7 @@ impl Tournament {
         }
     }
 
-    /// Whose turn it is, and how long it lasts; `None` if no stream has a head.
+    /// Returns the stream whose turn it is and how long the turn lasts, or `None` if no stream has a head.
     #[inline]
     pub(crate) fn turn(&self) -> Option<Turn> {
         let winner = self.nodes.get(1).copied().filter(|winner| *winner != NONE)?;
@@ -73,7 +73,7 @@ impl Tournament {
     }
 }
 
-/// The turn of a stream.
+/// The turn of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
     /// The stream.
@@ -93,7 +93,7 @@ mod tests {
         for streams in 1..20u32 {
             let mut tournament = Tournament::new(streams as usize);
             assert_eq!(tournament.turn().map(|turn| turn.stream), None);
-            // Each stream counts up from its own start in its own steps; ties are many.
+            // Each stream counts from its own start in its own steps, so ties are frequent.
             let mut times: Vec<i64> = (0..streams).map(|stream| i64::from(stream % 3) - 2).collect();
             (0..streams).for_each(|stream| tournament.set(stream, times[stream as usize]));
             for _ in 0..200 {

@@ -1,5 +1,4 @@
-//! Passes over the records of files in no order, on several threads: for counts, and for what a trace carries about
-//! itself.
+//! Passes over the records of files without an order, on several threads: for counts and the metadata scan.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -12,25 +11,27 @@ use etw_event::Record;
 
 use crate::intact;
 
-/// Buffers that a thread takes at once.
+/// Number of buffers that a thread takes at a time.
 const BATCH: usize = 16;
-/// Files that are smaller together are read by one thread.
+/// Files with a smaller total size are read by one thread.
 const PARALLEL_FROM_BYTES: usize = 4 << 20;
-/// Decompressed buffers of all threads together are not larger than this.
+/// Limit for the decompressed buffers of all threads together.
 const MEMORY_BYTES: usize = 32 << 20;
 
-/// What is met on the way.
+/// An item of a pass.
 pub(crate) enum Met<'r> {
     /// A buffer, before its records.
     Buffer(&'r BufferRef<'r>),
-    /// An intact record and its place: the number of its buffer, and its number there.
+    /// An intact record and its place: the number of its buffer, and its number in it.
     Record(&'r Record<'r>, (u32, u32)),
     /// Damage of the file, of a buffer, or among records.
     Damage(Damage),
 }
 
-/// Calls `visit` with everything that the files hold and the number of the file, on as many threads as there are
-/// states and work for them. Each thread has one of the states for itself. When one breaks, all end.
+/// Calls `visit` with every item of the files and the number of the file.
+///
+/// Uses as many threads as there are states and work for them; each thread uses one state. When a call breaks, all
+/// threads stop.
 pub(crate) fn for_each<S: Send>(
     files: &[EtlFile<'_>],
     states: &mut [S],
@@ -67,7 +68,7 @@ pub(crate) fn for_each<S: Send>(
     thread::scope(|scope| {
         let work = &work;
         for state in others {
-            // Without a further thread the work is done all the same.
+            // If the thread cannot be started, the others do its work.
             let _ = thread::Builder::new().name("read".into()).spawn_scoped(scope, move || work(state));
         }
         work(own);
@@ -113,7 +114,7 @@ fn read(
     }
 }
 
-/// How many threads are worth their start.
+/// Returns the number of threads that are worth starting.
 pub(crate) fn threads(files: &[EtlFile<'_>]) -> usize {
     if files.iter().map(|file| file.bytes().len()).sum::<usize>() < PARALLEL_FROM_BYTES {
         return 1;

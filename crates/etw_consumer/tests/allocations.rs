@@ -31,8 +31,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations between the first and the last event of a pass: opening streams and buffers is not an event's cost, and
-/// every buffer of an uncompressed file is a part of the file.
+/// Counts allocations between the first and the last event of a pass. Opening streams and buffers is not part of an
+/// event's cost, and every buffer of an uncompressed file is a slice of the file.
 fn during(pass: impl FnOnce(&mut dyn FnMut())) -> u64 {
     let (mut first, mut last) = (None, 0);
     pass(&mut || {
@@ -53,7 +53,7 @@ fn nothing_is_allocated_for_an_event() {
         for filter in ["not pid == 77", "not NoSuchProperty == 1", "not ImageName icontains \"x\""] {
             let filter = EventFilter::default().expression(filter).unwrap();
             let mut trace = Trace::builder().file(&file.path).filter(&filter).open().unwrap();
-            // The first pass warms the caches of schemas.
+            // Warms the schema caches.
             trace.for_each_layout(|_| ()).unwrap();
             let records = during(|count| trace.for_each_record(|_| count()).unwrap());
             let schemas = during(|count| trace.for_each_schema(|_| count()).unwrap());

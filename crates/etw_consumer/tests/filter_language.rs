@@ -1,9 +1,9 @@
-//! The filter language: what it accepts, and what it says of mistakes.
+//! The filter language: accepted expressions, and messages for mistakes.
 
 use etw_consumer::Predicate;
 
 #[test]
-fn mistakes_are_told_with_their_column() {
+fn mistakes_are_reported_with_their_column() {
     let check = |text: &str, expected: &str| {
         let error = text.parse::<Predicate>().expect_err(text).to_string();
         assert!(error.contains(expected), "{text}: {error}");
@@ -22,10 +22,10 @@ fn mistakes_are_told_with_their_column() {
     check("provider < x", "column 10: '<' does not apply to provider");
     check("pid in 4", "column 8: expected '('");
     check("pid in (4", "column 10: expected ',' or ')'");
-    check("Name == \"x", "column 9: the text that begins with \" has no end");
+    check("Name == \"x", "column 9: unterminated text that starts with \"");
     check("a == 1 and and", "column 12: expected a field");
-    check(&"(".repeat(100), "column 65: more than 64 parentheses");
-    check(&"not ".repeat(100_000), "more than 64 parentheses and 'not'");
+    check(&"(".repeat(100), "column 65: parentheses and 'not' are nested more than 64 deep");
+    check(&"not ".repeat(100_000), "are nested more than 64 deep");
 }
 
 #[test]

@@ -130,13 +130,13 @@ fn owned_events_and_stopping() {
     assert_eq!(seen, 1);
 }
 
-/// Four threads see what one pass in order sees, with damage and losses, and a callback ends all of them.
+/// Four threads see the same records as one ordered pass, with damage and losses; a callback stops all of them.
 #[test]
 fn without_order_nothing_is_missing() {
     let recipe = Recipe { buffer_size: 16 << 10, ..Recipe::new(Kind::Losses, 60_000) };
     let (mut bytes, _) = traces::bytes(&recipe).unwrap();
     assert!(bytes.len() > 4 << 20, "smaller files are read by one thread");
-    // A record's size and a buffer's.
+    // Damages the size of a record, and of a buffer.
     bytes[100 * (16 << 10) + 72] = 3;
     bytes[200 * (16 << 10)] ^= 0x55;
     let mut trace = Trace::builder().bytes("damaged.etl", bytes).open().unwrap();
@@ -162,7 +162,7 @@ fn without_order_nothing_is_missing() {
     assert!(seen.iter().all(|seen| *seen <= 1) && seen.iter().sum::<u64>() >= 1, "{seen:?}");
 }
 
-/// Without looking ahead, events are decoded with what stands before them.
+/// Without the scan, events are decoded with the metadata before them.
 #[test]
 fn events_can_come_at_once() {
     let Some(file) = data::trace("microsoft-perfview/net.4.5.2.x64.etl") else { return };
@@ -183,9 +183,9 @@ fn events_can_come_at_once() {
     assert!(at_once.0 > 170_000 && at_once.1 > 10_000, "{at_once:?} of {all:?}");
 }
 
-/// Asking for one record after the other gives what callbacks get, on every level, and the same statistics.
+/// A reader returns the same records as callbacks, on every level, with the same statistics.
 #[test]
-fn records_can_be_asked_for() {
+fn a_reader_returns_what_callbacks_get() {
     type Seen = Vec<(Vec<u8>, i64, Option<String>, usize)>;
     let check = |open: &dyn Fn() -> Trace| {
         let (mut trace, mut called): (Trace, Seen) = (open(), Vec::new());
@@ -225,7 +225,7 @@ fn records_can_be_asked_for() {
     }
 }
 
-/// Of an event without schema the provider's name is told where a source knows the provider.
+/// The name of an undecoded event's provider is known if a source has the provider.
 #[test]
 fn providers_of_undecoded_events_have_names() {
     let provider = etw_event::Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);

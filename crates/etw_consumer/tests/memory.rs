@@ -1,4 +1,4 @@
-//! Memory above the map stays bounded where it is hardest: many processors with compressed buffers of 16 MiB.
+//! Memory besides the file map stays bounded in the worst case: many processors with compressed buffers of 16 MiB.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -14,7 +14,7 @@ const PROCESSORS: u16 = 12;
 const BUFFER_BYTES: u32 = 16 << 20;
 const LIMIT_KIB: u64 = 64 << 10;
 
-/// Anonymous memory of this process in KiB.
+/// Returns the anonymous memory of this process in KiB.
 fn anonymous_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();

@@ -93,7 +93,7 @@ fn incomplete_events_have_zeros_and_empty_texts() {
 }
 
 #[test]
-fn callbacks_go_by_provider_level_keyword_and_id() {
+fn callbacks_match_provider_level_keyword_and_id() {
     let seen = RefCell::new(Vec::new());
     let note = |what: &'static str| {
         let seen = &seen;

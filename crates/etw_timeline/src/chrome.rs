@@ -1,6 +1,6 @@
 //! The JSON of `chrome://tracing`.
 //!
-//! Processors and disks are shown as processes of their own. Times are microseconds from the beginning of the trace, since
+//! Processors and disks are shown as separate processes. Times are microseconds from the start of the trace, since
 //! readers have 53 bits for them.
 //!
 //! Source: "Trace Event Format", the document of the Chromium project.
@@ -20,12 +20,12 @@ use crate::item::{Context, Item, ItemKind, Label, Owner, Sink, Track};
 use crate::pass::shown_switch;
 use crate::speedscope::exporter;
 
-/// What stands in place of a process: ids that no process has.
+/// Process ids for tracks that are not processes; no process has them.
 const PROCESSORS: u32 = u32::MAX - 1;
 const DISKS: u32 = u32::MAX - 2;
 const MACHINE: u32 = u32::MAX - 3;
 const UNKNOWN: u32 = u32::MAX - 4;
-/// Lanes of disks, which are threads here.
+/// Number of lanes per disk, which are threads here.
 const LANES: u32 = 256;
 
 pub(crate) struct Writer<'o> {
@@ -33,7 +33,7 @@ pub(crate) struct Writer<'o> {
     json: JsonWriter,
     args: Vec<u8>,
     has_any: bool,
-    /// What runs on each processor, and since when.
+    /// The running thread of each processor, and the time since when.
     running: BTreeMap<u16, (ThreadIndex, FileTime)>,
     processors: BTreeSet<u16>,
     disks: BTreeSet<(u32, u32)>,
@@ -54,7 +54,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Writes an event of the format; the members are written as they are.
+    /// Writes an event of the format; `members` is written unchanged.
     fn event(&mut self, members: &str, args: &str) -> io::Result<()> {
         let comma = if self.has_any { ",\n" } else { "\n" };
         self.has_any = true;
@@ -67,7 +67,7 @@ impl<'o> Writer<'o> {
         self.event(&members, &json!({ "name": name }).to_string())
     }
 
-    /// The fields of an event.
+    /// Returns the fields of an event.
     fn args(&mut self, event: &Event<'_>) -> String {
         self.args.clear();
         self.json.put_fields(&mut self.args, event);
@@ -94,7 +94,7 @@ impl<'o> Writer<'o> {
         self.event(&members, &args)
     }
 
-    /// What the format calls process and thread.
+    /// Returns the format's process and thread of a track.
     fn place(&mut self, context: &Context<'_>, track: Track) -> (u32, u32) {
         match track.owner {
             Owner::Thread(thread) => ids(context, thread),
@@ -260,7 +260,8 @@ impl Sink for Writer<'_> {
 }
 
 impl Writer<'_> {
-    /// A slice begins or ends: on the thread itself, or, beside another slice there, by an id of the lane's own.
+    /// Writes the start or end of a slice: on the thread itself, or, beside another slice there, with a separate id
+    /// for the lane.
     fn edge(
         &mut self,
         context: &Context<'_>,
@@ -287,7 +288,7 @@ fn ids(context: &Context<'_>, thread: ThreadIndex) -> (u32, u32) {
     (process.map_or(UNKNOWN, |(id, _)| id), thread.id)
 }
 
-/// Microseconds with three digits behind the point.
+/// Formats microseconds with three decimal places.
 fn micros(nanos: u64) -> String {
     format!("{}.{:03}", nanos / 1000, nanos % 1000)
 }

@@ -1,15 +1,15 @@
-//! Why a trace could not be written.
+//! Errors of writing timelines.
 
 use etw_consumer::TraceError;
 
-/// Why a trace could not be written.
+/// The reason why a timeline could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimelineError {
-    /// The trace cannot be read.
+    /// The trace could not be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The output cannot be written.
+    /// The output could not be written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }

@@ -1,4 +1,4 @@
-//! Profiles for the Firefox Profiler, which are put together in memory.
+//! Profiles for the Firefox Profiler, which are built in memory.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -17,9 +17,9 @@ use crate::Summary;
 use crate::frames::Frames;
 use crate::item::{Context, Item, ItemKind, Label, Owner, Sink, Track};
 
-/// From the beginning of FILETIME to that of Unix's time, in 100 ns.
+/// Distance from the FILETIME epoch to the Unix epoch, in units of 100 ns.
 const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
-/// What stands in place of a process: ids that no process has.
+/// Process ids for tracks that are not processes; no process has them.
 const DISKS: u32 = u32::MAX - 2;
 const MACHINE: u32 = u32::MAX - 3;
 const UNKNOWN: u32 = u32::MAX - 4;
@@ -33,7 +33,7 @@ pub(crate) struct Writer<'o> {
     fields: Vec<u8>,
 }
 
-/// An event.
+/// A marker for an event.
 #[derive(Debug, Clone)]
 struct EventMarker {
     name: StringHandle,
@@ -108,7 +108,7 @@ impl<'o> Writer<'o> {
     }
 
     fn thread(&mut self, context: &Context<'_>, track: Track) -> ThreadHandle {
-        // Intervals of one thread may overlap here.
+        // This format allows overlapping intervals on a thread.
         let lane = if matches!(track.owner, Owner::Disk(_)) { track.lane } else { 0 };
         if let Some(known) = self.threads.get(&(track.owner, lane)) {
             return *known;
@@ -159,7 +159,7 @@ impl<'o> Writer<'o> {
         let frames = Frames::of(context.survey);
         let names: Vec<StringHandle> =
             frames.functions.iter().map(|function| self.profile.intern_string(&function.name)).collect();
-        // Stacks are a thread's own, as frames are.
+        // Stacks, like frames, belong to one thread.
         let mut stacks: HashMap<(ThreadIndex, u32), StackHandle> = HashMap::new();
         let mut path = Vec::new();
         for sample in context.samples() {

@@ -1,11 +1,11 @@
-//! Stacks as frames: each address with the functions inlined there.
+//! Stacks as frames: each address with the functions that are inlined there.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use etw_analysis::Survey;
 
-/// A function, and where it is called or sampled.
+/// A function, and the place where it is called or sampled.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Function {
     pub(crate) name: Rc<str>,
@@ -14,10 +14,10 @@ pub(crate) struct Function {
     pub(crate) line: Option<u32>,
 }
 
-/// A frame in stacks.
+/// A frame of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StackFrame {
-    /// The frame that calls it, which comes before.
+    /// The calling frame, which comes before.
     pub(crate) outer: Option<u32>,
     /// Index of its function.
     pub(crate) function: u32,
@@ -63,12 +63,12 @@ impl Frames {
         frames
     }
 
-    /// The innermost frame of a sample's stack.
+    /// Returns the innermost frame of a sample's stack.
     pub(crate) fn innermost(&self, stack: Option<usize>) -> Option<u32> {
         self.innermost.get(stack?).copied()
     }
 
-    /// The functions of a stack, outermost first.
+    /// Returns the functions of a stack, outermost first.
     pub(crate) fn stack(&self, innermost: Option<u32>) -> Vec<u32> {
         let mut functions = Vec::new();
         let mut at = innermost;

@@ -1,4 +1,4 @@
-//! What is written: things that happen, and the tracks that they happen on.
+//! The items that are written, and their tracks.
 
 use std::io;
 
@@ -8,28 +8,28 @@ use etw_event::FileTime;
 
 use crate::{Selection, Summary};
 
-/// What is known before the second reading.
+/// The data known before the second reading.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) survey: &'a Survey,
     pub(crate) selection: &'a Selection,
-    /// When the trace begins.
+    /// Start of the trace.
     pub(crate) start: FileTime,
 }
 
 impl<'a> Context<'a> {
-    /// The samples that are wanted.
+    /// Returns the selected samples.
     pub(crate) fn samples(self) -> impl Iterator<Item = &'a Sample> {
         let wanted = move |sample: &&Sample| self.selection.wants_thread(self.survey, Some(sample.thread));
         self.survey.samples().iter().filter(wanted)
     }
 
-    /// Nanoseconds since the trace began.
+    /// Returns the nanoseconds since the start of the trace.
     pub(crate) fn nanos(self, time: FileTime) -> u64 {
         u64::try_from(time.0.saturating_sub(self.start.0)).unwrap_or(0).saturating_mul(100)
     }
 
-    /// Name of a thread: its own, or its process's.
+    /// Returns the name of a thread, or else that of its process.
     pub(crate) fn thread_name(self, thread: ThreadIndex) -> Option<&'a str> {
         let thread = self.survey.thread(thread)?;
         let process = thread.process.and_then(|process| self.survey.process(process));
@@ -37,23 +37,23 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What a track is of.
+/// The owner of a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
     Thread(ThreadIndex),
     Disk(u32),
-    /// What is about no thread that is known.
+    /// Events without a known thread.
     Machine,
 }
 
-/// A track. Slices that overlap without lying in each other are on different lanes of their owner.
+/// A track. Slices that overlap without being nested are on different lanes of their owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Track {
     pub(crate) owner: Owner,
     pub(crate) lane: u32,
 }
 
-/// Something that happens.
+/// An item to write.
 pub(crate) struct Item<'a> {
     pub(crate) time: FileTime,
     pub(crate) processor: u16,
@@ -66,17 +66,17 @@ pub(crate) enum ItemKind<'a> {
         thread: ThreadIndex,
         by: Option<ThreadIndex>,
     },
-    /// A slice begins.
+    /// The start of a slice.
     Begin {
         track: Track,
         label: Label<'a>,
     },
-    /// The slice of a track ends.
+    /// The end of a track's current slice.
     End {
         track: Track,
         label: Label<'a>,
     },
-    /// A slice that is known when it ends.
+    /// A complete slice, known when it ends.
     Slice {
         track: Track,
         begin: FileTime,
@@ -88,7 +88,7 @@ pub(crate) enum ItemKind<'a> {
     },
 }
 
-/// How something is called, and the event with its fields.
+/// The name of an item, and the event with its fields.
 pub(crate) struct Label<'a> {
     pub(crate) name: &'a str,
     /// The provider.
@@ -98,12 +98,12 @@ pub(crate) struct Label<'a> {
 
 /// A writer of one format.
 pub(crate) trait Sink {
-    /// Writes what stands before the first item: names, samples.
+    /// Writes the data before the first item: names and samples.
     fn begin(&mut self, context: &Context<'_>, summary: &mut Summary) -> io::Result<()>;
 
-    /// Writes an item; whether the format has a place for it.
+    /// Writes an item; returns whether the format supports it.
     fn put(&mut self, context: &Context<'_>, item: &Item<'_>) -> io::Result<bool>;
 
-    /// Writes what stands behind the last item.
+    /// Writes the data after the last item.
     fn finish(self, context: &Context<'_>, end: FileTime) -> io::Result<()>;
 }

@@ -1,4 +1,4 @@
-//! Slices on lanes, so that none overlaps another without lying in it.
+//! Assignment of slices to lanes, so that the slices of a lane do not overlap unless nested.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use etw_event::{FileTime, Guid};
 
 use crate::item::{Owner, Track};
 
-/// Slices that are open at one time; more are shown as instants.
+/// Maximum number of open slices; further ones are shown as instants.
 const MAX_OPEN: usize = 1 << 16;
-/// Lanes of one owner; likewise.
+/// Maximum number of lanes per owner; further slices are shown as instants.
 const MAX_LANES: usize = 256;
 /// `win:Start` and `win:Stop`.
 const START: u8 = 1;
 const STOP: u8 = 2;
 
-/// What a slice's begin and end have in common.
+/// The key shared by the start and end of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
-    /// The system call that a thread is in.
+    /// The current system call of a thread.
     Call(ThreadIndex),
     /// An activity of a provider's task.
     Activity(Guid, u16, Guid),
@@ -27,7 +27,7 @@ pub(crate) enum Key {
     Task(Guid, u16, ThreadIndex),
 }
 
-/// What an event says of a slice.
+/// The part of a slice that an event marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edge {
     Begin(Key),
@@ -35,8 +35,8 @@ pub(crate) enum Edge {
 }
 
 impl Edge {
-    /// Whether an event that is not the kernel's begins or ends something: Start and Stop of one task of one provider,
-    /// in one activity, or else on one thread.
+    /// Returns the edge that a non-kernel event marks. Start and Stop belong together if they have the same task,
+    /// provider and activity, or without an activity the same thread.
     pub(crate) fn of(event: &Event<'_>, thread: Option<ThreadIndex>) -> Option<Edge> {
         let record = event.record;
         let descriptor = record.descriptor();
@@ -53,19 +53,19 @@ impl Edge {
     }
 }
 
-/// The slices that are open, and the lanes they are on.
+/// The open slices, and their lanes.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     open: HashMap<Key, Vec<Track>>,
     count: usize,
     /// Whether each lane of an owner has an open slice.
     busy: HashMap<Owner, Vec<bool>>,
-    /// When the last slice of each lane ended, for slices that are known when they end.
+    /// End of the last slice of each lane, for slices that are known when they end.
     ends: HashMap<Owner, Vec<FileTime>>,
 }
 
 impl Lanes {
-    /// A slice begins; `None` where there is no room.
+    /// Starts a slice. Returns `None` if the limits are reached.
     pub(crate) fn begin(&mut self, key: Key, owner: Owner) -> Option<Track> {
         if self.count >= MAX_OPEN {
             return None;
@@ -86,7 +86,7 @@ impl Lanes {
         Some(track)
     }
 
-    /// The last slice of this key ends; `None` if none began.
+    /// Ends the last slice with this key. Returns `None` if there is none.
     pub(crate) fn end(&mut self, key: Key) -> Option<Track> {
         let tracks = self.open.get_mut(&key)?;
         let track = tracks.pop();
@@ -103,7 +103,7 @@ impl Lanes {
         Some(track)
     }
 
-    /// A slice that is over; `None` where there is no room.
+    /// Adds a complete slice. Returns `None` if the limits are reached.
     pub(crate) fn whole(&mut self, owner: Owner, begin: FileTime, end: FileTime) -> Option<Track> {
         let lanes = self.ends.entry(owner).or_default();
         let lane = match lanes.iter().position(|last| *last <= begin) {
@@ -118,7 +118,7 @@ impl Lanes {
         Some(Track { owner, lane: lane as u32 })
     }
 
-    /// How many are open.
+    /// Returns the number of open slices.
     pub(crate) fn open(&self) -> u64 {
         self.count as u64
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_that_overlap_have_lanes_of_their_own() {
+    fn overlapping_slices_have_separate_lanes() {
         let mut lanes = Lanes::default();
         let owner = Owner::Machine;
         let lane = |track: Option<Track>| track.map(|track| track.lane);

@@ -1,8 +1,8 @@
 //! Traces as timelines and profiles for other viewers: Perfetto, Chrome, Firefox Profiler, speedscope.
 //!
-//! A trace is read twice: the first reading finds the names of processes, threads and functions and the stacks of samples,
-//! the second writes event after event ([`etw_analysis::Timeline`]). Memory grows with the number of samples, threads and
-//! different stacks; the profile for Firefox is put together in memory as a whole.
+//! A trace is read twice. The first reading finds the names of processes, threads and functions and the stacks of samples;
+//! the second writes the events in order ([`etw_analysis::Timeline`]). Memory grows with the number of samples, threads and
+//! distinct stacks; the profile for Firefox is built in memory as a whole.
 //!
 //! | kind of event | Perfetto | Chrome | Firefox | speedscope |
 //! |---|---|---|---|---|
@@ -10,11 +10,11 @@
 //! | thread made ready | `sched_waking` | instant | – | – |
 //! | sample | `PerfSample` with call stack | sample with stack frames | sample | sample |
 //! | system call | slice | slice | interval | – |
-//! | request to a disk | slice | slice | interval | – |
+//! | disk request | slice | slice | interval | – |
 //! | Start and Stop of an activity | slice | slice | interval | – |
 //! | any other event | instant | instant | marker | – |
 //!
-//! What a format has no place for is counted in the [`Summary`], in which every event is once.
+//! The [`Summary`] counts every event once, including those that a format does not support.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,7 @@ pub use error::TimelineError;
 pub use selection::Selection;
 pub use summary::Summary;
 
-/// Formats of viewers.
+/// The file format of a viewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
@@ -55,12 +55,13 @@ pub enum Format {
     Speedscope,
 }
 
-/// Writes a trace; `reached` is told, in each reading, up to which time it is.
+/// Writes a trace as a timeline; calls `reached` in each reading with the time it has reached.
 ///
-/// The trace must have no filter of its own: names and stacks are in events that a filter would leave out.
+/// The trace must not have a filter, which would leave out events with names and stacks.
 ///
 /// # Errors
-/// The trace cannot be read, or the output cannot be written.
+///
+/// Fails if the trace cannot be read or the output cannot be written.
 pub fn write(
     trace: &mut Trace,
     format: Format,

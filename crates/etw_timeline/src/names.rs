@@ -1,4 +1,4 @@
-//! Names of events, worked out once for each kind.
+//! Names of events, computed once for each kind.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -6,17 +6,17 @@ use std::rc::Rc;
 use etw_consumer::Event;
 use etw_event::{EventDescriptor, Guid};
 
-/// Names that are kept; a trace with more begins anew.
+/// Maximum number of cached names; the cache is cleared when it is full.
 const MAX_NAMES: usize = 1 << 14;
 
-/// Name of an event, and of its provider.
+/// Names of an event and of its provider.
 #[derive(Debug)]
 pub(crate) struct EventName {
     pub(crate) name: Box<str>,
     pub(crate) provider: Box<str>,
 }
 
-/// The names of events.
+/// A cache of event names.
 #[derive(Debug, Default)]
 pub(crate) struct EventNames {
     names: HashMap<(Guid, u128, Option<Rc<str>>), Rc<EventName>>,
@@ -26,7 +26,7 @@ impl EventNames {
     pub(crate) fn of(&mut self, event: &Event<'_>) -> Rc<EventName> {
         let schema = event.schema();
         let descriptor = event.record.descriptor();
-        // TraceLogging's ids say nothing.
+        // TraceLogging events are distinguished by name, since their ids have no meaning.
         let own = schema.and_then(|schema| schema.name.as_deref()).map(Rc::from);
         let key = (event.record.provider_id(), bits(&descriptor), own);
         if let Some(known) = self.names.get(&key) {

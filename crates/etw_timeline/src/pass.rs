@@ -15,15 +15,15 @@ use crate::lanes::{Edge, Key, Lanes};
 use crate::names::EventNames;
 use crate::{Selection, Summary, TimelineError};
 
-/// Events between two reports of how far it is.
+/// Number of events between progress reports.
 const REPORT_EVERY: u64 = 1 << 14;
-/// Names of system calls that are kept.
+/// Maximum number of cached system call names.
 const MAX_CALLS: usize = 1 << 14;
-/// Categories of what the kernel's events are made into.
+/// Categories of the slices made from kernel events.
 const SYSTEM_CALL: &str = "System call";
 const DISK: &str = "Disk";
 
-/// The first reading. The summary counts as if the format had a place for samples only.
+/// Runs the first reading. The summary counts as if the format supported only samples.
 pub(crate) fn survey(
     trace: &mut Trace,
     selection: &Selection,
@@ -49,7 +49,7 @@ pub(crate) fn survey(
     Ok((timeline.survey(symbolizer), summary))
 }
 
-/// The second reading.
+/// Runs the second reading.
 pub(crate) fn run(
     trace: &mut Trace,
     context: &Context<'_>,
@@ -83,15 +83,15 @@ pub(crate) fn run(
     Ok(second.summary)
 }
 
-/// What the second reading knows.
+/// The state of the second reading.
 struct Second<'a, S> {
     context: &'a Context<'a>,
     timeline: Timeline,
     lanes: Lanes,
     names: EventNames,
-    /// Names of system calls by the addresses of their functions, of which there are some hundred.
+    /// Names of system calls by the addresses of their functions; systems have a few hundred.
     calls: HashMap<u64, Rc<str>>,
-    /// Names of the slices that are open.
+    /// Names of the open slices.
     begun: HashMap<Track, Rc<str>>,
     sink: S,
     summary: Summary,
@@ -129,7 +129,7 @@ impl<S: Sink> Second<'_, S> {
                 let placed = self.put(event, ItemKind::Ready { thread, by })?;
                 self.summary.wakeups += placed;
             }
-            // They were written with the survey.
+            // Samples were written from the survey.
             Moment::Sample => self.summary.samples += 1,
             Moment::CallBegin { address } => self.call_begin(event, thread, address)?,
             Moment::CallEnd { .. } => self.call_end(event, thread)?,
@@ -142,7 +142,7 @@ impl<S: Sink> Second<'_, S> {
     fn call_begin(&mut self, event: &Event<'_>, thread: Option<ThreadIndex>, address: u64) -> io::Result<()> {
         let Some(thread) = thread else { return self.instant(event, None) };
         let key = Key::Call(thread);
-        // The end of the one before was lost.
+        // The end of the previous call was lost.
         if let Some(track) = self.lanes.end(key) {
             self.end(event, track, SYSTEM_CALL)?;
         }
@@ -176,7 +176,7 @@ impl<S: Sink> Second<'_, S> {
         Ok(())
     }
 
-    /// Ends the slice of a track: 1 if the format has a place for it.
+    /// Ends the slice of a track. Returns 1 if the format supports it.
     fn end(&mut self, event: &Event<'_>, track: Track, category: &str) -> io::Result<u64> {
         let name = self.begun.remove(&track).unwrap_or_default();
         self.put(event, ItemKind::End { track, label: Label { name: &name, category, event } })
@@ -231,7 +231,7 @@ impl<S: Sink> Second<'_, S> {
         Ok(())
     }
 
-    /// Hands an item to the writer: 1 if it has a place for it.
+    /// Passes an item to the writer. Returns 1 if the format supports it.
     fn put(&mut self, event: &Event<'_>, kind: ItemKind<'_>) -> io::Result<u64> {
         let item = Item { time: event.record.time(), processor: event.record.processor(), kind };
         let placed = self.sink.put(self.context, &item)?;
@@ -244,7 +244,7 @@ fn owner(thread: Option<ThreadIndex>) -> Owner {
     thread.map_or(Owner::Machine, Owner::Thread)
 }
 
-/// The switch as it is to be shown: threads that are not wanted are the idle thread.
+/// Returns the switch to show, in which unselected threads are replaced by the idle thread.
 pub(crate) fn shown_switch(
     context: &Context<'_>,
     switch: &Switch,

@@ -1,31 +1,31 @@
-//! Which events are written.
+//! The selection of events to write.
 
 use etw_analysis::{Survey, ThreadIndex};
 use etw_consumer::{Event, Predicate};
 use etw_event::FileTime;
 
-/// Which events are written. Names and stacks are taken from all.
+/// The events to write. Names and stacks always come from all events.
 ///
-/// Processes and threads are those that an event is about: a sample's is the one that ran. Of the others nothing is
-/// written; a processor that runs them is idle.
+/// Processes and threads are those that an event is about; for a sample, this is the running thread. Events of
+/// unselected threads are left out, and a processor that runs one is shown as idle.
 #[derive(Clone, Default)]
 pub struct Selection {
-    /// The first moment.
+    /// Lower time limit.
     pub from: Option<FileTime>,
-    /// The first moment behind the last.
+    /// Upper time limit, exclusive.
     pub to: Option<FileTime>,
-    /// What must hold for an event.
+    /// The condition on events.
     pub predicate: Option<Predicate>,
-    /// Processes by id; with `processes`, any of both.
+    /// Processes by id. If `processes` is set too, a match with either is enough.
     pub process_ids: Vec<u32>,
-    /// Processes by image name, with or without `.exe`, whatever the case.
+    /// Processes by image name, ignoring case; `.exe` is optional.
     pub processes: Vec<String>,
     /// Threads by id.
     pub thread_ids: Vec<u32>,
 }
 
 impl Selection {
-    /// Whether an event is wanted, but for whom it is about.
+    /// Whether an event is selected, apart from its process and thread.
     pub(crate) fn wants(&self, event: &Event<'_>) -> bool {
         let time = event.record.time();
         self.from.is_none_or(|from| time >= from)
@@ -33,12 +33,12 @@ impl Selection {
             && self.predicate.as_ref().is_none_or(|predicate| predicate.matches(event))
     }
 
-    /// Whether events about all threads are wanted.
+    /// Whether events of all threads are selected.
     pub(crate) fn wants_all_threads(&self) -> bool {
         self.process_ids.is_empty() && self.processes.is_empty() && self.thread_ids.is_empty()
     }
 
-    /// Whether events about a thread are wanted; about none, only if all are.
+    /// Whether events of a thread are selected; events without a thread are only if all threads are.
     pub(crate) fn wants_thread(&self, survey: &Survey, thread: Option<ThreadIndex>) -> bool {
         if self.wants_all_threads() {
             return true;

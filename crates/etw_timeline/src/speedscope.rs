@@ -1,4 +1,4 @@
-//! Profiles for speedscope: one of each thread that was sampled.
+//! Profiles for speedscope: one for each sampled thread.
 //!
 //! Source: `file-format-schema.json` of the package `speedscope`.
 
@@ -14,7 +14,7 @@ use crate::item::Context;
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
-/// Writes the samples; counts them.
+/// Writes the samples and counts them.
 pub(crate) fn write(out: &mut dyn Write, context: &Context<'_>, summary: &mut Summary) -> io::Result<()> {
     let frames = Frames::of(context.survey);
     let mut threads: BTreeMap<ThreadIndex, Vec<&Sample>> = BTreeMap::new();
@@ -38,7 +38,7 @@ pub(crate) fn write(out: &mut dyn Write, context: &Context<'_>, summary: &mut Su
     }
     write!(out, "]}},\"profiles\":[")?;
     let end = context.survey.samples().iter().map(|sample| context.nanos(sample.time)).max().unwrap_or(0);
-    // Those that ran most come first.
+    // The threads with the most samples come first.
     let mut threads: Vec<_> = threads.into_iter().collect();
     let is_idle = |thread| context.survey.thread(thread).is_some_and(|thread| thread.id == 0);
     threads.sort_by_key(|(thread, samples)| (is_idle(*thread), std::cmp::Reverse(samples.len())));
@@ -64,7 +64,7 @@ pub(crate) fn exporter() -> String {
     format!("OpenETW {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// `make (17) thread 18 worker`.
+/// Returns a name such as `make (17) thread 18 worker`.
 fn thread_name(context: &Context<'_>, thread: ThreadIndex) -> String {
     let Some(thread) = context.survey.thread(thread) else { return String::new() };
     let process = thread.process.and_then(|process| context.survey.process(process));

@@ -1,6 +1,6 @@
-//! What came of the events.
+//! Statistics of a timeline.
 
-/// What came of writing a timeline: each event is in one of the counts from `switches` to `without_place`.
+/// Statistics of a written timeline. Each event is in one of the counts from `switches` to `without_place`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Events in the trace.
@@ -11,20 +11,20 @@ pub struct Summary {
     pub wakeups: u64,
     /// Samples.
     pub samples: u64,
-    /// Begins and ends of slices: system calls, activities; and requests to disks, each a slice.
+    /// Starts and ends of slices (system calls, activities), and disk requests, each of which is a slice.
     pub of_slices: u64,
     /// Events shown as instants or markers.
     pub instants: u64,
-    /// Events of which names and stacks were taken.
+    /// Events used only for names and stacks.
     pub context: u64,
-    /// Events that the selection leaves out.
+    /// Events that are not selected.
     pub left_out: u64,
-    /// Events that the format has no place for.
+    /// Events that the format does not support.
     pub without_place: u64,
-    /// Slices.
+    /// Slices written.
     pub slices: u64,
-    /// Slices whose end is not in the trace.
+    /// Slices without an end in the trace.
     pub unfinished: u64,
-    /// Events shown without their fields, since nothing tells what these mean.
+    /// Events that could not be decoded, shown without their fields.
     pub undecoded: u64,
 }

@@ -1,4 +1,4 @@
-//! Real, generated and damaged traces in every format: each event is in one count, and JSON is JSON.
+//! Real, generated and damaged traces in every format: each event is in one count, and JSON is valid.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
@@ -9,7 +9,7 @@ use etw_testkit::{data, mutate};
 use etw_timeline::{Format, Selection, Summary, write};
 
 const FORMATS: [Format; 4] = [Format::Perfetto, Format::Chrome, Format::Firefox, Format::Speedscope];
-/// Longer traces are left out, since the formats of four are made of each.
+/// Size limit of traces in bytes; larger ones are skipped, since each is converted to four formats.
 const MAX_BYTES: u64 = 4_000_000;
 
 fn export(trace: &mut Trace, format: Format, selection: &Selection) -> (Vec<u8>, Summary) {

@@ -1,4 +1,4 @@
-//! What tables are written with: names, and what of the trace is wanted.
+//! The context for building tables: names, and the selected part of the trace.
 
 use etw_event::FileTime;
 
@@ -7,21 +7,21 @@ use crate::names::Names;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::{Duration, ProcessFilter};
 
-/// What tables are written with.
+/// The context for building tables.
 pub(crate) struct Context<'a> {
     pub(crate) processes: &'a Processes,
     pub(crate) names: &'a Names,
     pub(crate) filter: &'a ProcessFilter,
-    /// How long each process ran, if the trace tells.
+    /// Running time of each process, if the trace has it.
     pub(crate) cpu: &'a [Duration],
-    /// When the trace begins.
+    /// Start of the trace.
     pub(crate) start: FileTime,
     /// The window's length times the number of processors.
     pub(crate) processor_time: Duration,
 }
 
 impl Context<'_> {
-    /// Whether rows about a process are wanted.
+    /// Whether to include rows about a process.
     pub(crate) fn wants(&self, process: Option<ProcessIndex>) -> bool {
         if self.filter.is_empty() {
             return true;
@@ -37,7 +37,7 @@ impl Context<'_> {
         process.is_some_and(|index| self.processes.process(index).id == 0)
     }
 
-    /// Whether rows about a thread are wanted.
+    /// Whether to include rows about a thread.
     pub(crate) fn wants_thread(&self, thread: ThreadIndex) -> bool {
         self.wants(self.processes.thread(thread).process)
     }
@@ -46,12 +46,12 @@ impl Context<'_> {
         self.cpu.get(process.0 as usize).copied()
     }
 
-    /// A moment, from the start of the trace.
+    /// Returns a time relative to the start of the trace.
     pub(crate) fn time(&self, time: FileTime) -> Cell {
         Cell::Time(time.0.saturating_sub(self.start.0))
     }
 
-    /// Name and id of a process.
+    /// Returns the name and id of a process.
     pub(crate) fn process(&self, process: Option<ProcessIndex>) -> [Cell; 2] {
         match process.map(|index| self.processes.process(index)) {
             Some(process) => [Cell::text(process.name.as_deref()), Cell::Id(process.id.into())],
@@ -59,14 +59,14 @@ impl Context<'_> {
         }
     }
 
-    /// Name and id of a thread's process, then name and id of the thread.
+    /// Returns the name and id of a thread's process, then the name and id of the thread.
     pub(crate) fn thread(&self, thread: ThreadIndex) -> [Cell; 4] {
         let thread = self.processes.thread(thread);
         let [process, process_id] = self.process(thread.process);
         [process, process_id, Cell::text(thread.name.as_deref()), Cell::Id(thread.id.into())]
     }
 
-    /// A process as a text: `make (17)`.
+    /// Returns a process as a text, such as `make (17)`.
     pub(crate) fn process_label(&self, process: Option<ProcessIndex>) -> String {
         match process.map(|index| self.processes.process(index)) {
             Some(process) => format!("{} ({})", process.name.as_deref().unwrap_or("?"), process.id),

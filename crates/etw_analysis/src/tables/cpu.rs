@@ -9,7 +9,7 @@ use crate::processes::{ProcessIndex, ThreadIndex};
 use crate::samples::{SampleCount, Samples};
 use crate::switches::{Run, Switches};
 
-/// What is measured, behind what it is measured of.
+/// The columns of measurements, after those of the subject.
 macro_rules! measures {
     ($($of:expr),*) => {
         &[
@@ -32,7 +32,7 @@ const OF_THREAD: &[Column] = measures![
     shown("thread_id", "TID")
 ];
 
-/// How much of the processors something had.
+/// A share of the processors' time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Use {
     samples: SampleCount,
@@ -40,7 +40,7 @@ struct Use {
 }
 
 impl Use {
-    /// What rows are put in order by.
+    /// Returns the sort key of rows.
     fn rank(&self) -> (Duration, Duration) {
         (self.run.time, self.samples.weight)
     }
@@ -59,7 +59,7 @@ impl Use {
     }
 }
 
-/// The table by process.
+/// Returns the table by process.
 pub(crate) fn by_process(samples: &Samples, switches: &Switches, context: &Context<'_>) -> Table {
     let mut uses: HashMap<Option<ProcessIndex>, Use> = HashMap::new();
     for (thread, used) in by_index(samples, switches) {
@@ -78,7 +78,7 @@ pub(crate) fn by_process(samples: &Samples, switches: &Switches, context: &Conte
     Table { kind: TableKind::Cpu, columns: OF_PROCESS, rows: rows.collect(), notes }
 }
 
-/// The table by thread.
+/// Returns the table by thread.
 pub(crate) fn by_thread(samples: &Samples, switches: &Switches, context: &Context<'_>) -> Table {
     let uses = by_index(samples, switches).into_iter();
     let mut uses: Vec<_> = uses.filter(|(thread, _)| context.wants_thread(*thread)).collect();
@@ -112,10 +112,10 @@ fn notes(samples: &Samples, switches: &Switches) -> Vec<String> {
     }
     if switches.found > 0 {
         let found = switches.found;
-        notes.push(format!("{found} switches are missing: who ran then was found by samples."));
+        notes.push(format!("{found} switches are missing; samples show which threads ran."));
     }
     if samples.tree.cut > 0 {
-        notes.push(format!("{} samples were counted with a part of their stacks.", samples.tree.cut));
+        notes.push(format!("{} samples were counted with only part of their stacks.", samples.tree.cut));
     }
     notes
 }

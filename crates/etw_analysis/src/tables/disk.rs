@@ -13,10 +13,10 @@ use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::{Duration, Window};
 
-/// Requests whose begin is kept in mind until they are done.
+/// Maximum number of requests remembered between start and end.
 const MAX_BEGUN: usize = 1 << 16;
 
-/// What a disk was asked for.
+/// The kind of a disk request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Operation {
     Read,
@@ -32,18 +32,18 @@ struct Key {
     file: Option<FileIndex>,
 }
 
-/// Counts disk I/O.
+/// Counts of disk I/O.
 #[derive(Debug, Default)]
 pub(crate) struct DiskIo {
     sums: HashMap<Key, Transfers>,
-    /// Threads that sent requests, by their keys; for versions whose events at the end do not tell.
+    /// Threads that sent requests, by the requests' keys; for event versions whose end events lack the thread.
     begun: HashMap<u64, u32>,
-    /// What disks are called, by their numbers.
+    /// Names of disks by their numbers.
     names: HashMap<u32, String>,
 }
 
 impl DiskIo {
-    /// Takes in an event of class DiskIo.
+    /// Adds an event of class DiskIo.
     pub(crate) fn event(
         &mut self,
         kind: u8,
@@ -60,7 +60,7 @@ impl DiskIo {
         }
     }
 
-    /// Takes in what the machine's configuration says of a disk.
+    /// Adds a disk's name from the machine's configuration events.
     pub(crate) fn name(&mut self, event: &Event<'_>) {
         let Ok(properties) = &event.properties else { return };
         let (number, name) =
@@ -126,7 +126,7 @@ impl DiskIo {
         sum.add(bytes, Duration(took.max(0).unsigned_abs()));
     }
 
-    /// The table: by disk, operation, process and file.
+    /// Returns the table by disk, operation, process and file.
     pub(crate) fn table(&self, files: &FileNames, context: &Context<'_>) -> Table {
         let mut rows: HashMap<(u32, Operation, Option<ProcessIndex>, Option<String>), Transfers> =
             HashMap::new();

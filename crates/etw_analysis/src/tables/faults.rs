@@ -12,14 +12,14 @@ use crate::file_names::{FileIndex, FileNames};
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 
-/// Counts hard faults.
+/// Counts of hard faults.
 #[derive(Debug, Default)]
 pub(crate) struct HardFaults {
     sums: HashMap<(ThreadIndex, Option<FileIndex>), Transfers>,
 }
 
 impl HardFaults {
-    /// Takes in an event PageFault/HardFault.
+    /// Adds a PageFault/HardFault event.
     pub(crate) fn event(
         &mut self,
         record: &Record<'_>,
@@ -40,7 +40,7 @@ impl HardFaults {
         Some(())
     }
 
-    /// The table: by process and file.
+    /// Returns the table by process and file.
     pub(crate) fn table(&self, files: &FileNames, context: &Context<'_>) -> Table {
         let mut rows: HashMap<(Option<ProcessIndex>, Option<String>), Transfers> = HashMap::new();
         for ((thread, file), sum) in &self.sums {

@@ -13,12 +13,12 @@ use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::{Duration, Window};
 
-/// Operations that wait for their end; more are counted as if it never came.
+/// Maximum number of operations waiting for their end; further ones are counted as if it never came.
 const MAX_BEGUN: usize = 1 << 16;
-/// Bits of an NTSTATUS that tell failures.
+/// The bits of an NTSTATUS that are set for failures.
 const FAILED: u32 = 0b11 << 30;
 
-/// What is done with a file. The numbers are places in [`Sum::operations`].
+/// An operation on a file. The values are indices in [`Sum::operations`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Create,
@@ -37,7 +37,7 @@ enum Operation {
 impl Operation {
     const COUNT: usize = Operation::Control as usize + 1;
 
-    /// By the event's type; what cleans up before a close counts with it.
+    /// Returns the operation of an event type; a cleanup counts as a close.
     fn of(kind: u8) -> Option<Operation> {
         Some(match kind {
             64 => Operation::Create,
@@ -56,27 +56,27 @@ impl Operation {
     }
 }
 
-/// An operation that has begun.
+/// An operation that has started.
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     operation: Operation,
     key: (FileIndex, ThreadIndex),
     time: FileTime,
-    /// What was asked for.
+    /// The requested size.
     bytes: u32,
 }
 
-/// What was done with a file.
+/// Sums for a file.
 #[derive(Debug, Clone, Default)]
 struct Sum {
     operations: [u64; Operation::COUNT],
     read_bytes: u64,
     written_bytes: u64,
     failed: u64,
-    /// Of all operations.
+    /// Time of all operations.
     time: Duration,
     max: Duration,
-    /// Of reads and writes.
+    /// Latencies of reads and writes.
     transfers: Latencies,
 }
 
@@ -106,18 +106,18 @@ impl Sum {
     }
 }
 
-/// Counts file I/O.
+/// Counts of file I/O.
 #[derive(Debug, Default)]
 pub(crate) struct FileIo {
     sums: HashMap<(FileIndex, ThreadIndex), Sum>,
     begun: HashMap<u64, Begun>,
-    /// Whether ends are told (flag FILE_IO).
+    /// Whether the trace has end events (flag FILE_IO).
     has_ends: bool,
     unended: u64,
 }
 
 impl FileIo {
-    /// Takes in an operation, or its end.
+    /// Adds an operation or its end.
     pub(crate) fn event(
         &mut self,
         kind: u8,
@@ -213,7 +213,7 @@ impl FileIo {
         Some(())
     }
 
-    /// Counts an operation whose end does not come. Where ends are not told at all, what was asked for counts as done.
+    /// Counts an operation without an end. If the trace has no end events at all, the requested size is counted.
     fn give_up(&mut self, begun: Begun) {
         if self.has_ends {
             self.unended += 1;
@@ -222,14 +222,14 @@ impl FileIo {
         }
     }
 
-    /// Counts what has not ended when the trace does.
+    /// Counts operations without an end when the trace ends.
     pub(crate) fn finish(&mut self) {
         for (_, begun) in std::mem::take(&mut self.begun) {
             self.give_up(begun);
         }
     }
 
-    /// The table: by file and process.
+    /// Returns the table by file and process.
     pub(crate) fn table(&self, files: &FileNames, context: &Context<'_>) -> Table {
         let mut rows: HashMap<(String, Option<ProcessIndex>), Sum> = HashMap::new();
         for ((file, thread), sum) in &self.sums {
@@ -274,9 +274,7 @@ impl FileIo {
         let rows: Vec<_> = rows.collect();
         let mut notes = Vec::new();
         if !rows.is_empty() && !self.has_ends {
-            notes.push(
-                "Without OperationEnd events (FILE_IO) bytes are those that were asked for.".to_owned(),
-            );
+            notes.push("Without OperationEnd events (FILE_IO), bytes are the requested sizes.".to_owned());
         } else if self.unended > 0 {
             notes.push(format!("{} operations have no end in the trace.", self.unended));
         }

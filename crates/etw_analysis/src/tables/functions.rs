@@ -23,11 +23,11 @@ const COLUMNS: &[Column] = &[
     shown("inclusive_percent", "Inc %"),
 ];
 
-/// Modules without symbols that the notes name: the first ones, if they have this part of all samples, in percent.
+/// Modules without symbols in the notes: their maximum number, and their minimum share of all samples in percent.
 const MAX_PROBLEMS: usize = 4;
 const MIN_PROBLEM_PERCENT: f64 = 0.5;
 
-/// Whose memory an address of a thread's stack is in.
+/// Returns the space of an address in a thread's stack.
 pub(crate) fn space(address: u64, thread: ThreadIndex, samples: &Samples, processes: &Processes) -> Space {
     match processes.thread(thread).process {
         _ if samples.is_kernel(address) => Space::Kernel,
@@ -36,20 +36,20 @@ pub(crate) fn space(address: u64, thread: ThreadIndex, samples: &Samples, proces
     }
 }
 
-/// The thread of each node.
+/// Returns the thread of each node.
 pub(crate) fn threads(nodes: &[Node]) -> Vec<ThreadIndex> {
     let mut threads: Vec<ThreadIndex> = Vec::with_capacity(nodes.len());
     for node in nodes {
         threads.push(match node.parent {
             Parent::Thread(thread) => thread,
-            // What is around a node stands before it.
+            // A caller comes before the nodes it calls.
             Parent::Node(around) => threads[around.index()],
         });
     }
     threads
 }
 
-/// All addresses in the stacks of samples.
+/// Returns all addresses in the stacks of samples.
 pub(crate) fn addresses<'a>(
     samples: &'a Samples,
     processes: &'a Processes,
@@ -62,12 +62,12 @@ pub(crate) fn addresses<'a>(
         .map(|(node, thread)| (space(node.address, thread, samples, processes), node.address))
 }
 
-/// The table. Weight that belongs to functions inlined into another is that one's.
+/// Returns the table. The weight of an inlined function goes to the function that it is inlined into.
 pub(crate) fn table(samples: &Samples, context: &Context<'_>) -> Table {
     let (processes, names) = (context.processes, context.names);
     let nodes = samples.tree.nodes();
     let threads = threads(nodes);
-    // Processes of one name are one.
+    // Processes with the same name share a row.
     let mut process_names: HashMap<(bool, Option<&str>), u32> = HashMap::new();
     let mut process_of: Vec<(bool, Option<&str>)> = Vec::new();
     let mut functions: Vec<Option<FunctionIndex>> = Vec::with_capacity(nodes.len());
@@ -100,7 +100,7 @@ pub(crate) fn table(samples: &Samples, context: &Context<'_>) -> Table {
             if seen.is_empty() && names.get(function).name.is_none() {
                 *nameless.entry(names.get(function).module.clone()).or_default() += node.count;
             }
-            // A function that calls itself counts once.
+            // A recursive function is counted once.
             if seen.contains(&function) {
                 continue;
             }
@@ -114,7 +114,7 @@ pub(crate) fn table(samples: &Samples, context: &Context<'_>) -> Table {
         }
     }
     let mut rows: Vec<_> = rows.into_iter().collect();
-    // Functions and processes have their numbers by chance; of equal weight they stand by their names.
+    // The numbers of functions and processes are arbitrary, so rows of equal weight are sorted by name.
     rows.sort_by_cached_key(|((process, function), [exclusive, inclusive])| {
         let (is_idle, process) = process_of[*process as usize];
         let function = names.get(*function);
@@ -141,7 +141,7 @@ pub(crate) fn table(samples: &Samples, context: &Context<'_>) -> Table {
     Table { kind: TableKind::Functions, columns: COLUMNS, rows, notes }
 }
 
-/// How many samples fell where no function is known, and why.
+/// Returns notes about the samples without a known function, with reasons.
 fn notes(nameless: HashMap<Option<Rc<str>>, u64>, all: u64, context: &Context<'_>) -> Vec<String> {
     let mut nameless: Vec<_> = nameless.into_iter().collect();
     nameless.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
@@ -151,10 +151,10 @@ fn notes(nameless: HashMap<Option<Rc<str>>, u64>, all: u64, context: &Context<'_
     }
     let part = |count: u64| count as f64 * 100.0 / all as f64;
     let percent = |count: u64| format!("{:.1} %", part(count));
-    let mut notes = vec![format!("{} of the samples are in no function that has a name.", percent(sum))];
+    let mut notes = vec![format!("{} of the samples are in functions without a name.", percent(sum))];
     let worst = nameless.iter().filter(|(_, count)| part(*count) >= MIN_PROBLEM_PERCENT);
     for (module, count) in worst.take(MAX_PROBLEMS) {
-        let name = module.as_deref().unwrap_or("no known image");
+        let name = module.as_deref().unwrap_or("unknown images");
         let problem = context.names.problems.get(module.as_deref().unwrap_or_default());
         let reason = match (problem, module) {
             (Some(problem), _) => format!(": {problem}"),
@@ -166,8 +166,10 @@ fn notes(nameless: HashMap<Option<Rc<str>>, u64>, all: u64, context: &Context<'_
     notes
 }
 
-/// Stacks in the format of flame graphs: process and functions, outermost first and parted by `;`, a space and the
-/// number of samples. Inlined functions are there.
+/// Returns stacks in the format of flame graphs.
+///
+/// A line has the process and the functions, outermost first and separated by `;`, a space and the number of samples.
+/// Inlined functions are included.
 pub(crate) fn folded(samples: &Samples, context: &Context<'_>) -> BTreeMap<String, u64> {
     let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
     let mut frames: Vec<String> = Vec::new();

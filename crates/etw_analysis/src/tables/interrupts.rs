@@ -11,17 +11,17 @@ use crate::Window;
 use crate::names::Space;
 use crate::payload::Payload;
 
-/// What ran: the event's type, its routine's address, and the interrupt's number.
+/// The key of a routine: the event's type, its address, and the interrupt's number.
 type Key = (u8, u64, Option<u16>);
 
-/// Counts interrupts and deferred calls.
+/// Counts of interrupts and deferred calls.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     sums: HashMap<Key, Latencies>,
 }
 
 impl Interrupts {
-    /// Takes in an event PerfInfo/ISR, DPC, ThreadDPC or TimerDPC, which are told at their ends.
+    /// Adds a PerfInfo/ISR, DPC, ThreadDPC or TimerDPC event, which is logged at the end.
     pub(crate) fn event(&mut self, kind: u8, record: &Record<'_>, window: &Window) -> Option<()> {
         let mut payload = Payload::of(record);
         let (begun, routine) = (payload.u64()?, payload.pointer()?);
@@ -35,12 +35,13 @@ impl Interrupts {
         Some(())
     }
 
-    /// The addresses of routines.
+    /// Returns the addresses of routines.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (Space, u64)> {
         self.sums.keys().filter(|key| key.1 != 0).map(|key| (Space::Kernel, key.1))
     }
 
-    /// The table: by kind, routine and number. It is about no process, so there are no rows where processes are chosen.
+    /// Returns the table by kind, routine and number. It has no rows if processes are selected, since it has no
+    /// processes.
     pub(crate) fn table(&self, context: &Context<'_>) -> Table {
         let mut rows: Vec<_> = self.sums.iter().filter(|_| context.wants(None)).collect();
         rows.sort_by_key(|(key, latencies)| (std::cmp::Reverse((latencies.sum, latencies.count)), *key));

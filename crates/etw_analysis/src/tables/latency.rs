@@ -1,21 +1,20 @@
-//! How long operations took.
+//! Latencies of operations.
 
 use std::collections::BTreeMap;
 
 use super::table::Cell;
 use crate::Duration;
 
-/// Steps into which each power of two is divided: what a quantile says is wrong by less than 1/32, about 3 %.
+/// Number of steps per power of two; the error of quantiles is less than 1/32, about 3 %.
 const STEPS: u32 = 32;
 
-/// Latencies: how many, their sum and greatest exactly; quantiles within 3 %, in memory that does not grow with their
-/// number.
+/// Latencies: exact count, sum and maximum, and quantiles within 3 %, in bounded memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Latencies {
     pub(crate) count: u64,
     pub(crate) sum: Duration,
     pub(crate) max: Duration,
-    /// How many lie in each step.
+    /// Number of latencies in each step.
     steps: BTreeMap<u16, u32>,
 }
 
@@ -38,7 +37,7 @@ impl Latencies {
         }
     }
 
-    /// The latency that this part of all, between 0 and 1, does not exceed; `None` if there are none.
+    /// Returns the latency that the given part of all, between 0 and 1, does not exceed, or `None` if empty.
     pub(crate) fn quantile(&self, part: f64) -> Option<Duration> {
         let wanted = ((self.count as f64 * part).ceil() as u64).max(1);
         let mut seen = 0;
@@ -52,7 +51,7 @@ impl Latencies {
     }
 }
 
-/// What was transferred, and how long that took.
+/// Bytes transferred, and the latencies.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Transfers {
     pub(crate) bytes: u64,
@@ -70,7 +69,7 @@ impl Transfers {
         self.latencies.merge(&other.latencies);
     }
 
-    /// Count, bytes, time, median, 95th percentile, longest.
+    /// Returns count, bytes, time, median, 95th percentile and maximum.
     pub(crate) fn cells(&self) -> [Cell; 6] {
         let Transfers { bytes, latencies } = self;
         [
@@ -84,13 +83,13 @@ impl Transfers {
     }
 }
 
-/// The step that a number lies in; numbers below [`STEPS`] have one of their own.
+/// Returns the step of a number; each number below [`STEPS`] has its own.
 fn step(number: u64) -> u16 {
     let shift = (u64::BITS - number.leading_zeros()).saturating_sub(STEPS.ilog2() + 1);
     (shift * STEPS) as u16 + (number >> shift) as u16
 }
 
-/// The number in the middle of a step.
+/// Returns the number in the middle of a step.
 fn middle(step: u16) -> u64 {
     let step = u32::from(step);
     if step < 2 * STEPS {
@@ -106,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_number_lies_near_the_middle_of_its_step() {
+    fn each_number_is_near_the_middle_of_its_step() {
         for number in (0..2000).chain((10..63).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) * 3 / 2]))
         {
             let middle = middle(step(number));

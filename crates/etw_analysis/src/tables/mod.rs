@@ -1,4 +1,4 @@
-//! The tables of a report, and what they are made with.
+//! The tables of a report, and the code to build them.
 
 pub(crate) mod context;
 pub(crate) mod cpu;

@@ -1,4 +1,4 @@
-//! The network.
+//! Network I/O.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,11 +11,11 @@ use crate::Window;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes};
 
-/// Types of IPv6 events are those of IPv4 and this.
+/// Offset of the types of IPv6 events from those of IPv4.
 const IPV6: u8 = 16;
 
-/// A socket of the process and the endpoint that it talks with. Of two ports the one that a client happens to have is
-/// left out, so that all its connections to a service are one.
+/// A socket of the process and its remote endpoint. The ephemeral port of a client is left out, so that all its
+/// connections to a service share a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Key {
     process: ProcessIndex,
@@ -43,20 +43,20 @@ impl Sum {
     }
 }
 
-/// Which side of a connection a process is.
+/// The side of a connection that a process is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Client,
     Server,
 }
 
-/// An endpoint of this machine, and one that it talks with.
+/// A local and a remote endpoint.
 type Connection = ((IpAddr, u16), (IpAddr, u16));
 
-/// Connections whose side is kept in mind.
+/// Maximum number of connections whose side is remembered.
 const MAX_CONNECTIONS: usize = 1 << 20;
 
-/// Counts what goes over the network.
+/// Counts of network I/O.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     sums: HashMap<Key, Sum>,
@@ -65,7 +65,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Takes in an event of class TcpIp or UdpIp.
+    /// Adds an event of class TcpIp or UdpIp.
     pub(crate) fn event(
         &mut self,
         is_udp: bool,
@@ -74,7 +74,7 @@ impl Network {
         processes: &mut Processes,
         window: &Window,
     ) -> Option<()> {
-        // Classes of Windows 2000 have their fields in another order.
+        // Version 0 (Windows 2000) has its fields in another order.
         if record.descriptor().version == 0 {
             return None;
         }
@@ -92,7 +92,7 @@ impl Network {
         let (destination, source) = (payload.address(is_ipv6)?, payload.address(is_ipv6)?);
         let (destination_port, source_port) = (payload.port()?, payload.port()?);
         let (destination, source) = ((destination, destination_port), (source, source_port));
-        // Events of TCP name the peer as the destination; those of UDP have the packet's addresses.
+        // TCP events have the peer as the destination; UDP events have the packet's addresses.
         let (local, remote) =
             if is_udp && kind == 11 { (destination, source) } else { (source, destination) };
         let side = self.side(kind, (local, remote));
@@ -124,7 +124,8 @@ impl Network {
         Some(())
     }
 
-    /// Which side of a connection this machine is: as its begin said, or else the one with the higher port is the client.
+    /// Returns the local side of a connection: as its first event said, or else the side with the higher port is the
+    /// client.
     fn side(&mut self, kind: u8, connection: Connection) -> Side {
         let told = match kind {
             12 => Some(Side::Client),
@@ -143,7 +144,7 @@ impl Network {
         side.unwrap_or(if local < remote { Side::Server } else { Side::Client })
     }
 
-    /// The table: by process and endpoint.
+    /// Returns the table by process and endpoint.
     pub(crate) fn table(&self, context: &Context<'_>) -> Table {
         let rows = self.sums.iter().filter(|(key, _)| context.wants(Some(key.process)));
         let mut rows: Vec<_> = rows.collect();
@@ -178,7 +179,7 @@ impl Network {
     }
 }
 
-/// `10.0.0.1:443`, or `[::1]:*` for any port.
+/// Formats an endpoint: `10.0.0.1:443`, or `[::1]:*` for any port.
 fn endpoint((address, port): (IpAddr, Option<u16>)) -> String {
     let port = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
     match address {

@@ -17,7 +17,7 @@ const COLUMNS: &[Column] = &[
     hidden("threads"),
 ];
 
-/// The table of processes.
+/// Returns the table of processes.
 pub(crate) fn table(context: &Context<'_>) -> Table {
     let processes = context.processes;
     let mut threads = vec![0_u64; processes.all().count()];

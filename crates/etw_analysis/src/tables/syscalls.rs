@@ -13,9 +13,9 @@ use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::switches::Switches;
 
-/// Bits of an NTSTATUS that tell failures.
+/// The bits of an NTSTATUS that are set for failures.
 const FAILED: u32 = 0b11 << 30;
-/// What the kernel puts before the names of system calls.
+/// Prefixes of the kernel's system call functions.
 const PREFIXES: [&str; 6] = ["__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__se_sys_", "__do_sys_", "sys_"];
 
 #[derive(Debug, Clone, Default)]
@@ -25,16 +25,16 @@ struct Sum {
     latencies: Latencies,
 }
 
-/// Counts system calls.
+/// Counts of system calls.
 #[derive(Debug, Default)]
 pub(crate) struct SystemCalls {
     sums: HashMap<(Option<ThreadIndex>, u64), Sum>,
-    /// The call that a thread is in.
+    /// The current call of each thread.
     begun: HashMap<ThreadIndex, (u64, FileTime)>,
 }
 
 impl SystemCalls {
-    /// Takes in an event PerfInfo/SysClEnter.
+    /// Adds a PerfInfo/SysClEnter event.
     pub(crate) fn enter(
         &mut self,
         record: &Record<'_>,
@@ -54,7 +54,7 @@ impl SystemCalls {
         Some(())
     }
 
-    /// Takes in an event PerfInfo/SysClExit.
+    /// Adds a PerfInfo/SysClExit event.
     pub(crate) fn exit(
         &mut self,
         record: &Record<'_>,
@@ -71,12 +71,12 @@ impl SystemCalls {
         Some(())
     }
 
-    /// The addresses of the functions that serve calls.
+    /// Returns the addresses of the functions that implement calls.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (Space, u64)> {
         self.sums.keys().map(|(_, address)| (Space::Kernel, *address))
     }
 
-    /// The table: by process and call.
+    /// Returns the table by process and call.
     pub(crate) fn table(&self, context: &Context<'_>) -> Table {
         let mut rows: HashMap<(Option<ProcessIndex>, u64), Sum> = HashMap::new();
         for ((thread, address), sum) in &self.sums {
@@ -94,7 +94,7 @@ impl SystemCalls {
         let rows = rows.into_iter().map(|((process, address), sum)| {
             let [process, process_id] = context.process(process);
             let code = context.names.code(Space::Kernel, address);
-            // Linux does not tell the function of calls of 32-bit programs.
+            // Linux events lack the function of calls from 32-bit programs.
             let name = match (address, code) {
                 (0, _) => "[unknown]".to_owned(),
                 (_, Some(code)) => context.names.label(code),
@@ -116,19 +116,21 @@ impl SystemCalls {
         let rows: Vec<_> = rows.collect();
         let mut notes = Vec::new();
         if !rows.is_empty() && !is_timed {
-            notes.push("Without context switches (CSWITCH) nothing tells whose calls these are.".to_owned());
+            notes.push(
+                "Without context switches (CSWITCH), calls cannot be assigned to processes.".to_owned(),
+            );
         }
         Table { kind: TableKind::Syscalls, columns: COLUMNS, rows, notes }
     }
 }
 
-/// Who calls: the header tells, or the switches before.
+/// Returns the calling thread, from the header or else from the switches before.
 fn thread(record: &Record<'_>, processes: &mut Processes, switches: &Switches) -> Option<ThreadIndex> {
     let told = record.thread_id().map(|id| processes.thread_at(id));
     told.or_else(|| switches.running(record.processor()))
 }
 
-/// The name of a call, by that of the function that serves it.
+/// Returns the name of a call from the name of the function that implements it.
 pub(crate) fn call_name(function: &str) -> &str {
     PREFIXES.iter().find_map(|prefix| function.strip_prefix(prefix)).unwrap_or(function)
 }

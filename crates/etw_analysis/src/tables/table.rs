@@ -1,11 +1,11 @@
-//! Tables: what an analysis comes to.
+//! Tables: the results of an analysis.
 
 use crate::Duration;
 
-/// The tables there are.
+/// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TableKind {
-    /// Processes: when they began and ended, and how.
+    /// Processes with their start, end and exit status.
     Processes,
     /// Processor time by process.
     Cpu,
@@ -13,7 +13,7 @@ pub enum TableKind {
     Threads,
     /// Samples by function.
     Functions,
-    /// What threads waited for.
+    /// Waits of threads by reason.
     Waits,
     /// Disk I/O by disk, process and file.
     Disk,
@@ -30,7 +30,7 @@ pub enum TableKind {
 }
 
 impl TableKind {
-    /// All, in the order of reports.
+    /// All kinds, in report order.
     pub const ALL: [TableKind; 11] = [
         TableKind::Processes,
         TableKind::Cpu,
@@ -45,7 +45,7 @@ impl TableKind {
         TableKind::Syscalls,
     ];
 
-    /// Name for programs.
+    /// Returns the name for programs.
     pub fn name(self) -> &'static str {
         match self {
             TableKind::Processes => "processes",
@@ -62,7 +62,7 @@ impl TableKind {
         }
     }
 
-    /// Title for people.
+    /// Returns the title for display.
     pub fn title(self) -> &'static str {
         match self {
             TableKind::Processes => "Processes",
@@ -79,7 +79,7 @@ impl TableKind {
         }
     }
 
-    /// The kernel flags, by xperf's names, whose events the table is made from.
+    /// Returns the kernel flags, by xperf's names, that enable the events for the table.
     pub fn flags(self) -> &'static str {
         match self {
             TableKind::Processes => "PROC_THREAD",
@@ -96,16 +96,16 @@ impl TableKind {
     }
 }
 
-/// A table. Rows are in the order of weight, the heaviest first.
+/// A table with its rows, the heaviest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Which one.
+    /// The kind of table.
     pub kind: TableKind,
     /// The columns.
     pub columns: &'static [Column],
-    /// Rows; each has a cell for each column.
+    /// The rows; each has a cell for each column.
     pub rows: Vec<Vec<Cell>>,
-    /// What must be known to read the table rightly, in whole sentences.
+    /// Notes needed to interpret the table, in whole sentences.
     pub notes: Vec<String>,
 }
 
@@ -114,16 +114,16 @@ pub struct Table {
 pub struct Column {
     /// Name for programs; durations end in `_ns`.
     pub key: &'static str,
-    /// Heading for people; empty if the column is for programs only.
+    /// Heading for display; empty if the column is for programs only.
     pub heading: &'static str,
 }
 
-/// A column that people see.
+/// Returns a displayed column.
 pub(crate) const fn shown(key: &'static str, heading: &'static str) -> Column {
     Column { key, heading }
 }
 
-/// A column for programs.
+/// Returns a column for programs only.
 pub(crate) const fn hidden(key: &'static str) -> Column {
     Column { key, heading: "" }
 }
@@ -132,23 +132,23 @@ pub(crate) const fn hidden(key: &'static str) -> Column {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Cell {
-    /// The trace does not tell.
+    /// The value is not in the trace.
     None,
     /// Text.
     Text(String),
-    /// The number of a process, a thread, a disk.
+    /// The number of a process, thread or disk.
     Id(u64),
     /// A signed number.
     Number(i64),
-    /// How many.
+    /// A count.
     Count(u64),
-    /// Bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// How long.
+    /// A duration.
     Duration(Duration),
-    /// When, from the start of the trace in units of 100 ns.
+    /// A time from the start of the trace, in units of 100 ns.
     Time(i64),
-    /// A part of the whole, 0 to 100.
+    /// A percentage, 0 to 100.
     Percent(f64),
 }
 
@@ -165,7 +165,7 @@ impl Cell {
         duration.map_or(Cell::None, Cell::Duration)
     }
 
-    /// A part of a whole; nothing of nothing is not told.
+    /// Returns a percentage, or no value if the whole is zero.
     pub(crate) fn percent(part: u64, whole: u64) -> Cell {
         match whole {
             0 => Cell::None,

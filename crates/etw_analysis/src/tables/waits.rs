@@ -21,11 +21,11 @@ const COLUMNS: &[Column] = &[
     shown("max_ready_ns", "Max"),
 ];
 
-/// The table: by thread, reason, and the process of who made it ready.
+/// Returns the table by thread, reason, and the process that made it ready.
 pub(crate) fn table(switches: &Switches, context: &Context<'_>) -> Table {
     let mut rows: HashMap<(ThreadIndex, u8, String), Waits> = HashMap::new();
     for ((thread, reason, readied_by), waits) in &switches.waits {
-        // The idle thread waits for nothing.
+        // The idle thread does not wait.
         if context.processes.thread(*thread).id == 0 || !context.wants_thread(*thread) {
             continue;
         }
@@ -64,7 +64,7 @@ pub(crate) fn table(switches: &Switches, context: &Context<'_>) -> Table {
     let mut notes = Vec::new();
     if !rows.is_empty() && !switches.has_ready_events {
         notes.push(
-            "Without ReadyThread events (DISPATCHER) waits reach to the switch, and have the ready time in them."
+            "Without ReadyThread events (DISPATCHER), waits include the ready time, up to the switch."
                 .to_owned(),
         );
     }

@@ -51,7 +51,7 @@ fn threads_run_wait_and_are_made_ready() {
     ];
     check(&worker, &expected);
     check(&row(&report, TableKind::Threads, "thread_id", &Cell::Id(20)), &[("cpu_ns", micros(4900))]);
-    // All of both processors' time is somebody's.
+    // All time of both processors belongs to a process.
     let all: u64 = rows(&report, TableKind::Cpu)
         .iter()
         .map(|row| match row["cpu_ns"] {
@@ -106,7 +106,7 @@ fn rows_of_chosen_processes() {
             let rows = rows(&report, kind);
             assert_eq!((rows.len(), &rows[0]["process_id"]), (1, &Cell::Id(10)), "{kind:?}");
         }
-        // Parts are those of all.
+        // Percentages are relative to the whole.
         let worker = row(&report, TableKind::Cpu, "process_id", &Cell::Id(10));
         check(&worker, &[("cpu_percent", Cell::Percent(25.0))]);
     }
@@ -115,7 +115,7 @@ fn rows_of_chosen_processes() {
 #[test]
 fn a_missing_switch_is_nobodys_time() {
     let mut machine = two_processes();
-    // Processor 1 was last seen to run 20.
+    // Thread 20 was last seen running on processor 1.
     machine.put(4500, 1, &switch(77, 20, state::READY, 0));
     let report = machine.report(5000);
     check(&row(&report, TableKind::Threads, "thread_id", &Cell::Id(20)), &[("cpu_ns", micros(4500))]);
@@ -124,9 +124,9 @@ fn a_missing_switch_is_nobodys_time() {
 }
 
 #[test]
-fn samples_tell_who_runs_after_a_missing_switch() {
+fn samples_show_the_running_thread_after_a_missing_switch() {
     let mut machine = two_processes();
-    // The switch from 10 at 4.5 ms is missing; a single sample of another thread tells nothing.
+    // The switch from 10 at 4.5 ms is missing; a single sample of another thread proves nothing.
     sample(&mut machine, 3600, 20, 1);
     sample(&mut machine, 3700, 10, 1);
     sample(&mut machine, 4500, 30, 1);
@@ -154,12 +154,12 @@ fn without_ready_events_waits_reach_to_the_switch() {
 }
 
 #[test]
-fn processes_begin_and_end_and_their_ids_are_used_again() {
+fn processes_start_and_end_and_their_ids_are_reused() {
     let mut machine = Machine::default();
     machine.there_is(1, "init");
     machine.there_is(10, "shell");
     for (begin, name) in [(1000, "first"), (5000, "second")] {
-        // Linux tells the thread before the process runs its program.
+        // Linux logs the thread before the process executes its program.
         machine.thread(begin, ThreadEvent::Start, 30, 30, "");
         machine.put(begin + 10, 0, &switch(10, 30, state::WAITING, wait::USER_REQUEST));
         machine.process(begin + 100, ProcessEvent::Start, 30, 10, name);

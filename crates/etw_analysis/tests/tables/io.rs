@@ -42,7 +42,7 @@ fn disk_io_by_file_and_process() {
     let flush =
         DiskIoFlush { disk_number: 3, irp_flags: 0, response_time: 50, irp: 2, issuing_thread_id: 10 };
     machine.put(6000, 0, &flush);
-    // Names of keys may be told at the end.
+    // Names of keys may come at the end.
     name(&mut machine, 9000, NameEvent::FileRundown, 0xF11E, "/data/file");
     let report = machine.report(10_000);
     let read = row(&report, TableKind::Disk, "operation", &text("Read"));
@@ -66,7 +66,7 @@ fn disk_io_by_file_and_process() {
     check(&row(&report, TableKind::Disk, "operation", &text("Flush")), &[("file", Cell::None)]);
 }
 
-/// Thread 10 opens a file as an object, reads twice (once less than it asked for), fails once, writes, and closes.
+/// Thread 10 opens a file as an object, reads twice (once less than requested), fails once, writes, and closes.
 fn file_io(has_ends: bool) -> Machine {
     let mut machine = Machine::default();
     machine.there_is(10, "reader");
@@ -133,7 +133,7 @@ fn file_io_by_file_and_process() {
     ];
     check(&file, &expected);
     assert_eq!(rows(&report, TableKind::Files).len(), 1);
-    // What was asked for stands for what was done where nothing tells.
+    // Without end events, the requested sizes are counted.
     let report = file_io(false).report(1000);
     let file = row(&report, TableKind::Files, "file", &text("/data/opened"));
     let expected = [
@@ -147,7 +147,7 @@ fn file_io_by_file_and_process() {
 }
 
 #[test]
-fn keys_of_files_are_used_again() {
+fn keys_of_files_are_reused() {
     let mut machine = Machine::default();
     machine.there_is(10, "writer");
     let write = |irp, io_size| FileIoReadWrite {
@@ -214,7 +214,7 @@ fn network_by_endpoint() {
         sequence_number: 0,
         connection_id: 0,
     };
-    // Three connections from ports that the system gave, of which the service's is higher.
+    // Three connections from ephemeral ports, of which the service's is higher.
     for (index, port) in ["40001", "40002", "40003"].into_iter().enumerate() {
         let micros = index as i64 * 100;
         let of_client = ends("127.0.0.1:50000", &format!("127.0.0.1:{port}"));
@@ -234,7 +234,7 @@ fn network_by_endpoint() {
         sequence_number: 0,
         connection_id: 0,
     };
-    // What is received comes from the source.
+    // For received packets, the source is the peer.
     machine.put(600, 0, &udp(UdpEvent::Send, 40, ends("10.0.0.1:53", "10.0.0.2:50000")));
     machine.put(700, 0, &udp(UdpEvent::Receive, 200, ends("10.0.0.2:50000", "10.0.0.1:53")));
     machine.put(800, 0, &NetworkFail { protocol: Protocol::Tcp, family: 2, failure_code: 3 });
@@ -324,7 +324,7 @@ fn interrupts_by_routine() {
     ];
     check(&isr, &expected);
     check(&row(&report, TableKind::DpcIsr, "kind", &text("TimerDPC")), &[("time_ns", micros(5))]);
-    // They are no process's.
+    // They do not belong to any process.
     let filter = ProcessFilter { ids: vec![10], ..ProcessFilter::default() };
     let report = interrupts().report_of(5000, Window::ALL, |options| options.processes = filter);
     assert!(rows(&report, TableKind::DpcIsr).is_empty());
@@ -343,7 +343,7 @@ fn system_calls_by_process() {
         machine.put(index * 100, 0, &SysCallEnter { address: READ });
         machine.put(index * 100 + 10, 0, &SysCallExit { status });
     }
-    // A call goes on while another thread runs, and makes calls.
+    // A call continues while another thread runs and makes calls.
     machine.put(500, 0, &SysCallEnter { address: WAIT });
     machine.put(510, 0, &switch(10, 20));
     machine.put(520, 0, &SysCallEnter { address: READ });
@@ -361,7 +361,7 @@ fn system_calls_by_process() {
     check(find(10, READ), &expected);
     check(find(10, WAIT), &[("count", Cell::Count(1)), ("time_ns", micros(110))]);
     check(find(20, READ), &[("count", Cell::Count(1)), ("time_ns", micros(10))]);
-    // Without switches nothing tells whose they are.
+    // Without switches, calls cannot be assigned to threads.
     let mut machine = Machine::default();
     machine.put(100, 0, &SysCallEnter { address: READ });
     machine.put(110, 0, &SysCallExit { status: 0 });

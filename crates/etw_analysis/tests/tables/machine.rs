@@ -1,4 +1,4 @@
-//! A machine whose events are written by hand.
+//! A machine with hand-written events.
 
 use std::collections::HashMap;
 use std::io::Cursor;
@@ -12,33 +12,33 @@ use etw_kernel::classes::{
 };
 
 pub(crate) const START: FileTime = FileTime(133_000_000_000_000_000);
-/// Ticks of the clock in a microsecond.
+/// Ticks of the clock per microsecond.
 const PER_MICRO: i64 = 10;
 
-/// Events that are still to be written.
+/// The events to write.
 #[derive(Default)]
 pub(crate) struct Machine {
     records: Vec<(i64, u16, Vec<u8>)>,
 }
 
 impl Machine {
-    /// An event on a processor, so many microseconds after the start.
+    /// Adds an event on a processor, at a time in microseconds after the start.
     pub(crate) fn put(&mut self, micros: i64, processor: u16, event: &impl KernelEvent) {
         self.put_by(micros, processor, 0, event);
     }
 
-    /// An event that a thread logs, if its header can tell.
+    /// Adds an event logged by a thread, if its header has a thread.
     pub(crate) fn put_by(&mut self, micros: i64, processor: u16, thread: u32, event: &impl KernelEvent) {
         let mut buffer = RecordBuffer::new();
         assert!(buffer.put(&Stamp::new(Ticks(micros * PER_MICRO), 0, thread), event));
         let bytes: Vec<u8> = buffer.words().iter().flat_map(|word| word.to_le_bytes()).collect();
-        // Without what fills the last word up.
+        // Removes the padding of the last word.
         let origin = Origin::default();
         let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap().as_bytes().to_vec();
         self.records.push((micros, processor, record));
     }
 
-    /// A record as its bytes are.
+    /// Adds a record as bytes.
     pub(crate) fn put_bytes(&mut self, micros: i64, processor: u16, bytes: Vec<u8>) {
         self.records.push((micros, processor, bytes));
     }
@@ -74,13 +74,13 @@ impl Machine {
         self.put(micros, 0, &thread);
     }
 
-    /// A process with one thread of the same id that is there from the start.
+    /// Adds a process with one thread of the same id that exists from the start.
     pub(crate) fn there_is(&mut self, id: u32, name: &str) {
         self.process(0, ProcessEvent::DcStart, id, 1, name);
         self.thread(0, ThreadEvent::DcStart, id, id, "");
     }
 
-    /// The report of all tables over the whole trace of so many microseconds.
+    /// Returns the report of all tables over the whole trace of this many microseconds.
     pub(crate) fn report(self, micros: i64) -> Report {
         self.report_of(micros, Window::ALL, |_| {})
     }
@@ -99,7 +99,7 @@ impl Machine {
         analysis.report(&options)
     }
 
-    /// The trace, of so many microseconds.
+    /// Returns the trace of this many microseconds.
     pub(crate) fn trace(mut self, micros: i64) -> Trace {
         self.records.sort_by_key(|(micros, ..)| *micros);
         let clock = Clock::new(ClockType::Qpc, Ticks(0), START, 1_000_000 * PER_MICRO);
@@ -113,7 +113,7 @@ impl Machine {
     }
 }
 
-/// A moment of the trace.
+/// Returns a time in the trace.
 pub(crate) fn at(micros: i64) -> FileTime {
     FileTime(START.0 + micros * PER_MICRO)
 }
@@ -142,7 +142,7 @@ pub(crate) fn rows(report: &Report, kind: TableKind) -> Vec<Row> {
     table.rows.iter().map(row).collect()
 }
 
-/// The one row in which a column has this value.
+/// Returns the only row in which a column has this value.
 pub(crate) fn row(report: &Report, kind: TableKind, column: &str, value: &Cell) -> Row {
     let mut found = rows(report, kind).into_iter().filter(|row| row[column] == *value);
     let first = found.next().unwrap_or_else(|| panic!("no {column} {value:?} in {:?}", rows(report, kind)));

@@ -1,4 +1,4 @@
-//! Tables over traces that are made here, whose numbers are known.
+//! Tables over generated traces with known numbers.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 

@@ -18,7 +18,7 @@ pub(crate) fn sample(machine: &mut Machine, micros: i64, thread_id: u32, instruc
     machine.put(micros, 0, &sample);
 }
 
-/// A stack of the event at a time, written later.
+/// Adds a stack for the event at a time, written later.
 pub(crate) fn stack(machine: &mut Machine, [micros, written]: [i64; 2], thread_id: u32, frames: &[u64]) {
     let event_time = Ticks(micros * 10);
     machine.put(written, 0, &StackWalk { event_time, process_id: thread_id, thread_id, frames });
@@ -30,13 +30,13 @@ fn image(machine: &mut Machine, process_id: u32, base: u64, len_bytes: u64, name
     machine.put(0, 0, &Image { event, base, len_bytes, process_id, build_id: None, file_name });
 }
 
-/// The stacks that were counted, with the module of each frame.
+/// Returns the counted stacks, with the module of each frame.
 fn folded(machine: Machine) -> Vec<(String, u64)> {
     machine.report_of(100_000, Window::ALL, |options| options.folded_stacks = true).folded_stacks
 }
 
 #[test]
-fn halves_of_stacks_are_brought_together() {
+fn halves_of_stacks_are_joined() {
     let mut machine = Machine::default();
     machine.there_is(10, "worker");
     image(&mut machine, 10, 0x1000, 0x1000, "/nowhere/worker");
@@ -56,7 +56,7 @@ fn halves_of_stacks_are_brought_together() {
     let expected = [
         ("worker;driver.sys+0x10", 1),
         ("worker;worker+0x10;worker+0x20;lib.dll+0x10", 1),
-        // The kernel is entered at the instruction itself; calls lie before where they return to.
+        // The kernel is entered at the instruction itself; calls are before their return addresses.
         ("worker;worker+0x20;lib.dll+0x10;driver.sys+0x20;driver.sys+0x10", 1),
         ("worker;worker+0x50", 1),
     ];
@@ -66,7 +66,7 @@ fn halves_of_stacks_are_brought_together() {
 }
 
 #[test]
-fn keys_stand_for_stacks_that_are_told_later() {
+fn keys_refer_to_stacks_that_come_later() {
     let mut machine = Machine::default();
     machine.there_is(10, "worker");
     image(&mut machine, 10, 0x1000, 0x1000, "/nowhere/worker");
@@ -90,7 +90,7 @@ fn keys_stand_for_stacks_that_are_told_later() {
     sample(&mut machine, 2000, 10, 0x1030);
     key(&mut machine, 2000, 0x1826, 0xB);
     define(&mut machine, 3000, 0x1823, 0xB, &[0x1030, 0x1011]);
-    // The key is used again, for another stack.
+    // The key is reused for another stack.
     sample(&mut machine, 4000, 10, 0x1040);
     key(&mut machine, 4000, 0x1826, 0xB);
     define(&mut machine, 5000, 0x1824, 0xA, &[KERNEL + 0x10]);
@@ -118,7 +118,7 @@ fn weight_is_counted_by_process_and_thread() {
     machine.put(1, 0, &interval);
     (1..=30).for_each(|index| sample(&mut machine, index * 1000, 10, 0x1000));
     (1..=10).for_each(|index| sample(&mut machine, index * 1000 + 500, 20, 0x1000));
-    // Nobody tells of this thread but its stack.
+    // Only its stack refers to this thread.
     sample(&mut machine, 50_000, 31, 0x1000);
     let event_time = Ticks(500_000);
     machine.put(50_000, 0, &StackWalk { event_time, process_id: 20, thread_id: 31, frames: &[0x1000] });
@@ -149,7 +149,7 @@ fn functions_of_the_kernel_that_the_trace_names() {
     let symbols = "ffff800000000000 T do_work\nffff800000000100 t serve\t[disk]\nffff800000000200 T last\n";
     std::fs::write(list.path(), symbols).unwrap();
     let symbols = KernelSymbols::read(list.path()).unwrap();
-    // As a recording does.
+    // Done like in a recording.
     let mut addresses = KernelAddresses::default();
     let origin = Origin::default();
     for frames in [[KERNEL + 0x150, KERNEL + 0x10], [KERNEL + 0x160, 0x1000]] {
@@ -174,7 +174,7 @@ fn functions_of_the_kernel_that_the_trace_names() {
     check(&serve, &[("module", text("disk")), ("exclusive_samples", Cell::Count(1))]);
     let work = row(&report, TableKind::Functions, "function", &text("do_work"));
     check(&work, &[("module", text("vmlinux")), ("inclusive_samples", Cell::Count(1))]);
-    // No address of a sample was in it when it was recorded.
+    // At the time of the recording, no sample had an address in it.
     row(&report, TableKind::Functions, "function", &text("[no symbols]"));
 }
 
@@ -184,7 +184,7 @@ fn a_function_counts_once_for_each_stack() {
     machine.there_is(10, "worker");
     image(&mut machine, 10, 0x1000, 0x1000, "worker");
     image(&mut machine, 10, 0x8000, 0x1000, "library");
-    // Without symbols an image is one function, which calls itself here.
+    // Without symbols an image counts as one function, which calls itself here.
     sample(&mut machine, 1000, 10, 0x1010);
     stack(&mut machine, [1000, 1000], 10, &[0x1010, 0x1020, 0x8010, 0x1030]);
     sample(&mut machine, 2000, 10, 0x8010);
@@ -203,6 +203,6 @@ fn a_function_counts_once_for_each_stack() {
     check_module("worker", 1, 2);
     check_module("library", 1, 2);
     let notes = &table(&report, TableKind::Functions).notes;
-    assert_eq!(notes[0], "100.0 % of the samples are in no function that has a name.");
+    assert_eq!(notes[0], "100.0 % of the samples are in functions without a name.");
     assert_eq!(notes[1], "50.0 % in library: library is not a file on this machine.");
 }

@@ -1,4 +1,4 @@
-//! Functions of this very program by name.
+//! Names of this program's own functions.
 
 use etw_analysis::{Cell, TableKind};
 use etw_event::Ticks;
@@ -17,7 +17,7 @@ fn caller(number: u64) -> u64 {
     std::hint::black_box(called(number) + 1)
 }
 
-/// Where this program lies in memory.
+/// Returns the address range of this program.
 fn own_range() -> (u64, u64) {
     let exe = std::env::current_exe().unwrap();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -30,7 +30,7 @@ fn own_range() -> (u64, u64) {
     (ranges[0].0, ranges.last().unwrap().1)
 }
 
-/// A machine on which this program was sampled in `called`, and tells of itself by this build id.
+/// Returns a machine that sampled this program in `called` and has this build id for it.
 fn sampled(build_id: Option<BuildId>) -> Machine {
     assert_eq!(caller(1), 3);
     let exe = std::env::current_exe().unwrap();
@@ -48,7 +48,7 @@ fn sampled(build_id: Option<BuildId>) -> Machine {
     let sample =
         SampledProfile { instruction_pointer: called, thread_id: 10, count: 1, ..SampledProfile::default() };
     machine.put(1000, 0, &sample);
-    // A call at the very end of its function returns to what lies behind.
+    // A call at the very end of its function returns to an address after the function.
     let frames = [called, caller + 1];
     machine.put(
         1000,

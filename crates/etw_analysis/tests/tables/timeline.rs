@@ -1,4 +1,4 @@
-//! Events one by one, in both readings.
+//! The sequence of events, in both readings.
 
 use etw_analysis::{Duration, Moment, Survey, ThreadIndex, Timeline};
 use etw_consumer::Trace;
@@ -10,7 +10,7 @@ use crate::cpu::{ready, switch};
 use crate::machine::{Machine, at};
 use crate::samples::{sample, stack};
 
-/// Thread 10 runs and is sampled; 20 makes it ready; a third is named at the end only.
+/// Thread 10 runs and is sampled; 20 makes it ready; the name of a third comes only at the end.
 fn trace() -> Trace {
     let mut machine = Machine::default();
     machine.there_is(0, "Idle");
@@ -41,11 +41,11 @@ fn id(survey: &Survey, thread: ThreadIndex) -> u32 {
 }
 
 #[test]
-fn both_readings_tell_the_same() {
+fn both_readings_return_the_same() {
     let mut trace = trace();
     let mut first = Timeline::first();
     let moments = read(&mut trace, &mut first, true);
-    // Whatever is kept.
+    // Independent of what is kept.
     assert_eq!(read(&mut trace, &mut Timeline::second(), true), moments);
     assert_eq!(read(&mut trace, &mut Timeline::second(), false), moments);
     assert_eq!(read(&mut trace, &mut Timeline::first(), false), moments);

@@ -1,4 +1,4 @@
-//! Traces that Windows has written.
+//! Traces written by Windows.
 
 use etw_analysis::{Analysis, Cell, Report, ReportOptions, TableKind, Window};
 use etw_consumer::Trace;
@@ -35,7 +35,7 @@ fn every_trace_has_a_report() {
 #[test]
 fn a_trace_with_samples_disk_faults_and_network() {
     let Some(report) = report("microsoft-perfview/net.4.5.2.x64.etl") else { return };
-    // As a listing of its events tells.
+    // Numbers taken from a listing of its events.
     let check =
         |kind, column, expected| assert_eq!(sum(&report, kind, column), expected, "{kind:?} {column}");
     check(TableKind::Cpu, "samples", 79_528);
@@ -51,7 +51,7 @@ fn a_trace_with_samples_disk_faults_and_network() {
     check(TableKind::Network, "received_bytes", 80_565 + 1829 + 1200);
     let test = row(&report, TableKind::Processes, "process", &text("Test.x64.exe"));
     crate::machine::check(&test, &[("process_id", Cell::Id(3676)), ("exit_status", Cell::Number(0))]);
-    // Nearly all that the program did, the runtime did for it: most stacks were told by keys.
+    // The runtime did nearly all of the program's work; most stacks were logged by keys.
     let of_test = |row: &&crate::machine::Row| {
         row["process"] == text("Test.x64.exe") && row["module"] == text("clr.dll")
     };
@@ -59,7 +59,7 @@ fn a_trace_with_samples_disk_faults_and_network() {
     let runtime = rows.iter().find(of_test).unwrap();
     let Cell::Count(inclusive) = runtime["inclusive_samples"] else { panic!("{runtime:?}") };
     assert!(inclusive > 4900, "{inclusive}");
-    // No symbols of Windows, and that is said.
+    // The notes report that symbols of Windows are missing.
     let notes = &table(&report, TableKind::Functions).notes;
     assert!(notes[1].contains("ntoskrnl.exe is not a file on this machine"), "{notes:?}");
 }

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<()> {
 
 fn show(input: &Input, args: &InfoArgs, schemas: &Schemas) -> Result<Vec<u8>> {
     let file =
-        EtlFile::open(input.bytes()).with_context(|| format!("'{}' is no trace file", input.name()))?;
+        EtlFile::open(input.bytes()).with_context(|| format!("'{}' is not a trace file", input.name()))?;
     let progress = Progress::of_bytes(input.name(), input.bytes().len() as u64);
     let mut resolver = schemas.sources().resolver();
     let mut problems = Vec::new();

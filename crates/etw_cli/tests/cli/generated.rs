@@ -174,7 +174,7 @@ fn one_bad_file_does_not_keep_the_others_from_being_read() {
         let output = etw.run(&[command, &["notes.etl", &trace]].concat());
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{errors}");
-        assert!(errors.contains("'notes.etl' is no trace file"), "{errors}");
+        assert!(errors.contains("'notes.etl' is not a trace file"), "{errors}");
         assert!(errors.ends_with("etw: 1 of 2 files could not be read\n"), "{errors}");
         assert!(!output.stdout.is_empty());
         if command[0] == "dump" {

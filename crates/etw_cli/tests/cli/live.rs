@@ -271,7 +271,7 @@ fn what_cannot_be_opened_is_said() {
     let none = run(SESSION);
     assert_eq!(none.status.code(), Some(1));
     let stderr = String::from_utf8(none.stderr).unwrap();
-    assert!(stderr.contains("no host of sessions runs at") && stderr.contains("etw daemon"), "{stderr}");
+    assert!(stderr.contains("no session host is running at") && stderr.contains("etw daemon"), "{stderr}");
     let host = Host::new(etw.dir.path());
     let refused = std::thread::scope(|scope| {
         let refused = scope.spawn(|| run("Other"));

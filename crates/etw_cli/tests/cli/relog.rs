@@ -81,13 +81,13 @@ fn files_are_not_written_over_by_accident() {
         assert_eq!(code, 1, "{said}");
         assert!(said.contains(text) && said.trim_end().lines().count() == 1, "{said}");
     };
-    fails(&["merge", "a.etl", "-o", "a.etl", "--force"], "a.etl: is read and cannot be written at once");
+    fails(&["merge", "a.etl", "-o", "a.etl", "--force"], "a.etl: is also an input file");
     fails(&["merge", "a.etl", "-o", "./nowhere/../a.etl"], "a.etl");
     fs::hard_link(etw.path("a.etl"), etw.path("linked.etl")).unwrap();
-    fails(&["relog", "a.etl", "-o", "linked.etl", "--force"], "is read and cannot be written at once");
+    fails(&["relog", "a.etl", "-o", "linked.etl", "--force"], "is also an input file");
     assert_eq!(fs::read(etw.path("a.etl")).unwrap(), before);
     fs::write(etw.path("b.etl"), "mine").unwrap();
-    fails(&["merge", "a.etl", "-o", "b.etl"], "b.etl: exists already");
+    fails(&["merge", "a.etl", "-o", "b.etl"], "b.etl: already exists");
     assert_eq!(fs::read(etw.path("b.etl")).unwrap(), b"mine");
     fails(&["merge", "a.etl", "-o", "nowhere/b.etl"], "cannot be written");
     says(&etw, &["merge", "a.etl", "-o", "b.etl", "--force"]);
@@ -183,7 +183,7 @@ fn files_of_different_clocks_are_refused() {
     let (code, said) = etw.fails(&["merge", "a.etl", "b.etl", "-o", "c.etl"]);
     assert_eq!(code, 1);
     // Events of the kernel have readings of the clock in them.
-    assert!(said.contains("b.etl has another clock than a.etl"), "{said}");
+    assert!(said.contains("the clock of b.etl cannot be converted to that of a.etl"), "{said}");
     assert!(said.contains("etw dump a.etl b.etl"), "{said}");
     assert!(fs::metadata(etw.path("c.etl")).is_err());
 }
@@ -214,9 +214,9 @@ fn parts_have_names_and_are_together_what_was_split() {
         assert_eq!(code, status, "{said}");
         assert!(said.contains(text), "{said}");
     };
-    fails(&["split", "a.etl", "--every", "1s"], 1, "a-001.etl: exists already");
+    fails(&["split", "a.etl", "--every", "1s"], 1, "a-001.etl: already exists");
     fails(&["split", "a.etl", "--size", "10KB", "--force"], 1, "parts of 10240 bytes are too small");
-    fails(&["split", "a.etl", "--by", "process", "--pid", "5", "--force"], 1, "there are no parts");
+    fails(&["split", "a.etl", "--by", "process", "--pid", "5", "--force"], 1, "there is nothing to split");
     fails(&["split", "a.etl"], 2, "--every");
     fails(&["split", "a.etl", "--every", "1s", "--by", "process"], 2, "cannot be used with");
 }
@@ -247,7 +247,7 @@ fn a_field_to_redact_that_no_event_has_leaves_no_file() {
     let refused = |args: &[&str], fields: &str| {
         let (code, said) = etw.fails(args);
         let expected =
-            format!("etw: nothing is written, since no event has the field {fields}; is it spelt right?");
+            format!("etw: nothing was written: no event has the field {fields}; check the spelling");
         assert!(said.starts_with(&expected) && said.lines().count() == 1, "{args:?}: {said}");
         assert_eq!(code, 3, "{args:?}");
     };

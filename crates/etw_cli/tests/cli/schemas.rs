@@ -55,7 +55,7 @@ fn what_holds_no_schema_is_an_error() {
     std::fs::write(etw.path("notes.txt"), "no schema").unwrap();
     let output = etw.run(&["schema", "add", "notes.txt"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("notes.txt: no schema source"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("notes.txt: not a schema source"));
 }
 
 #[test]

@@ -1,63 +1,63 @@
-//! What is wrong with a filter expression, and in which column.
+//! Errors of filter expressions, with their columns.
 
-/// What is wrong with a filter expression. Columns count characters from 1.
+/// An error in a filter expression. Columns count characters from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilterError {
-    /// Something else stands where a part of the expression should.
+    /// The expression has something else where a certain part is expected.
     #[error("column {column}: expected {expected}, found {found}")]
     Expected {
-        /// Where.
+        /// The column.
         column: usize,
-        /// What should stand there.
+        /// The expected part.
         expected: &'static str,
-        /// What does.
+        /// The part found instead.
         found: String,
     },
-    /// A text without an end.
-    #[error("column {column}: the text that begins with {quote} has no end")]
+    /// A text without a closing quote.
+    #[error("column {column}: unterminated text that starts with {quote}")]
     Unterminated {
-        /// Where it begins.
+        /// The column of the opening quote.
         column: usize,
-        /// Its quote.
+        /// The quote.
         quote: char,
     },
-    /// A character that begins nothing.
+    /// A character that cannot start any part of an expression.
     #[error("column {column}: unexpected '{character}'")]
     Character {
-        /// Where.
+        /// The column.
         column: usize,
         /// The character.
         character: char,
     },
-    /// The value does not suit the field.
+    /// The value does not fit the field.
     #[error("column {column}: {field} is compared with {expected}, not with '{found}'")]
     Value {
-        /// Where the value begins.
+        /// The column of the value.
         column: usize,
         /// The field.
         field: &'static str,
-        /// What values it has.
+        /// The values that the field has.
         expected: &'static str,
         /// The value.
         found: String,
     },
-    /// The operator does not suit the field.
+    /// The operator does not fit the field.
     #[error("column {column}: '{operator}' does not apply to {field}, which has {expected}")]
     Operator {
-        /// Where the operator begins.
+        /// The column of the operator.
         column: usize,
         /// The operator.
         operator: String,
         /// The field.
         field: &'static str,
-        /// What values it has.
+        /// The values that the field has.
         expected: &'static str,
     },
-    /// Too deep.
-    #[error("column {column}: more than {limit} parentheses and 'not' within each other")]
+    /// The expression is nested too deeply.
+    #[error("column {column}: parentheses and 'not' are nested more than {limit} deep")]
     TooDeep {
-        /// Where.
+        /// The column.
         column: usize,
         /// The limit.
         limit: usize,

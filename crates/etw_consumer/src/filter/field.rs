@@ -1,4 +1,4 @@
-//! Names of header fields, and which operators and values suit them.
+//! Names of header fields, with their operators and values.
 
 use etw_event::Level;
 
@@ -7,7 +7,7 @@ use super::lexer::Token;
 use crate::predicate::{Field, HeaderField, Literal, Operator};
 use etw_schema::level_by_name;
 
-/// Header fields by name; the first name of a field is the one that errors use.
+/// Header fields by name; errors use the first name of a field.
 const HEADER_FIELDS: [(&str, HeaderField); 24] = [
     ("provider", HeaderField::Provider),
     ("event", HeaderField::Event),
@@ -35,8 +35,8 @@ const HEADER_FIELDS: [(&str, HeaderField); 24] = [
     ("sid", HeaderField::User),
 ];
 
-/// The field of a word: a header field if it is one's name, otherwise a property. `data.` before a name makes it a
-/// property in any case.
+/// Returns the field of a word: a header field of that name, otherwise a property. The prefix `data.` always selects a
+/// property.
 pub(super) fn by_name(word: &str) -> Field {
     if let Some(property) = word.strip_prefix("data.") {
         return Field::Property(property.into());
@@ -47,10 +47,10 @@ pub(super) fn by_name(word: &str) -> Field {
     }
 }
 
-/// What values a header field has.
+/// The kind of values that a header field has.
 enum Values {
     Number,
-    /// Numbers that the schema names.
+    /// Numbers with names in the schema.
     NamedNumber,
     Level,
     Name,
@@ -106,7 +106,7 @@ pub(super) fn check_operator(
         Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual => {
             matches!(values, Values::Number | Values::NamedNumber | Values::Level | Values::Time)
         }
-        // A keyword mask contains a keyword.
+        // True if the mask contains the keyword.
         Operator::Contains => {
             matches!(values, Values::Name | Values::NameOrGuid | Values::NamedNumber)
         }
@@ -126,7 +126,7 @@ pub(super) fn check_operator(
     })
 }
 
-/// The literal as the field needs it, or what is wrong with it.
+/// Returns the literal in the form that the field needs, or an error if it does not fit.
 pub(super) fn check_value(
     field: &Field,
     operator: Operator,
@@ -138,7 +138,7 @@ pub(super) fn check_value(
     let values = values(*header);
     let checked = match (&values, literal) {
         (Values::Number | Values::NamedNumber | Values::Level, number @ Literal::Integer(_)) => Some(number),
-        // Other names than the standard ones have no order.
+        // Only the standard level names have an order.
         (Values::Level, _) => match level_by_name(text) {
             level if matches!(operator, Operator::Equal | Operator::NotEqual) => {
                 Some(Literal::Level(level, text.into()))

@@ -1,8 +1,8 @@
-//! Words, values and signs of a filter expression, each with its column.
+//! Lexer of filter expressions: words, values and signs with their columns.
 
 use super::FilterError;
 
-/// A token and the column (from 1, in characters) where it begins.
+/// A token and the column where it starts (from 1, in characters).
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token<'a> {
     pub(super) column: usize,
@@ -23,7 +23,7 @@ pub(super) enum TokenKind<'a> {
 }
 
 impl TokenKind<'_> {
-    /// What the token is, for an error's "found".
+    /// Describes the token for an error's "found".
     pub(super) fn describe(&self) -> String {
         match self {
             TokenKind::Word(text) | TokenKind::Sign(text) => format!("'{text}'"),
@@ -64,7 +64,7 @@ fn next(rest: &str, column: usize) -> Result<(TokenKind<'_>, usize), FilterError
             Some((name, _)) => Ok((TokenKind::Field(name), name.len() + 2)),
             None => Err(FilterError::Unterminated { column, quote: first }),
         },
-        // GUIDs in braces are words.
+        // A GUID in braces is a word.
         _ => {
             let stops = |c: char| c.is_whitespace() || "()<>=!,\"'`&|~".contains(c);
             let length = rest.find(stops).unwrap_or(rest.len());
@@ -76,7 +76,7 @@ fn next(rest: &str, column: usize) -> Result<(TokenKind<'_>, usize), FilterError
     }
 }
 
-/// A text in quotes; the quote itself is doubled inside. Backslashes stand for themselves, as paths need.
+/// Parses a quoted text. A doubled quote is the quote itself; backslashes are literal, as paths need.
 fn quoted(rest: &str, quote: char) -> Option<(TokenKind<'static>, usize)> {
     let mut text = String::new();
     let mut chars = rest.char_indices().skip(1).peekable();

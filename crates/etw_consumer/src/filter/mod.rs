@@ -1,4 +1,4 @@
-//! Filters: the expression language, and the options that the command line and the library share.
+//! Filters: the expression language, and the options shared by the command line and the library.
 //!
 //! ```text
 //! id == 1 and (ImageName icontains "chrome" or pid in (4, 0x1F4)) and not level >= Warning
@@ -15,11 +15,11 @@
 //! | texts | in `"` or `'`, which is doubled inside; backslashes stand for themselves; a text without blanks and signs needs no quotes |
 //! | times | `time >= 2026-01-02T03:04:05Z`, `time < 12.5s` (from the start of the trace) |
 //!
-//! Names in headers are those that exports show ([`etw_schema::Names`]).
-//! Names in headers (provider, process, event, task, …) are compared without regard to case, texts of payloads exactly.
-//! `keyword contains 0x10` asks for the bits, `keyword contains Name` for the keyword. A property that is no string is
-//! compared with a text by the text that is shown of it. An array meets a comparison if one of its elements does. A
-//! comparison with a field that the event does not have is false.
+//! Names in headers are those that exports show ([`etw_schema::Names`]). Names in headers (provider, process, event,
+//! task, …) are compared without regard to case, texts of payloads exactly. `keyword contains 0x10` tests bits;
+//! `keyword contains Name` tests for the keyword. To compare a property that is not a string with a text, its
+//! displayed text is used. A comparison with an array is true if it is true for one of the elements. A comparison with
+//! a field that the event does not have is false.
 
 mod error;
 mod field;

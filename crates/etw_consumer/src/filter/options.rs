@@ -1,12 +1,12 @@
-//! The options by which people choose events, the same in every command.
+//! Options that select events, the same in every command.
 
 use super::FilterError;
 use crate::predicate::HeaderField;
 use crate::{IdSet, Predicate, ProviderSpec, ProviderSpecError, TimePoint};
 
-/// Which events are wanted: what the options `--provider --event --pid --tid --process --where --from --to --limit` say.
+/// The selection of events made by `--provider --event --pid --tid --process --where --from --to --limit`.
 ///
-/// An event must meet every option that is given, and one of the values of an option that is given several times.
+/// An event must match every option that is given. If an option is given several times, one of its values must match.
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
     /// Providers.
@@ -21,15 +21,15 @@ pub struct EventFilter {
     pub processes: Vec<String>,
     /// Expressions; all must hold.
     pub expressions: Vec<Predicate>,
-    /// No events before.
+    /// Lower time limit; earlier events are left out.
     pub from: Option<TimePoint>,
-    /// No events at or behind.
+    /// Upper time limit; events at this time and later are left out.
     pub to: Option<TimePoint>,
-    /// No more events than these.
+    /// Maximum number of events.
     pub limit: Option<u64>,
 }
 
-/// Which option is wrong, and how.
+/// An invalid option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventFilterError {
@@ -48,18 +48,30 @@ pub enum EventFilterError {
 
 impl EventFilter {
     /// Adds a provider string.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the provider string is invalid.
     pub fn provider(mut self, text: &str) -> Result<EventFilter, EventFilterError> {
         self.providers.push(text.parse()?);
         Ok(self)
     }
 
     /// Sets the event ids: `1,3,10-19`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the list of ids is invalid.
     pub fn ids(mut self, text: &str) -> Result<EventFilter, EventFilterError> {
         self.ids = text.parse()?;
         Ok(self)
     }
 
     /// Adds an expression.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the expression is invalid; the error contains the column.
     pub fn expression(mut self, text: &str) -> Result<EventFilter, EventFilterError> {
         let predicate = text.parse();
         self.expressions
@@ -67,7 +79,7 @@ impl EventFilter {
         Ok(self)
     }
 
-    /// All options but times and limit as one predicate; `None` if every event meets them.
+    /// Returns all options except times and limit as one predicate, or `None` if they exclude no event.
     pub fn predicate(&self) -> Option<Predicate> {
         let mut all: Vec<Predicate> = self.expressions.clone();
         let mut any = |predicates: Vec<Predicate>| {

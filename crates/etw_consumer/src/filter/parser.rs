@@ -1,4 +1,4 @@
-//! From tokens to a predicate, by recursive descent of bounded depth.
+//! Recursive descent parser with bounded depth, from tokens to a predicate.
 
 use etw_event::Guid;
 
@@ -7,10 +7,10 @@ use super::{FilterError, field};
 use crate::predicate::{Comparison, Field, Literal, Operator, Predicate};
 use etw_schema::parse_number;
 
-/// Parentheses and `not` may stand this deep within each other.
+/// Maximum nesting depth of parentheses and `not`.
 const MAX_DEPTH: usize = 64;
 
-/// Word operators; the ones with `i` before them take no regard of case.
+/// Word operators; the variants with the prefix `i` ignore case.
 const WORD_OPERATORS: [(&str, Operator, bool); 10] = [
     ("contains", Operator::Contains, false),
     ("icontains", Operator::Contains, true),
@@ -59,7 +59,7 @@ impl<'t> Parser<'t> {
 
     fn advance(&mut self) -> &'t Token<'t> {
         let token = self.peek();
-        // The end stays, so that there always is a token.
+        // The end token is never removed, so there always is a current token.
         if self.tokens.len() > 1 {
             self.tokens = &self.tokens[1..];
         }
@@ -71,7 +71,7 @@ impl<'t> Parser<'t> {
         FilterError::Expected { column: token.column, expected, found: token.kind.describe() }
     }
 
-    /// Takes the token if it is one of these words (without regard to case) or signs.
+    /// Consumes the token if it is one of these words (ignoring case) or signs.
     fn take(&mut self, words: &[&str]) -> bool {
         let taken = match &self.peek().kind {
             TokenKind::Word(text) => words.iter().any(|word| word.eq_ignore_ascii_case(text)),
@@ -140,7 +140,7 @@ impl<'t> Parser<'t> {
             _ => None,
         };
         let Some((name, operator, ignore_case)) = known else {
-            // A field alone asks whether the event has it.
+            // A field alone tests whether the event has it.
             let ends = match &token.kind {
                 TokenKind::End | TokenKind::Sign(")" | "&&" | "||") => true,
                 TokenKind::Word(word) => ["and", "or"].iter().any(|end| end.eq_ignore_ascii_case(word)),
@@ -192,13 +192,13 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Words of the language, which name a property only in backquotes.
+/// Reserved words of the language, which name a property only in backquotes.
 fn is_reserved(word: &str) -> bool {
     let joins = ["and", "or", "not"].into_iter();
     joins.chain(WORD_OPERATORS.map(|(name, ..)| name)).any(|reserved| reserved.eq_ignore_ascii_case(word))
 }
 
-/// What a bare word is: a number, a GUID, a truth value, or else a text.
+/// Returns the meaning of a bare word: a number, a GUID, a truth value, or else a text.
 fn word_literal(word: &str) -> Literal {
     let (sign, digits) = match word.strip_prefix('-') {
         Some(digits) => (-1, digits),

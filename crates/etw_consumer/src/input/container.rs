@@ -1,4 +1,4 @@
-//! Unpacking of `.zst`, `.gz` and `.zip` into files without a name.
+//! Unpacks `.zst`, `.gz` and `.zip` into unnamed temporary files.
 
 use std::io::{self, Cursor, Read, Seek, Write};
 use std::path::Path;
@@ -13,14 +13,14 @@ use zip::ZipArchive;
 
 use super::{Bytes, Input, InputError, InputLimits};
 
-/// How many member names an error lists.
+/// Number of member names that an error lists.
 const LISTED_MEMBERS: usize = 5;
-/// Bytes that are unpacked at once.
+/// Bytes unpacked at a time.
 const CHUNK: usize = 256 << 10;
-/// How many characters of a member's name are shown.
+/// Maximum number of characters shown of a member's name.
 const LISTED_CHARACTERS: usize = 255;
 
-/// Opens what `bytes` are: a container's traces, each by itself, or themselves.
+/// Opens the traces in `bytes`: each one in a container, or `bytes` itself.
 pub(super) fn open(
     path: &Path,
     member: Option<&str>,
@@ -35,7 +35,7 @@ pub(super) fn open(
     match magic {
         [b'P', b'K', 3, 4] | [b'P', b'K', 5, 6] => open_zip(path, member, &bytes, limits),
         _ if member.is_some() => Err(not_zip()),
-        // 0x184D2A50 to 0x184D2A5F begin skippable frames, which may stand first.
+        // Skippable frames have the magic numbers 0x184D2A50 to 0x184D2A5F and may come first.
         [0x28, 0xB5, 0x2F, 0xFD] | [0x50..=0x5F, 0x2A, 0x4D, 0x18] => {
             one(unpack(&name, "zstd", ZstdFrames { rest: &bytes, frame: None }, limits))
         }
@@ -90,12 +90,12 @@ fn open_zip(
     })
 }
 
-/// A member's name for messages, which stand on one line and go to terminals: the archive may be anyone's.
+/// Returns a member's name for messages, which are one line and go to terminals. The archive is untrusted.
 fn shown(name: &str) -> String {
     name.chars().take(LISTED_CHARACTERS).map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
 }
 
-/// `*.etl`, and `*.etl.001` of sequences.
+/// Whether a member is a trace: `*.etl`, or `*.etl.001` of a sequence.
 fn is_trace_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -119,11 +119,11 @@ fn unpack(
         chunk.clear();
         reader.by_ref().take(CHUNK as u64).read_to_end(&mut chunk).map_err(broken)?;
         if length == 0 && chunk.len() == CHUNK {
-            // What is no trace is not unpacked to its end, which may be far.
+            // Fails early, since unpacking a large file that is not a trace takes long.
             check_beginning(name, &chunk)?;
         }
         if chunk.iter().all(|byte| *byte == 0) {
-            // Zeros need no room on disk.
+            // Seeking over zeros leaves a hole, which takes no disk space.
             file.seek_relative(chunk.len() as i64).map_err(temporary)?;
         } else {
             file.write_all(&chunk).map_err(temporary)?;
@@ -140,7 +140,7 @@ fn unpack(
     FileMap::new(&file).map(Bytes::File).map_err(temporary)
 }
 
-/// Whether a trace begins with these bytes.
+/// Checks that a trace can start with these bytes.
 fn check_beginning(name: &str, bytes: &[u8]) -> Result<(), InputError> {
     match EtlFile::open(bytes) {
         Err(source @ OpenError::NotTrace { .. }) => {
@@ -150,7 +150,7 @@ fn check_beginning(name: &str, bytes: &[u8]) -> Result<(), InputError> {
     }
 }
 
-/// The content of consecutive Zstandard frames; skippable ones are skipped.
+/// Reader of consecutive Zstandard frames; skips skippable ones.
 struct ZstdFrames<'a> {
     rest: &'a [u8],
     frame: Option<StreamingDecoder<&'a [u8], ruzstd::decoding::FrameDecoder>>,
@@ -259,16 +259,16 @@ mod tests {
     fn what_cannot_be_opened_says_why() {
         check(&gz(b"trace"), None, 4, "unpacks to more than 4 bytes");
         check(&gz(&vec![7; CHUNK - 1]), None, 1 << 17, "unpacks to more than 131072 bytes");
-        check(&zst(&vec![7; 1 << 20]), None, 1 << 19, "'x' is no trace file");
+        check(&zst(&vec![7; 1 << 20]), None, 1 << 19, "'x' is not a trace file");
         check(&gz(b"trace")[..12], None, 99, "cannot unpack 'x' (gzip)");
         check(&zst(b"trace")[..7], None, 99, "cannot unpack 'x' (zstd)");
         check(b"PK\x03\x04rubbish", None, 99, "cannot unpack 'x' (zip)");
-        check(b"plain", Some("a.etl"), 99, "'x' is no zip archive");
+        check(b"plain", Some("a.etl"), 99, "'x' is not a zip archive");
         let archive = zip(&[("notes.txt", b"2")]);
         check(&archive, None, 99, "holds no .etl file; name a member as 'x!MEMBER' (it has notes.txt)");
         let mut broken = zip(&[("a.etl", b"1"), ("b.etl", b"22"), ("c.etl", b"3")]);
         let name = broken.windows(5).position(|bytes| bytes == b"b.etl").unwrap();
-        // No block of compressed data begins so.
+        // Compressed data cannot start with this byte.
         broken[name + 5] = 0xFF;
         check(&broken, None, 99, "x!a.etl=1 (cannot unpack 'x!b.etl' (zip)");
         check(&broken, None, 99, ") x!c.etl=3 ");

@@ -1,4 +1,4 @@
-//! Trace files as byte slices: plain ones by memory map, compressed ones through a file without a name.
+//! Trace files as byte slices: plain ones are memory-mapped, compressed ones unpacked to unnamed temporary files.
 
 mod container;
 mod error;
@@ -14,14 +14,14 @@ use etw_sys::FileMap;
 pub use error::InputError;
 pub use sequence::file_sequence;
 
-/// The bytes of one trace file, and what to call it.
+/// The bytes and the name of one trace file.
 #[derive(Debug)]
 pub struct Input {
     name: String,
     bytes: Bytes,
 }
 
-/// Where the bytes of an input are.
+/// Storage of an input's bytes.
 #[derive(Debug)]
 enum Bytes {
     File(FileMap),
@@ -40,10 +40,10 @@ impl Deref for Bytes {
     }
 }
 
-/// What opening files may cost.
+/// Limits for opening files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InputLimits {
-    /// Bytes that one compressed file may unfold to on disk. The default is 64 GiB.
+    /// Maximum size in bytes of one unpacked file on disk. The default is 64 GiB.
     pub decompressed_bytes: u64,
 }
 
@@ -54,30 +54,31 @@ impl Default for InputLimits {
 }
 
 impl Input {
-    /// Opens a file. What it is shows its content, not its name: a trace, or `.zst`, `.gz` or `.zip` around one.
+    /// Opens a trace file, or the traces in a `.zst`, `.gz` or `.zip` file; the content decides, not the name.
     ///
-    /// A zip with several traces (`*.etl`, in the archive's order) opens them all; `archive.zip!member.etl` opens
-    /// one member, whatever its name ends in. Compressed traces are unpacked into a temporary file that has no name
-    /// and vanishes with the `Input`; memory does not grow with the trace.
+    /// A zip with several traces (`*.etl`, in the archive's order) opens them all. `archive.zip!member.etl` opens one
+    /// member, whatever its extension. Compressed traces are unpacked to an unnamed temporary file that exists as long
+    /// as the `Input`, so memory does not grow with the trace.
     ///
     /// # Errors
-    /// The file, or one of the traces in it, cannot be read.
+    ///
+    /// Fails if the file, or one of the traces in it, cannot be read.
     pub fn open(path: &Path, limits: &InputLimits) -> Result<Vec<Input>, InputError> {
         Input::open_each(path, limits)?.into_iter().collect()
     }
 
-    /// As [`Input::open`], where one trace of an archive that cannot be unpacked does not keep the others from being
-    /// opened.
+    /// As [`Input::open`], but returns an error for each trace that cannot be unpacked and opens the others.
     ///
     /// # Errors
-    /// The file cannot be read, or is an archive without traces.
+    ///
+    /// Fails if the file cannot be read, or is an archive without traces.
     pub fn open_each(
         path: &Path,
         limits: &InputLimits,
     ) -> Result<Vec<Result<Input, InputError>>, InputError> {
         let (path, member) = split_member(path);
         let io = |source| InputError::Io { path: path.clone(), source };
-        // Before it is opened, since opening a pipe waits for its writer.
+        // Checked before opening, since opening a pipe blocks until it has a writer.
         let kind = std::fs::metadata(&path).map_err(io)?.file_type();
         if kind.is_dir() {
             return Err(InputError::Directory { path });
@@ -90,28 +91,32 @@ impl Input {
         container::open(&path, member.as_deref(), Bytes::File(bytes), limits)
     }
 
-    /// As [`Input::open`], of a file that is in memory already; `name` is what messages call it.
+    /// As [`Input::open`], for a file that is in memory already; `name` is used in messages.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file, or one of the traces in it, cannot be read.
     pub fn from_bytes(name: &str, bytes: Arc<[u8]>, limits: &InputLimits) -> Result<Vec<Input>, InputError> {
         container::open(Path::new(name), None, Bytes::Memory(bytes), limits)?.into_iter().collect()
     }
 
-    /// The file's path, or `archive.zip!member.etl`.
+    /// Returns the file's path, or `archive.zip!member.etl`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The bytes of the trace.
+    /// Returns the bytes of the trace.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// Splits `archive.zip!member` where no file has the whole name.
+/// Splits `archive.zip!member`, unless a file has the whole name.
 fn split_member(path: &Path) -> (PathBuf, Option<String>) {
     if let Some(text) = path.to_str()
         && !path.exists()
     {
-        // Both the archive's path and the member's name may contain the sign.
+        // Both the archive's path and the member's name may contain `!`.
         for (place, _) in text.match_indices('!') {
             let (archive, member) = text.split_at(place);
             if Path::new(archive).is_file() {

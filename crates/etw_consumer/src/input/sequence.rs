@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-/// The existing files of the sequence that `path` names, in the sequence's order.
+/// Returns the existing files of the sequence that `path` names, in order.
 ///
-/// Opening `x.etl` opens that one file; a sequence is asked for with this function. Two forms are known:
-/// - `trace%d.etl`, the pattern a session was started with: every number there is (`trace1.etl`, `trace2.etl`, …);
-/// - `x.etl`: that file, then `x.etl.001`, `x.etl.002`, … and so on.
+/// Opening `x.etl` opens that one file; this function finds the whole sequence. It supports two forms:
+/// - `trace%d.etl`, the pattern a session was started with: every existing number (`trace1.etl`, `trace2.etl`, …);
+/// - `x.etl`: that file, then `x.etl.001`, `x.etl.002` and so on.
 ///
-/// A directory that cannot be read gives `path` alone, so that opening it reports the error.
+/// Returns only `path` if the directory cannot be read, so that opening it reports the error.
 pub fn file_sequence(path: &Path) -> Vec<PathBuf> {
     let alone = || vec![path.to_owned()];
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return alone() };

@@ -1,26 +1,26 @@
-//! Why a session could not be opened, or ended early.
+//! Errors of opening a session and of reading from it.
 
 use std::io;
 
 use etw_buffer::ring::RingError;
 
-/// Why a session could not be opened, or reading from it ended early.
+/// The reason why a session could not be opened, or why reading from it ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The system refused.
+    /// A system call failed.
     #[error("session '{session}': {what}: {source}")]
     Io {
         /// The session.
         session: String,
-        /// What was tried.
+        /// The failed operation.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No host runs, so there are no sessions.
+    /// No session host is running.
     #[error(
-        "session '{session}': no host of sessions runs at '{directory}'; start one with `etw daemon`, or record with `etw record`"
+        "session '{session}': no session host is running at '{directory}'; start one with `etw daemon`, or record with `etw record`"
     )]
     NoHost {
         /// The session.
@@ -28,31 +28,31 @@ pub enum SessionError {
         /// The directory of the instance.
         directory: String,
     },
-    /// The host refused.
+    /// The host refused the request.
     #[error("session '{session}': {reason}")]
     Refused {
         /// The session.
         session: String,
-        /// What the host said.
+        /// The host's reason.
         reason: String,
     },
-    /// What the host sent is not what it should be.
+    /// The host sent an unexpected message.
     #[error("session '{session}': the host sent {what}")]
     Protocol {
         /// The session.
         session: String,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
-    /// The ring through which events come is broken; what came before has been delivered.
+    /// The event ring is broken; events before the damage have been delivered.
     #[error("session '{session}': the ring of events is broken: {source}")]
     Ring {
         /// The session.
         session: String,
-        /// What is wrong with it.
+        /// The problem.
         source: RingError,
     },
-    /// Sessions run on Linux only so far.
+    /// Live sessions are supported on Linux only.
     #[error("session '{session}': live sessions are not supported on this system")]
     Unsupported {
         /// The session.

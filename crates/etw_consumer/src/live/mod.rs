@@ -1,9 +1,9 @@
-//! Events of live sessions in the order of time.
+//! Events of live sessions in time order.
 //!
-//! A session's logger puts buffers into a ring, and now and then a watermark: the time up to which it has sent
-//! everything. Each processor of each session is a stream, and the streams are merged up to the smallest watermark of
-//! all sessions, in place: the bytes stay in the ring until their records have been delivered. Only when a ring would
-//! run full while another session's watermark is awaited is its content copied out.
+//! A session's logger puts buffers into a ring, and from time to time a watermark: the time up to which it has sent
+//! everything. Each processor of each session is a stream. The streams are merged up to the smallest watermark of all
+//! sessions, in place: the bytes stay in the ring until their records have been delivered. The content of a ring is
+//! copied out only if the ring would become full while waiting for another session's watermark.
 
 mod channel;
 mod error;
@@ -30,10 +30,10 @@ pub use error::SessionError;
 use session::{Data, Pending, Session};
 use stream::Stream;
 
-/// How long one wait lasts at most, so that a wish to stop is seen.
+/// Maximum length of one wait, so that stop requests are noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
-/// Bytes that are copied out of rings at most. Beyond that a session that sends no watermark is not waited for.
+/// Limit for bytes copied out of rings. Beyond it, a session without a watermark no longer holds up the others.
 const MAX_COPIED_BYTES: usize = 64 << 20;
 
 /// The live sessions of a trace.
@@ -49,29 +49,30 @@ pub(crate) struct Live {
     file_scales: Vec<Scale>,
     copied_bytes: usize,
     last_key: i64,
-    /// Records whose time lies before that of the record delivered before them.
+    /// Records earlier than the record delivered before them.
     pub(crate) inversions: u64,
-    /// Records before this key are passed over.
+    /// Records before this key are skipped.
     from: i64,
-    /// Records from this key on end reading.
+    /// A record at or after this key ends reading.
     to: i64,
 }
 
-/// What is done with what is read.
+/// The receiver of what is read.
 pub(crate) trait Sink {
-    /// Takes a record; answers whether to go on.
+    /// Handles a record; returns whether to go on.
     fn record(&mut self, record: &Record<'_>) -> ControlFlow<()>;
-    /// Takes damage of a source.
+    /// Handles damage of a source.
     fn damage(&mut self, source: u32, damage: Damage);
-    /// Everything that has arrived so far has been delivered.
+    /// Called when everything that has arrived so far has been delivered.
     fn idle(&mut self);
 }
 
 impl Live {
-    /// Sessions that are read together with files; `clocks` are those of the files, then those of the sessions.
+    /// Returns sessions to be read together with files; `clocks` are those of the files, then those of the sessions.
     ///
     /// # Errors
-    /// The system refuses what it takes to wait for them.
+    ///
+    /// Fails if the system cannot create the objects to wait with.
     pub(crate) fn new(channels: Vec<(Channel, String)>, clocks: &[Clock]) -> Result<Live, SessionError> {
         let base = clocks.first().map_or(FileTime(0), |clock| clock.start);
         let scale = |clock: &Clock| if clocks.len() == 1 { Scale::Raw } else { Scale::utc(clock, base) };
@@ -111,14 +112,14 @@ impl Live {
         Ok(live)
     }
 
-    /// Passes over records before `from` and from `to` on.
+    /// Skips records before `from`, and ends reading at `to`.
     pub(crate) fn limit_to(&mut self, from: Option<FileTime>, to: Option<FileTime>) {
         let key = |time| self.sessions.first().map(|session| session.key(time));
         let (from, to) = (from.and_then(key), to.and_then(key));
         (self.from, self.to) = (from.unwrap_or(i64::MIN), to.unwrap_or(i64::MAX));
     }
 
-    /// Enters what has been seen of the sessions.
+    /// Adds the counts of the sessions to the statistics.
     pub(crate) fn count<'s>(&self, sources: impl Iterator<Item = &'s mut SourceStatistics>) {
         for (session, source) in self.sessions.iter().zip(sources) {
             source.buffers = session.buffers;
@@ -127,7 +128,7 @@ impl Live {
     }
 
     /// Delivers the records that come before one of a file, and waits for those that are still to come. Breaks when
-    /// `stop` is asked for or the sink wants no more.
+    /// `stop` is set or the sink ends reading.
     pub(crate) fn run_before(
         &mut self,
         record: &Record<'_>,
@@ -139,12 +140,12 @@ impl Live {
         self.run_until(until, stop, sink)
     }
 
-    /// Delivers records and waits for more, until all sessions have ended, `stop` is asked for, or the sink wants no
-    /// more.
+    /// Delivers records and waits for more, until all sessions have ended, `stop` is set, or the sink ends reading.
     ///
     /// # Errors
-    /// A session's ring is broken. What it sent before has been delivered, and the other sessions have been read to
-    /// their ends.
+    ///
+    /// Fails if a session's ring is broken. What it sent before has been delivered, and the other sessions have been
+    /// read to their ends.
     pub(crate) fn run(&mut self, stop: &StopHandle, sink: &mut impl Sink) -> Result<(), SessionError> {
         let _ = self.run_until(i64::MAX, stop, sink);
         self.sessions.iter_mut().find_map(|session| session.error.take()).map_or(Ok(()), Err)
@@ -175,7 +176,7 @@ impl Live {
         }
     }
 
-    /// Takes in what has arrived of a session. Answers whether anything has.
+    /// Reads the buffers that have arrived from a session. Returns whether there were any.
     fn take_in(&mut self, number: usize, sink: &mut impl Sink) -> bool {
         let mut arrived = false;
         while let Some(session) = self.sessions.get_mut(number)
@@ -211,7 +212,7 @@ impl Live {
         }
     }
 
-    /// The key up to which everything has been sent.
+    /// Returns the key up to which every session has sent everything.
     fn watermark(&self) -> i64 {
         let waited_for = self.sessions.iter().filter(|session| !session.is_late);
         waited_for.map(|session| session.watermark).min().unwrap_or(i64::MAX)
@@ -239,8 +240,8 @@ impl Live {
         ControlFlow::Continue(())
     }
 
-    /// Copies out of the rings what waits for the watermark of another session, where a ring is half full. If too much
-    /// has been copied already, the session that is waited for is waited for no more.
+    /// Copies buffers that wait for another session's watermark out of rings that are half full. At the limit for
+    /// copied bytes, the late session no longer holds up the others.
     #[cold]
     fn make_room(&mut self) {
         for number in 0..self.sessions.len() {
@@ -269,7 +270,7 @@ impl Live {
     }
 }
 
-/// Gives the front buffer of a stream back, all of whose records have been delivered.
+/// Releases the front buffer of a stream after all its records have been delivered.
 fn finish(stream: &mut Stream, session: &mut Session, copied_bytes: &mut usize) {
     match stream.pending.pop_front() {
         Some(Pending { data: Data::Copied(bytes), .. }) => *copied_bytes -= bytes.len().min(*copied_bytes),
@@ -278,7 +279,7 @@ fn finish(stream: &mut Stream, session: &mut Session, copied_bytes: &mut usize) 
     }
 }
 
-/// Opens the buffer at the front of a stream, and enters its first record. What has no records is given back.
+/// Opens the buffer at the front of a stream and adds its first record. Releases buffers without records.
 fn open_front(
     index: usize,
     stream: &mut Stream,

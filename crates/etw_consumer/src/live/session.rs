@@ -1,4 +1,4 @@
-//! One live session: what has arrived of it.
+//! The state of one live session.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,21 +19,20 @@ pub(crate) struct Session {
     pub(super) scale: Scale,
     logger_id: u16,
     source: u32,
-    /// The key up to which everything has been sent.
+    /// The key up to which the session has sent everything.
     pub(super) watermark: i64,
-    /// Whether others have waited for it too long; until its next watermark they do not.
+    /// Whether the session is late, so that others do not wait for it until its next watermark.
     pub(super) is_late: bool,
-    /// Entries that have been taken and not given back, in the order of the ring: their ends, and whether they are
-    /// done with.
+    /// Entries that have been read but not released, in ring order: their ends, and whether they are done.
     held: VecDeque<(u64, bool)>,
-    /// Number of the first of them.
+    /// Number of the first held entry.
     first_held: u64,
-    /// Bytes of all buffers so far, which is how damage is placed.
+    /// Bytes of all buffers so far, used to give damage an offset.
     bytes: u64,
-    /// Whether it has ended and everything has been taken in.
+    /// Whether the session has ended and everything has been read.
     pub(super) is_at_end: bool,
     pub(super) error: Option<SessionError>,
-    /// Buffers, most of them parts of buffers, as they arrived.
+    /// Buffers as they arrived, most of them parts of buffers.
     pub(super) buffers: u64,
     /// Buffers before which events were lost.
     pub(super) buffers_after_lost_events: u64,
@@ -42,15 +41,15 @@ pub(crate) struct Session {
 /// A buffer whose records have not all been delivered.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// Number of its entry.
+    /// Number of the entry.
     pub(super) number: u64,
-    /// Its events, without the buffer's header.
+    /// The events, without the buffer header.
     pub(super) data: Data,
-    /// Where the buffer would lie if all buffers of the session lay in a file.
+    /// Offset that the buffer would have in a file with all buffers of the session.
     pub(super) offset: u64,
 }
 
-/// Where the events of a buffer are.
+/// Storage of a buffer's events.
 #[derive(Debug)]
 pub(super) enum Data {
     /// In these words of the ring.
@@ -80,7 +79,7 @@ impl Awaited for Session {
 }
 
 impl Session {
-    /// A session that has been opened; `source` is its number among all that is read together.
+    /// Returns an open session; `source` is its number among all sources of the trace.
     pub(crate) fn new(channel: Channel, name: String, clock: Clock, scale: Scale, source: u32) -> Session {
         let logger_id = BufferHeader::parse(channel.header()).map_or(0, |header| header.logger_id);
         Session {
@@ -102,12 +101,12 @@ impl Session {
         }
     }
 
-    /// The key of a time.
+    /// Returns the key of a time.
     pub(super) fn key(&self, time: FileTime) -> i64 {
         self.scale.key(self.clock.to_ticks(time))
     }
 
-    /// The session's first buffer and its processor: what a file of the session would begin with.
+    /// Returns the session's first buffer and its processor, with which a file of the session would start.
     pub(super) fn header(&self) -> Option<(u16, Pending)> {
         let bytes = self.channel.header();
         let header = BufferHeader::parse(bytes)?;
@@ -116,15 +115,15 @@ impl Session {
         Some((header.processor(), Pending { number: u64::MAX, data: Data::Copied(events), offset: 0 }))
     }
 
-    /// What records of a processor have in common.
+    /// Returns what records of a processor have in common.
     pub(super) fn origin(&self, processor: u16) -> Origin {
         Origin { clock: self.clock, processor, logger_id: self.logger_id, source: self.source }
     }
 
-    /// The next buffer that has arrived, with its processor. Takes in watermarks on the way, and the session's end.
+    /// Returns the next buffer and its processor. Handles watermarks and the end of the session on the way.
     pub(super) fn next_buffer(&mut self, arrived: &mut bool, sink: &mut impl Sink) -> Option<(u16, Pending)> {
         while !self.is_at_end {
-            // The end is looked for before the ring, so that what was sent before it is not missed.
+            // Checked before the ring is read, so that nothing sent before the end is missed.
             let had_ended = self.channel.has_ended();
             let entry = match self.channel.next_entry() {
                 Ok(Some(entry)) => entry,
@@ -173,7 +172,7 @@ impl Session {
         None
     }
 
-    /// Says that an entry is done with. The ring gets back what has nothing before it that is not.
+    /// Marks an entry as done. Releases all entries before the first that is not.
     #[inline]
     pub(super) fn give_back(&mut self, number: u64) {
         let index = number.checked_sub(self.first_held).and_then(|index| usize::try_from(index).ok());

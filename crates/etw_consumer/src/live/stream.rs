@@ -10,7 +10,7 @@ use super::Sink;
 use super::session::{Pending, Session};
 use crate::merge::scale::Scale;
 
-/// A stream with its buffers, of which the first is open.
+/// A stream with its buffers; the first one is open.
 #[derive(Debug)]
 pub(super) struct Stream {
     /// Number of the session.
@@ -23,20 +23,20 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// A stream without buffers.
+    /// Returns a stream without buffers.
     pub(super) fn new(session: usize, origin: Origin) -> Stream {
         let cursor = RecordCursor::start(origin.clock.anchor);
         Stream { session, origin, pending: VecDeque::new(), cursor, first_key: None }
     }
 
-    /// Begins with the buffer at the front.
+    /// Starts with the buffer at the front.
     pub(super) fn open(&mut self, session: &Session) {
         self.cursor = RecordCursor::start(self.cursor.previous);
         let data = self.pending.front().map(|pending| pending.data.bytes(&session.channel));
         self.first_key = next_key(data.unwrap_or_default(), &self.cursor, session.scale);
     }
 
-    /// Visits the records of the open buffer as long as their keys are at most `last`, those before `from` excepted.
+    /// Visits the records of the open buffer whose keys are at most `last`, and skips those before `from`.
     #[inline]
     pub(super) fn take_turn(
         &mut self,
@@ -84,19 +84,19 @@ impl Stream {
     }
 }
 
-/// Whether a record is intact and of a kind whose headers tell it from bytes of other meaning.
+/// Whether a record is intact and of a kind whose header other bytes do not resemble.
 #[inline(always)]
 fn is_plain(record: &Record<'_>) -> bool {
     record.is_intact()
         && !matches!(record.kind(), HeaderKind::Wnode | HeaderKind::Timed | HeaderKind::Message)
 }
 
-/// The key of the record at a cursor; `None` at the end of the data. What is no record has the time of the record
-/// before it, so that it is looked at next.
+/// Returns the key of the record at a cursor, or `None` at the end of the data. Damage gets the time of the record
+/// before it, so that it is handled next.
 #[inline(always)]
 fn next_key(data: &[u8], cursor: &RecordCursor, scale: Scale) -> Option<i64> {
     let rest = data.get(cursor.at..).filter(|rest| !rest.is_empty())?;
-    // The time's place in the headers that are frequent.
+    // Offset of the time in the frequent kinds of headers.
     let time = match rest.u32_at(0)? >> 16 {
         0xC012..=0xC013 | 0xC001..=0xC002 | 0xC014 | 0xC00A => rest.i64_at(0x10),
         0xC010..=0xC011 => rest.i64_at(0x08),
@@ -110,7 +110,7 @@ fn time_of_rare(rest: &[u8], previous: Ticks) -> Option<i64> {
     Record::parse(rest, &Origin::default(), previous).ok().map(|record| record.raw_time().0)
 }
 
-/// What stands in place of an intact record of the usual kinds: a record after a closer look, or damage.
+/// Returns what is at a cursor without an intact record of the usual kinds: a record after a closer check, or damage.
 #[cold]
 fn passed<'d>(
     data: &'d [u8],
@@ -126,7 +126,7 @@ fn passed<'d>(
     match item {
         Some(Ok(record)) => return Some(record),
         Some(Err(damage)) => sink.damage(origin.source, damage),
-        // The end, which was not seen as such before.
+        // The end, which the caller did not notice.
         None => cursor.at = data.len(),
     }
     None

@@ -1,4 +1,4 @@
-//! Live sessions, with a host that the tests play.
+//! Live sessions, with a host simulated by the tests.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -61,12 +61,12 @@ impl Host {
         self.ring.try_push(&[&header.to_bytes(), events]).unwrap()
     }
 
-    /// Sends records of a processor; they are shown with the next watermark.
+    /// Sends records of a processor; the next watermark makes them visible.
     fn send(&mut self, processor: u16, events: &[u8]) -> Push {
         self.push(processor, BufferType::GENERIC, 0, events)
     }
 
-    /// Says that everything up to `time` has been sent.
+    /// Sends a watermark: everything up to `time` has been sent.
     fn reach(&mut self, time: i64) {
         while self.push(0, BufferType::REFERENCE_TIME, time, &[]) == Push::Full {
             thread::yield_now();
@@ -85,7 +85,7 @@ fn clock() -> Clock {
     Clock::new(ClockType::Qpc, Ticks(1000), traces::START, 10_000_000)
 }
 
-/// The first buffer of a session with this clock.
+/// Returns the first buffer of a session with this clock.
 fn header(clock: Clock) -> Vec<u8> {
     let writer =
         etw_etl::EtlWriter::new(std::io::Cursor::new(Vec::new()), WriterOptions::new(clock, 65_536, 8))
@@ -95,7 +95,7 @@ fn header(clock: Clock) -> Vec<u8> {
     file.buffers().next().unwrap().unwrap().file_bytes().to_vec()
 }
 
-/// A record whose id is `number` and whose time is `time`, padded.
+/// Returns a padded record with the id `number` and the time `time`.
 fn event(number: u16, time: i64) -> Vec<u8> {
     let descriptor = EventDescriptor { id: number, ..EventDescriptor::default() };
     let builder = RecordBuilder::event(PointerSize::Eight, PROVIDER, &descriptor);
@@ -109,7 +109,7 @@ fn open(builder: TraceBuilder, channels: Vec<Channel>) -> Trace {
     builder.open_with(channels.map(|(channel, name)| (channel, name.to_owned())).collect()).unwrap()
 }
 
-/// The ids of the events that a trace delivers, without those of the log file header's buffer.
+/// Returns the ids of the events that a trace delivers, without those of the log file header's buffer.
 fn ids(trace: &mut Trace) -> Vec<u16> {
     let mut ids = Vec::new();
     trace
@@ -173,13 +173,13 @@ fn a_live_session_shows_what_its_file_would() {
 
 #[test]
 fn sessions_and_files_are_read_in_the_order_of_time() {
-    // The same clock, another anchor; and a clock that counts twice as fast.
+    // The same clock with another anchor, and a clock that ticks twice as fast.
     let clocks = [
         clock(),
         Clock::new(ClockType::SystemTime, Ticks(traces::START.0), traces::START, 0),
         Clock::new(ClockType::Qpc, Ticks(0), traces::START, 20_000_000),
     ];
-    // Ticks of each clock `time` * 100 ns behind the start.
+    // Ticks of each clock `time` * 100 ns after the start.
     let at = |clock: usize, time: i64| [1000 + time, traces::START.0 + time, 2 * time][clock];
     let mut writer =
         etw_etl::EtlWriter::new(std::io::Cursor::new(Vec::new()), WriterOptions::new(clocks[0], 4096, 2))
@@ -197,7 +197,7 @@ fn sessions_and_files_are_read_in_the_order_of_time() {
         for time in (0..300).step_by(3) {
             assert_eq!(one.send(3, &event(time as u16 + 1, at(1, time + 1))), Push::Done);
             one.reach(at(1, time + 1));
-            // The other session is behind, and once and again far behind.
+            // The other session is late, and sometimes very late.
             if time % 60 == 0 {
                 thread::sleep(Duration::from_millis(2));
             }
@@ -223,14 +223,14 @@ fn records_wait_for_the_watermark() {
     host.reach(6000);
     // The first record is that of the header's buffer.
     assert_eq!(ids(&mut trace), [1, 2, 3], "the limit ends reading");
-    // What comes behind the limit is delivered by the next pass.
+    // The next pass delivers the events after the limit.
     host.end();
     assert_eq!(ids(&mut trace), [4]);
     assert_eq!(ids(&mut trace), [0u16; 0]);
 }
 
 #[test]
-fn a_pass_ends_when_it_is_told_to() {
+fn a_pass_ends_when_stopped() {
     let (mut host, channel) = Host::new(16 << 10, &header(clock()));
     let idle = Arc::new(AtomicU64::new(0));
     let calls = idle.clone();
@@ -342,7 +342,7 @@ fn a_session_that_is_silent_does_not_block_another_for_ever() {
     let [(mut silent, first), (mut busy, second)] = hosts;
     let mut trace = open(Trace::builder(), vec![first, second]);
     let buffer: Vec<u8> = (0..1000).map(|number| event(number, 2000)).collect::<Vec<_>>().concat();
-    // More than what is copied out of rings.
+    // More than the limit for copies out of rings.
     let buffers = super::MAX_COPIED_BYTES / buffer.len() + 10;
     let count = thread::scope(|scope| {
         let reads = scope.spawn(|| ids(&mut trace).len());

@@ -1,50 +1,50 @@
-//! The records of a stream that are parsed ahead of their turn.
+//! The records of a stream that are parsed ahead of delivery.
 
 use std::collections::VecDeque;
 
 use etw_etl::Damage;
 use etw_event::Outline;
 
-/// Items that are parsed ahead of a stream at most. Their bytes are looked at one behind the other, which caches are good
-/// at, and are still in a cache when their turn comes.
+/// Maximum number of items parsed ahead in a stream. Their bytes are read sequentially, which suits caches, and are
+/// still in a cache at delivery.
 pub(super) const MOST_ITEMS: usize = 256;
 
-/// Items of all streams together at most, as long as each has [`LEAST_ITEMS`].
+/// Maximum number of items of all streams together, as long as each has [`LEAST_ITEMS`].
 const ITEMS_OF_ALL: usize = 1 << 16;
 const LEAST_ITEMS: usize = 16;
 
-/// What is delivered in a turn: a record of the open buffer, or damage.
+/// An item to deliver: a record of the open buffer, or damage.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
     /// Its time, or that of an earlier record of the stream if that is later: a stream keeps its order.
     pub(super) key: i64,
     /// Parts of the record; `None` for damage.
     pub(super) outline: Option<Outline>,
-    /// Offset of the record in the buffer's events, or how many of the batch's damage this stands for.
+    /// Offset of the record in the buffer's events, or the number of damage items that this one represents.
     pub(super) at: u32,
     /// Whether the record's time is before that of the record before it.
     pub(super) steps_back: bool,
 }
 
-/// Items of a stream that are parsed, in their order.
+/// The parsed items of a stream, in order.
 #[derive(Debug)]
 pub(super) struct Batch {
     items: Vec<Item>,
-    /// Items it may have.
+    /// Maximum number of items.
     room: usize,
     damage: VecDeque<Damage>,
-    /// How many items have had their turn.
+    /// Number of delivered items.
     taken: usize,
 }
 
 impl Batch {
-    /// An empty batch of one of `streams` streams, which share the memory.
+    /// Returns an empty batch for one of `streams` streams, which share the memory.
     pub(super) fn new(streams: usize) -> Batch {
         let room = (ITEMS_OF_ALL / streams.max(1)).clamp(LEAST_ITEMS, MOST_ITEMS);
         Batch { items: Vec::with_capacity(room), room, damage: VecDeque::new(), taken: 0 }
     }
 
-    /// Items it may have.
+    /// Returns the maximum number of items.
     #[inline]
     pub(super) fn room(&self) -> usize {
         self.room
@@ -73,13 +73,13 @@ impl Batch {
         }
     }
 
-    /// The items that wait for their turn.
+    /// Returns the items that are not delivered yet.
     #[inline]
     pub(super) fn waiting(&self) -> &[Item] {
         self.items.get(self.taken..).unwrap_or_default()
     }
 
-    /// Gives the first item that waits its turn if its key is not behind `last`.
+    /// Takes the first waiting item if its key is not after `last`.
     #[inline]
     pub(super) fn take_first(&mut self, last: i64) -> Option<Item> {
         let item = *self.items.get(self.taken).filter(|item| item.key <= last)?;
@@ -87,7 +87,7 @@ impl Batch {
         Some(item)
     }
 
-    /// Gives `count` items their turn. Answers the number of the first of them, and them.
+    /// Takes `count` items. Returns the number of the first of them, and the items.
     #[inline]
     pub(super) fn take(&mut self, count: usize) -> (usize, &[Item]) {
         let first = self.taken;
@@ -95,20 +95,20 @@ impl Batch {
         (first, self.items.get(first..self.taken).unwrap_or_default())
     }
 
-    /// The item with a number.
+    /// Returns the item with a number.
     #[inline]
     pub(super) fn item(&self, number: usize) -> Option<&Item> {
         self.items.get(number)
     }
 
-    /// Takes the next `count` of the damage.
+    /// Takes the next `count` damage items.
     #[cold]
     pub(super) fn take_damage(&mut self, count: u32) -> impl Iterator<Item = Damage> {
         let count = self.damage.len().min(count as usize);
         self.damage.drain(..count)
     }
 
-    /// Makes room where items were that have had their turn. The numbers of the others change.
+    /// Removes delivered items. The numbers of the others change.
     pub(super) fn make_room(&mut self) {
         self.items.drain(..self.taken);
         self.taken = 0;

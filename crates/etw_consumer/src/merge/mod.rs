@@ -1,13 +1,13 @@
-//! Records of one or many files in the order of time.
+//! Records of one or many files in time order.
 //!
-//! Each file is a set of streams (`plan`): the buffers of one processor, whose records follow each other. Of every
-//! stream some records are parsed ahead (`batch`). Those before the first moment that is not parsed yet make a window,
-//! which is put in order and delivered. Where streams have many records in a row, each is delivered as it is parsed
-//! instead, and a tournament says whose turn is next. One file alone is ordered by its raw clock, several by UTC. Equal
-//! times keep the order of files and, in a file, of the streams' first buffers.
+//! Each file is a set of streams (`plan`): the buffers of one processor, whose records are in order. Some records of
+//! every stream are parsed ahead (`batch`). Those before the earliest time that is not parsed yet form a window, which
+//! is sorted and delivered. If streams have many records in a row, each record is delivered as it is parsed instead,
+//! and a tournament selects the next stream. A single file is ordered by its raw clock, several files by UTC. Records
+//! with equal times keep the order of files and, within a file, of the streams' first buffers.
 //!
-//! Memory: one or two bytes a buffer for the offsets, three megabytes at most for what is parsed ahead of up to 4096
-//! streams, and the decompressed buffer of each stream, bounded in sum.
+//! Memory: one or two bytes a buffer for the offsets, three megabytes at most for the records parsed ahead of up to
+//! 4096 streams, and the decompressed buffer of each stream, bounded in sum.
 
 mod batch;
 mod offsets;
@@ -30,15 +30,15 @@ use window::Window;
 
 use crate::tournament::Tournament;
 
-/// Turns of more records than this are long: going from stream to stream is faster than ordering what is parsed ahead
-/// (example `levels`).
+/// Turns of more records than this are long: switching between streams is then faster than sorting windows (example
+/// `levels`).
 const LONG_TURN: usize = 12;
 /// Turns of fewer records than this are short again.
 const SHORT_TURN: u32 = 8;
-/// Turns that tell whether they are still long.
+/// Number of turns used to check whether they are still long.
 const TURNS_SAMPLE: u32 = 64;
 
-/// Goes through the records of files in the order of time.
+/// An iterator over the records of files in time order.
 #[derive(Debug)]
 pub(crate) struct Merge<'a> {
     files: Vec<EtlFile<'a>>,
@@ -46,20 +46,20 @@ pub(crate) struct Merge<'a> {
     /// The streams that are not at their end, by rank.
     live: Vec<usize>,
     window: Window,
-    /// How many records of the window [`Merge::advance`] has come to.
+    /// Number of records of the window that [`Merge::advance`] has passed.
     advanced: usize,
-    /// Where turns are long: the streams by their next records.
+    /// The streams by their next records, used while turns are long.
     tournament: Tournament,
-    /// Whether a stream's rank changes, which a tournament has no place for.
+    /// Whether the rank of a stream changes, which a tournament does not support.
     ranks_change: bool,
     shared: Shared,
-    /// Damage of and between buffers, to be reported first.
+    /// Damage of and between buffers, reported first.
     damage: Vec<(u32, Damage)>,
     pub(crate) inversions: u64,
 }
 
 impl<'a> Merge<'a> {
-    /// Merges files by their plans; records before `from` and from `to` on are passed over.
+    /// Merges files by their plans; skips records before `from` and those from `to` on.
     pub(crate) fn new(
         mut files: Vec<(EtlFile<'a>, FilePlan)>,
         from: Option<FileTime>,
@@ -101,8 +101,7 @@ impl<'a> Merge<'a> {
         merge
     }
 
-    /// Calls `visit` with every record in the order of time, until it breaks, and `report` with what is damaged where
-    /// that shows.
+    /// Calls `visit` with every record in time order, until it breaks, and `report` with damage where it is found.
     #[inline]
     pub(crate) fn for_each(
         &mut self,
@@ -141,7 +140,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Goes to the next record, [`Merge::current`], without calling anything with it. Answers whether there is one.
+    /// Moves to the next record, [`Merge::current`], without a callback. Returns whether there is one.
     pub(crate) fn advance(&mut self, mut report: impl FnMut(u32, Damage)) -> bool {
         self.damage.drain(..).for_each(|(source, damage)| report(source, damage));
         loop {
@@ -168,7 +167,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// The record that [`Merge::advance`] came to.
+    /// Returns the record that [`Merge::advance`] moved to.
     #[inline]
     pub(crate) fn current(&self) -> Option<Record<'_>> {
         let spot = self.window.spot(self.advanced.checked_sub(1)?)?;
@@ -176,8 +175,8 @@ impl<'a> Merge<'a> {
         stream.record(stream.batch.item(spot.number)?)
     }
 
-    /// Goes from stream to stream, as long as their turns are long: records are delivered as they are parsed, and of the
-    /// streams that wait only the next record is parsed ahead. Breaks if `visit` does.
+    /// Delivers records as they are parsed, stream by stream, as long as turns are long. Only the next record of the
+    /// waiting streams is parsed ahead. Breaks if `visit` does.
     #[inline]
     fn take_turns(
         &mut self,
@@ -186,7 +185,7 @@ impl<'a> Merge<'a> {
     ) -> ControlFlow<()> {
         let Merge { files, streams, tournament, shared, inversions, .. } = self;
         for (stream, number) in streams.iter_mut().zip(0..) {
-            // A stream whose next record is not known yet has the first turn, and shows it.
+            // A stream whose next record is unknown gets the first turn, which parses it.
             tournament.set(number, stream.batch.waiting().first().map_or(i64::MIN, |item| item.key));
         }
         let (mut turns, mut records, mut before) = (0, 0, 0);
@@ -214,7 +213,7 @@ impl<'a> Merge<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Parses ahead and puts in order what nothing can come before any more. Answers whether there is anything.
+    /// Parses ahead and sorts the records that no unparsed record can precede. Returns whether there are any.
     fn next_window(&mut self) -> bool {
         let Merge { files, streams, live, window, shared, .. } = self;
         live.retain(|stream| {
@@ -235,7 +234,8 @@ impl<'a> Merge<'a> {
         window.clear();
         for (slot, stream) in live.iter().enumerate() {
             let batch = &mut streams[*stream].batch;
-            // Of what has the end's key, the stream that ends there may have more, which comes before later streams'.
+            // Of the items with the end's key, the stream that ends there may have more, which precede those of later
+            // streams.
             let is_in = |item: &Item| item.key <= most && (item.key, slot) <= end;
             let count = batch.waiting().partition_point(is_in);
             let (first, items) = batch.take(count);
@@ -265,7 +265,7 @@ mod tests {
         Damage(Damage),
     }
 
-    /// A file of records: processor, ticks since the record before it, and kind.
+    /// Returns a file of records: processor, ticks since the record before it, and kind.
     fn file(records: &[(u16, i64, u8)]) -> Vec<u8> {
         let clock = Clock::new(ClockType::Qpc, Ticks(0), START, 10_000_000);
         let mut writer = EtlWriter::new(Cursor::new(Vec::new()), WriterOptions::new(clock, 1024, 4)).unwrap();
@@ -276,7 +276,7 @@ mod tests {
             let record = match kind {
                 0 => RecordBuilder::event(size, Guid::from_u128(1), &EventDescriptor::default())
                     .time(Ticks(time)),
-                // A WPP message without a time of its own.
+                // A WPP message without its own time.
                 1 => RecordBuilder::message(10, size).message_sequence(1),
                 _ => RecordBuilder::perf_info(size, HookId(0x0524), 4).time(Ticks(time)),
             };
@@ -300,7 +300,7 @@ mod tests {
         seen
     }
 
-    /// The same by sorting all of the file at once.
+    /// Returns the expected result by sorting the whole file at once.
     fn sorted(file: &EtlFile<'_>) -> Vec<Seen> {
         let plan = FilePlan::new(file);
         let mut all: Vec<(i64, Seen)> = Vec::new();
@@ -339,14 +339,14 @@ mod tests {
             turns in prop::collection::vec(1..60usize, 4),
             damaged in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20),
         ) {
-            // The processor changes with every record, or takes turns, which are long for a while, then short.
+            // The processor changes with every record, or has turns, first long ones, then short ones.
             let mut records = records;
             for index in 0..records.len() {
                 let turn = turns[index / 900 % turns.len()];
                 records[index].0 = records[index / turn * turn].0;
             }
             let mut bytes = file(&records);
-            // The first buffer has the file's header, without which there is no file.
+            // The first buffer has the file's header, which must stay intact.
             for (at, byte) in damaged {
                 let room = bytes.len().saturating_sub(1024);
                 if room > 0 {
@@ -370,7 +370,7 @@ mod tests {
             };
             let all = times(&merged(&[&file], None, None));
             prop_assert!(all.is_sorted());
-            // The same file twice: each time comes twice.
+            // The same file twice: each time occurs twice.
             let twice = merged(&[&file, &file], None, None);
             prop_assert_eq!(times(&twice), all.iter().flat_map(|time| [*time, *time]).collect::<Vec<_>>());
             let range = cut..cut + len;

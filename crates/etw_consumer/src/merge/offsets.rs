@@ -1,11 +1,13 @@
-//! The offsets of a stream's buffers, packed: one byte a buffer in uncompressed files, about three in compressed
-//! ones, so that a terabyte of small buffers is indexed in a few megabytes.
+//! The packed offsets of a stream's buffers.
+//!
+//! They take one byte a buffer in uncompressed files and about three in compressed ones, so that the index of a
+//! terabyte of small buffers takes a few megabytes.
 
 /// A growing list of offsets, read once from its start.
 #[derive(Debug, Clone)]
 pub(crate) struct Offsets {
-    /// Distances between buffers as little-endian base-128 numbers: twice the distance in units, or in bytes plus 1
-    /// in the lowest bit.
+    /// Distances between buffers as little-endian base-128 numbers. The lowest bit is 0 for a distance in units and 1
+    /// for one in bytes.
     packed: Vec<u8>,
     unit: u64,
     last_pushed: u64,
@@ -14,12 +16,12 @@ pub(crate) struct Offsets {
 }
 
 impl Offsets {
-    /// No offsets. Distances that are multiples of `unit` bytes take less room.
+    /// Returns an empty list. Distances that are multiples of `unit` bytes take less memory.
     pub(super) fn new(unit: u64) -> Offsets {
         Offsets { packed: Vec::new(), unit: unit.max(1), last_pushed: 0, read: 0, last_read: 0 }
     }
 
-    /// Appends an offset, which is not below the former one.
+    /// Appends an offset, which is not below the previous one.
     pub(super) fn push(&mut self, offset: u64) {
         let distance = offset.saturating_sub(self.last_pushed);
         self.last_pushed = offset;
@@ -46,12 +48,12 @@ impl Offsets {
         self.read = self.packed.len();
     }
 
-    /// The next offset, which stays.
+    /// Returns the next offset without taking it.
     pub(crate) fn peek(&self) -> Option<u64> {
         Some(self.ahead()?.0)
     }
 
-    /// The next offset, and where the one behind it is read.
+    /// Returns the next offset and the position of the one after it.
     fn ahead(&self) -> Option<(u64, usize)> {
         let (mut code, mut read) = (0u64, self.read);
         for shift in (0..64).step_by(7) {

@@ -1,20 +1,20 @@
 //! One clock for the files of one boot of a machine.
 //!
-//! Each session reads the wall clock once, as its own anchor, and those readings differ by microseconds: enough to
-//! part an event from what another session wrote of it. Sessions of one boot count the same performance counter, so
-//! the anchor of the first of them serves all, and their raw clocks decide the order.
-//! (Observed: the four files of perfview's diaghub recording, whose anchors differ by up to 36 µs.)
+//! Each session reads the wall clock once, as its own anchor. These readings differ by microseconds, enough to
+//! separate an event from what another session wrote about it. Sessions of one boot count the same performance
+//! counter, so all of them use the anchor of the first one, and their raw clocks decide the order. (Observed: the four
+//! files of perfview's diaghub recording, whose anchors differ by up to 36 µs.)
 
 use etw_etl::{EtlFile, LogFileHeader};
 use etw_event::{Clock, ClockType, FileTime};
 
-/// Anchors further apart than this show that the wall clock was set between them; each file then keeps its own.
+/// If anchors differ by more than this, the wall clock was set between them, and each file keeps its own.
 const MOST_APART_100NS: u64 = FileTime::PER_SECOND.unsigned_abs();
 
-/// A frequency that is measured is known to one part in this.
+/// Relative precision of a measured frequency: one part in this many.
 const MEASURED_DIGITS: u64 = 10_000;
 
-/// Has files of one boot use the clock of the first of them.
+/// Sets the clock of files of one boot to that of the first of them.
 pub(crate) fn share<'f, 'a: 'f>(files: impl Iterator<Item = &'f mut EtlFile<'a>>) {
     let mut known: Vec<(LogFileHeader, Clock)> = Vec::new();
     for file in files {
@@ -30,14 +30,14 @@ pub(crate) fn share<'f, 'a: 'f>(files: impl Iterator<Item = &'f mut EtlFile<'a>>
     }
 }
 
-/// The clocks that files have when they are read together.
+/// Returns the clocks of files that are read together.
 pub(crate) fn clocks(files: &mut [EtlFile<'_>]) -> Vec<Clock> {
     share(files.iter_mut());
     files.iter().map(EtlFile::clock).collect()
 }
 
-/// Whether two files count the same performance counter. Sessions that measure its frequency, as those of this system
-/// do, know it and the time of the boot to some digits only.
+/// Whether two files count the same performance counter. Sessions that measure its frequency, as OpenETW's do, know it
+/// and the boot time only approximately.
 fn same_boot(left: &LogFileHeader, right: &LogFileHeader) -> bool {
     let counts = |header: &LogFileHeader| header.clock_type() == ClockType::Qpc && header.boot_time.0 != 0;
     let machine = |header: &LogFileHeader| (header.provider_version, header.number_of_processors);

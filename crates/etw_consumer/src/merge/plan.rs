@@ -1,4 +1,4 @@
-//! Which buffers of a file belong together: the streams whose records follow each other in time.
+//! The division of a file's buffers into streams, whose records are in time order.
 
 use std::collections::HashMap;
 
@@ -8,20 +8,20 @@ use etw_event::Ticks;
 use super::offsets::Offsets;
 use crate::statistics::BufferCounts;
 
-/// Streams a file can have; more are made only by files that are no session's work, whose order then suffers.
+/// Maximum number of streams of a file; only malformed files need more, and their order suffers.
 const MAX_STREAMS: usize = 4096;
-/// Damage among buffers that is kept; the rest is counted.
+/// Maximum number of stored damage items among buffers; the rest is only counted.
 const MAX_DAMAGE: usize = 1024;
 
-/// The streams of one file, and what its buffer headers tell.
+/// The streams of one file, and the data of its buffer headers.
 #[derive(Debug, Default)]
 pub(crate) struct FilePlan {
     pub(crate) streams: Vec<StreamPlan>,
-    /// Damage between and of buffers.
+    /// Damage of and between buffers.
     pub(crate) damage: Vec<Damage>,
-    /// All damage, with what was not kept.
+    /// Number of all damage items, including those not stored.
     pub(crate) damage_count: u64,
-    /// What the buffers' headers tell.
+    /// Counts from the buffers' headers.
     pub(crate) buffers: BufferCounts,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct FilePlan {
 #[derive(Debug)]
 pub(crate) struct StreamPlan {
     pub(crate) offsets: Offsets,
-    /// Whose buffers they are.
+    /// The processor of the buffers.
     pub(crate) processor: u16,
     /// Whether all processors share the stream, so that its records may be slightly out of order.
     pub(crate) shared: bool,
@@ -40,9 +40,9 @@ pub(crate) struct StreamPlan {
 impl FilePlan {
     /// Reads every buffer's header and the time of its first record.
     ///
-    /// Buffers of one processor and type follow each other in time, in the order of the file. Where time steps back
-    /// (the wrap of a circular file, the parts of an appended one, a clock that was set) a new stream begins. In files
-    /// whose processors share buffers, neighbouring buffers overlap a little: they take turns between two streams.
+    /// Buffers of one processor and type follow each other in time, in file order. Where time steps back (the wrap of
+    /// a circular file, the parts of an appended one, a clock that was set) a new stream starts. In files whose
+    /// processors share buffers, adjacent buffers overlap a little, so they alternate between two streams.
     pub(crate) fn new(file: &EtlFile<'_>) -> FilePlan {
         let mut plan = FilePlan::default();
         let mut current: HashMap<(u16, BufferType, bool), usize> = HashMap::new();

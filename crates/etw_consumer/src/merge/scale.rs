@@ -2,28 +2,28 @@
 
 use etw_event::{Clock, FileTime, Ticks};
 
-/// Parts of 100 ns on the common scale: fine enough to keep the order of every clock that counts up to 10 GHz, wide
-/// enough for 29 years around the first file's start.
+/// Parts of 100 ns on the common scale: fine enough to keep the order of any clock up to 10 GHz, and wide enough for
+/// 29 years around the first file's start.
 const FRACTIONS: i64 = 1024;
 
-/// Turns raw times of one file into times of the common scale.
+/// Conversion of raw times of one file to times of the common scale.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Scale {
-    /// One file alone: raw ticks.
+    /// The raw ticks of a single file.
     Raw,
-    /// UTC from a common base.
+    /// UTC relative to a common base.
     Utc {
         anchor: i64,
-        /// Of the anchor.
+        /// The time of the anchor.
         start: i64,
         frequency: i64,
-        /// Fractions a tick, where that is a whole number.
+        /// Fractions per tick, if that is a whole number.
         whole: Option<i64>,
     },
 }
 
 impl Scale {
-    /// The scale of a file with this clock among others; `base` is the start of one of them.
+    /// Returns the scale for a file with this clock among others; `base` is the start of one of them.
     pub(crate) fn utc(clock: &Clock, base: FileTime) -> Scale {
         let per_second = FileTime::PER_SECOND * FRACTIONS;
         let whole = (per_second % clock.frequency() == 0).then(|| per_second / clock.frequency());
@@ -35,7 +35,7 @@ impl Scale {
         }
     }
 
-    /// The time of a raw reading on the common scale.
+    /// Returns the time of a raw reading on the common scale.
     #[inline]
     pub(crate) fn key(&self, raw: Ticks) -> i64 {
         match *self {

@@ -1,4 +1,4 @@
-//! One stream: the buffers of one processor, opened one after the other.
+//! One stream: the buffers of one processor, opened in sequence.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -13,16 +13,16 @@ use super::plan::StreamPlan;
 use super::scale::Scale;
 use crate::intact;
 
-/// Memory for decompressed buffers of all streams together. Buffers beyond it go through temporary files, which are
-/// mapped; only files with many processors and buffers of many megabytes come that far.
+/// Limit for decompressed buffers of all streams in memory. Buffers beyond it go to temporary files, which are mapped;
+/// only files with many processors and buffers of many megabytes reach it.
 const MEMORY_BYTES: usize = 32 << 20;
 
-/// What all streams share.
+/// State shared by all streams.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// Bytes of decompressed buffers in memory.
     in_memory: usize,
-    /// Where a buffer is decompressed on its way to a temporary file.
+    /// Space to decompress a buffer before it goes to a temporary file.
     scratch: Vec<u8>,
 }
 
@@ -42,13 +42,13 @@ pub(super) struct Stream<'a> {
     keys: Keys,
 }
 
-/// The keys of a stream: which records are wanted, and when it is their turn.
+/// The keys of a stream, which decide what is delivered and when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keys {
     scale: Scale,
-    /// Key of the first record that is wanted.
+    /// Key of the first record to deliver.
     from: i64,
-    /// Key behind the last record that is wanted.
+    /// Key after the last record to deliver.
     to: i64,
     /// Key of the record that was parsed last.
     last: i64,
@@ -56,22 +56,22 @@ pub(super) struct Keys {
     greatest: i64,
 }
 
-/// When it is a record's turn.
+/// The turn of a record.
 enum Turn {
     Has(Item),
-    /// It is before those that are wanted.
+    /// The record is before the time limits.
     Never,
-    /// It is behind those that are wanted, and ends the stream.
+    /// The record is after the time limits and ends the stream.
     End,
 }
 
 impl Keys {
-    /// The keys on a scale from `from` on, and before `to`.
+    /// Returns the keys on a scale, from `from` on and before `to`.
     pub(super) fn new(scale: Scale, from: i64, to: i64) -> Keys {
         Keys { scale, from, to, last: i64::MIN, greatest: i64::MIN }
     }
 
-    /// The next record's turn; the record lies at offset `at`.
+    /// Returns the turn of the next record, which is at offset `at`.
     #[inline(always)]
     fn item(&mut self, outline: Outline, at: usize) -> Turn {
         let key = self.scale.key(outline.raw_time());
@@ -91,7 +91,7 @@ impl Keys {
 /// The events of the open buffer.
 #[derive(Debug)]
 pub(super) enum Data<'a> {
-    /// In the file.
+    /// In the mapped file.
     Mapped(&'a [u8]),
     /// Decompressed or sorted, in memory.
     Memory(Vec<u8>),
@@ -125,8 +125,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Parses ahead, if much of what was parsed has had its turn. Opens the next buffer when all of the open one has.
-    /// Afterwards nothing waits only at the end of the stream.
+    /// Parses ahead if most parsed items have been delivered, and opens the next buffer if all items of the open one
+    /// have. Afterwards the batch is empty only at the end of the stream.
     #[inline]
     pub(super) fn fill(&mut self, file: &EtlFile<'a>, shared: &mut Shared) {
         let waiting = self.batch.waiting().len();
@@ -139,7 +139,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Parses records of the open buffer as long as the batch has room.
+    /// Parses records of the open buffer until the batch is full.
     fn parse_ahead(&mut self) {
         while self.batch.has_room() {
             self.parse_intact();
@@ -149,7 +149,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Parses records of the open buffer as long as the batch has room and nothing is unusual about them.
+    /// Parses intact records of the usual kinds until the batch is full.
     fn parse_intact(&mut self) {
         self.for_each_intact(|batch, item, _, _| {
             batch.push(item);
@@ -157,8 +157,8 @@ impl<'a> Stream<'a> {
         });
     }
 
-    /// Visits the records that come no later than key `last`. Answers the key of the record behind them, or `None` at
-    /// the end of the stream. Here records are visited as they are parsed, and none but the last is kept.
+    /// Visits the records that come no later than key `last`. Returns the key of the record after them, or `None` at
+    /// the end of the stream. Records are visited as they are parsed, and only the last one is kept.
     #[inline(always)]
     pub(super) fn take_turn(
         &mut self,
@@ -199,15 +199,14 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The record of an item that had its turn last or waits for it; `None` if it stands for damage.
+    /// Returns the record of an item delivered last or still waiting, or `None` if the item is damage.
     #[inline(always)]
     pub(super) fn record(&self, item: &Item) -> Option<Record<'_>> {
         let bytes = self.data.bytes().get(item.at as usize..)?;
         item.outline?.record(bytes, &self.origin)
     }
 
-    /// Parses records as long as nothing is unusual about them, and calls `each` with their items and bytes until it
-    /// breaks.
+    /// Parses intact records of the usual kinds, and calls `each` with their items and bytes until it breaks.
     #[inline(always)]
     fn for_each_intact(&mut self, mut each: impl FnMut(&mut Batch, Item, &[u8], &Origin) -> ControlFlow<()>) {
         let data = self.data.bytes();
@@ -228,8 +227,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Reads what stands in place of an intact record of the usual kinds: damage, a record whose extended data is
-    /// broken, or nothing; then answers `false`.
+    /// Handles what the fast path does not: damage, or a record with broken extended data. Returns `false` at the end
+    /// of the data.
     #[cold]
     fn parse_with_care(&mut self) -> bool {
         let mut records = Records::resume(self.data.bytes(), &self.origin, self.place, self.cursor);
@@ -253,7 +252,7 @@ impl<'a> Stream<'a> {
         true
     }
 
-    /// Opens the next buffer that may have records from key `from` on. Answers whether there was one.
+    /// Opens the next buffer that may have records from key `from` on. Returns whether there was one.
     #[cold]
     fn open_next(&mut self, file: &EtlFile<'a>, shared: &mut Shared) -> bool {
         let Some(buffer) = self.next_buffer(file, shared) else { return false };
@@ -277,7 +276,7 @@ impl<'a> Stream<'a> {
         true
     }
 
-    /// The next buffer; one is passed over if the buffer behind it begins before `from`, since all its records do.
+    /// Returns the next buffer. Skips one if the buffer after it starts before `from`, since all its records do.
     fn next_buffer(&mut self, file: &EtlFile<'a>, shared: &mut Shared) -> Option<BufferRef<'a>> {
         loop {
             let buffer = file.buffer_at(self.plan.offsets.next()?)?;
@@ -292,7 +291,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Gives memory back.
+    /// Releases the memory of the open buffer.
     fn release(&mut self, shared: &mut Shared) {
         if let Data::Memory(bytes) = &self.data {
             shared.in_memory = shared.in_memory.saturating_sub(bytes.capacity());
@@ -312,7 +311,7 @@ impl<'a> Stream<'a> {
             let damage = buffer.data(&mut shared.scratch).damage;
             self.data = match to_temporary(&shared.scratch) {
                 Ok(map) => Data::Temporary(map),
-                // Without room on disk the bound on memory gives way.
+                // Without disk space the memory limit is exceeded.
                 Err(_) => Data::Memory(shared.scratch.clone()),
             };
             if let Data::Memory(bytes) = &self.data {
@@ -326,7 +325,7 @@ impl<'a> Stream<'a> {
         damage
     }
 
-    /// Puts the records of the open buffer in order of time if they are not; equal times keep their order.
+    /// Sorts the records of the open buffer by time if necessary; equal times keep their order.
     fn sort(&mut self, shared: &mut Shared) {
         let data = self.data.bytes();
         let items = || Records::resume(data, &self.origin, self.place, self.cursor);

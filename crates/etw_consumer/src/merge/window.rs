@@ -1,30 +1,30 @@
-//! The order of records that are parsed ahead.
+//! Ordering of the records that are parsed ahead.
 
 use super::batch::{Item, MOST_ITEMS};
 
-/// How far apart the keys of one window may lie, so that a distance and a place fit into one integer.
+/// Maximum distance of the keys in one window, so that a distance and a place fit into one integer.
 pub(super) const SPAN: i64 = u32::MAX as i64;
 
 /// Bits for the number of an item in its batch.
 const NUMBER_BITS: u32 = MOST_ITEMS.ilog2();
 
-/// Items at the start of a window that tell whether turns are long.
+/// Number of items at the start of a window used to check whether turns are long.
 const SAMPLE: usize = 128;
 
-/// Items of several streams, put in order.
+/// Items of several streams in order.
 ///
-/// An item is one integer: the distance of its key from the first, above the place where it lies. Places count up with
-/// the streams' ranks and in each stream, so no two items are equal, and equal times keep the order they must have.
-/// Sorted runs of integers merge without branches that depend on times, which nothing could predict.
+/// An item is one integer: the distance of its key from the first, above its place. Places increase with
+/// the streams' ranks and within each stream, so no two items are equal, and equal times keep their order.
+/// Sorted runs of integers merge without branches that depend on times, which would be unpredictable.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     items: Vec<u64>,
-    /// Where the runs end.
+    /// The ends of the runs.
     runs: Vec<usize>,
     spare: Vec<u64>,
 }
 
-/// Where an item lies.
+/// The place of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spot {
     /// Index of the stream among those that were added.
@@ -34,20 +34,20 @@ pub(super) struct Spot {
 }
 
 impl Window {
-    /// A window with room for a number of items of some streams.
+    /// Returns a window with capacity for a number of items of some streams.
     pub(super) fn with_capacity(streams: usize, items: usize) -> Window {
         let [items, spare] = [Vec::with_capacity(items), Vec::with_capacity(items)];
         Window { items, runs: Vec::with_capacity(streams), spare }
     }
 
-    /// Forgets all items.
+    /// Removes all items.
     pub(super) fn clear(&mut self) {
         self.items.clear();
         self.runs.clear();
     }
 
-    /// Adds items of a stream, which have numbers from `first` on; no key is before `base` or more than [`SPAN`] behind
-    /// it.
+    /// Adds items of a stream, which have numbers from `first` on. No key may be before `base` or more than [`SPAN`]
+    /// after it.
     #[inline]
     pub(super) fn add(&mut self, stream: usize, first: usize, items: &[Item], base: i64) {
         let place = (stream << NUMBER_BITS | first) as u64;
@@ -56,7 +56,7 @@ impl Window {
         self.runs.push(self.items.len());
     }
 
-    /// Puts the items in order.
+    /// Sorts the items.
     pub(super) fn sort(&mut self) {
         self.spare.resize(self.items.len(), 0);
         while self.runs.len() > 1 {
@@ -76,7 +76,7 @@ impl Window {
         }
     }
 
-    /// Whether streams have turns of more than `turn` items, as far as the first items tell.
+    /// Whether streams have turns of more than `turn` items, judged by the first items.
     pub(super) fn has_long_turns(&self, turn: usize) -> bool {
         let sample = self.items.get(..SAMPLE.min(self.items.len())).unwrap_or_default();
         let stream = |item: &u64| *item as u32 >> NUMBER_BITS;
@@ -84,13 +84,13 @@ impl Window {
         sample.len() >= 4 * turn && changes * turn <= sample.len()
     }
 
-    /// Where the items lie, in their order.
+    /// Returns the places of the items, in order.
     #[inline]
     pub(super) fn spots(&self) -> impl Iterator<Item = Spot> {
         self.items.iter().map(|item| Spot::of(*item))
     }
 
-    /// Where the item lies that comes behind `index` others.
+    /// Returns the place of the item at `index` in the order.
     #[inline]
     pub(super) fn spot(&self, index: usize) -> Option<Spot> {
         self.items.get(index).map(|item| Spot::of(*item))
@@ -105,7 +105,7 @@ impl Spot {
     }
 }
 
-/// Merges two sorted runs into `out`, which is as long as both.
+/// Merges two sorted runs into `out`, whose length is the sum of theirs.
 #[inline]
 fn merge(left: &[u64], right: &[u64], out: &mut [u64]) {
     if left.last() <= right.first() {
@@ -114,8 +114,8 @@ fn merge(left: &[u64], right: &[u64], out: &mut [u64]) {
         second.copy_from_slice(right);
         return;
     }
-    // From both ends at once: two chains of steps, of which none waits for the other. What stands behind the end of a
-    // run is greater than every item, what stands before its start is less.
+    // Merges from both ends at once, as two independent dependency chains. A position past the end of a run reads as
+    // greater than every item, one before its start as less.
     let (mut l, mut r) = (0, 0);
     let (mut l_end, mut r_end) = (left.len(), right.len());
     let half = out.len() / 2;

@@ -1,4 +1,4 @@
-//! Owned events as JSON, and as what a serializer writes.
+//! Owned events as JSON, and as `Serialize`.
 
 use etw_export::{JsonWriter, Options};
 use serde::{Serialize, Serializer};
@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::OwnedEvent;
 
 impl OwnedEvent {
-    /// The event as JSON: what `etw dump --format json` writes, without the computer's name, which the trace has and
-    /// not the event.
+    /// Returns the event as JSON.
     ///
-    /// To write many events, give each to one [`JsonWriter`] by [`OwnedEvent::with_event`]: it keeps what events of one
-    /// schema share, and its options name the computer and select fields.
+    /// The text is that of `etw dump --format json`, but without the computer's name, which belongs to the trace. To
+    /// write many events, pass each to one [`JsonWriter`] with [`OwnedEvent::with_event`]: the writer keeps what
+    /// events of one schema share, and its options add the computer's name and select fields.
     pub fn to_json(&self) -> String {
         String::from_utf8_lossy(&self.json_bytes()).into_owned()
     }
@@ -23,8 +23,8 @@ impl OwnedEvent {
     }
 }
 
-/// The shape of [`OwnedEvent::to_json`] in any format. It is made from that text, so that there is one shape; for JSON
-/// itself `to_json` is faster.
+/// Serializes the same structure as [`OwnedEvent::to_json`] to any format. It is made from that text; for JSON itself
+/// `to_json` is faster.
 impl Serialize for OwnedEvent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let value: Value = serde_json::from_slice(&self.json_bytes()).map_err(serde::ser::Error::custom)?;
@@ -32,7 +32,7 @@ impl Serialize for OwnedEvent {
     }
 }
 
-/// A JSON value whose numbers are numbers in every format: `serde_json`'s own may be texts in disguise.
+/// A JSON value with plain numbers in every format; `serde_json` may represent its own numbers as texts.
 struct Plain<'a>(&'a Value);
 
 impl Serialize for Plain<'_> {

@@ -1,4 +1,4 @@
-//! Events of level 4, which own everything.
+//! Owned events (level 4).
 
 #[cfg(feature = "json")]
 mod json;
@@ -13,56 +13,59 @@ use etw_schema::{
     Value,
 };
 
-/// Level 4: an event that owns everything, to be kept and sent to other threads. Costs an allocation for each text.
+/// Level 4: an event that owns all its data, to be kept and sent to other threads.
+///
+/// Costs an allocation for each text.
 ///
 /// With the feature `json` it is `Serialize`, and `to_json` returns its JSON text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnedEvent {
     record: OwnedRecord,
     properties: Result<OwnedProperties, Undecoded>,
-    /// What is known of the provider of an event without schema.
+    /// The known facts about the provider of an event without a schema.
     provider: Option<Arc<ProviderInfo>>,
     process: Option<Arc<str>>,
     start: FileTime,
 }
 
 impl OwnedEvent {
-    /// The record.
+    /// Returns the record.
     #[inline]
     pub fn record(&self) -> Record<'_> {
         self.record.record()
     }
 
-    /// The top-level properties, in their order.
+    /// Returns the top-level properties, in order.
     ///
     /// # Errors
-    /// The event could not be decoded, for this reason.
+    ///
+    /// Fails with the reason why the event could not be decoded.
     #[inline]
     pub fn properties(&self) -> Result<&OwnedProperties, &Undecoded> {
         self.properties.as_ref()
     }
 
-    /// The value of a top-level property; `None` if the event or its payload has none of this name.
+    /// Returns the value of a top-level property, or `None` if the event or its payload has no such property.
     pub fn get(&self, name: &str) -> Option<&OwnedValue> {
         self.properties.as_ref().ok()?.get(name)
     }
 
-    /// The schema; `None` for an event that could not be decoded.
+    /// Returns the schema, or `None` for an event that could not be decoded.
     pub fn schema(&self) -> Option<&Arc<EventSchema>> {
         self.properties.as_ref().ok().map(OwnedProperties::schema)
     }
 
-    /// Image name of the process that logged the event; `None` if it is unknown or was not asked for.
+    /// Returns the image name of the process that logged the event, or `None` if it is unknown or was not requested.
     pub fn process(&self) -> Option<&str> {
         self.process.as_deref()
     }
 
-    /// The names of the header's fields.
+    /// Returns the names of the header's fields.
     pub fn names(&self) -> Names<'_> {
         Names::of(&self.record(), self.schema().map(Arc::as_ref), self.provider.as_deref())
     }
 
-    /// Calls `look` with the event as filters and exports take it. Its properties are located again.
+    /// Calls `look` with the event in the form that filters and exports take. Locates the properties again.
     pub fn with_event<R>(&self, look: impl FnOnce(&Event<'_>) -> R) -> R {
         let record = self.record();
         let mut located = Located::new();
@@ -93,7 +96,7 @@ impl From<&Event<'_>> for OwnedEvent {
     }
 }
 
-/// The top-level properties of an event, which own their values. Names stand in the schema, which all its events share.
+/// The top-level properties of an event with owned values. The names are in the schema, which events share.
 #[derive(Clone)]
 pub struct OwnedProperties {
     compiled: Arc<CompiledSchema>,
@@ -101,27 +104,27 @@ pub struct OwnedProperties {
 }
 
 impl OwnedProperties {
-    /// The schema.
+    /// Returns the schema.
     pub fn schema(&self) -> &Arc<EventSchema> {
         &self.compiled.schema
     }
 
-    /// How many there are.
+    /// Returns the number of properties.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no properties.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// Names and values, in their order.
+    /// Returns an iterator over names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &OwnedValue)> {
         self.schema().properties.iter().map(|property| &*property.name).zip(&self.values)
     }
 
-    /// The value of a name.
+    /// Returns the value of the property `name`.
     pub fn get(&self, name: &str) -> Option<&OwnedValue> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
@@ -143,25 +146,25 @@ impl fmt::Debug for OwnedProperties {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum OwnedValue {
-    /// Nothing.
+    /// No value.
     Null,
-    /// An integer; pointers too.
+    /// An integer or pointer.
     Integer(i128),
-    /// Floating point.
+    /// A floating-point number.
     Float(f64),
     /// A truth value.
     Boolean(bool),
     /// Text.
     Text(String),
-    /// GUID.
+    /// A GUID.
     Guid(Guid),
     /// A time in UTC.
     Time(FileTime),
-    /// Bytes.
+    /// Binary data.
     Binary(Vec<u8>),
-    /// Elements.
+    /// The elements of an array.
     Array(Vec<OwnedValue>),
-    /// Members.
+    /// The members of a struct.
     Struct(Vec<(Arc<str>, OwnedValue)>),
 }
 
@@ -186,8 +189,8 @@ fn owned_members(members: Members<'_>) -> Vec<(Arc<str>, OwnedValue)> {
     names.zip(owned_values(members)).collect()
 }
 
-/// Appends a value that owns its text and bytes. It is taken by reference and appended here: each copy of a value that was
-/// written a moment ago waits for that, which costs more than all else.
+/// Appends an owned copy of a value. Takes a reference and appends here, because copying a value that has just been
+/// written stalls on that store and costs more than everything else.
 #[inline(always)]
 fn push_owned(owned: &mut Vec<OwnedValue>, value: &Value<'_>, format: Format) {
     owned.push(match *value {
@@ -200,7 +203,7 @@ fn push_owned(owned: &mut Vec<OwnedValue>, value: &Value<'_>, format: Format) {
         Value::Binary(bytes) => OwnedValue::Binary(bytes.to_vec()),
         Value::Array(array) => OwnedValue::Array(owned_elements(&array)),
         Value::Struct(members) => OwnedValue::Struct(owned_members(members.iter())),
-        // What is neither number nor text itself is kept as people read it: addresses, SIDs.
+        // Other values (addresses, SIDs) are kept as their displayed text.
         Value::Sid(_) | Value::Ipv4(_) | Value::Ipv6(_) | Value::SocketAddress(_) => {
             OwnedValue::Text(Text::new(*value, format, None).to_string())
         }

@@ -8,19 +8,19 @@ use etw_schema::{Names, Value};
 use super::{Comparison, Field, HeaderField, Literal, Node, Operator, Predicate, text};
 use crate::{Event, ProcessTable, ProviderKey};
 
-/// What a predicate is evaluated on.
+/// The data that a predicate is evaluated on.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     record: &'a Record<'a>,
     event: Option<&'a Event<'a>>,
     process: Option<&'a str>,
-    /// Whether `process` is all that can be known.
+    /// Whether process names are available; if not, `process` is undecided.
     process_known: bool,
     start: FileTime,
 }
 
 impl<'a> Scope<'a> {
-    /// The header alone, and the names of processes if they are known already.
+    /// Returns the scope of the header alone, with the names of processes if they are known already.
     pub(crate) fn of_record(
         record: &'a Record<'a>,
         start: FileTime,
@@ -30,13 +30,13 @@ impl<'a> Scope<'a> {
         Scope { record, event: None, process, process_known: processes.is_some(), start }
     }
 
-    /// The decoded event.
+    /// Returns the scope of the decoded event.
     pub(crate) fn of_event(event: &'a Event<'a>) -> Scope<'a> {
         let (record, process, start) = (event.record, event.process, event.start);
         Scope { record, event: Some(event), process, process_known: true, start }
     }
 
-    /// The names of the decoded event.
+    /// Returns the names of the decoded event.
     fn names(&self) -> Option<Names<'a>> {
         self.event.map(Event::names)
     }
@@ -72,7 +72,7 @@ impl Predicate {
     }
 }
 
-/// `decisive` if one of the predicates is, the other if all are the other.
+/// Returns `decisive` if one predicate does, `!decisive` if all do, and otherwise `None`.
 fn decide(predicates: &[Predicate], scope: &Scope<'_>, decisive: bool) -> Option<bool> {
     let mut open = false;
     for predicate in predicates {
@@ -85,7 +85,7 @@ fn decide(predicates: &[Predicate], scope: &Scope<'_>, decisive: bool) -> Option
     if open { None } else { Some(!decisive) }
 }
 
-/// Whether the record is of one of the GUIDs, or else the names of its event are the provider's.
+/// Whether the record has one of the GUIDs, or else the names of its event match the provider.
 fn provider_is(scope: &Scope<'_>, guids: &[Guid], by_names: impl Fn(&Names<'_>) -> bool) -> Option<bool> {
     if guids.contains(&scope.record.provider_id()) {
         return Some(true);
@@ -93,13 +93,13 @@ fn provider_is(scope: &Scope<'_>, guids: &[Guid], by_names: impl Fn(&Names<'_>) 
     Some(by_names(&scope.names()?))
 }
 
-/// The names of an event's provider; a class has its own and that of the provider it belongs to.
+/// Returns the names of an event's provider; a class has its own name and that of its provider.
 fn provider_names<'a>(names: &Names<'a>) -> impl Iterator<Item = &'a str> {
     names.provider().into_iter().chain(names.own_name())
 }
 
 impl Comparison {
-    /// Prepares the value's text: names in headers are compared without regard to case.
+    /// Folds the value's text, since names in headers are compared without regard to case.
     pub(super) fn folded(mut self) -> Comparison {
         self.ignore_case |= matches!(self.field, Field::Header(_));
         if let Literal::Text(wanted) | Literal::Level(_, wanted) = &mut self.value
@@ -172,7 +172,7 @@ impl Comparison {
             HeaderField::Keyword => {
                 let mut names = scope.names()?.keywords();
                 Some(match self.operator {
-                    // A mask that contains a keyword has it among its names.
+                    // `names` has the keyword if the mask contains it.
                     Operator::Contains => names.any(|name| {
                         matches!(&self.value, Literal::Text(wanted) if text::matches(name.chars(), Operator::Equal, wanted, true))
                     }),
@@ -182,8 +182,8 @@ impl Comparison {
         }
     }
 
-    /// Whether a level is the one that a name means. Only levels without a standard name may be called otherwise by
-    /// their provider, which takes the decoded event to know.
+    /// Whether a level is the one with this name. Providers can only rename levels without a standard name, and those
+    /// names need the decoded event.
     fn level(&self, found: Level, wanted: Option<Level>, name: &str, scope: &Scope<'_>) -> Option<bool> {
         let is = match found.standard_name() {
             Some(_) => wanted == Some(found),
@@ -227,12 +227,12 @@ impl Comparison {
         self.names(found.into_iter())
     }
 
-    /// Whether one of the names is the wanted one; for `!=` whether there are names and none is.
+    /// Whether one of the names is the wanted one; for `!=`, whether there are names and all of them differ.
     fn names<'n>(&self, found: impl Iterator<Item = &'n str>) -> bool {
         self.parted_names(found.map(|name| [name, "", ""]))
     }
 
-    /// The same for names that are given in parts.
+    /// As `names`, for names in several parts.
     fn parted_names<'n>(&self, found: impl Iterator<Item = [&'n str; 3]>) -> bool {
         let Literal::Text(wanted) = &self.value else { return false };
         let mut found = found.peekable();
@@ -243,7 +243,8 @@ impl Comparison {
         found.any(|name| text::matches(chars(name), self.operator, wanted, true))
     }
 
-    /// A property's value; an array if one of its elements is. `shown` is its text for what is no string.
+    /// Compares a property's value, or the elements of an array. `shown` returns the text of a value that is not a
+    /// string.
     fn property(&self, value: Value<'_>, shown: &dyn Fn() -> String) -> bool {
         if let Value::Array(array) = value {
             return array.iter().any(|element| self.property(element, &String::new));
@@ -286,8 +287,8 @@ fn chars(name: [&str; 3]) -> impl Iterator<Item = char> + Clone {
     name.into_iter().flat_map(str::chars)
 }
 
-/// What an event may be called: its own name; its type; its task; task and opcode. A classic event has its class as
-/// task, `Process/Start`, and may be called by its opcode alone.
+/// Returns the names an event can have: its own name; its type; its task; its task and opcode. A classic event has its
+/// class as task, `Process/Start`, and its opcode alone is a name too.
 fn event_names<'a>(names: &Names<'a>) -> impl Iterator<Item = [&'a str; 3]> {
     let own = names.schema().and_then(|schema| schema.name.as_deref());
     let (event_type, task, opcode) = (names.event_type_parts(), names.task(), names.opcode());

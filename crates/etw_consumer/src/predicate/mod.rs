@@ -1,4 +1,4 @@
-//! Predicates: which events are wanted.
+//! Predicates: conditions on events.
 
 mod evaluate;
 mod text;
@@ -12,10 +12,10 @@ use crate::{Event, IdSet, ProviderSpec, TimePoint};
 
 pub(crate) use evaluate::Scope;
 
-/// A condition on events: what filter expressions compile to, and what the constructors here make.
+/// A condition on events, compiled from a filter expression or made by the constructors here.
 ///
-/// A condition on a property that an event does not have is false, whatever the operator; `not` makes it true.
-/// Conditions on the header are looked at first, and events that they decide are never decoded.
+/// A condition on a property that the event does not have is false, whatever the operator; `not` makes it true.
+/// Conditions on the header are evaluated first, and events that they decide are never decoded.
 ///
 /// ```
 /// use etw_consumer::Predicate;
@@ -43,7 +43,7 @@ enum Node {
 
 type Custom = dyn Fn(&Event<'_>) -> bool + Send + Sync;
 
-/// A field against a value.
+/// A comparison of a field with a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Comparison {
     pub(crate) field: Field,
@@ -52,7 +52,7 @@ pub(crate) struct Comparison {
     pub(crate) value: Literal,
 }
 
-/// What is compared.
+/// A field that can be compared.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Field {
     Header(HeaderField),
@@ -101,7 +101,7 @@ pub(crate) enum Literal {
     Float(f64),
     Boolean(bool),
     Text(Box<str>),
-    /// The name of a level, and the standard level of that name.
+    /// A level's name, and the standard level with that name.
     Level(Option<Level>, Box<str>),
     Guid(Guid),
     Time(TimePoint),
@@ -116,44 +116,44 @@ macro_rules! property_predicates {
     };
 }
 
-/// The predicates of krabsetw, by the names they have there.
+/// The predicates of krabsetw, with the same names.
 impl Predicate {
-    /// Every event.
+    /// Returns a predicate that every event matches.
     pub fn any_event() -> Predicate {
         Predicate(Node::Constant(true))
     }
 
-    /// No event.
+    /// Returns a predicate that no event matches.
     pub fn no_event() -> Predicate {
         Predicate(Node::Constant(false))
     }
 
-    /// The event's id.
+    /// Tests the event's id.
     pub fn id_is(id: u16) -> Predicate {
         Predicate::header(HeaderField::Id, id.into())
     }
 
-    /// The event's opcode; for classic events the event type.
+    /// Tests the event's opcode; for classic events this is the event type.
     pub fn opcode_is(opcode: Opcode) -> Predicate {
         Predicate::header(HeaderField::Opcode, opcode.0.into())
     }
 
-    /// The event's version.
+    /// Tests the event's version.
     pub fn version_is(version: u8) -> Predicate {
         Predicate::header(HeaderField::Version, version.into())
     }
 
-    /// The process that logged the event.
+    /// Tests the id of the process that logged the event.
     pub fn process_id_is(process_id: u32) -> Predicate {
         Predicate::header(HeaderField::ProcessId, process_id.into())
     }
 
-    /// The thread that logged the event.
+    /// Tests the id of the thread that logged the event.
     pub fn thread_id_is(thread_id: u32) -> Predicate {
         Predicate::header(HeaderField::ThreadId, thread_id.into())
     }
 
-    /// The event has the property.
+    /// Tests whether the event has the property.
     pub fn property_is(property: &str) -> Predicate {
         Predicate(Node::Has(property.into()))
     }
@@ -177,64 +177,64 @@ impl Predicate {
         property_iends_with = EndsWith, true;
     }
 
-    /// The property is the number.
+    /// Tests whether the property equals the number.
     pub fn property_is_number(property: &str, number: i128) -> Predicate {
         let (field, operator) = (Field::Property(property.into()), Operator::Equal);
         let value = Literal::Integer(number);
         Predicate::compare(Comparison { field, operator, ignore_case: false, value })
     }
 
-    /// Both hold.
+    /// Returns a predicate that holds if both do.
     #[must_use]
     pub fn and(self, other: Predicate) -> Predicate {
         Predicate::all_of([self, other])
     }
 
-    /// At least one holds.
+    /// Returns a predicate that holds if at least one of the two does.
     #[must_use]
     pub fn or(self, other: Predicate) -> Predicate {
         Predicate::any_of([self, other])
     }
 
-    /// It does not hold.
+    /// Returns the negation.
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "reads with and, or")]
     pub fn not(self) -> Predicate {
         Predicate(Node::Not(Box::new(self)))
     }
 
-    /// At least one holds; false for none.
+    /// Returns a predicate that holds if at least one of these does; it is false for an empty list.
     pub fn any_of(predicates: impl IntoIterator<Item = Predicate>) -> Predicate {
         Predicate::joined(predicates, Node::Any)
     }
 
-    /// All hold; true for none.
+    /// Returns a predicate that holds if all of these do; it is true for an empty list.
     pub fn all_of(predicates: impl IntoIterator<Item = Predicate>) -> Predicate {
         Predicate::joined(predicates, Node::All)
     }
 
-    /// None holds.
+    /// Returns a predicate that holds if none of these does.
     pub fn none_of(predicates: impl IntoIterator<Item = Predicate>) -> Predicate {
         Predicate::any_of(predicates).not()
     }
 
-    /// What a provider string says: provider, level, ids, keywords.
+    /// Matches the provider, level, ids and keywords of a provider string.
     pub fn provider(spec: ProviderSpec) -> Predicate {
         let guids = spec.provider.guids();
         Predicate(Node::Provider(Box::new(spec), guids))
     }
 
-    /// Any condition on the decoded event.
+    /// Returns a predicate with any condition on the decoded event.
     pub fn custom(condition: impl Fn(&Event<'_>) -> bool + Send + Sync + 'static) -> Predicate {
         Predicate(Node::Custom(Arc::new(condition)))
     }
 
-    /// Whether an event meets the condition.
+    /// Whether an event matches the predicate.
     pub fn matches(&self, event: &Event<'_>) -> bool {
         self.evaluate(&Scope::of_event(event)).unwrap_or(false)
     }
 
-    /// The event's id is in the set.
+    /// Tests whether the event's id is in the set.
     pub fn ids(ids: IdSet) -> Predicate {
         Predicate(Node::Ids(ids))
     }
@@ -248,7 +248,7 @@ impl Predicate {
         Predicate::compare(Comparison { field, operator, ignore_case: false, value: Literal::Integer(value) })
     }
 
-    /// The image name of the process, with or without `.exe`, without regard to case.
+    /// Compares the image name of the process, with or without `.exe`, without regard to case.
     pub(crate) fn process_named(name: &str) -> Predicate {
         let is = |name: &str| {
             let (field, operator) = (Field::Header(HeaderField::Process), Operator::Equal);
@@ -263,7 +263,7 @@ impl Predicate {
         Predicate::compare(Comparison { field, operator, ignore_case, value: Literal::Text(text.into()) })
     }
 
-    /// One predicate stands for itself; cheap ones come first.
+    /// Joins predicates, cheap ones first; returns a single predicate unchanged.
     fn joined(
         predicates: impl IntoIterator<Item = Predicate>,
         join: fn(Vec<Predicate>) -> Node,
@@ -278,7 +278,7 @@ impl Predicate {
         Predicate(join(predicates))
     }
 
-    /// 0 for the header, 1 for names, 2 for properties, 3 for what nobody knows.
+    /// Returns the cost: 0 for the header, 1 for names, 2 for properties, 3 for unknown.
     fn cost(&self) -> u8 {
         match &self.0 {
             Node::Constant(_) => 0,
@@ -306,7 +306,7 @@ impl Predicate {
     }
 }
 
-/// The form of a filter expression, fully parenthesised; what has none is in `<…>`.
+/// Formats a filter expression with full parentheses; predicates without an expression are shown as `<…>`.
 impl fmt::Display for Predicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let join = |f: &mut fmt::Formatter<'_>, inner: &[Predicate], word: &str| {

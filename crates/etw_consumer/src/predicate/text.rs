@@ -1,4 +1,4 @@
-//! Texts compared with what lies in payloads, without making strings of it.
+//! Comparison of texts with payload data, without allocating strings.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use etw_schema::Value;
 
 use super::Operator;
 
-/// A character for comparison: with `ignore_case` in lower case, by the simple mapping of one to one.
+/// Returns a character for comparison; `ignore_case` applies the simple one-to-one mapping to lower case.
 #[inline]
 pub(super) fn fold(c: char, ignore_case: bool) -> char {
     if !ignore_case {
@@ -22,7 +22,7 @@ pub(super) fn fold(c: char, ignore_case: bool) -> char {
     }
 }
 
-/// Compares a text with `wanted`, which is folded already.
+/// Compares a text with `wanted`, which is already folded.
 pub(super) fn matches(
     text: impl Iterator<Item = char> + Clone,
     operator: Operator,
@@ -60,7 +60,7 @@ fn starts_with(text: &mut impl Iterator<Item = char>, wanted: &str) -> bool {
     wanted.chars().all(|c| text.next() == Some(c))
 }
 
-/// Compares a string of a payload; `None` if the value is no string.
+/// Compares a string of a payload, or returns `None` if the value is not a string.
 pub(super) fn value_matches(
     value: &Value<'_>,
     operator: Operator,

@@ -1,4 +1,4 @@
-//! A file that is written by a thread of its own, so that the records to come are looked at meanwhile.
+//! A file written by a separate thread, so that reading continues meanwhile.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -6,22 +6,22 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-/// Bytes that go to the file at once.
+/// Bytes per write to the file.
 const PIECE_BYTES: usize = 256 << 10;
-/// Pieces that are on their way at most.
+/// Maximum number of pieces in flight.
 const MOST_PIECES: usize = 3;
 
-/// A file whose bytes are on their way for a while. What goes wrong there is told by a later call, at the latest by
+/// A file that is written asynchronously. A failed write is reported by a later call, at the latest by
 /// [`Write::flush`].
 #[derive(Debug)]
 pub(super) struct Behind {
     file: Arc<File>,
-    /// The piece that is filled, and where it goes.
+    /// The piece that is being filled, and its offset in the file.
     piece: Vec<u8>,
     at: u64,
-    /// Pieces to write, with their places; `None` when there are no more.
+    /// Pieces to write, with their offsets; `None` after the last one.
     to_file: Option<Sender<(u64, Vec<u8>)>>,
-    /// Pieces that have been written, whose memory serves again.
+    /// Buffers of written pieces, for reuse.
     written: Receiver<io::Result<Vec<u8>>>,
     on_their_way: usize,
     thread: Option<JoinHandle<()>>,
@@ -59,7 +59,7 @@ impl Behind {
         self.at + self.piece.len() as u64
     }
 
-    /// Sends the piece that is filled on its way.
+    /// Sends the current piece to the thread.
     fn send(&mut self) -> io::Result<()> {
         if self.piece.is_empty() {
             return Ok(());
@@ -73,11 +73,11 @@ impl Behind {
         let piece = std::mem::replace(&mut self.piece, empty);
         let sent = self.to_file.as_ref().is_some_and(|to_file| to_file.send((at, piece)).is_ok());
         self.on_their_way += 1;
-        // A thread that has ended has said why.
+        // The thread ended because of an error, which `flush` returns.
         if sent { Ok(()) } else { self.flush() }
     }
 
-    /// Waits for a piece to be written; answers its memory.
+    /// Blocks until a piece is written; returns its buffer for reuse.
     fn wait(&mut self) -> io::Result<Vec<u8>> {
         let written = self.written.recv().map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
         self.on_their_way -= 1;
@@ -123,7 +123,7 @@ impl Drop for Behind {
     fn drop(&mut self) {
         self.to_file = None;
         if let Some(thread) = self.thread.take() {
-            // It does not panic.
+            // The thread does not panic.
             let _ = thread.join();
         }
     }
@@ -161,12 +161,12 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_full_disk_is_told_at_the_latest_at_the_end() {
+    fn a_full_disk_is_reported_at_the_end_at_the_latest() {
         let full = || Behind::new(File::options().write(true).open("/dev/full").unwrap()).unwrap();
         let mut small = full();
         small.write_all(b"some").unwrap();
         assert_eq!(small.flush().unwrap_err().kind(), io::ErrorKind::StorageFull);
-        // Much is not taken for long, and the memory is that of some pieces.
+        // A large write fails before all of it is accepted, since only a few pieces may be in flight.
         let mut large = full();
         let much = vec![0; (MOST_PIECES + 2) * PIECE_BYTES];
         assert_eq!(large.write_all(&much).unwrap_err().kind(), io::ErrorKind::StorageFull);

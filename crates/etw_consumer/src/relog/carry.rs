@@ -1,9 +1,9 @@
-//! Files merged with all their records: whole buffers where that is right, records where it is not.
+//! Merges files with all their records: whole buffers where possible, single records where not.
 //!
-//! A first pass, on all processors and in no order, finds the first event of each kind, whose description is to stand
-//! before it, and buffers that are not as they should be. The second one writes: of each processor, the buffer whose
-//! turn it is goes over as it is, compressed too, if all of it comes before whatever other files have of that processor;
-//! otherwise the records do that come before, in one piece where they are as they should be.
+//! The first pass runs on all processors, without an order. It finds the first event of each kind, whose description
+//! must precede it, and odd buffers. The second pass writes. For each processor it copies the next buffer unchanged,
+//! even if compressed, if the whole buffer comes before the records of that processor in other files. Otherwise it
+//! writes only the records that come before those, in one run if they are of the usual kinds.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -28,12 +28,12 @@ use crate::statistics::BufferCounts;
 use crate::unordered::{self, Met};
 use crate::{SourceStatistics, Statistics, Trace};
 
-/// Buffers of all files that are remembered to be odd; with more, all are looked at record by record.
+/// Maximum number of odd buffers remembered; if there are more, all buffers are processed record by record.
 const MAX_ODD: usize = 1 << 16;
-/// Bytes of first events that are kept; those of more kinds have no descriptions.
+/// Limit for the bytes of first events; kinds beyond it get no descriptions.
 const MAX_FIRST_BYTES: usize = 24 << 20;
 
-/// Where a buffer is: file and offset.
+/// Position of a buffer: file and offset.
 type BufferPlace = (u32, u64);
 
 /// Writes all records of a trace's files into one.
@@ -48,7 +48,7 @@ pub(super) fn write(
     let (mut survey, statistics) = survey(trace, search.as_ref())?;
     trace.set_statistics(statistics);
     if let Some(search) = search {
-        // What the trace says of schemas itself may stand anywhere in it.
+        // Metadata may be anywhere in the trace.
         trace.learn(search, std::mem::take(&mut survey.found));
     }
     let mut odd = survey.odd;
@@ -74,20 +74,20 @@ pub(super) fn write(
     Ok(relogged)
 }
 
-/// What one thread finds out about files.
+/// Results of one thread of the first pass.
 #[derive(Debug, Default)]
 struct Survey {
-    /// Records but for log file headers.
+    /// Records, without log file headers.
     events: u64,
     firsts: HashMap<EventKey, First>,
     first_bytes: usize,
-    /// What tells of schemas and processes.
+    /// Records about schemas and processes.
     found: Vec<Found>,
     last_key: Option<EventKey>,
-    /// Buffers of which not every record can be taken over where it is.
+    /// Buffers that cannot be copied whole.
     odd: HashSet<BufferPlace>,
     all_odd: bool,
-    /// The buffer that is read, and the time of the last record in it.
+    /// The current buffer, and the time of the last record in it.
     at: BufferPlace,
     last: Ticks,
     seen: Statistics,
@@ -176,7 +176,7 @@ impl Survey {
     }
 }
 
-/// Looks at every record; with a search, also for schemas and for what is to be described.
+/// Checks every record; with a search, also collects metadata and the first events to describe.
 fn survey(trace: &Trace, search: Option<&Search>) -> Result<(Survey, Statistics), RelogError> {
     let mut files = trace.files()?;
     one_clock::share(files.iter_mut());
@@ -185,7 +185,7 @@ fn survey(trace: &Trace, search: Option<&Search>) -> Result<(Survey, Statistics)
     unordered::for_each(&files, &mut states, |state, source, met| {
         match met {
             Met::Buffer(buffer) => {
-                // Keys that were met in another file may come earlier in this one.
+                // The first event of a kind may come earlier in this file than in the previous one.
                 (state.at, state.last, state.last_key) = ((source, buffer.offset), Ticks(i64::MIN), None);
                 state.buffers.get_mut(source as usize).into_iter().for_each(|counts| counts.add(buffer));
                 if buffer.header.buffer_type == BufferType::HEADER {
@@ -215,10 +215,10 @@ fn survey(trace: &Trace, search: Option<&Search>) -> Result<(Survey, Statistics)
     Ok((all, statistics))
 }
 
-/// The records that describe events, by the buffers and the numbers of the records that they stand before.
+/// The descriptions of events, by buffer and by the number of the record that they precede.
 type Descriptions = HashMap<BufferPlace, HashMap<u32, Vec<Vec<u8>>>>;
 
-/// Makes what describes the first event of each kind.
+/// Describes the first event of each kind.
 fn describe(trace: &mut Trace, part: &mut Part, firsts: HashMap<EventKey, First>) -> Descriptions {
     let mut descriptions = Descriptions::new();
     let Some(embedded) = &mut part.embedded else { return descriptions };
@@ -228,7 +228,7 @@ fn describe(trace: &mut Trace, part: &mut Part, firsts: HashMap<EventKey, First>
         for First { place: (time, file, buffer, number), origin, bytes } in &firsts {
             let Some(record) = embed::record_of(bytes, origin, *time) else { continue };
             let described = embedded.describe(&record, pass.decoder.resolve(&record, pass.files));
-            // What is too large for a record is left out.
+            // Descriptions that are too large for a record are left out.
             let records: Vec<_> = described.iter().filter_map(|record| record.build().ok()).collect();
             if !records.is_empty() {
                 descriptions.entry((*file, *buffer)).or_default().insert(*number, records);
@@ -238,7 +238,7 @@ fn describe(trace: &mut Trace, part: &mut Part, firsts: HashMap<EventKey, First>
     descriptions
 }
 
-/// The second pass.
+/// The second pass, which writes.
 struct Carry<'f> {
     files: &'f [EtlFile<'f>],
     streams: Vec<Stream<'f>>,
@@ -249,43 +249,43 @@ struct Carry<'f> {
     odd: HashSet<BufferPlace>,
     all_odd: bool,
     descriptions: Descriptions,
-    /// Records that stand in the first buffer already.
+    /// Records that are in the first buffer already.
     first: Vec<Vec<u8>>,
     is_compressed: bool,
-    /// Bytes of events that are worth a buffer of their own.
+    /// Minimum number of event bytes for a separate buffer.
     enough: usize,
     pack: Pack<'f>,
     scratch: Vec<u8>,
 }
 
-/// When it is a stream's turn: the time of its next record, and its number.
+/// The turn of a stream: the time of its next record, and its number.
 type Turn = (Ticks, usize);
 
 /// The buffers of a processor in a file.
 struct Stream<'f> {
     plan: StreamPlan,
     file: u32,
-    /// The buffer whose turn is next, or under way.
+    /// The next or current buffer.
     buffer: Option<BufferRef<'f>>,
-    /// Time of its next record.
+    /// Time of the next record in it.
     next: Ticks,
-    /// Records of the buffer, if some of them have had their turn.
+    /// The state of the buffer, if only a part of its records has been written.
     open: Option<OpenBuffer<'f>>,
-    /// Time of the last record, for those that have none.
+    /// Time of the last record, which applies to records without a time.
     previous: Ticks,
 }
 
-/// A buffer that is taken over record by record.
+/// A buffer that is written record by record.
 struct OpenBuffer<'f> {
     bytes: Cow<'f, [u8]>,
     origin: Origin,
     place: Place,
     cursor: RecordCursor,
-    /// Whether each record has to be looked at.
+    /// Whether each record has to be checked.
     is_odd: bool,
-    /// Records that have had their turn in a buffer that is odd.
+    /// Number of records read so far, for odd buffers.
     number: u32,
-    /// What stands before records.
+    /// The descriptions that precede records.
     descriptions: HashMap<u32, Vec<Vec<u8>>>,
 }
 
@@ -333,7 +333,7 @@ impl<'f> Carry<'f> {
         carry
     }
 
-    /// Goes to a stream's next buffer.
+    /// Moves to a stream's next buffer.
     fn advance(&mut self, index: usize) {
         let Carry { files, streams, scratch, .. } = self;
         let Some(stream) = streams.get_mut(index) else { return };
@@ -341,19 +341,19 @@ impl<'f> Carry<'f> {
         stream.open = None;
         stream.buffer = stream.plan.offsets.next().and_then(|offset| file.buffer_at(offset));
         if let Some(buffer) = &stream.buffer {
-            // A buffer without a time has its turn at once, and shows what it has.
+            // A buffer without a time has its turn at once, which opens it.
             stream.next = buffer.first_time(scratch).unwrap_or(stream.next);
         }
     }
 
-    /// Gives a processor its next turn, unless all of its streams are at their ends.
+    /// Queues a processor's next turn, unless all of its streams are at their ends.
     fn queue(&mut self, processor: usize) {
         if let (Some((next, _)), _) = self.first_turns(processor) {
             self.turns.push(Reverse((next, processor)));
         }
     }
 
-    /// The first turn of a processor's streams, and the first of the others'.
+    /// Returns the first turn of a processor's streams, and the first turn of its other streams.
     #[inline]
     fn first_turns(&self, processor: usize) -> (Option<Turn>, Option<Turn>) {
         let (mut first, mut second): (Option<Turn>, Option<Turn>) = (None, None);
@@ -371,7 +371,7 @@ impl<'f> Carry<'f> {
         (first, second)
     }
 
-    /// Writes of a processor's streams what comes next, up to the end of a buffer.
+    /// Writes what comes next in a processor's streams, up to the end of a buffer.
     fn take_turn(&mut self, processor: usize, part: &mut Part) -> Result<(), RelogError> {
         while let (Some((_, index)), other) = self.first_turns(processor) {
             if self.carry_over(index, other, part)? || self.write_records(index, other, part)? {
@@ -382,7 +382,7 @@ impl<'f> Carry<'f> {
         Ok(())
     }
 
-    /// A time that no record of a stream's buffer is later than; the buffers of a stream follow each other.
+    /// Returns an upper limit for the times in a stream's buffer; the buffers of a stream follow each other.
     fn last_time(&mut self, index: usize) -> Option<Ticks> {
         let stream = self.streams.get(index)?;
         let file = self.files.get(stream.file as usize)?;
@@ -396,7 +396,7 @@ impl<'f> Carry<'f> {
         Records::new(data.bytes, &origin, buffer.place()).flatten().map(|record| record.raw_time()).last()
     }
 
-    /// Takes a whole buffer over, if all of it comes before `other`.
+    /// Copies a whole buffer if all of it comes before `other`.
     fn carry_over(&mut self, index: usize, other: Option<Turn>, part: &mut Part) -> Result<bool, RelogError> {
         let Some(stream) = self.streams.get(index).filter(|stream| stream.open.is_none()) else {
             return Ok(false);
@@ -433,7 +433,7 @@ impl<'f> Carry<'f> {
         self.all_odd || self.odd.contains(&place)
     }
 
-    /// Opens the buffer of a stream whose turn is next.
+    /// Opens the next buffer of a stream.
     fn open(&mut self, index: usize, part: &mut Part) -> Result<(), RelogError> {
         let Some(stream) = self.streams.get(index) else { return Ok(()) };
         let (Some(buffer), Some(file)) = (stream.buffer, self.files.get(stream.file as usize)) else {
@@ -466,7 +466,7 @@ impl<'f> Carry<'f> {
         Ok(())
     }
 
-    /// Writes the records of a stream's buffer that come before `other`. Whether these were all that it has left.
+    /// Writes the records of a stream's buffer that come before `other`. Returns whether the buffer is done.
     fn write_records(
         &mut self,
         index: usize,
@@ -489,12 +489,12 @@ impl<'f> Carry<'f> {
             let mut records = Records::resume(&open.bytes, &open.origin, open.place, open.cursor);
             let Some(item) = records.next() else { return Ok(true) };
             let behind = records.cursor();
-            // Damage has been told of.
+            // Damage was reported in the first pass.
             let Ok(record) = item else {
                 open.cursor = behind;
                 continue;
             };
-            // A stream keeps its order, also where time steps back in it.
+            // A stream keeps its order, even if time steps back in it.
             *next = record.raw_time().max(*next);
             if is_behind(*next) {
                 return Ok(false);
@@ -523,8 +523,8 @@ impl<'f> Carry<'f> {
 }
 
 impl OpenBuffer<'_> {
-    /// Writes records that are not behind others, in one piece, as long as they are of the usual kinds. Breaks before one
-    /// that is behind, whose time is then `next`.
+    /// Writes records of the usual kinds in one run. Breaks before the first one that comes after other streams'
+    /// records and stores its time in `next`.
     #[inline]
     fn write_run(
         &mut self,

@@ -1,8 +1,8 @@
-//! Events brought to the clock of the file that is written, where theirs read the system time.
+//! Conversion of system-time events to the clock of the output file.
 //!
-//! A file has one clock. A reading of the system time is a number of 100 ns; a clock that counts them or finer parts has
-//! a reading for each, with the same time in UTC. So an event keeps its time, events of one file keep their order, and
-//! those of several have the one in which they are read together. (Where the header takes over an earlier start of
+//! A file has one clock. A reading of the system time is a number of units of 100 ns, and a clock with this or a finer
+//! resolution has an equivalent reading for each. So each event keeps its time, events of one file keep their order,
+//! and those of several files keep the order in which they are read together. (If the header has the earlier start of
 //! another file, its reading is exact to a tick, and a time in UTC to 100 ns.)
 
 use etw_event::{ClockType, HeaderKind, MessageFlags, Origin, Record};
@@ -12,7 +12,7 @@ use super::RelogError;
 use super::header::Sources;
 use crate::trace::Pass;
 
-/// Brings events to the clock of the file that is written.
+/// Converts events to the clock of the output file.
 #[derive(Debug)]
 pub(super) struct OnClock<'s> {
     sources: &'s Sources,
@@ -25,10 +25,11 @@ impl<'s> OnClock<'s> {
         OnClock { sources, bytes: Vec::new(), origin: Origin::default() }
     }
 
-    /// The record as it is to be written.
+    /// Returns the record to write.
     ///
     /// # Errors
-    /// The record's payload may have readings of its clock.
+    ///
+    /// Fails if the record's payload may contain readings of its clock, which cannot be converted.
     #[inline]
     pub(super) fn record<'r>(
         &'r mut self,
@@ -58,7 +59,7 @@ impl<'s> OnClock<'s> {
         {
             bytes.copy_from_slice(&time.0.to_le_bytes());
         }
-        // A message says itself what its time is.
+        // A WPP message declares the clock of its time.
         if record.kind() == HeaderKind::Message
             && self.sources.clock.clock_type == ClockType::Qpc
             && let Some(flags) = self.bytes.get_mut(6..8)
@@ -70,10 +71,10 @@ impl<'s> OnClock<'s> {
     }
 }
 
-/// Whether a payload may have readings of the session's clock: those of the kernel, and of classes that say so.
+/// Whether a payload may have readings of the session's clock: those of the kernel, and of classes that declare them.
 fn has_readings(pass: &mut Pass<'_>, record: &Record<'_>) -> bool {
     if let Some(hook) = record.hook_id() {
-        // What tells of the file and the machine has none.
+        // Events about the file and the machine have none.
         return hook.group() != 0;
     }
     if !record.kind().is_classic() {

@@ -5,6 +5,7 @@ use etw_event::{Clock, ClockType, FileTime};
 /// Returns the number of the file whose clock the new file gets, and which files' events are converted to it.
 ///
 /// # Errors
+///
 /// Two files have clocks that cannot be combined; the numbers are those of the two files.
 pub(super) fn common(clocks: &[Clock]) -> Result<(usize, Vec<bool>), [usize; 2]> {
     let is_system_time = |clock: &Clock| clock.clock_type == ClockType::SystemTime;
@@ -12,7 +13,7 @@ pub(super) fn common(clocks: &[Clock]) -> Result<(usize, Vec<bool>), [usize; 2]>
     let Some(common) = clocks.get(first) else { return Ok((0, Vec::new())) };
     let has_all_times = common.frequency() >= FileTime::PER_SECOND;
     let is_brought = |(number, clock): (usize, &Clock)| match is_system_time(clock) {
-        // Readings of the system time mean the same wherever they come from.
+        // Readings of the system time have the same meaning in every file.
         true if is_system_time(common) => Ok(false),
         true if has_all_times => Ok(true),
         false if clock == common => Ok(false),
@@ -44,7 +45,7 @@ mod tests {
         check(&[fast, system_time(5)], Ok((0, &[false, true])));
         check(&[system_time(5), fast, fast], Ok((1, &[true, false, false])));
         check(&[system_time(5), fast, counter(20_000_000)], Err([1, 2]));
-        // Such a clock has one reading for several times.
+        // This clock has the same reading for several times.
         check(&[counter(3_579_545), system_time(5)], Err([0, 1]));
     }
 }

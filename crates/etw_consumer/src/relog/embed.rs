@@ -1,5 +1,5 @@
-//! Schemas that a file takes along: those of its events that come from elsewhere, as the merge step of Windows embeds
-//! them, each before the first event that it describes.
+//! Embedding of schemas that are not in the trace, each before the first event it describes, like the merge step of
+//! Windows.
 
 use std::collections::HashSet;
 
@@ -12,16 +12,16 @@ use etw_schema::{CompiledSchema, Decoding, EventSchema, PropertyType, Undecoded}
 /// Opcodes of EventMetadata.
 const EVENT_INFO: u8 = 0x20;
 const EVENT_MAP_INFO: u8 = 0x21;
-/// Events whose schemas are looked at; more have none embedded.
+/// Maximum number of kinds of events that are checked; further ones get no embedded schema.
 const MAX_EVENTS: usize = 1 << 18;
 
-/// What identifies the schema of an event that does not describe itself.
+/// Identity of the schema of an event that does not describe itself.
 pub(super) type EventKey = (Guid, u16, u8);
 
-/// The key of an event whose schema may come from elsewhere.
+/// Returns the key of an event whose schema may be outside of the trace.
 #[inline]
 pub(super) fn key(record: &Record<'_>) -> Option<EventKey> {
-    // Events that are one text are known by their headers; so are chunks of EventSource manifests.
+    // Events with a single text are recognized by their headers, as are chunks of EventSource manifests.
     if !record.kind().is_event_header() || record.is_string_only() || record.event_property() & 2 != 0 {
         return None;
     }
@@ -33,27 +33,29 @@ pub(super) fn key(record: &Record<'_>) -> Option<EventKey> {
     (!describes_itself()).then(|| (record.provider_id(), descriptor.id, descriptor.version))
 }
 
-/// Schemas that a file is to take along: those of its events that stand nowhere in it.
+/// Tracks which schemas a file needs embedded: those of its events that are nowhere in it.
 ///
-/// The schema of an event is embedded in the form of Windows' merge step: events of the class EventMetadata, EventInfo
-/// for the event and EventMapInfo for the maps of its values.
+/// Schemas are embedded in the form of Windows' merge step, as events of the class EventMetadata: EventInfo for the
+/// event and EventMapInfo for the maps of its values.
 #[derive(Debug, Default)]
 pub struct EmbeddedSchemas {
     last: Option<EventKey>,
     events: HashSet<EventKey>,
     maps: HashSet<(Guid, String)>,
-    /// Events that were described.
+    /// Number of described events.
     pub(super) count: u64,
 }
 
 impl EmbeddedSchemas {
-    /// Describes nothing yet.
+    /// Creates a tracker without any described events.
     pub fn new() -> EmbeddedSchemas {
         EmbeddedSchemas::default()
     }
 
-    /// The records that describe an event, with its time, process and thread; none if it is not the first of its kind,
-    /// or its schema is in the trace. A file has them anywhere; in Windows' files they stand before the event.
+    /// Returns the records that describe an event, with its time, process and thread.
+    ///
+    /// Returns none if the event is not the first of its kind, or if its schema is in the trace. A file may have the
+    /// records anywhere; in Windows' files they precede the event.
     pub fn describe(
         &mut self,
         record: &Record<'_>,
@@ -69,7 +71,7 @@ impl EmbeddedSchemas {
     #[inline]
     pub(super) fn is_new(&mut self, record: &Record<'_>) -> bool {
         match key(record) {
-            // Neighbours are alike.
+            // Adjacent events are often of the same kind.
             None => false,
             key if key == self.last => false,
             key => {
@@ -79,7 +81,7 @@ impl EmbeddedSchemas {
         }
     }
 
-    /// What describes an event that is the first of its kind, if that is not in the trace.
+    /// Returns the description of an event that is the first of its kind, unless it is in the trace.
     pub(super) fn describe_first(
         &mut self,
         record: &Record<'_>,
@@ -106,7 +108,7 @@ impl EmbeddedSchemas {
         payloads.map(build).collect()
     }
 
-    /// The maps of an event that the file does not have yet.
+    /// Returns the maps of an event that the file does not have yet.
     fn maps_of(&mut self, schema: &EventSchema) -> Vec<Vec<u8>> {
         let guid = schema.provider.guid;
         let mut maps = Vec::new();
@@ -121,12 +123,12 @@ impl EmbeddedSchemas {
     }
 }
 
-/// Whether a schema stands in the trace itself.
+/// Whether a schema is in the trace itself.
 fn is_in_trace(decoding: Decoding) -> bool {
     matches!(decoding, Decoding::TraceLogging | Decoding::EventMetadata | Decoding::EventSource)
 }
 
-/// The record of bytes that were made for a place.
+/// Returns the record of bytes that were made for a position in the trace.
 pub(super) fn record_of<'a>(bytes: &'a [u8], origin: &'a Origin, time: Ticks) -> Option<Record<'a>> {
     Record::parse(bytes, origin, time).ok()
 }

@@ -1,4 +1,4 @@
-//! What keeps a trace from being written anew.
+//! Errors of rewriting traces.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,19 +7,19 @@ use etw_etl::WriteError;
 
 use crate::TraceError;
 
-/// Why a trace was not written anew. No file is left that was not there before.
+/// The reason why a trace was not rewritten. No new file is left behind.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelogError {
     /// The trace could not be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The file could not be made or completed.
+    /// The file could not be created or completed.
     #[error("{}: cannot be written: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The file could not be written.
@@ -27,25 +27,25 @@ pub enum RelogError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: WriteError,
     },
-    /// There is such a file already.
-    #[error("{}: exists already; --force replaces it", path.display())]
+    /// The output file already exists.
+    #[error("{}: already exists; --force replaces it", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// The file to write is one of those to read.
-    #[error("{}: is read and cannot be written at once; name another file", path.display())]
+    /// The output file is also an input file.
+    #[error("{}: is also an input file; name another output file", path.display())]
     IsInput {
         /// The file.
         path: PathBuf,
     },
-    /// The files count different clocks, and a file has one.
+    /// The files have clocks that cannot be converted, and a file has only one clock.
     #[error(
-        "{other} has another clock than {first} (of another boot or machine, or another kind) that cannot be brought \
-         to it, and a file has one clock; they can be read together instead: etw dump {first} {other}"
+        "the clock of {other} cannot be converted to that of {first} (another boot, machine or clock type), \
+         and a file has only one clock; to read the files together: etw dump {first} {other}"
     )]
     Clocks {
         /// The first file.
@@ -53,49 +53,49 @@ pub enum RelogError {
         /// A file with another clock.
         other: String,
     },
-    /// A field cannot be redacted without making the event unreadable.
+    /// The field is needed to decode the event, so it cannot be redacted.
     #[error(
-        "{redaction}: other bytes are found by this field, since it is the length or count of '{other}'; redact that"
+        "{redaction}: this field is the length or count of '{other}' and needed to decode it; redact '{other}' instead"
     )]
     Redaction {
         /// The redaction.
         redaction: String,
-        /// What the field describes.
+        /// The field that depends on it.
         other: String,
     },
-    /// No event that would be written has a field that is to be redacted: a name that is misspelt would leave in the
-    /// file what was to be taken away ([`Relogger::allow_absent`](super::Relogger::allow_absent)).
+    /// No event to be written has a field to redact. A misspelt name would leave sensitive data in the file, so this
+    /// is an error unless [`Relogger::allow_absent`](super::Relogger::allow_absent) is set.
     #[error(
-        "nothing is written, since no event has the field {}; is it spelt right? --allow-absent writes all the same",
+        "nothing was written: no event has the field {}; check the spelling, or use --allow-absent",
         redactions.join(" or ")
     )]
     NothingToRedact {
         /// The redactions.
         redactions: Vec<String>,
     },
-    /// Parts are smaller than what each of them has.
+    /// The requested size of parts is too small for the data that each part needs.
     #[error(
-        "parts of {size} bytes are too small: what any part's events may need takes {needed} bytes with buffers"
+        "parts of {size} bytes are too small: the context events and buffers of each part need {needed} bytes"
     )]
     PartSize {
-        /// The size.
+        /// The requested size in bytes.
         size: u64,
-        /// The least that is possible.
+        /// The minimum size in bytes.
         needed: u64,
     },
-    /// There would be more parts than anybody wants.
-    #[error("that makes more than {most} parts; choose larger ones")]
+    /// The split would make too many parts.
+    #[error("the split makes more than {most} parts; choose larger ones")]
     Parts {
-        /// How many there may be.
+        /// The maximum number.
         most: usize,
     },
-    /// The filter wants no event that a part could be made of.
-    #[error("no event meets the filters, so there are no parts")]
+    /// No event meets the filter.
+    #[error("no event meets the filters, so there is nothing to split")]
     NoParts,
-    /// Live sessions cannot be written anew.
-    #[error("a live session cannot be written anew; record it into a file")]
+    /// Live sessions cannot be rewritten.
+    #[error("a live session cannot be rewritten; record it to a file first")]
     Live,
-    /// It was asked for the end.
-    #[error("ended before all was read; nothing was written")]
+    /// Reading was stopped.
+    #[error("stopped before the end of the trace; nothing was written")]
     Stopped,
 }

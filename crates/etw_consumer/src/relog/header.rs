@@ -1,4 +1,4 @@
-//! The header of the file that is written: what the headers of all files say together.
+//! The header of the output file, combined from the headers of all input files.
 
 use etw_etl::{BufferFlags, BufferHeader, EtlFile, LogFileHeader, LogFileMode, Records, WriterOptions};
 use etw_event::{Clock, FileTime, HookId};
@@ -6,35 +6,35 @@ use etw_event::{Clock, FileTime, HookId};
 use super::{Compression, RelogError, common_clock};
 use crate::merge::one_clock;
 
-/// What a file has for names that was made from several.
+/// Name fields of a file that was made from several.
 const RELOGGER: &str = "Relogger";
 const SEVERAL_FILES: &str = "[multiple files]";
-/// Sizes of buffers are multiples of this, and not larger than that.
+/// Buffer sizes are multiples of the unit, up to the maximum.
 const BUFFER_UNIT: u32 = 1024;
 const MAX_BUFFER_SIZE: u32 = 16 << 20;
 
-/// What the files that are read say together.
+/// The combined data of the input files.
 #[derive(Debug)]
 pub(super) struct Sources {
-    /// What a file that is made from them begins with.
+    /// The options and header of the output file.
     pub(super) options: WriterOptions,
     pub(super) clock: Clock,
-    /// The number of the file whose header and clock it has.
+    /// The number of the file whose header and clock are used.
     pub(super) first: usize,
-    /// Which files' events are brought to that clock.
+    /// The files whose events are converted to that clock.
     pub(super) brought: Vec<bool>,
-    /// When it ends; `None` if one of them was never closed.
+    /// The end time; `None` if one of the files was never closed.
     pub(super) end: Option<FileTime>,
-    /// What their buffers say of losses.
+    /// The loss flags of their buffers.
     pub(super) losses: BufferFlags,
-    /// The sum of what their headers say of losses.
+    /// The total of lost events in their headers.
     pub(super) events_lost: u32,
     pub(super) buffers_lost: u32,
-    /// Whether processors share the buffers of a file, so that their order is none.
+    /// Whether processors share the buffers of a file, so that the records in them are unordered.
     pub(super) is_shared: bool,
     /// The names of the files.
     pub(super) names: Vec<String>,
-    /// Which of the files are parts of one session's, as numbers of sessions.
+    /// The number of the session that each file is a part of.
     pub(super) sessions: Vec<usize>,
 }
 
@@ -108,25 +108,25 @@ impl Sources {
 }
 
 impl Sources {
-    /// The names of the files whose events are brought to the clock.
+    /// Returns the names of the files whose events are converted to the common clock.
     pub(super) fn brought_names(&self) -> Vec<String> {
         let names = self.names.iter().zip(&self.brought);
         names.filter(|(_, is_brought)| **is_brought).map(|(name, _)| name.clone()).collect()
     }
 
-    /// That a file has another clock, and cannot be brought to the one that counts.
+    /// Returns the error that a file's clock cannot be converted to the common one.
     pub(super) fn other_clock(&self, other: usize) -> RelogError {
         other_clock(&self.names, self.first, other)
     }
 }
 
-/// That a file has another clock than the one whose clock counts.
+/// Returns the error that a file's clock cannot be converted to that of the first.
 fn other_clock(names: &[String], first: usize, other: usize) -> RelogError {
     let name = |number: usize| names.get(number).cloned().unwrap_or_default();
     RelogError::Clocks { first: name(first), other: name(other) }
 }
 
-/// Gives parts of one session's file one number: what a session was split into has its header.
+/// Numbers sessions; the parts of a split session have equal headers and get the same number.
 fn sessions(files: &[EtlFile<'_>]) -> Vec<usize> {
     let session = |file: &EtlFile<'_>| {
         let header = file.header();
@@ -142,7 +142,7 @@ fn sessions(files: &[EtlFile<'_>]) -> Vec<usize> {
     (0..files.len()).map(number).collect()
 }
 
-/// The sums of what was lost; parts of one session's file tell the same losses.
+/// Sums up losses; the parts of one session report the same losses.
 fn lost(files: &[EtlFile<'_>], sessions: &[usize]) -> (u32, u32) {
     let mut by_session = vec![(0, 0); files.len()];
     for (file, session) in files.iter().zip(sessions) {
@@ -155,13 +155,13 @@ fn lost(files: &[EtlFile<'_>], sessions: &[usize]) -> (u32, u32) {
     (sum(|lost| lost.0), sum(|lost| lost.1))
 }
 
-/// The records behind the log file header in a file's first buffer, as far as there is room for them.
+/// Returns the records after the log file header in a file's first buffer, as far as they fit.
 fn first_records(file: &EtlFile<'_>, buffer_size: usize) -> Vec<Vec<u8>> {
     let Some(Ok(buffer)) = file.buffers().next() else { return Vec::new() };
     let mut scratch = Vec::new();
     let data = buffer.data(&mut scratch);
     let origin = buffer.origin(file.clock(), 0);
-    // The header of this file may have longer names.
+    // The header of the output file may have longer names.
     let mut room = (buffer_size / 2).saturating_sub(BufferHeader::LEN_BYTES);
     let mut records = Vec::new();
     for record in Records::new(data.bytes, &origin, buffer.place()).flatten() {

@@ -1,10 +1,10 @@
-//! Traces written anew: several merged into one, events left out, fields redacted, compressed or not.
+//! Rewriting of traces: merging, filtering, redacting fields, compressing or decompressing.
 //!
-//! What a trace's filter lets pass is written in the order of time, as it lies in the trace, each processor in buffers
-//! of its own. What those events need comes along: events that tell of processes, threads, images, names of files and
-//! schemas, and stacks. Schemas from elsewhere are embedded.
+//! The events that a trace's filter lets pass are written in time order, unchanged, each processor in its own
+//! buffers. The events they need are written too: those about processes, threads, images, file names and schemas, and
+//! stacks. Schemas from outside the trace are embedded.
 //!
-//! A file has its name only when it is complete.
+//! A file gets its name only when it is complete.
 
 mod behind;
 mod carry;
@@ -41,15 +41,15 @@ pub use need::SYMBOL_PROVIDER;
 pub use redact::{Redaction, RedactionError};
 pub use split::SplitBy;
 
-/// Whether buffers are compressed.
+/// The choice whether buffers are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
-    /// As in the files that are read: if one of them is compressed.
+    /// Compressed if one of the input files is.
     #[default]
     Keep,
-    /// They are.
+    /// Compressed.
     Compressed,
-    /// They are not.
+    /// Not compressed.
     Plain,
 }
 
@@ -63,7 +63,7 @@ impl Compression {
     }
 }
 
-/// Writes traces anew.
+/// Rewrites traces.
 ///
 /// ```no_run
 /// use etw_consumer::Trace;
@@ -83,38 +83,38 @@ pub struct Relogger {
     allows_absent: bool,
 }
 
-/// A file that was written.
+/// A rewritten file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Relogged {
     /// The file.
     pub path: PathBuf,
-    /// Events in it that the filter let pass, all if there is none.
+    /// Number of events that the filter let pass; without a filter, of all events.
     pub events: u64,
-    /// Events in it that these need.
+    /// Number of other events, which those need.
     pub context: u64,
-    /// Descriptions of events that were embedded.
+    /// Number of embedded event descriptions.
     pub schemas: u64,
-    /// Events lost, as its header says: what the files that were read have lost, and one for each place in them that is
-    /// damaged, or record that has no room in a buffer.
+    /// Number of lost events in the header: those that the input files have lost, and one for each damaged place
+    /// in them and for each record that does not fit in a buffer.
     pub events_lost: u32,
-    /// Buffers lost, as its header says.
+    /// Number of lost buffers in the header.
     pub buffers_lost: u32,
-    /// Events that had the field of each redaction, in the redactions' order.
+    /// Number of events with the field of each redaction, in the order of the redactions.
     pub redacted: Vec<u64>,
-    /// Events that may have had such a field, could not be decoded, and have no payload any more.
+    /// Number of events that may have had such a field but could not be decoded; their payload is zeroed.
     pub blanked: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub len_bytes: u64,
-    /// Files whose events read the system time, and have been brought to the file's clock: their times are the same.
+    /// Files with system-time events, which were converted to the file's clock; their times are unchanged.
     pub brought: Vec<String>,
-    /// Whether a file that was read was never closed, so that nobody knows what was lost; the one that was written says
-    /// so too.
+    /// Whether an input file was never closed, so that its losses are unknown. The output file is marked as unclosed
+    /// too.
     pub is_unclosed: bool,
 }
 
 impl Relogger {
-    /// Writes everything that the trace delivers and what that needs, compressed as it was.
+    /// Returns a relogger that writes all delivered events and the events they need, and keeps the compression.
     pub fn new() -> Relogger {
         Relogger::default()
     }
@@ -125,41 +125,42 @@ impl Relogger {
         self
     }
 
-    /// Sets whether a file that exists may be replaced; otherwise it is refused.
+    /// Sets whether an existing file may be replaced. The default is false.
     pub fn overwrite(mut self, wanted: bool) -> Relogger {
         self.overwrites = wanted;
         self
     }
 
-    /// Sets whether events stay that others need, which is the default.
+    /// Sets whether to keep events that others need. The default is true.
     pub fn context(mut self, wanted: bool) -> Relogger {
         self.without_context = !wanted;
         self
     }
 
-    /// Sets whether schemas are embedded that come from elsewhere, which is the default.
+    /// Sets whether to embed schemas from outside the trace. The default is true.
     pub fn embed_schemas(mut self, wanted: bool) -> Relogger {
         self.without_schemas = !wanted;
         self
     }
 
-    /// Has the values of a field replaced. There must be an event with the field.
+    /// Redacts the values of a field. At least one event must have the field.
     pub fn redact(mut self, redaction: Redaction) -> Relogger {
         self.redactions.push(redaction);
         self
     }
 
-    /// Sets whether a field to redact may be in no event; otherwise nothing is written then.
+    /// Sets whether a field to redact may be absent from all events. By default this is an error.
     pub fn allow_absent(mut self, wanted: bool) -> Relogger {
         self.allows_absent = wanted;
         self
     }
 
-    /// Writes what the trace delivers into one file.
+    /// Writes the events that the trace delivers to one file.
     ///
     /// # Errors
-    /// The file exists, is one of those that are read, or cannot be written; the files count different clocks; no event
-    /// has a field to redact; reading was stopped ([`Trace::stop_handle`]).
+    ///
+    /// Fails if the file exists, is an input file or cannot be written, if the input files have clocks that cannot be
+    /// converted, if no event has a field to redact, or if reading was stopped ([`Trace::stop_handle`]).
     pub fn write(&self, trace: &mut Trace, path: impl AsRef<Path>) -> Result<Relogged, RelogError> {
         let path = path.as_ref();
         let sources = self.sources(trace)?;
@@ -201,7 +202,7 @@ impl Relogger {
         Ok(relogged)
     }
 
-    /// Whether every record stays as it is, so that buffers can be taken over whole.
+    /// Whether every record stays unchanged, so that whole buffers can be copied.
     fn takes_all(&self, trace: &Trace, sources: &Sources) -> bool {
         let is_all = !trace.is_filtered() && !trace.is_bounded() && self.redactions.is_empty();
         let is_as_it_is = !sources.is_shared && !sources.brought.contains(&true);
@@ -215,13 +216,13 @@ impl Relogger {
         let names = trace.source_names().map(str::to_owned).collect();
         let mut sources = Sources::new(&mut trace.files()?, names, self.compression)?;
         if !self.redactions.is_empty() {
-            // They are written in their turn, redacted as all others.
+            // These records are written in their turn, and redacted like all others.
             sources.options.records.others.clear();
         }
         Ok(sources)
     }
 
-    /// Whether each redaction found its field in one of the files.
+    /// Checks that each redaction found its field in one of the files.
     fn check_redactions(&self, files: &[Relogged]) -> Result<(), RelogError> {
         let is_absent = |index: usize| files.iter().all(|file| file.redacted.get(index) == Some(&0));
         let absent = self.redactions.iter().enumerate().filter(|(index, _)| is_absent(*index));
@@ -233,29 +234,29 @@ impl Relogger {
     }
 }
 
-/// Why a record is written.
+/// The reason why a record is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
-    /// The filter wants it.
+    /// The filter accepts it.
     Event,
-    /// Others need it.
+    /// Other records need it.
     Context,
 }
 
-/// Which records are written.
+/// The selection of records to write.
 struct Selection {
-    /// First time that is wanted, and the one behind the last.
+    /// The first time to write, and the end of the time range.
     times: (Ticks, Ticks),
     bounds: (Option<etw_event::FileTime>, Option<etw_event::FileTime>, Option<u64>),
-    /// How many more events are wanted.
+    /// Remaining number of events.
     left: u64,
     context: bool,
-    /// Stacks of the events that stay, where not all do.
+    /// The stacks of kept events; `None` if all events are kept.
     stacks: Option<Stacks>,
     symbols: Guid,
-    /// Records that stand in the first buffer already, and the file they are of.
+    /// Records that are in the first buffer already, and the number of their file.
     first: (usize, Vec<Vec<u8>>),
-    /// Where parts of one session's file are read.
+    /// Set if several parts of one session's file are read.
     parts: Option<Parts>,
 }
 
@@ -280,7 +281,7 @@ impl Selection {
         }
     }
 
-    /// The same for another pass.
+    /// Returns the same selection for another pass.
     fn again(&self, sources: &Sources) -> Selection {
         Selection {
             times: self.times,
@@ -294,16 +295,16 @@ impl Selection {
         }
     }
 
-    /// Gives the trace its bounds back.
+    /// Restores the limits of the trace.
     fn restore(&self, trace: &mut Trace) {
         trace.set_bounds(self.bounds);
     }
 
-    /// Whether a record is written, and why.
+    /// Returns why a record is written, or `None` if it is not.
     #[inline]
     fn choose(&mut self, pass: &mut Pass<'_>, record: &Record<'_>) -> Option<Choice> {
         let role = self.role(record)?;
-        // A stack is one of its event's time.
+        // The time of a stack is that of its event.
         let time = match role {
             Role::Stack(stack) => stack.time,
             _ => record.raw_time(),
@@ -326,18 +327,18 @@ impl Selection {
         choice
     }
 
-    /// What a record is to others; `None` for one that the file that is written has already.
+    /// Returns the role of a record for others, or `None` if the output file has it already.
     #[inline]
     fn role(&mut self, record: &Record<'_>) -> Option<Role> {
         let role = need::role(record, &self.symbols);
-        // Also what is there already counts among the parts.
+        // Must also run for records in the first buffer, to count them.
         let is_there = role == Role::Header
             || self.parts.as_mut().is_some_and(|parts| parts.is_known(record))
             || role == Role::Context && self.is_in_first_buffer(record);
         (!is_there).then_some(role)
     }
 
-    /// Whether the filter wants a record; `time` is the one that counts.
+    /// Whether the filter accepts a record; `time` is the one to compare.
     #[inline]
     fn is_wanted(&mut self, pass: &mut Pass<'_>, record: &Record<'_>, time: Ticks) -> bool {
         let is_wanted = self.left > 0 && self.times.0 <= time && time < self.times.1 && pass.wants(record);
@@ -345,7 +346,7 @@ impl Selection {
         is_wanted
     }
 
-    /// Whether a record that the filter does not want is needed by others.
+    /// Whether other records need a record that the filter rejects.
     fn is_needed(&mut self, role: Role) -> bool {
         if !self.context {
             return false;
@@ -354,13 +355,13 @@ impl Selection {
             (Role::Context, _) => true,
             (Role::Stack(stack), Some(stacks)) => stacks.needs_stack(&stack),
             (Role::Frames { key, ends }, Some(stacks)) => stacks.needs_frames(key, ends),
-            // Of all events in a time, the stacks are those of that time; their keys' frames may come at any time.
+            // A time range keeps the stacks in it, but the frames of their keys may come at any time.
             (Role::Frames { .. }, None) => true,
             _ => false,
         }
     }
 
-    /// Whether a record stands in the file's first buffer already.
+    /// Whether a record is in the file's first buffer already.
     fn is_in_first_buffer(&mut self, record: &Record<'_>) -> bool {
         let (source, first) = &mut self.first;
         if first.is_empty() || record.origin().source as usize != *source {
@@ -371,15 +372,15 @@ impl Selection {
     }
 }
 
-/// A file under way.
+/// A file being written.
 struct Part {
     output: Output,
-    /// What describes the events in it; `None` if nothing is embedded.
+    /// Descriptions of the events in it; `None` if nothing is embedded.
     embedded: Option<EmbeddedSchemas>,
     redactions: Redactions,
     events: u64,
     context: u64,
-    /// Records that have no room.
+    /// Number of records that did not fit in a buffer.
     too_large: u32,
 }
 
@@ -391,7 +392,7 @@ impl Part {
         Ok(Part { output, embedded, redactions, events: 0, context: 0, too_large: 0 })
     }
 
-    /// Writes a record, behind what describes it if it is the first of its kind.
+    /// Writes a record, after its description if it is the first of its kind.
     #[inline]
     fn put(&mut self, pass: &mut Pass<'_>, record: &Record<'_>, choice: Choice) -> Result<(), RelogError> {
         if self.embedded.as_mut().is_some_and(|embedded| embedded.is_new(record)) {
@@ -419,7 +420,7 @@ impl Part {
         let Some(embedded) = &mut self.embedded else { return Ok(()) };
         let schema = pass.decoder.resolve(record, pass.files);
         for description in embedded.describe_first(record, schema) {
-            // A description that is too large for a record or has no room is left out.
+            // A description that does not fit in a record or a buffer is left out.
             let Ok(bytes) = description.build() else { continue };
             if let Some(record) = embed::record_of(&bytes, record.origin(), record.raw_time()) {
                 self.output.put(&record)?;
@@ -433,7 +434,7 @@ impl Part {
         self.complete(damaged, sources)
     }
 
-    /// Completes the file; `damaged` places of the sources are not in it.
+    /// Completes the file; `damaged` is the number of damaged places in the input files.
     fn complete(mut self, damaged: u32, sources: &Sources) -> Result<(Complete, Relogged), RelogError> {
         let events_lost = sources.events_lost.saturating_add(damaged).saturating_add(self.too_large);
         let buffers_lost = sources.buffers_lost;
@@ -461,7 +462,7 @@ impl Part {
     }
 }
 
-/// Damaged places whose records are not in the file that was written.
+/// Returns the number of damaged places, whose records are not in the output file.
 fn lost_places(trace: &Trace) -> u64 {
     let statistics = trace.statistics();
     let is_kept =

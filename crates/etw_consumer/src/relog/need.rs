@@ -1,14 +1,14 @@
-//! Which events others need: what tells of processes, threads, images, files and schemas, and the stacks of events.
+//! Events that others need: those about processes, threads, images, files and schemas, and the stacks of events.
 //!
-//! Events of the first kind, the *context*, stay whatever is asked for, since any event may refer to them, also one that
-//! comes long before. A stack stays if its event does, and the frames of a stack's key if a stack stays that has the key.
+//! Events of the first kind, the *context*, are always kept, since any event may refer to them, even one that comes
+//! long before. A stack is kept if its event is, and the frames of a stack's key if a stack with that key is.
 
 use std::collections::{HashSet, VecDeque};
 
 use etw_event::{ExtendedType, Fields, Guid, HookId, Record, Ticks, classes};
 use etw_schema::event_source::is_manifest_chunk;
 
-/// Name of the provider whose TraceLogging events name the kernel's functions: recordings take them along.
+/// Name of the provider whose TraceLogging events name the kernel's functions; recordings include them.
 pub const SYMBOL_PROVIDER: &str = "OpenETW.Symbols";
 
 /// Microsoft-Windows-Kernel-Process.
@@ -18,17 +18,17 @@ const CLR: Guid = Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
 /// Microsoft-Windows-DotNETRuntimeRundown.
 const CLR_RUNDOWN: Guid = Guid::from_u128(0xa669021c_c450_4609_a035_5af59af4df18);
 
-/// Events whose stacks are waited for.
+/// Maximum number of events to remember for their stacks.
 const MAX_EVENTS: usize = 1 << 19;
-/// Keys of stacks that are waited for; with more, all definitions stay.
+/// Maximum number of stack keys to remember; with more, all definitions are kept.
 const MAX_KEYS: usize = 1 << 20;
 
-/// What a record is to others.
+/// The role of a record for others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A log file header, of which each file has its own.
+    /// A log file header; each file has its own.
     Header,
-    /// Any event may need it.
+    /// A record that any event may need.
     Context,
     /// A stack of an event.
     Stack(StackOf),
@@ -36,23 +36,23 @@ pub(super) enum Role {
     Frames {
         /// The key.
         key: u64,
-        /// Whether the key may mean other frames from now on.
+        /// Whether the key may stand for other frames afterwards.
         ends: bool,
     },
     Event,
 }
 
-/// Whose stack a record is.
+/// The event that a stack belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StackOf {
     /// Time of the event.
     pub(super) time: Ticks,
     thread: u32,
-    /// What stands for the frames.
+    /// The key of the frames, if the stack has one.
     key: Option<u64>,
 }
 
-/// What a record is to others.
+/// Returns the role of a record for others.
 #[inline]
 pub(super) fn role(record: &Record<'_>, symbols: &Guid) -> Role {
     if let Some(hook) = record.hook_id() {
@@ -100,7 +100,7 @@ pub(super) fn role(record: &Record<'_>, symbols: &Guid) -> Role {
     of_class(record, group, record.descriptor().opcode.0)
 }
 
-/// What an event of the kernel is to others, by its group and type.
+/// Returns the role of a kernel event, by its group and type.
 #[inline]
 fn of_class(record: &Record<'_>, group: u8, event_type: u8) -> Role {
     let is_context = match group {
@@ -123,7 +123,7 @@ fn of_class(record: &Record<'_>, group: u8, event_type: u8) -> Role {
     if is_context { Role::Context } else { Role::Event }
 }
 
-/// What an event of class StackWalk is to others.
+/// Returns the role of an event of class StackWalk.
 fn of_stack(record: &Record<'_>, event_type: u8) -> Role {
     let payload = record.payload();
     let pointer = record.pointer_size();
@@ -141,21 +141,21 @@ fn of_stack(record: &Record<'_>, event_type: u8) -> Role {
     role.unwrap_or(Role::Event)
 }
 
-/// What the events that stay need of stacks.
+/// The stacks that kept events need.
 #[derive(Debug)]
 pub(super) struct Stacks {
-    /// Times and threads of the last events that stay, in order; nearly all come so.
+    /// Times and threads of recent kept events, in order; nearly all events are in order.
     events: VecDeque<(i64, u32)>,
-    /// The others.
+    /// The events that were out of order.
     unordered: HashSet<(i64, u32)>,
-    /// Events up to this time are not known any more.
+    /// Events up to this time have been forgotten.
     forgotten: Ticks,
     keys: HashSet<u64>,
-    /// There were too many keys.
+    /// Whether the limit of keys was exceeded.
     all_keys: bool,
 }
 
-/// The thread of an event that does not tell it.
+/// Represents the thread of an event without a thread id.
 const ANY_THREAD: u32 = u32::MAX;
 
 impl Stacks {
@@ -169,7 +169,7 @@ impl Stacks {
         }
     }
 
-    /// An event stays.
+    /// Records that an event is kept.
     #[inline]
     pub(super) fn keep(&mut self, record: &Record<'_>) {
         let event = (record.raw_time().0, record.thread_id().unwrap_or(ANY_THREAD));
@@ -197,7 +197,7 @@ impl Stacks {
         self.unordered.insert(event);
     }
 
-    /// Notes the keys that an event that stays has in place of its stack.
+    /// Records the stack keys of a kept event.
     #[inline]
     pub(super) fn keep_keys(&mut self, record: &Record<'_>) {
         if record.flags() & 1 == 0 {
@@ -221,12 +221,12 @@ impl Stacks {
         }
     }
 
-    /// A stack stays.
+    /// Records that a stack is kept.
     pub(super) fn keep_stack(&mut self, stack: &StackOf) {
         stack.key.into_iter().for_each(|key| self.keep_key(key));
     }
 
-    /// Whether the event of a stack stays. One that comes too late for that to be known does.
+    /// Whether the event of a stack is kept. Returns true if the event may have been forgotten.
     pub(super) fn needs_stack(&self, stack: &StackOf) -> bool {
         let has = |thread| {
             let event = (stack.time.0, thread);

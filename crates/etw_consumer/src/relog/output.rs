@@ -1,4 +1,4 @@
-//! The file that is written: under another name until it is complete.
+//! The output file, which has a temporary name until it is complete.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,7 +10,7 @@ use etw_event::{FileTime, Record};
 use super::RelogError;
 use super::behind::Behind;
 
-/// A file under way. Dropped before it is complete, it leaves nothing.
+/// A file being written. It is removed if dropped before it is complete.
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) path: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Begins a file.
+    /// Creates a file.
     pub(super) fn create(path: &Path, options: WriterOptions) -> Result<Output, RelogError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
@@ -30,7 +30,7 @@ impl Output {
         Ok(output)
     }
 
-    /// The writer, for as long as the file is under way.
+    /// Calls `write` with the writer.
     pub(super) fn with<T>(
         &mut self,
         write: impl FnOnce(&mut EtlWriter<Behind>) -> Result<T, WriteError>,
@@ -39,7 +39,7 @@ impl Output {
         write(writer).map_err(|source| RelogError::Write { path: self.path.clone(), source })
     }
 
-    /// Writes a record of another file. Whether there was room for it.
+    /// Writes a record of another file. Returns whether it fit in a buffer.
     #[inline]
     pub(super) fn put(&mut self, record: &Record<'_>) -> Result<bool, RelogError> {
         let written = self.writer.as_mut().map(|writer| writer.relog(record));
@@ -56,12 +56,12 @@ impl Output {
         RelogError::Write { path: self.path.clone(), source }
     }
 
-    /// Bytes that the file will have at least, and at most if nothing more is written.
+    /// Returns the minimum size of the file in bytes, which is also the maximum if nothing more is written.
     pub(super) fn len_bytes(&self) -> u64 {
         self.writer.as_ref().map_or(0, |writer| writer.len_bytes() + writer.open_bytes())
     }
 
-    /// Completes the file. Without an end it stays one that nobody closed.
+    /// Completes the file. Without an end time, the file is left marked as unclosed.
     pub(super) fn complete(mut self, end: Option<FileTime>) -> Result<Complete, RelogError> {
         let Some(writer) = self.writer.take() else { return Err(RelogError::Stopped) };
         let written = match end {
@@ -73,7 +73,7 @@ impl Output {
     }
 }
 
-/// A file that is complete, but has not got its name yet. Dropped before that, it leaves nothing.
+/// A complete file that does not have its name yet. It is removed if dropped before that.
 #[derive(Debug)]
 pub(super) struct Complete {
     output: Output,
@@ -81,7 +81,7 @@ pub(super) struct Complete {
 }
 
 impl Complete {
-    /// Gives the file its name.
+    /// Renames the file to its name.
     pub(super) fn publish(self) -> Result<(), RelogError> {
         let Output { temporary, path, .. } = &self.output;
         fs::rename(temporary, path).map_err(|source| RelogError::Io { path: path.clone(), source })
@@ -91,12 +91,12 @@ impl Complete {
 impl Drop for Output {
     fn drop(&mut self) {
         self.writer = None;
-        // It is gone if it was given its name.
+        // Fails harmlessly if the file has been renamed.
         let _ = fs::remove_file(&self.temporary);
     }
 }
 
-/// Whether a file may be written.
+/// Checks that a file may be written.
 pub(super) fn check(path: &Path, inputs: &[String], overwrite: bool) -> Result<(), RelogError> {
     if inputs.iter().any(|input| is_same(path, input)) {
         return Err(RelogError::IsInput { path: path.to_owned() });
@@ -111,7 +111,7 @@ pub(super) fn check(path: &Path, inputs: &[String], overwrite: bool) -> Result<(
     Ok(())
 }
 
-/// Whether an input is read from a file.
+/// Whether an output path is the same file as an input.
 fn is_same(path: &Path, name: &str) -> bool {
     let Ok(output) = fs::canonicalize(path) else { return false };
     let archives = name.match_indices('!').map(|(at, _)| &name[..at]);

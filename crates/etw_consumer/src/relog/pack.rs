@@ -1,4 +1,4 @@
-//! Whole buffers compressed on all processors.
+//! Compression of whole buffers on all processors.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -11,17 +11,17 @@ use etw_event::Ticks;
 use super::RelogError;
 use super::output::Output;
 
-/// Threads at most.
+/// Maximum number of threads.
 const MOST_THREADS: usize = 16;
-/// Buffers for each thread at once, so that starting it is worth it.
+/// Minimum number of buffers per thread, to make up for the cost of starting it.
 const BUFFERS_OF_THREAD: usize = 16;
-/// Bytes of events that wait at most, but for one buffer.
+/// Limit for the bytes of waiting events, without the last buffer.
 const MOST_BYTES: usize = 32 << 20;
 
-/// Buffers that wait for being compressed and written, in their order.
+/// Buffers waiting to be compressed and written, in order.
 pub(super) struct Pack<'f> {
     waiting: Vec<Waiting<'f>>,
-    /// One for each thread.
+    /// The compressors, one per thread.
     compressors: Vec<Compressor>,
 }
 
@@ -52,7 +52,7 @@ impl<'f> Pack<'f> {
         if is_enough || bytes >= MOST_BYTES { self.write(output) } else { Ok(()) }
     }
 
-    /// Writes all that wait.
+    /// Writes all waiting buffers.
     pub(super) fn write(&mut self, output: &mut Output) -> Result<(), RelogError> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -80,7 +80,7 @@ impl<'f> Pack<'f> {
         thread::scope(|scope| {
             let work = &work;
             for compressor in others {
-                // Without a further thread the work is done all the same.
+                // If the thread cannot be started, the others do its work.
                 let _ =
                     thread::Builder::new().name("pack".into()).spawn_scoped(scope, move || work(compressor));
             }

@@ -1,4 +1,4 @@
-//! Parts of one session's file, read together: what several of them hold is one event.
+//! Parts of one session's file that are read together: removes records that several parts contain.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -6,25 +6,25 @@ use std::hash::BuildHasher;
 
 use etw_event::{Record, Ticks};
 
-/// Records of one time that are kept in mind; of more, each is taken for an event of its own.
+/// Maximum number of records remembered for one time; beyond it, duplicates are not recognized.
 const MAX_RECORDS: usize = 1 << 18;
 
-/// Tells which records another part has had already.
+/// Detects records that another part contained already.
 #[derive(Debug)]
 pub(super) struct Parts {
     /// By file: the number of its session, if it has other parts.
     sessions: Vec<Option<usize>>,
     hasher: RandomState,
-    /// The time that the records below have.
+    /// The time of the records below.
     time: Ticks,
-    /// How often each file has had a record, by the record's hash.
+    /// Number of occurrences of each record in each file, by the record's hash.
     had: HashMap<(u64, u32), u32>,
-    /// How often a record was written.
+    /// Number of times that each record was written.
     written: HashMap<u64, u32>,
 }
 
 impl Parts {
-    /// `sessions` has the number of each file's session. `None` if each has one file.
+    /// Creates a detector from the session number of each file. Returns `None` if no session has several files.
     pub(super) fn new(sessions: &[usize]) -> Option<Parts> {
         let has_parts = |session: &usize| sessions.iter().filter(|other| *other == session).count() > 1;
         let sessions: Vec<_> = sessions.iter().map(|session| Some(*session).filter(has_parts)).collect();
@@ -37,7 +37,7 @@ impl Parts {
         })
     }
 
-    /// Whether the record was written already, for another part. Records come in the order of time.
+    /// Whether the record was already written for another part. Records must come in time order.
     pub(super) fn is_known(&mut self, record: &Record<'_>) -> bool {
         let source = record.origin().source;
         let Some(session) = self.sessions.get(source as usize).copied().flatten() else { return false };
@@ -50,7 +50,7 @@ impl Parts {
         let had = self.had.entry((hash, source)).or_default();
         let written = self.written.entry(hash).or_default();
         *had += 1;
-        // The part that has it most often has all of them.
+        // The part with the most occurrences has all of them.
         let is_known = *had <= *written;
         *written = (*written).max(*had);
         is_known

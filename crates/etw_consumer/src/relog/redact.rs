@@ -1,4 +1,4 @@
-//! Fields whose values are not to be in the file that is written.
+//! Redaction of field values in the output file.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use crate::{Event, Predicate, ProviderSpecError};
 
 /// A field whose values are replaced: `Provider/Event.Field`.
 ///
-/// `Provider` is a name or GUID (for the kernel's classic events the class: `Process`), `Event` a name, an id (of classic
-/// events the opcode) or `*` for all, `Field` a property, or `Struct.Member`.
+/// `Provider` is a name or GUID (for the kernel's classic events the class: `Process`). `Event` is a name, an id (for
+/// classic events the opcode), or `*` for all. `Field` is a property, or `Struct.Member`.
 ///
-/// A value is replaced where it stands, so that the event keeps its size and every other field its place: texts by as
-/// many `*`, SIDs by one of zeros with as many parts, socket addresses by the zero address of their family, and all other
-/// values by zero. An event that may have the field and cannot be decoded, or not as far as the field, loses its whole
-/// payload to zeros.
+/// A value is replaced in place, so that the event keeps its size and the other fields keep their offsets. Texts
+/// become as many `*`, SIDs become zeros with the same number of parts, socket addresses the zero address of their
+/// family, and all other values zero. If an event may have the field but cannot be decoded up to it, its whole payload
+/// is zeroed.
 ///
 /// ```
 /// use etw_consumer::relog::Redaction;
@@ -37,7 +37,7 @@ pub struct Redaction {
     path: Vec<String>,
 }
 
-/// Which events of a provider.
+/// The events of a provider that a redaction applies to.
 #[derive(Debug, Clone)]
 enum EventPart {
     All,
@@ -45,14 +45,14 @@ enum EventPart {
     Name(Predicate),
 }
 
-/// A text that is no redaction.
+/// Error of a text that is not a redaction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedactionError {
     /// A part is missing.
-    #[error("'{0}' is no field to redact; expected Provider/Event.Field, with * for every event")]
+    #[error("'{0}' is not a field to redact; expected Provider/Event.Field, with * for every event")]
     Form(String),
-    /// The provider.
+    /// The provider is invalid.
     #[error(transparent)]
     Provider(#[from] ProviderSpecError),
 }
@@ -68,7 +68,7 @@ impl FromStr for Redaction {
         if provider.is_empty() || event.is_empty() || path.iter().any(String::is_empty) {
             return Err(form());
         }
-        // A name may hold what parts a provider string, a GUID not.
+        // A provider name may contain the separators of provider strings; a GUID may not.
         let key = match provider.parse::<ProviderSpec>() {
             Ok(spec) if matches!(spec.provider, ProviderKey::Guid(_)) => spec.provider,
             Err(error @ ProviderSpecError::Guid(_)) => return Err(error.into()),
@@ -103,7 +103,7 @@ impl fmt::Display for Redaction {
 }
 
 impl Redaction {
-    /// Whether the redaction is about an event; for one that cannot be decoded, whether it may be.
+    /// Whether the redaction applies to an event; for an event that cannot be decoded, whether it may apply.
     fn concerns(&self, event: &Event<'_>) -> bool {
         let is_named = match (&self.provider, event.provider) {
             (ProviderKey::Name(name), Some(info)) => info.name.eq_ignore_ascii_case(name),
@@ -124,13 +124,13 @@ impl Redaction {
     }
 }
 
-/// All redactions, and what they did.
+/// All redactions, with counts.
 #[derive(Debug)]
 pub(super) struct Redactions {
     redactions: Vec<Redaction>,
-    /// Events that each was about and that had the field.
+    /// Number of events with the field of each redaction.
     pub(super) counts: Vec<u64>,
-    /// Events whose whole payload went.
+    /// Number of events whose whole payload was zeroed.
     pub(super) blanked: u64,
     bytes: Vec<u8>,
 }
@@ -145,7 +145,7 @@ impl Redactions {
         self.redactions.is_empty()
     }
 
-    /// The bytes of an event without what is redacted; `None` if it stays as it is.
+    /// Returns the redacted bytes of an event, or `None` if it stays unchanged.
     pub(super) fn apply(&mut self, event: &Event<'_>) -> Result<Option<&[u8]>, RelogError> {
         let record = event.record;
         let mut is_changed = false;
@@ -173,19 +173,19 @@ impl Redactions {
     }
 }
 
-/// What became of a field.
+/// The result for a field.
 enum Found {
-    /// The event has none.
+    /// The event does not have it.
     Absent,
     Replaced,
-    /// Where it is cannot be told.
+    /// Its position cannot be determined.
     Unknown,
 }
 
 /// Replaces the values of a redaction's field in a copy of the payload.
 fn replace(redaction: &Redaction, event: &Event<'_>, payload: &mut [u8]) -> Result<Found, RelogError> {
     let Ok(properties) = &event.properties else { return Ok(Found::Unknown) };
-    // What a schema skips before the properties lies before their payload.
+    // The bytes that a schema skips come before the payload of the properties.
     let skipped = payload.len().saturating_sub(properties.payload().len());
     let payload = payload.get_mut(skipped..).unwrap_or_default();
     let Some((first, rest)) = redaction.path.split_first() else { return Ok(Found::Absent) };
@@ -211,12 +211,12 @@ fn replace(redaction: &Redaction, event: &Event<'_>, payload: &mut [u8]) -> Resu
     Ok(found)
 }
 
-/// Whether the payload is not what the schema says.
+/// Whether the payload does not match the schema.
 fn is_cut(properties: &Properties<'_>) -> bool {
     properties.error().is_some()
 }
 
-/// Calls `each` with the members that a path leads to, of all elements of arrays on its way.
+/// Calls `each` with the members at a path, in all elements of arrays along it.
 fn for_each_of<'a>(property: PropertyValue<'a>, path: &[String], each: &mut dyn FnMut(PropertyValue<'a>)) {
     let Some((first, rest)) = path.split_first() else { return each(property) };
     let mut within = |value: Value<'a>| {
@@ -231,7 +231,7 @@ fn for_each_of<'a>(property: PropertyValue<'a>, path: &[String], each: &mut dyn 
     }
 }
 
-/// The name of a property whose length or count a property is.
+/// Returns the name of the property whose length or count is this property.
 fn describes<'s>(schema: &'s EventSchema, property: &PropertyValue<'_>) -> Option<&'s str> {
     let properties = &schema.properties;
     let index = properties.iter().position(|known| std::ptr::eq(known, property.property()))?;
@@ -242,11 +242,11 @@ fn describes<'s>(schema: &'s EventSchema, property: &PropertyValue<'_>) -> Optio
     Some(&described.name)
 }
 
-/// Puts in place of a value one of the same size that tells nothing.
+/// Overwrites a value in place with one that contains no information.
 fn wipe(payload: &mut [u8], bytes: Range<usize>, value: Value<'_>) {
     let Some(bytes) = payload.get_mut(bytes) else { return };
     let kept = match value {
-        // Revision and number of parts; family.
+        // Keeps the revision and number of parts of SIDs, and the family of addresses.
         Value::Sid(_) | Value::SocketAddress(_) => 2,
         _ => 0,
     };
@@ -261,7 +261,7 @@ fn wipe(payload: &mut [u8], bytes: Range<usize>, value: Value<'_>) {
     }
 }
 
-/// The record of bytes that were changed.
+/// Returns the record of changed bytes.
 pub(super) fn record_of<'a>(bytes: &'a [u8], record: &Record<'a>) -> Option<Record<'a>> {
     Record::parse(bytes, record.origin(), record.raw_time()).ok()
 }
@@ -283,7 +283,9 @@ mod tests {
         let guid = "{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}";
         check(&format!("{guid}/1.ImageName"), Ok((guid, "ImageName")));
         let form = |text: &str| {
-            format!("'{text}' is no field to redact; expected Provider/Event.Field, with * for every event")
+            format!(
+                "'{text}' is not a field to redact; expected Provider/Event.Field, with * for every event"
+            )
         };
         for text in ["", "Process", "Process/1", "Process/.x", "/1.x", "Process/1.", "Process/1.a..b"] {
             check(text, Err(&form(text)));

@@ -1,5 +1,7 @@
-//! One trace into several files. Each has what its events need, wherever in the trace that stands: a first pass gathers
-//! it, a second one writes the parts.
+//! Splitting of a trace into several files.
+//!
+//! Each file has everything its events need, wherever in the trace that is: the first pass collects it, the second
+//! writes the parts.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -16,28 +18,28 @@ use super::{Choice, Part, RelogError, Relogged, Relogger, Selection, lost_places
 use crate::Trace;
 use crate::trace::{Pass, Verdict};
 
-/// What a trace is split by.
+/// The criterion for splitting a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitBy {
-    /// Parts of this length, from the start of the trace on; parts without events are left out. At least 10 ms.
+    /// Parts of this length from the start of the trace, at least 10 ms; parts without events are left out.
     Time(Duration),
-    /// Parts of at most these bytes.
+    /// Parts of at most this many bytes.
     Size(u64),
-    /// A part for each process that logged events, by its id, and one for events that do not tell their process.
+    /// A part for each process that logged events, by its id, and one for events without a process id.
     Process,
     /// A part for each provider or class.
     Provider,
 }
 
-/// Parts there may be.
+/// Maximum number of parts.
 const MAX_PARTS: usize = 10_000;
-/// Parts by process or provider that are written in one pass: each has buffers for every processor.
+/// Number of parts by process or provider written in one pass; each has buffers for every processor.
 const PARTS_AT_ONCE: usize = 64;
-/// Stacks that come this much later than their events are kept with what any part may need; parts by time and size stay
-/// open as long for the others.
+/// Delay up to which a stack may follow its event. Later stacks are kept with the context that any part may need.
+/// Parts by time and size stay open for this long.
 const LATE_100NS: i64 = FileTime::PER_SECOND / 100;
 
-/// What the events of a part by process or provider have in common.
+/// The property shared by all events of a part by process or provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Process(Option<u32>),
@@ -45,14 +47,15 @@ enum Key {
 }
 
 impl Relogger {
-    /// Writes what the trace delivers into several files. Their names are that of `path` with what they are put before
-    /// the extension: a number, `-001`; image and process id, `-app-4711`; the name of the provider.
+    /// Writes the events that the trace delivers to several files.
     ///
-    /// The files get their names when all are complete.
+    /// Their names are that of `path` with a suffix before the extension: a number, `-001`; image and process id,
+    /// `-app-4711`; or the name of the provider. The files get their names when all are complete.
     ///
     /// # Errors
-    /// As for [`Relogger::write`]; there would be no part, or too many; parts of that size are too small for what each
-    /// needs.
+    ///
+    /// Fails as [`Relogger::write`] does, if there would be no part or too many, or if the size of parts is too small
+    /// for the context that each needs.
     pub fn split(
         &self,
         trace: &mut Trace,
@@ -61,7 +64,7 @@ impl Relogger {
     ) -> Result<Vec<Relogged>, RelogError> {
         let path = path.as_ref();
         let sources = self.sources(trace)?;
-        // Parts are completed outside of passes, where nothing is looked for any more.
+        // Parts are completed outside of passes, where the metadata scan cannot run.
         trace.processes()?;
         let selection = Selection::new(self, trace, &sources);
         let parts = self.split_selected(trace, by, path, &sources, &selection);
@@ -109,20 +112,20 @@ impl Relogger {
     }
 }
 
-/// A length of time on the raw clock.
+/// Returns the ticks of the raw clock in a duration.
 fn ticks_of(sources: &Sources, length_100ns: i64) -> i64 {
     let end = FileTime(sources.clock.start.0.saturating_add(length_100ns));
     sources.clock.to_ticks(end).0.saturating_sub(sources.clock.anchor.0).max(1)
 }
 
-/// Records do not always fill their buffers.
+/// Adds a margin, since records do not always fill their buffers.
 fn with_margin(bytes: u64) -> u64 {
     bytes + bytes / 8
 }
 
-/// What a first pass over the trace finds.
+/// Results of the first pass.
 struct Gathered {
-    /// What any part may need.
+    /// The events that any part may need.
     spooled: Spooled,
     /// The parts by process or provider, with their names.
     names: BTreeMap<Key, String>,
@@ -190,7 +193,7 @@ fn is_late(stack: &StackOf, record: &Record<'_>, late: i64) -> bool {
     record.raw_time().0.saturating_sub(stack.time.0) > late
 }
 
-/// What a part is called.
+/// Returns the name of a part.
 fn name_of(key: Key, pass: &mut Pass<'_>, record: &Record<'_>) -> String {
     match key {
         Key::Process(None) => "no-process".to_owned(),
@@ -205,10 +208,10 @@ fn name_of(key: Key, pass: &mut Pass<'_>, record: &Record<'_>) -> String {
     }
 }
 
-/// Where parts in sequence end.
+/// The criterion for the end of parts in sequence.
 #[derive(Debug, Clone, Copy)]
 enum Cut {
-    /// At multiples of a time from the start, on the raw clock.
+    /// At multiples of a duration from the start, on the raw clock.
     Every(i64),
     Size(u64),
 }
@@ -220,25 +223,25 @@ struct Splitting<'s> {
     selection: &'s Selection,
     spooled: &'s Spooled,
     late: i64,
-    /// Damaged places of the sources.
+    /// Number of damaged places in the input files.
     damaged: u32,
 }
 
-/// A part under way.
+/// A part being written.
 struct Open {
     part: Part,
-    /// What its events need of stacks.
+    /// The stacks that its events need.
     stacks: Stacks,
-    /// The times of its events.
+    /// Its time range.
     times: (Ticks, Ticks),
-    /// Time of the last of them.
+    /// Time of its last event.
     last: Ticks,
-    /// The next of the records that any part may need.
+    /// Position in the spooled context events.
     at: usize,
 }
 
 impl Splitting<'_> {
-    /// The path of a part.
+    /// Returns the path of a part.
     fn path_of(&self, what: &str) -> PathBuf {
         let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '{' | '}');
         let what: String = what.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
@@ -255,7 +258,7 @@ impl Splitting<'_> {
         Ok(Open { part, stacks: Stacks::new(), times, last: times.0, at: 0 })
     }
 
-    /// Writes an event or a stack to a part, behind what others need that comes before it.
+    /// Writes an event or a stack to a part, after the context events that come before it.
     fn put(
         &self,
         open: &mut Open,
@@ -272,7 +275,7 @@ impl Splitting<'_> {
         open.part.put(pass, record, Choice::Event)
     }
 
-    /// Writes what any part may need, and this one does, up to a time or all of it.
+    /// Writes the context events that this part needs, up to a time or all of them.
     fn catch_up(&self, open: &mut Open, pass: &mut Pass<'_>, to: Option<Ticks>) -> Result<(), RelogError> {
         while let Some(time) = self.spooled.time(open.at)
             && to.is_none_or(|to| time <= to)
@@ -302,14 +305,14 @@ impl Splitting<'_> {
         open.part.complete(self.damaged, self.sources)
     }
 
-    /// Whether a part has the size that it may have, with what it needs yet.
+    /// Whether a part has reached the size limit, including the context events it still needs.
     fn is_full(&self, open: &Open, size: u64) -> bool {
         let needed = with_margin(self.spooled.len_bytes().saturating_sub(open.at as u64));
         let buffer = u64::from(self.sources.options.header.buffer_size);
         open.part.output.len_bytes() + needed + 2 * buffer > size
     }
 
-    /// Goes through all records; `visit` says whether it wrote one.
+    /// Reads all records; `visit` returns whether it wrote one.
     fn pass(
         &self,
         trace: &mut Trace,
@@ -332,7 +335,7 @@ impl Splitting<'_> {
         }
     }
 
-    /// Splits by time or size: one part after the other.
+    /// Splits by time or size: one part after another.
     fn in_sequence(&self, trace: &mut Trace, cut: Cut) -> Result<Vec<(Complete, Relogged)>, RelogError> {
         let mut sequence =
             Sequence { splitting: self, cut, open: VecDeque::new(), done: Vec::new(), count: 0 };
@@ -342,7 +345,7 @@ impl Splitting<'_> {
         Ok(sequence.done)
     }
 
-    /// Splits by process or provider: all parts at once, as far as there is room.
+    /// Splits by process or provider: as many parts at once as the limit allows.
     fn by_key(
         &self,
         trace: &mut Trace,
@@ -355,7 +358,7 @@ impl Splitting<'_> {
         for some in names.chunks(PARTS_AT_ONCE) {
             let mut parts = BTreeMap::new();
             for (key, name) in some {
-                // Two providers may have one name.
+                // Two providers may have the same name.
                 let name = match (used.insert(name.clone()), key) {
                     (false, Key::Provider(guid)) => format!("{name}-{guid}"),
                     _ => name.clone(),
@@ -388,7 +391,7 @@ impl Splitting<'_> {
     }
 }
 
-/// Parts by time or size. Those that stacks may still come for are open, the oldest first.
+/// Parts by time or size. Those that may still get stacks are open, the oldest first.
 struct Sequence<'s> {
     splitting: &'s Splitting<'s>,
     cut: Cut,
@@ -398,7 +401,7 @@ struct Sequence<'s> {
 }
 
 impl Sequence<'_> {
-    /// Writes a record to the part that it belongs to, if it is wanted. Whether it is.
+    /// Writes a record to its part if it is selected. Returns whether it is.
     fn record(
         &mut self,
         selection: &mut Selection,
@@ -430,7 +433,7 @@ impl Sequence<'_> {
         Ok(true)
     }
 
-    /// The part that a time belongs to.
+    /// Returns the part for a time.
     fn part_at(&mut self, time: Ticks) -> Result<&mut Open, RelogError> {
         let is_in = |open: &Open| open.times.0 <= time && time < open.times.1;
         let mut found = self.open.iter().position(is_in);
@@ -443,7 +446,7 @@ impl Sequence<'_> {
             open.times.1 = time;
             found = None;
         }
-        // Where time steps back, the part of then may be complete.
+        // If time steps back, the earlier part may be complete already.
         if found.is_none() && self.open.front().is_some_and(|open| time < open.times.0) {
             found = Some(0);
         }
@@ -471,7 +474,7 @@ impl Sequence<'_> {
         self.open.get_mut(index).ok_or(RelogError::NoParts)
     }
 
-    /// Completes the parts that nothing can come for any more at a time, or all.
+    /// Completes the parts that cannot get further records at a time, or all parts.
     fn close_before(&mut self, time: Option<Ticks>, pass: &mut Pass<'_>) -> Result<(), RelogError> {
         let late = self.splitting.late;
         let is_over = |open: &Open| time.is_none_or(|time| open.times.1.0.saturating_add(late) < time.0);

@@ -1,4 +1,4 @@
-//! Records kept beside a trace, in a file without a name: what each of several files needs.
+//! Records kept in an unnamed temporary file: the context of several output files.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -7,16 +7,16 @@ use etw_event::{Clock, Fields, Origin, Record, Ticks};
 use etw_sys::FileMap;
 use tempfile::tempfile;
 
-/// Before each record: its length and processor, and its time.
+/// Size of the data before each record: its length, processor and time.
 const HEAD_BYTES: usize = 16;
 
-/// Records under way to the file, in the order of time.
+/// Records being written to the file, in time order.
 #[derive(Debug)]
 pub(super) struct Spool {
     file: BufWriter<File>,
 }
 
-/// The records.
+/// The records in the file.
 #[derive(Debug)]
 pub(super) struct Spooled {
     map: FileMap,
@@ -46,17 +46,17 @@ impl Spool {
 }
 
 impl Spooled {
-    /// Bytes of all records.
+    /// Returns the number of bytes of all records.
     pub(super) fn len_bytes(&self) -> u64 {
         self.map.len() as u64
     }
 
-    /// Time of the record at an offset; `None` at the end.
+    /// Returns the time of the record at an offset, or `None` at the end.
     pub(super) fn time(&self, at: usize) -> Option<Ticks> {
         self.map.get(at..)?.i64_at(8).map(Ticks)
     }
 
-    /// Calls `visit` with the record at an offset; answers the offset of the next one.
+    /// Calls `visit` with the record at an offset; returns the offset of the next one.
     pub(super) fn visit<E>(
         &self,
         at: usize,

@@ -1,4 +1,4 @@
-//! Making synthetic events.
+//! Builder of synthetic events.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use etw_schema::{CompiledSchema, EventSchema, InType, Property, PropertyType, bu
 use super::TestValue;
 use super::values::empty;
 
-/// What keeps a synthetic event from being made.
+/// The reason why a synthetic event could not be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackError {
-    /// No built-in provider has the event.
+    /// No built-in provider has such an event.
     #[error("no built-in schema of provider '{provider}', event id {id} version {version}")]
     NoSchema {
         /// The provider's name or GUID.
@@ -30,15 +30,15 @@ pub enum PackError {
     NoProperty {
         /// The property.
         property: String,
-        /// The properties it has.
+        /// The event's properties.
         known: Vec<String>,
     },
-    /// The value cannot stand in the property's place.
+    /// The property cannot hold the value.
     #[error("property '{property}' of type {in_type} cannot hold {value:?}")]
     Value {
         /// The property.
         property: String,
-        /// Its in-type.
+        /// The in-type of the property.
         in_type: String,
         /// The value.
         value: TestValue,
@@ -64,12 +64,12 @@ pub struct EventBuilder {
 }
 
 impl EventBuilder {
-    /// An event of a schema, logged by a 64-bit process at time 0 of a system-time clock.
+    /// Returns a builder for an event of a schema, logged by a 64-bit process at time 0 of a system-time clock.
     pub fn new(schema: Arc<EventSchema>) -> EventBuilder {
         EventBuilder::with_pointer_size(schema, PointerSize::Eight)
     }
 
-    /// As [`EventBuilder::new`], logged by a process of this pointer size.
+    /// As [`EventBuilder::new`], for a process of this pointer size.
     pub fn with_pointer_size(schema: Arc<EventSchema>, pointer: PointerSize) -> EventBuilder {
         let guid = schema.provider.guid;
         let record = match schema.provider.class_of {
@@ -79,7 +79,11 @@ impl EventBuilder {
         EventBuilder { schema, record, values: Vec::new(), pointer }
     }
 
-    /// An event of a provider that is built in, by name or GUID.
+    /// Returns a builder for an event of a built-in provider, by the provider's name or GUID.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no built-in provider has such an event.
     pub fn built_in(provider: &str, id: u16, version: u8) -> Result<EventBuilder, PackError> {
         let guid = builtin::find(provider).or_else(|| provider.parse().ok());
         let found = guid.and_then(|guid| builtin::BuiltIn.provider(&guid));
@@ -92,7 +96,7 @@ impl EventBuilder {
         Ok(EventBuilder::new(schema.ok_or_else(missing)?))
     }
 
-    /// Gives a top-level property its value; the order of calls does not matter, and the last value of a name counts.
+    /// Sets a top-level property. The order of calls does not matter; the last value of a name is used.
     pub fn property(mut self, name: &str, value: impl Into<TestValue>) -> EventBuilder {
         self.values.push((name.to_owned(), value.into()));
         self
@@ -104,19 +108,19 @@ impl EventBuilder {
         self
     }
 
-    /// Sets process and thread.
+    /// Sets the process and thread.
     pub fn process(mut self, process_id: u32, thread_id: u32) -> EventBuilder {
         self.record = self.record.process(process_id, thread_id);
         self
     }
 
-    /// Sets the activity.
+    /// Sets the activity id.
     pub fn activity_id(mut self, activity_id: Guid) -> EventBuilder {
         self.record = self.record.activity_id(activity_id);
         self
     }
 
-    /// Adds the activity that caused this one.
+    /// Adds the id of the related activity, which caused this one.
     pub fn related_activity_id(mut self, activity_id: Guid) -> EventBuilder {
         self.record = self.record.related_activity_id(activity_id);
         self
@@ -128,12 +132,12 @@ impl EventBuilder {
         self
     }
 
-    /// Adds the user, as the bytes of a SID.
+    /// Adds the user's SID, as bytes.
     pub fn sid(self, sid: &[u8]) -> EventBuilder {
         self.extended(ExtendedType::SID, sid)
     }
 
-    /// Adds the container.
+    /// Adds the container id.
     pub fn container_id(self, container: Guid) -> EventBuilder {
         self.extended(ExtendedType::CONTAINER_ID, &container.to_bytes())
     }
@@ -149,26 +153,32 @@ impl EventBuilder {
         self
     }
 
-    /// The event, every property of which has a value.
+    /// Builds the event; every property must have a value.
     ///
     /// # Errors
-    /// A property has no value, or one that it cannot hold, or does not exist.
+    ///
+    /// Fails if a property has no value, has one that it cannot hold, or does not exist.
     pub fn pack(self) -> Result<SyntheticRecord, PackError> {
         let payload =
             self.payload(|property| Err(PackError::Missing { property: property.name.to_string() }))?;
         self.finish(&payload)
     }
 
-    /// The event, in which properties without a value are zero or empty.
+    /// Builds the event; properties without a value are zero or empty.
     ///
     /// # Errors
-    /// A property has a value that it cannot hold, or does not exist.
+    ///
+    /// Fails if a property has a value that it cannot hold, or does not exist.
     pub fn pack_incomplete(self) -> Result<SyntheticRecord, PackError> {
         let payload = self.payload(|property| Ok(empty(property, self.pointer)))?;
         self.finish(&payload)
     }
 
-    /// The event with these bytes as its payload, whatever they are: too few, too many, or of another event.
+    /// Builds the event with these bytes as its payload, without checking them against the schema.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record cannot be built.
     pub fn pack_raw(self, payload: &[u8]) -> Result<SyntheticRecord, PackError> {
         self.finish(payload)
     }
@@ -178,7 +188,7 @@ impl EventBuilder {
         Ok(SyntheticRecord { bytes, origin: origin(), schema: Some(CompiledSchema::new(self.schema)) })
     }
 
-    /// The payload; `missing` stands in for properties without a value.
+    /// Returns the payload; `missing` returns the bytes of properties without a value.
     fn payload(
         &self,
         missing: impl Fn(&Property) -> Result<Vec<u8>, PackError>,
@@ -217,7 +227,7 @@ fn origin() -> Origin {
     Origin { clock: Clock::system_time(), ..Origin::default() }
 }
 
-/// A record that no session wrote, with its schema if it was made from one.
+/// A record that was not written by a session, with its schema if it was made from one.
 #[derive(Debug, Clone)]
 pub struct SyntheticRecord {
     bytes: Vec<u8>,
@@ -226,21 +236,22 @@ pub struct SyntheticRecord {
 }
 
 impl SyntheticRecord {
-    /// A record from its bytes, such as [`RecordBuilder`] makes; its schema is found as in a trace.
+    /// Returns a record from its bytes, such as [`RecordBuilder`] makes; its schema is found as in a trace.
     ///
     /// # Errors
-    /// The bytes are no record.
+    ///
+    /// Fails if the bytes are not a record.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<SyntheticRecord, RecordError> {
         Record::parse(&bytes, &origin(), Ticks(0))?;
         Ok(SyntheticRecord { bytes, origin: origin(), schema: None })
     }
 
-    /// The bytes of the record.
+    /// Returns the bytes of the record.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The record; the bytes were one when they were packed.
+    /// Returns the record, whose bytes were valid when they were packed.
     pub(super) fn record(&self) -> Option<Record<'_>> {
         Record::parse(&self.bytes, &self.origin, Ticks(0)).ok()
     }

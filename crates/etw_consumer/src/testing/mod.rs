@@ -1,4 +1,4 @@
-//! Events made by hand, for tests of filters, predicates and callbacks: no session, no file and no rights needed.
+//! Synthetic events for tests of filters, predicates and callbacks, without a session, a file or privileges.
 //!
 //! ```
 //! use etw_consumer::Predicate;

@@ -1,11 +1,11 @@
-//! Pushing synthetic events through filters and callbacks.
+//! Passes synthetic events to filters and callbacks.
 
 use etw_schema::{Located, Resolver};
 
 use super::SyntheticRecord;
 use crate::{Callbacks, Event, EventFilter, Predicate, Schemas};
 
-/// Stands for a trace: pushes synthetic events through predicates, filters and callbacks.
+/// A substitute for a trace that passes synthetic events to predicates, filters and callbacks.
 #[derive(Debug)]
 pub struct Proxy {
     resolver: Resolver,
@@ -19,17 +19,17 @@ impl Default for Proxy {
 }
 
 impl Proxy {
-    /// A proxy that knows the built-in schemas, besides those that events were made from.
+    /// Returns a proxy with the built-in schemas, besides those that events were made from.
     pub fn new() -> Proxy {
         Proxy::with_schemas(&Schemas::new())
     }
 
-    /// A proxy that knows these schemas.
+    /// Returns a proxy with these schemas.
     pub fn with_schemas(schemas: &Schemas) -> Proxy {
         Proxy { resolver: schemas.resolver(), located: Located::new() }
     }
 
-    /// Calls `look` with the event, decoded; `None` only if the bytes are no record.
+    /// Calls `look` with the decoded event; returns `None` only if the bytes are not a record.
     pub fn event<R>(&mut self, record: &SyntheticRecord, look: impl FnOnce(&Event<'_>) -> R) -> Option<R> {
         let parsed = record.record()?;
         let event = match &record.schema {
@@ -39,17 +39,17 @@ impl Proxy {
         Some(look(&event))
     }
 
-    /// Whether an event meets a predicate.
+    /// Whether an event matches a predicate.
     pub fn matches(&mut self, predicate: &Predicate, record: &SyntheticRecord) -> bool {
         self.event(record, |event| predicate.matches(event)).unwrap_or(false)
     }
 
-    /// Whether an event meets a filter's conditions; its times and limit are a trace's.
+    /// Whether an event matches a filter's conditions. Ignores its times and limit, which apply to traces.
     pub fn passes(&mut self, filter: &EventFilter, record: &SyntheticRecord) -> bool {
         filter.predicate().is_none_or(|predicate| self.matches(&predicate, record))
     }
 
-    /// Pushes an event through callbacks.
+    /// Passes an event to callbacks.
     pub fn push(&mut self, callbacks: &mut Callbacks<'_>, record: &SyntheticRecord) {
         self.event(record, |event| callbacks.push(event));
     }

@@ -1,4 +1,4 @@
-//! Values of properties, and their bytes by in-type.
+//! Values of properties, and their encoding by in-type.
 
 use etw_event::{Guid, PointerSize};
 use etw_schema::{Count, InType, Length, Property, PropertyType};
@@ -14,7 +14,7 @@ pub enum TestValue {
     Text(String),
     /// For GUIDs.
     Guid(Guid),
-    /// The very bytes, for everything: binary, SIDs, addresses, arrays, structs. Nothing is added.
+    /// Exact bytes for every other type: binary, SIDs, addresses, arrays, structs. No terminator is added.
     Bytes(Vec<u8>),
 }
 
@@ -49,7 +49,7 @@ from! {
 }
 
 impl TestValue {
-    /// The bytes of the value in a property's place; `None` if the property holds no such value.
+    /// Encodes the value for a property; returns `None` if the property cannot hold it.
     pub(super) fn encode(&self, property: &Property, pointer: PointerSize) -> Option<Vec<u8>> {
         let in_type = match (&property.kind, self) {
             (_, TestValue::Bytes(bytes)) => return Some(bytes.clone()),
@@ -70,7 +70,7 @@ impl TestValue {
     }
 }
 
-/// The bytes of a property without a value: zeros of its size, an empty string, an array without elements.
+/// Returns the bytes of a property without a value: zeros of its size, an empty string, or an empty array.
 pub(super) fn empty(property: &Property, pointer: PointerSize) -> Vec<u8> {
     let PropertyType::Value { in_type, .. } = property.kind else { return Vec::new() };
     match (property.count, property.length) {
@@ -104,7 +104,7 @@ fn integer(value: i128, in_type: InType, pointer: PointerSize) -> Option<Vec<u8>
         InType::POINTER | InType::SIZE_T => pointer.bytes(),
         _ => return None,
     };
-    // The value must fit, signed or unsigned.
+    // The value must fit, as signed or unsigned.
     let bits = 8 * len as u32;
     let fits = value >= -(1i128 << (bits - 1)) && value < 1i128 << bits;
     fits.then(|| value.to_le_bytes().into_iter().take(len).collect())
@@ -124,7 +124,7 @@ fn string(text: &str, in_type: InType, length: Length) -> Option<Vec<u8>> {
                 bytes.resize(usize::from(units) * unit, 0);
             }
             Length::Fixed(_) => return None,
-            // As long as the other property says; the test sees to it that both agree.
+            // The other property gives the length; the test has to keep the two consistent.
             Length::Property(_) => {}
         }
         Some(bytes)

@@ -1,4 +1,4 @@
-//! What to open, and how to read it.
+//! Builder for traces: sources and options.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::live::{Channel, Live};
 use crate::merge::one_clock;
 use crate::{EventFilter, Predicate, Schemas, Statistics, StopHandle, TimePoint};
 
-/// What to open, and how to read it; [`Trace::builder`] makes one.
+/// Sources and options of a trace; created by [`Trace::builder`].
 #[derive(Debug, Clone, Default)]
 pub struct TraceBuilder {
     sources: Vec<Source>,
@@ -29,7 +29,7 @@ pub struct TraceBuilder {
     schemas: Schemas,
 }
 
-/// What to open.
+/// A source of events.
 #[derive(Debug, Clone)]
 enum Source {
     Path(PathBuf),
@@ -44,7 +44,7 @@ impl TraceBuilder {
         self
     }
 
-    /// Adds a file that is in memory already; `name` is what messages call it.
+    /// Adds a file that is in memory already; `name` is used in messages.
     pub fn bytes(mut self, name: &str, bytes: impl Into<Arc<[u8]>>) -> TraceBuilder {
         self.sources.push(Source::Bytes(name.to_owned(), bytes.into()));
         self
@@ -56,54 +56,60 @@ impl TraceBuilder {
         self
     }
 
-    /// Calls `idle` whenever everything that live sessions have sent so far has been delivered and more is waited for:
-    /// the moment to flush output.
+    /// Calls `idle` whenever everything that live sessions have sent so far has been delivered, before waiting for
+    /// more.
+    ///
+    /// Use it to flush output.
     pub fn on_idle(mut self, idle: impl Fn() + Send + Sync + 'static) -> TraceBuilder {
         self.hooks.idle = Some(Arc::new(idle));
         self
     }
 
-    /// Calls `loss` with the session's name whenever a live session tells that it lost something, also if a filter keeps
-    /// the record that tells it from being delivered.
+    /// Calls `loss` with the session's name whenever a live session reports a loss.
+    ///
+    /// This does not depend on whether a filter lets the record of the loss pass.
     pub fn on_loss(mut self, loss: impl Fn(&str, &LossReport) + Send + Sync + 'static) -> TraceBuilder {
         self.hooks.loss = Some(Arc::new(loss));
         self
     }
 
-    /// Sets what opening may cost.
+    /// Sets limits for opening files.
     pub fn limits(mut self, limits: InputLimits) -> TraceBuilder {
         self.limits = limits;
         self
     }
 
-    /// Leaves out files, and traces in archives, that cannot be read, as long as there are others;
-    /// [`Trace::unreadable`] tells of them. Otherwise opening fails with the first of them.
+    /// Skips unreadable files, and unreadable traces in archives, if there are others.
+    ///
+    /// [`Trace::unreadable`] returns their errors. By default opening fails with the first of them.
     pub fn skip_unreadable(mut self, wanted: bool) -> TraceBuilder {
         self.skip_unreadable = wanted;
         self
     }
 
-    /// Passes over records before this time.
+    /// Skips records before this time.
     pub fn from(mut self, time: TimePoint) -> TraceBuilder {
         self.from = Some(time);
         self
     }
 
-    /// Passes over records at and behind this time.
+    /// Ends at this time: records at this time and later are left out.
     pub fn to(mut self, time: TimePoint) -> TraceBuilder {
         self.to = Some(time);
         self
     }
 
-    /// Delivers only events that meet the filter: its conditions, times and limit. Replaces the filter, times and limit
-    /// that were set before. Keywords that it names are looked up in the schemas when the files are opened.
+    /// Delivers only events that match the filter: its conditions, times and limit.
+    ///
+    /// Replaces the filter, times and limit that were set before. Keywords in it are looked up in the schemas when the
+    /// files are opened.
     pub fn filter(mut self, filter: &EventFilter) -> TraceBuilder {
         (self.from, self.to, self.limit) = (filter.from, filter.to, filter.limit);
         self.filter = Some(filter.clone());
         self
     }
 
-    /// Delivers only events that meet the predicate, and all that were set before.
+    /// Delivers only events that match the predicate, in addition to all others that were set.
     pub fn only(mut self, predicate: Predicate) -> TraceBuilder {
         self.only = Some(match self.only {
             Some(before) => before.and(predicate),
@@ -118,23 +124,23 @@ impl TraceBuilder {
         self
     }
 
-    /// Gives events the name of their process; files are looked through once before they are read.
+    /// Adds process names to events; files are scanned once before they are read.
     pub fn process_names(mut self, wanted: bool) -> TraceBuilder {
         self.process_names = wanted;
         self
     }
 
-    /// Sets whether files are looked through before the first event that may need it, which is the default. Their
-    /// schemas and names of processes may stand anywhere, often at the end, so this takes as long as reading them.
+    /// Sets whether files are scanned for metadata before the first event that may need it. The default is true.
     ///
-    /// Without it events come at once, and each is decoded with what stands before it, as those of live sessions are;
-    /// [`Trace::for_each_record_unordered`] then knows nothing of what the files carry.
+    /// Schemas and process names may be anywhere in a file, often at the end, so the scan takes as long as reading it.
+    /// Without the scan, events are delivered immediately, and each is decoded with what comes before it, as in live
+    /// sessions; [`Trace::for_each_record_unordered`] then uses no metadata from the files.
     pub fn look_ahead(mut self, wanted: bool) -> TraceBuilder {
         self.no_look_ahead = !wanted;
         self
     }
 
-    /// Decodes with these schema sources; without, with the built-in ones.
+    /// Sets the schema sources for decoding. The default is the built-in schemas.
     pub fn schemas(mut self, schemas: &Schemas) -> TraceBuilder {
         self.schemas = schemas.clone();
         self
@@ -143,13 +149,14 @@ impl TraceBuilder {
     /// Opens the files and sessions.
     ///
     /// # Errors
-    /// A file cannot be opened, or is no trace; there is no such session, or it is not for real time; the filter names
-    /// a keyword that its provider does not have.
+    ///
+    /// Fails if a file cannot be opened or is not a trace, if a session does not exist or is not a real-time session,
+    /// or if the filter has a keyword that its provider does not have.
     pub fn open(self) -> Result<Trace, TraceError> {
         self.open_with(Vec::new())
     }
 
-    /// Opens the files and sessions, beside sessions that are open already.
+    /// Opens the files and sessions, in addition to sessions that are open already.
     pub(crate) fn open_with(self, mut channels: Vec<(Channel, String)>) -> Result<Trace, TraceError> {
         let predicate = self.predicate()?;
         let (mut inputs, mut unreadable) = (Vec::new(), Vec::new());
@@ -222,7 +229,7 @@ impl TraceBuilder {
         Ok(trace)
     }
 
-    /// The filter and all other predicates as one.
+    /// Returns the filter and all other predicates as one predicate.
     fn predicate(&self) -> Result<Option<Predicate>, TraceError> {
         let Some(mut filter) = self.filter.clone() else { return Ok(self.only.clone()) };
         let mut resolver = self.schemas.resolver();

@@ -1,4 +1,4 @@
-//! Traces: files and live sessions, read together in the order of time on one of four levels.
+//! Traces: files and live sessions, read together in time order on one of four levels.
 
 mod builder;
 mod parallel;
@@ -25,7 +25,7 @@ pub use builder::TraceBuilder;
 pub(crate) use pass::{Pass, Verdict};
 pub use reader::{ReadRecord, TraceReader};
 
-/// Trace files and live sessions, one or many, read together in the order of time.
+/// One or more trace files and live sessions, read together in time order.
 ///
 /// | level | method | gives | costs about |
 /// |---|---|---|---|
@@ -34,8 +34,8 @@ pub use reader::{ReadRecord, TraceReader};
 /// | 3 | [`Trace::for_each_layout`] | every property located, values on demand | 30 ns |
 /// | 4 | [`Trace::for_each_event`] | an event that owns its values | 0.2 µs |
 ///
-/// Levels 1 to 3 borrow from the trace's buffers and allocate nothing for an event. A filter set by the builder applies
-/// to every level: conditions on the header decide before anything is decoded.
+/// Levels 1 to 3 borrow from the trace's buffers and allocate nothing for an event. A filter set by the builder
+/// applies to every level; conditions on the header are evaluated before anything is decoded.
 ///
 /// ```no_run
 /// let mut trace = etw_consumer::Trace::open_file("trace.etl")?;
@@ -43,9 +43,10 @@ pub use reader::{ReadRecord, TraceReader};
 /// # Ok::<(), etw_consumer::TraceError>(())
 /// ```
 ///
-/// A live session is read as it goes on: reading ends when the session does, or by [`StopHandle`], a limit or a
-/// callback's wish, and another pass goes on where the last one ended. What the consumer was too slow for is counted
-/// and delivered as records of losses ([`etw_etl::loss_of`]); nothing that a consumer does slows down who writes events.
+/// A live session is read while it runs. Reading ends with the session, or by [`StopHandle`], a limit or the return
+/// value of a callback; in these cases another pass continues where the last one ended. Events that a slow consumer
+/// misses are counted and delivered as records of losses ([`etw_etl::loss_of`]). A consumer never slows down the
+/// programs that write events.
 #[derive(Debug)]
 pub struct Trace {
     inputs: Vec<Input>,
@@ -66,30 +67,30 @@ pub struct Trace {
     statistics: Statistics,
 }
 
-/// Why reading ended early.
+/// The reason why reading ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// A live session was to be read one record at a time.
-    #[error("a live session is read by callbacks alone: `for_each_record` and the other levels")]
+    /// The trace has live sessions, which a reader does not support.
+    #[error("a reader cannot read live sessions; use `for_each_record` or another level with a callback")]
     ReadsFilesOnly,
     /// A file could not be opened.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The filter names what its provider does not have.
+    /// The filter has a name that its provider does not have.
     #[error(transparent)]
     Filter(#[from] ProviderSpecError),
-    /// A live session could not be opened, or its events do not come any more.
+    /// A live session could not be opened, or reading from it failed.
     #[error(transparent)]
     Session(#[from] SessionError),
 }
 
-/// What is called while live sessions are read.
+/// Callbacks while live sessions are read.
 #[derive(Clone, Default)]
 struct Hooks {
-    /// Everything that has been sent so far has been delivered.
+    /// Called when everything that has been sent so far has been delivered.
     idle: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// Something was lost.
+    /// Called when something was lost.
     loss: Option<Arc<dyn Fn(&str, &LossReport) + Send + Sync>>,
 }
 
@@ -100,101 +101,120 @@ impl fmt::Debug for Hooks {
     }
 }
 
-/// What a live session lost, as [`TraceBuilder::on_loss`] is told.
+/// A loss in a live session, passed to the callback of [`TraceBuilder::on_loss`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossReport {
-    /// Of what.
+    /// The kind of loss.
     pub loss: Loss,
-    /// How many.
+    /// The number of lost items.
     pub count: u64,
-    /// Up to when.
+    /// The time up to which they were lost.
     pub time: FileTime,
 }
 
 impl Trace {
     /// Opens one file: `.etl`, or one in `.zst`, `.gz` or `.zip`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be opened or is not a trace.
     pub fn open_file(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
         Trace::builder().file(path).open()
     }
 
-    /// Opens several files, to be read together.
+    /// Opens several files, to be read together in time order.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be opened or is not a trace.
     pub fn open_files(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Trace, TraceError> {
         paths.into_iter().fold(Trace::builder(), TraceBuilder::file).open()
     }
 
-    /// Opens a live session by its name; where the name is looked for says `etw_protocol::instance`.
+    /// Opens a live session by its name. `etw_protocol::instance` documents where it is looked up.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no host is running, if there is no such session, or if it is not a real-time session.
     pub fn open_session(name: &str) -> Result<Trace, TraceError> {
         Trace::builder().session(name).open()
     }
 
-    /// Says in detail what to open, and how to read it.
+    /// Returns a builder, to set sources and options in detail.
     pub fn builder() -> TraceBuilder {
         TraceBuilder::default()
     }
 
-    /// The log file headers, in the order of the files, and then of the sessions.
+    /// Returns the log file headers of the files, in order, and then of the sessions.
     pub fn headers(&self) -> &[LogFileHeader] {
         &self.headers
     }
 
-    /// The names of the files, in their order, and then of the sessions; a member of an archive is
-    /// `archive.zip!member.etl`.
+    /// Returns the names of the files, in order, and then of the sessions.
+    ///
+    /// The name of an archive's member is `archive.zip!member.etl`.
     pub fn source_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
 
-    /// The files, in their order.
+    /// Returns the files, in order.
     pub fn inputs(&self) -> &[Input] {
         &self.inputs
     }
 
-    /// Why files, and traces in archives, were left out ([`TraceBuilder::skip_unreadable`]).
+    /// Returns the errors of skipped files and traces in archives ([`TraceBuilder::skip_unreadable`]).
     pub fn unreadable(&self) -> &[InputError] {
         &self.unreadable
     }
 
-    /// When the first of the files and sessions begins.
+    /// Returns the earliest start of the files and sessions.
     pub fn start_time(&self) -> FileTime {
         self.headers.iter().map(|header| header.start_time).min().unwrap_or_default()
     }
 
-    /// What ends reading from another thread.
+    /// Returns a handle that stops reading from another thread.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
 
-    /// What the last pass saw.
+    /// Returns the statistics of the last pass.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// The processes that the trace tells of. The first call looks through the files ([`TraceBuilder::look_ahead`]).
+    /// Returns the processes in the trace. The first call scans the files ([`TraceBuilder::look_ahead`]).
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file has changed since it was opened.
     pub fn processes(&mut self) -> Result<&ProcessTable, TraceError> {
         let files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         self.decoder.scan(&files);
         Ok(&self.decoder.processes)
     }
 
-    /// The resolver, with every schema that reading has found so far.
+    /// Returns the resolver, with every schema that reading has found so far.
     pub fn resolver(&mut self) -> &mut Resolver {
         &mut self.decoder.resolver
     }
 
-    /// Levels 1 to 3 without a callback: a reader that is asked for one record after the other. Files alone are read so.
+    /// Returns a reader for levels 1 to 3 that returns one record per call. Supports only files, not live sessions.
     ///
     /// # Errors
-    /// A file is not what it was when it was opened; the trace has live sessions.
+    ///
+    /// Fails if a file has changed since it was opened, or if the trace has live sessions.
     pub fn reader(&mut self) -> Result<TraceReader<'_>, TraceError> {
         TraceReader::new(self)
     }
 
-    /// Level 1: calls `callback` with every record in the order of time. Allocates nothing for a record.
+    /// Level 1: calls `callback` with every record in time order. Allocates nothing for a record.
     ///
-    /// The callback may return `()`, or a `ControlFlow` to end reading. Damage does not end reading; it is in
-    /// [`Trace::statistics`] afterwards.
+    /// The callback may return `()`, or a `ControlFlow` to end reading. Damage does not end reading; it is reported in
+    /// [`Trace::statistics`].
     ///
     /// # Errors
-    /// A file is not what it was when it was opened.
+    ///
+    /// Fails if a file has changed since it was opened, or if reading from a live session fails.
     pub fn for_each_record<R: CallbackResult>(
         &mut self,
         mut callback: impl FnMut(&Record<'_>) -> R,
@@ -208,6 +228,7 @@ impl Trace {
     /// Level 2: as level 1, with the schema of each record. Allocates nothing for a record whose schema is known.
     ///
     /// # Errors
+    ///
     /// As for [`Trace::for_each_record`].
     pub fn for_each_schema<R: CallbackResult>(
         &mut self,
@@ -225,6 +246,7 @@ impl Trace {
     /// Level 3: as level 2, with every property located. Allocates nothing for a record whose schema is known.
     ///
     /// # Errors
+    ///
     /// As for [`Trace::for_each_record`].
     pub fn for_each_layout<R: CallbackResult>(
         &mut self,
@@ -244,10 +266,12 @@ impl Trace {
         })
     }
 
-    /// Level 3 by callbacks: hands every event to the subscriptions that are about it. Events that concern none are
-    /// passed over by their headers, without being decoded.
+    /// Level 3 by callbacks: passes every event to the subscriptions that it matches.
+    ///
+    /// Events that match none are skipped by their headers, without being decoded.
     ///
     /// # Errors
+    ///
     /// As for [`Trace::for_each_record`].
     pub fn for_each_subscribed(&mut self, callbacks: &mut Callbacks<'_>) -> Result<(), TraceError> {
         let before = self.predicate.clone();
@@ -262,6 +286,7 @@ impl Trace {
     /// Level 4: as level 3, with events that own their values. Costs allocations for each event.
     ///
     /// # Errors
+    ///
     /// As for [`Trace::for_each_record`].
     pub fn for_each_event<R: CallbackResult>(
         &mut self,
@@ -272,54 +297,54 @@ impl Trace {
 }
 
 impl Trace {
-    /// Takes the bounds of time and number away, and answers them: whoever looks at all records sees to them.
+    /// Removes and returns the limits of time and number; the caller enforces them.
     pub(crate) fn take_bounds(&mut self) -> (Option<FileTime>, Option<FileTime>, Option<u64>) {
         (self.from.take(), self.to.take(), self.limit.take())
     }
 
-    /// Sets the bounds of time and number.
+    /// Sets the limits of time and number.
     pub(crate) fn set_bounds(&mut self, bounds: (Option<FileTime>, Option<FileTime>, Option<u64>)) {
         (self.from, self.to, self.limit) = bounds;
     }
 
-    /// Whether times or number are bounded.
+    /// Whether a limit of time or number is set.
     pub(crate) fn is_bounded(&self) -> bool {
         self.from.is_some() || self.to.is_some() || self.limit.is_some()
     }
 
-    /// Whether a filter other than by time and number is set.
+    /// Whether a filter other than the limits is set.
     pub(crate) fn is_filtered(&self) -> bool {
         self.predicate.is_some()
     }
 
-    /// Decodes records outside of a pass; the trace has been looked through.
+    /// Decodes records outside of a pass, after the metadata scan.
     pub(crate) fn decoding<T>(&mut self, work: impl FnOnce(&mut Pass<'_>) -> T) -> T {
         let start = self.start_time();
         let Trace { decoder, located, .. } = self;
         work(&mut Pass { decoder, located, files: &[], predicate: None, process_names: false, start })
     }
 
-    /// Takes in what a search through all files has found.
+    /// Learns what a search through all files found.
     pub(crate) fn learn(&mut self, search: Search, found: Vec<Found>) {
         self.decoder.learn(search, found);
     }
 
-    /// Sets what a pass outside of this type saw.
+    /// Sets the statistics of a pass made outside of this type.
     pub(crate) fn set_statistics(&mut self, statistics: Statistics) {
         self.statistics = statistics;
     }
 
-    /// Whether there are live sessions.
+    /// Whether the trace has live sessions.
     pub(crate) fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
-    /// The files.
+    /// Parses the files.
     pub(crate) fn files(&self) -> Result<Vec<EtlFile<'_>>, TraceError> {
         Ok(self.inputs.iter().map(open).collect::<Result<_, _>>()?)
     }
 
-    /// Whether events are to know, or the filter asks, what their process is called.
+    /// Whether process names were requested or the filter needs them.
     fn needs_process_names(&self) -> bool {
         self.process_names || self.predicate.as_ref().is_some_and(Predicate::needs_processes)
     }

@@ -1,4 +1,4 @@
-//! Reading in no order, on several threads, where the order does not matter: counting, searching, summing.
+//! Reading without an order, on several threads, for counting, searching and summing.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,27 +15,29 @@ use crate::statistics::BufferCounts;
 use crate::unordered::{self, Met};
 use crate::{CallbackResult, SourceStatistics, Statistics};
 
-/// One thread's part of a pass.
+/// The state of one thread.
 struct Worker<'s, S> {
     state: &'s mut S,
     decoder: Decoder,
     located: Located,
     seen: Statistics,
-    /// By file.
+    /// Counts of buffers, by file.
     buffers: Vec<BufferCounts>,
     /// Records read and delivered, by file.
     records: Vec<[u64; 2]>,
 }
 
 impl Trace {
-    /// Level 1 in no order, on several threads: calls `callback` with every record that the filters let pass. There
-    /// are at most as many threads as states, and each has one of them for itself; small files are read by one.
+    /// Level 1 without an order, on several threads: calls `callback` with every record that the filters let pass.
+    ///
+    /// The number of threads is at most the number of states, and each thread uses one state. Small files are read by
+    /// one thread.
     ///
     /// Traces with live sessions are read in order, with the first state.
     ///
-    /// The times, the filters and [`Trace::statistics`] are those of [`Trace::for_each_record`], except that inversions
-    /// of time are not looked for, and that a limit is reached by the records that are met first. A callback that ends
-    /// reading ends it for all threads, at once or a few records later.
+    /// The times, filters and [`Trace::statistics`] are those of [`Trace::for_each_record`], with two differences:
+    /// inversions of time are not counted, and a limit applies to whichever records are read first. A callback that
+    /// ends reading ends it for all threads, at once or a few records later.
     ///
     /// ```no_run
     /// let mut trace = etw_consumer::Trace::open_file("trace.etl")?;
@@ -46,6 +48,7 @@ impl Trace {
     /// ```
     ///
     /// # Errors
+    ///
     /// As for [`Trace::for_each_record`].
     pub fn for_each_record_unordered<S: Send, R: CallbackResult>(
         &mut self,

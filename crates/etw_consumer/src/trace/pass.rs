@@ -16,7 +16,7 @@ use crate::predicate::Scope;
 use crate::{CallbackResult, Event, Predicate, SourceStatistics, Statistics, StopHandle};
 
 impl Trace {
-    /// Reads all files and sessions together in the order of time.
+    /// Reads all files and sessions together in time order.
     pub(crate) fn pass(
         &mut self,
         visit: impl FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict,
@@ -85,16 +85,16 @@ impl Trace {
     }
 }
 
-/// What is known of files before their records are read.
+/// The buffers of all files, planned before their records are read.
 pub(super) struct Plans<'t> {
     pub(super) files: Vec<EtlFile<'t>>,
     pub(super) planned: Vec<(EtlFile<'t>, FilePlan)>,
-    /// What headers and buffers tell.
+    /// The statistics from headers and buffers.
     pub(super) statistics: Statistics,
 }
 
 impl<'t> Plans<'t> {
-    /// Looks at all buffers.
+    /// Indexes all buffers.
     pub(super) fn new(inputs: &'t [Input]) -> Result<Plans<'t>, TraceError> {
         let files = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let mut planned = Vec::with_capacity(files.len());
@@ -109,22 +109,22 @@ impl<'t> Plans<'t> {
     }
 }
 
-/// A pass under way.
+/// The state of a pass.
 struct Reading<'t, V> {
     pass: Pass<'t>,
     visit: V,
     statistics: Statistics,
     limit: u64,
     stop: &'t StopHandle,
-    /// Number of the first source that is a session.
+    /// Number of the first source that is a live session.
     first_live: u32,
-    /// Number of the first source whose records tell of schemas and processes when it is their turn.
+    /// Number of the first source whose metadata records are learned as they are read.
     first_observed: u32,
     hooks: &'t Hooks,
 }
 
 impl<V> Reading<'_, V> {
-    /// Counts what a live session lost, and tells of it.
+    /// Counts a loss in a live session and calls the callback for it.
     #[cold]
     fn add_live_loss(&mut self, loss: Loss, record: &Record<'_>) {
         let source = self.statistics.sources.get_mut(record.origin().source as usize);
@@ -152,7 +152,7 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
             return ControlFlow::Break(());
         }
         let source = record.origin().source;
-        // Their sum is made at the end.
+        // The total is computed at the end.
         if let Some(source) = statistics.sources.get_mut(source as usize) {
             source.records += 1;
         }
@@ -173,7 +173,7 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
                 source.delivered += 1;
             }
         }
-        // A live session would otherwise be waited for once more.
+        // Otherwise a live session would wait once more.
         match verdict == Verdict::End || statistics.delivered >= self.limit {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -191,13 +191,13 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
     }
 }
 
-/// What became of a record.
+/// The outcome for a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The filter does not want it.
+    /// Rejected by the filter.
     Passed,
     Delivered,
-    /// Delivered, and the callback wants no more.
+    /// Delivered, and the callback ends reading.
     End,
 }
 
@@ -208,7 +208,7 @@ impl Verdict {
     }
 }
 
-/// What the levels need while a trace is read.
+/// The state that the levels need while a trace is read.
 pub(crate) struct Pass<'t> {
     pub(crate) decoder: &'t mut Decoder,
     pub(crate) located: &'t mut Located,
@@ -219,7 +219,7 @@ pub(crate) struct Pass<'t> {
 }
 
 impl Pass<'_> {
-    /// Learns from a record what it tells of schemas and processes. A live process can be asked for its name.
+    /// Learns from a record about schemas or processes. For live sessions, looks up the process's name.
     #[inline]
     pub(crate) fn observe(&mut self, record: &Record<'_>, is_live: bool) {
         self.decoder.observe(record, self.located);
@@ -231,7 +231,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether the filter wants a record; `None` if its header does not tell.
+    /// Whether the filter accepts a record; `None` if the header does not decide it.
     #[inline]
     pub(crate) fn header_decides(&self, record: &Record<'_>) -> Option<bool> {
         let Some(predicate) = self.predicate else { return Some(true) };
@@ -239,7 +239,7 @@ impl Pass<'_> {
         predicate.evaluate(&Scope::of_record(record, self.start, processes))
     }
 
-    /// Whether the filter wants a record.
+    /// Whether the filter accepts a record.
     #[inline]
     pub(crate) fn wants(&mut self, record: &Record<'_>) -> bool {
         match self.header_decides(record) {

@@ -1,4 +1,4 @@
-//! Reading without a callback: the caller asks for one record after the other.
+//! Reading without a callback: one record per call.
 
 use std::ops::Deref;
 
@@ -12,10 +12,10 @@ use crate::decoder::Decoder;
 use crate::merge::Merge;
 use crate::{Event, Predicate, SchemaEvent, Statistics, StopHandle};
 
-/// Hands out the records of trace files one after the other, in the order of time; [`Trace::reader`] makes one.
+/// A reader that returns the records of trace files one per call, in time order; created by [`Trace::reader`].
 ///
-/// The times, the filters, the limit and [`Trace::statistics`] are those of [`Trace::for_each_record`]. A record is there
-/// until the next one is asked for. A callback is faster by some nanoseconds a record.
+/// The times, filters, limit and [`Trace::statistics`] are those of [`Trace::for_each_record`]. A record is valid
+/// until the next call. A callback is faster by a few nanoseconds a record.
 ///
 /// ```no_run
 /// let mut trace = etw_consumer::Trace::open_file("trace.etl")?;
@@ -43,7 +43,7 @@ pub struct TraceReader<'t> {
     start: FileTime,
 }
 
-/// A record that a [`TraceReader`] has come to, on whichever level it is wanted.
+/// A record of a [`TraceReader`], which can be read on levels 1 to 3.
 pub struct ReadRecord<'a> {
     record: Record<'a>,
     pass: Pass<'a>,
@@ -75,7 +75,7 @@ impl<'t> TraceReader<'t> {
         })
     }
 
-    /// The next record that the filters let pass; `None` at the end, at the limit, or when reading was stopped.
+    /// Returns the next record that the filters let pass; `None` at the end, at the limit, or after a stop.
     pub fn next_record(&mut self) -> Option<ReadRecord<'_>> {
         loop {
             let TraceReader { merge, statistics, .. } = self;
@@ -125,26 +125,26 @@ impl<'t> TraceReader<'t> {
         Some(ReadRecord { record: self.merge.current()?, pass })
     }
 
-    /// What was read so far.
+    /// Returns the statistics so far.
     pub fn statistics(&self) -> &Statistics {
         self.statistics
     }
 }
 
 impl ReadRecord<'_> {
-    /// Level 1: the record.
+    /// Level 1: returns the record.
     pub fn record(&self) -> &Record<'_> {
         &self.record
     }
 
-    /// Level 2: the record with its schema.
+    /// Level 2: returns the record with its schema.
     pub fn schema(&mut self) -> SchemaEvent<'_> {
         let ReadRecord { record, pass } = self;
         let schema: Result<_, &Undecoded> = pass.decoder.resolve(record, pass.files);
         SchemaEvent { record, schema }
     }
 
-    /// Level 3: the record with every property located.
+    /// Level 3: returns the record with every property located.
     pub fn event(&mut self) -> Event<'_> {
         self.pass.event(&self.record)
     }

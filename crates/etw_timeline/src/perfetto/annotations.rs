@@ -6,11 +6,11 @@ use etw_schema::{Format, PropertyValue, Value, text::Text};
 use super::interned::Interned;
 use super::proto::{self, DebugAnnotation};
 
-/// Annotations of one event; structs and arrays may make more of 64 KiB than anybody reads.
+/// Limit for the annotations of one event; 64 KiB of structs and arrays can make more than anyone reads.
 const MAX_ANNOTATIONS: usize = 4096;
 const MAX_DEPTH: u32 = 8;
 
-/// The fields of an event, or why it has none.
+/// Returns the fields of an event, or the reason why it has none.
 pub(super) fn of_event(event: &Event<'_>, names: &mut Interned) -> Vec<DebugAnnotation> {
     let mut room = MAX_ANNOTATIONS;
     match &event.properties {
@@ -29,7 +29,7 @@ pub(super) fn of_event(event: &Event<'_>, names: &mut Interned) -> Vec<DebugAnno
     }
 }
 
-/// One value with its name.
+/// Returns a single named value.
 pub(super) fn named(name: &str, value: proto::Value, names: &mut Interned) -> DebugAnnotation {
     let name_iid = Some(names.annotation(name));
     DebugAnnotation { name_iid, value: Some(value), ..DebugAnnotation::default() }
@@ -77,7 +77,7 @@ fn value(
     annotation
 }
 
-/// Numbers are numbers, unless they have names.
+/// Converts numbers to numbers, unless they have names.
 fn scalar(of: &PropertyValue<'_>, value: Value<'_>) -> proto::Value {
     let text = || proto::Value::String(Text::new(value, of.format(), of.map()).to_string());
     if of.map().is_some() {

@@ -1,10 +1,10 @@
-//! Names that are written once and then told by numbers.
+//! Interning of names: each is written once and then referred to by number.
 
 use std::collections::HashMap;
 
 use super::proto::{InternedData, InternedName};
 
-/// Names of one kind that have numbers of their own. Beyond that, all others are one that says so.
+/// Maximum number of names of one kind; further ones share a placeholder.
 const MAX_NAMES: usize = 1 << 16;
 const TOO_MANY: &str = "[too many names]";
 
@@ -50,7 +50,7 @@ impl Interned {
         self.annotations.number(name)
     }
 
-    /// The names that have not been written.
+    /// Takes the names that have not been written yet.
     pub(super) fn take(&mut self) -> Option<InternedData> {
         let data = InternedData {
             event_categories: std::mem::take(&mut self.categories.new),

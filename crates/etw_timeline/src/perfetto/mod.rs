@@ -1,7 +1,7 @@
 //! Perfetto's traces.
 //!
-//! Switches are told as the Linux kernel's tracer does, so that they fill the tables of scheduling; events stand on tracks of
-//! their threads. Times are nanoseconds since 1970, in the clock that Perfetto takes for all.
+//! Switches are written in the form of the Linux kernel's tracer, so that they fill the scheduling tables; events are
+//! on the tracks of their threads. Times are nanoseconds since 1970, in the clock that Perfetto uses by default.
 
 mod annotations;
 mod interned;
@@ -25,15 +25,15 @@ use proto::{
     ThreadDescriptor, Timebase, TracePacket, TracePacketDefaults, TrackDescriptor, TrackEvent,
 };
 
-/// From the beginning of FILETIME to that of Unix's time, in 100 ns.
+/// Distance from the FILETIME epoch to the Unix epoch, in units of 100 ns.
 const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 /// The key of a packet in a trace: field 1, a message.
 const PACKET: u8 = 0x0A;
-/// Sequences: what is interned belongs to one.
+/// Sequences; each has its own interned data.
 const EVENTS: u32 = 1;
 const SCHEDULING: u32 = 2;
 const SAMPLES: u32 = 3;
-/// The sequence begins anew; packets need what was interned.
+/// Packet flags: the sequence starts over; the packet needs interned data.
 const CLEARED: u32 = 1;
 const NEEDS_STATE: u32 = 2;
 /// `BUILTIN_CLOCK_REALTIME`, `BUILTIN_CLOCK_BOOTTIME`.
@@ -51,11 +51,11 @@ const TERMINATED: u8 = 4;
 const RUNNABLE: i64 = 0;
 const INTERRUPTIBLE: i64 = 1;
 const DEAD: i64 = 16;
-/// Events of one processor that are written as one packet.
+/// Number of events of one processor in a packet.
 const BUNDLE: usize = 512;
-/// Interned things of stacks that are written as one packet.
+/// Number of interned items of stacks in a packet.
 const CHUNK: usize = 4096;
-/// Where the numbers of tracks begin.
+/// The first numbers of tracks.
 const MACHINE_TRACK: u64 = 1;
 const PROCESS_TRACKS: u64 = 1 << 56;
 const THREAD_TRACKS: u64 = 2 << 56;
@@ -67,7 +67,7 @@ pub(crate) struct Writer<'o> {
     names: Interned,
     processors: BTreeMap<u16, Vec<FtraceEvent>>,
     tracks: HashSet<u64>,
-    /// Sequences that have begun.
+    /// Sequences that have started.
     begun: HashSet<u32>,
 }
 
@@ -90,7 +90,7 @@ impl<'o> Writer<'o> {
         self.out.write_all(&self.packet)
     }
 
-    /// A packet of a sequence.
+    /// Returns a packet of a sequence.
     fn of_sequence(&mut self, sequence: u32, time: Option<FileTime>, data: Option<Data>) -> TracePacket {
         let flags = if self.begun.insert(sequence) { CLEARED | NEEDS_STATE } else { NEEDS_STATE };
         TracePacket {
@@ -116,7 +116,7 @@ impl<'o> Writer<'o> {
         for index in context.survey.threads() {
             let Some(thread) = context.survey.thread(index) else { continue };
             let process = thread.process.and_then(|process| context.survey.process(process));
-            // Perfetto has one idle thread, without a process.
+            // Perfetto has a single idle thread, without a process.
             let Some((pid, _)) = process.filter(|_| thread.id != 0) else { continue };
             let descriptor = ThreadDescriptor {
                 pid: Some(pid as i32),
@@ -134,7 +134,7 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// The number of a track, which is told of before its first event.
+    /// Returns the number of a track; describes the track before its first event.
     fn track(&mut self, context: &Context<'_>, track: Track) -> io::Result<u64> {
         let lane = u64::from(track.lane);
         let (uuid, parent, name) = match track.owner {
@@ -271,7 +271,7 @@ impl<'o> Writer<'o> {
         });
         self.write(&packet)?;
         self.functions(&frames)?;
-        // A stack is told of before its first sample.
+        // A stack is described before its first sample.
         let mut told = HashSet::new();
         for sample in samples {
             let Some(thread) = context.survey.thread(sample.thread) else { continue };
@@ -297,7 +297,7 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// The functions of all stacks, each as a frame of a mapping.
+    /// Writes the functions of all stacks, each as a frame of a mapping.
     fn functions(&mut self, frames: &Frames) -> io::Result<()> {
         let mut modules: HashMap<&str, u64> = HashMap::new();
         for (chunk, functions) in frames.functions.chunks(CHUNK).enumerate() {
@@ -316,7 +316,7 @@ impl<'o> Writer<'o> {
                     iid: Some(iid),
                     function_name_id: Some(iid),
                     mapping_id: Some(mapping),
-                    // Frames of one mapping that have one address are one.
+                    // Distinct addresses keep Perfetto from merging frames of a mapping.
                     rel_pc: Some(iid),
                 });
             }

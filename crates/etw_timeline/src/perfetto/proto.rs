@@ -1,4 +1,4 @@
-//! The messages of Perfetto's traces, with the fields that are written.
+//! The messages of Perfetto's traces, with the fields in use.
 //!
 //! Source: `protos/perfetto/trace` in Perfetto's repository.
 
@@ -19,7 +19,7 @@ pub(super) struct TracePacket {
     pub(super) data: Option<Data>,
 }
 
-/// What a packet is about.
+/// The content of a packet.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub(super) enum Data {
     #[prost(message, tag = "1")]
@@ -257,7 +257,7 @@ pub(super) struct DebugAnnotation {
     pub(super) value: Option<Value>,
 }
 
-/// A value that is no list.
+/// A scalar value.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub(super) enum Value {
     #[prost(bool, tag = "2")]

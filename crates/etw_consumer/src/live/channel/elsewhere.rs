@@ -1,4 +1,4 @@
-//! No live sessions on this system so far: a channel that nobody can have.
+//! Stub for systems without live sessions: a channel that cannot be created.
 
 use std::convert::Infallible;
 use std::io;
@@ -10,7 +10,7 @@ use etw_buffer::ring::{Entry, RingError};
 use super::super::SessionError;
 use super::Awaited;
 
-/// The connection to a session, which does not exist here.
+/// The connection to a session, which this system does not support.
 #[derive(Debug)]
 pub(crate) struct Channel(Infallible);
 
@@ -44,7 +44,7 @@ impl Channel {
     }
 }
 
-/// Waits for sessions, of which there are none.
+/// The waiter for sessions, which this system does not support.
 #[derive(Debug)]
 pub(crate) struct Waiter;
 

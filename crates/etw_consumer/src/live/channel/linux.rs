@@ -1,4 +1,4 @@
-//! A session of this machine: shared memory, and counters that wake.
+//! The connection to a session on this machine: shared memory, and event counters for wakeups.
 
 use std::io;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use etw_sys::{EventFd, SharedWords};
 use super::super::SessionError;
 use super::Awaited;
 
-/// How long a host may take to open a session.
+/// Timeout for a host to open a session.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
 /// The connection to one session.
@@ -22,28 +22,28 @@ pub(crate) struct Channel {
     ring: RingReader<SharedWords, SharedWords>,
     data_ready: EventFd,
     space_free: EventFd,
-    /// Tells of the session's end.
+    /// Reports the end of the session.
     connection: etw_protocol::Channel,
     /// The session's first buffer, with its log file header.
     header: Vec<u8>,
     has_ended: bool,
 }
 
-/// What a host sends for a session that is opened.
+/// The parts of a channel that a host sends when it opens a session.
 #[derive(Debug)]
 pub(crate) struct Parts {
     /// The ring's data.
     pub(crate) data: SharedWords,
     /// The reader's position.
     pub(crate) position: SharedWords,
-    /// Raised by the host when there is something to read.
+    /// Signalled by the host when there is data to read.
     pub(crate) data_ready: EventFd,
-    /// Raised by the consumer when there is room again.
+    /// Signalled by the consumer when there is room again.
     pub(crate) space_free: EventFd,
 }
 
 impl Channel {
-    /// The channel of a session that the host has opened; `header` is the session's first buffer.
+    /// Returns the channel of a session that the host has opened; `header` is the session's first buffer.
     pub(crate) fn new(
         connection: etw_protocol::Channel,
         header: Vec<u8>,
@@ -54,8 +54,8 @@ impl Channel {
         Ok(Channel { ring, data_ready, space_free, connection, header, has_ended: false })
     }
 
-    /// Opens a session of this machine by its name: at the instance that is this user's, or at the system's if the
-    /// user's has no host.
+    /// Opens a session of this machine by name, at the user's instance, or at the system's if the user's has no
+    /// host.
     pub(crate) fn open(session: &str) -> Result<Channel, SessionError> {
         let mut instances = vec![Instance::default_of_user()];
         if Instance::named().is_none() {
@@ -65,7 +65,7 @@ impl Channel {
         for instance in instances {
             match Channel::open_at(&instance, session) {
                 Ok(channel) => return Ok(channel),
-                // The first answer is the one to tell, but that of a host goes before that nobody is there.
+                // Reports the first error, but an error from a host takes precedence over a missing host.
                 Err(error @ SessionError::NoHost { .. }) => refused = refused.or(Some(error)),
                 Err(error) => match refused {
                     Some(SessionError::NoHost { .. }) | None => refused = Some(error),
@@ -76,7 +76,7 @@ impl Channel {
         Err(refused.unwrap_or_else(|| SessionError::Unsupported { session: session.to_owned() }))
     }
 
-    /// Opens a session of one instance.
+    /// Opens a session at one instance.
     fn open_at(instance: &Instance, session: &str) -> Result<Channel, SessionError> {
         let protocol = |what: String| SessionError::Protocol { session: session.to_owned(), what };
         let io = |what| move |source| SessionError::Io { session: session.to_owned(), what, source };
@@ -97,15 +97,15 @@ impl Channel {
         let (header, files) = match answer {
             Some((ToConsumer::Opened { header, .. }, files)) => (header, files),
             Some((ToConsumer::Refused(failure), _)) => {
-                // The host names the session too.
+                // The host's text starts with the session's name too.
                 let name = format!("session '{session}' ");
                 let reason = failure.text.strip_prefix(&name).unwrap_or(&failure.text).to_owned();
                 return Err(SessionError::Refused { session: session.to_owned(), reason });
             }
-            Some((ToConsumer::Ended, _)) | None => return Err(protocol("no answer".to_owned())),
+            Some((ToConsumer::Ended, _)) | None => return Err(protocol("no reply".to_owned())),
         };
         let Ok([data, position, data_ready, space_free]) = <[OwnedFd; 4]>::try_from(files) else {
-            return Err(protocol("another number of files than four".to_owned()));
+            return Err(protocol("an unexpected number of files (expected 4)".to_owned()));
         };
         let memory = io("the shared memory cannot be used");
         let parts = Parts {
@@ -118,30 +118,30 @@ impl Channel {
             .map_err(|source| SessionError::Ring { session: session.to_owned(), source })
     }
 
-    /// The session's first buffer.
+    /// Returns the session's first buffer.
     pub(crate) fn header(&self) -> &[u8] {
         &self.header
     }
 
-    /// Whether the session has ended; what it sent before may still be in the ring.
+    /// Whether the session has ended; the ring may still contain events.
     #[inline]
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// The next entry of the ring.
+    /// Returns the next entry of the ring.
     #[inline]
     pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, RingError> {
         self.ring.next_entry()
     }
 
-    /// The bytes of an entry, or a part of it.
+    /// Returns the bytes of an entry, or of a part of it.
     #[inline]
     pub(crate) fn bytes(&self, words: Range<usize>) -> &[u8] {
         self.ring.data().bytes(words)
     }
 
-    /// Gives entries back, up to one with this end.
+    /// Releases entries, up to the one with this end.
     #[inline]
     pub(crate) fn release(&mut self, end: u64) {
         if self.ring.release(end) {
@@ -149,17 +149,17 @@ impl Channel {
         }
     }
 
-    /// Whether entries that have not been given back take half of the ring.
+    /// Whether unreleased entries occupy half of the ring.
     #[inline]
     pub(crate) fn is_half_full(&self) -> bool {
         self.ring.held_bytes() > self.ring.capacity_bytes() / 2
     }
 
-    /// Looks at what the host says of the session.
+    /// Checks the connection for the session's end.
     #[cold]
     fn look_at_connection(&mut self) {
-        // The only thing that a host says is that the session has ended; if it says anything else, or goes away
-        // without a word, no more events come either.
+        // The host only sends a message when the session ends. After any other message, or when the host disconnects,
+        // no more events come.
         let received = self.connection.connection().receive(&mut [0; 64]);
         if !matches!(received, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
             self.has_ended = true;
@@ -167,14 +167,14 @@ impl Channel {
     }
 }
 
-/// Waits for sessions.
+/// The waiter for sessions.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     poller: Poller,
 }
 
 impl Waiter {
-    /// What waits for these sessions.
+    /// Returns a waiter for these sessions.
     pub(crate) fn new<'c>(channels: impl Iterator<Item = &'c Channel>) -> io::Result<Waiter> {
         let poller = Poller::new()?;
         for (channel, number) in channels.zip(0..) {
@@ -185,7 +185,7 @@ impl Waiter {
         Ok(Waiter { poller })
     }
 
-    /// Waits until one of the sessions has sent something or has ended, or `longest` has passed.
+    /// Blocks until a session has sent something or has ended, or until `longest` has passed.
     pub(crate) fn wait(&mut self, sessions: &mut [impl Awaited], longest: Duration) {
         let mut asleep = true;
         for session in sessions.iter_mut() {
@@ -206,14 +206,14 @@ impl Waiter {
                     }
                 }
             }
-            // Without being told, looking now and then does as well.
+            // Polls if waiting fails.
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
         for session in sessions {
             let channel = session.channel();
             channel.ring.awake();
             if channel.has_ended {
-                // What has ended stays ready for ever. What is not in the set any more cannot be taken out again.
+                // An ended session stays ready forever, so it is removed. Removing it twice fails harmlessly.
                 let _ = self.poller.remove(&channel.connection);
                 let _ = self.poller.remove(&channel.data_ready);
             }

@@ -1,4 +1,4 @@
-//! The connection to one session: the ring through which its events come, and what tells that there are some.
+//! The connection to one session: the ring that carries its events, and the signals that some have arrived.
 
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]
@@ -16,16 +16,16 @@ use etw_etl::EtlFile;
 
 use super::SessionError;
 
-/// A session that a [`Waiter`] waits for.
+/// A session that a [`Waiter`] can wait for.
 pub(super) trait Awaited {
-    /// The connection to it.
+    /// Returns the connection to the session.
     fn channel(&mut self) -> &mut Channel;
-    /// Whether it has ended and everything it sent has been taken in.
+    /// Whether the session has ended and everything it sent has been read.
     fn is_at_end(&self) -> bool;
 }
 
 impl Channel {
-    /// The session's first buffer, seen as a file.
+    /// Parses the session's first buffer as a trace file.
     pub(crate) fn header_file(&self, session: &str) -> Result<EtlFile<'_>, SessionError> {
         EtlFile::open(self.header()).map_err(|error| {
             let what = format!("no log file header: {error}");
