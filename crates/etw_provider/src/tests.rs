@@ -18,12 +18,12 @@ use crate::filters::Filters;
 use crate::testing::Capture;
 use crate::*;
 
-/// Enables a provider in a session for everything.
+/// Enables all events of a provider in a session.
 fn enable(session: &mut Capture, provider: &'static Provider) {
     session.enable(provider, Level(0), Keyword(0), 0);
 }
 
-/// The only record of a session.
+/// Returns the only record of a session.
 fn only(session: &mut Capture) -> Vec<u8> {
     let records = session.records();
     assert_eq!(records.len(), 1);
@@ -35,7 +35,7 @@ pub(crate) fn parsed<T>(bytes: &[u8], body: impl FnOnce(&Record<'_>) -> T) -> T 
     body(&Record::parse(bytes, &Origin::default(), Ticks(0)).unwrap())
 }
 
-/// A TraceLogging record as text: `Event a=1 b=x`.
+/// Formats a TraceLogging record as text: `Event a=1 b=x`.
 pub(crate) fn text(bytes: &[u8]) -> String {
     parsed(bytes, |record| {
         let schema = record.extended(ExtendedType::EVENT_SCHEMA_TL).unwrap().data;
