@@ -107,23 +107,23 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "heaptracingconfig",
-        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+        "heaps tell nothing here; the profile VirtualAllocation records memory that programs reserve",
     ),
     (
         "snapshotconfig",
-        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+        "heaps tell nothing here; the profile VirtualAllocation records memory that programs reserve",
     ),
     (
         "enableperiodicsnapshot",
-        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+        "heaps tell nothing here; the profile VirtualAllocation records memory that programs reserve",
     ),
     (
         "disableperiodicsnapshot",
-        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+        "heaps tell nothing here; the profile VirtualAllocation records memory that programs reserve",
     ),
     (
         "singlesnapshot",
-        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+        "heaps tell nothing here; the profile VirtualAllocation records memory that programs reserve",
     ),
     ("pmcsources", "the processor's counters are not read; the profile CPU samples by time"),
     ("pmcsessions", "the processor's counters are not read; the profile CPU samples by time"),
