@@ -107,23 +107,23 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "heaptracingconfig",
-        "heaps tell nothing here; the profile VirtualAllocation records memory that programs reserve",
+        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
     ),
     (
         "snapshotconfig",
-        "heaps tell nothing here; the profile VirtualAllocation records memory that programs reserve",
+        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
     ),
     (
         "enableperiodicsnapshot",
-        "heaps tell nothing here; the profile VirtualAllocation records memory that programs reserve",
+        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
     ),
     (
         "disableperiodicsnapshot",
-        "heaps tell nothing here; the profile VirtualAllocation records memory that programs reserve",
+        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
     ),
     (
         "singlesnapshot",
-        "heaps tell nothing here; the profile VirtualAllocation records memory that programs reserve",
+        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
     ),
     ("pmcsources", "the processor's counters are not read; the profile CPU samples by time"),
     ("pmcsessions", "the processor's counters are not read; the profile CPU samples by time"),
