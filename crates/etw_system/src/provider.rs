@@ -38,7 +38,9 @@ impl Kernel {
             let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
             let thread = match &mut *thread {
                 Some(thread) => thread,
-                None => thread.insert(FetchThread::spawn().map_err(|error| format!("cannot start the thread: {error}"))?),
+                None => thread.insert(
+                    FetchThread::spawn().map_err(|error| format!("cannot start the thread: {error}"))?,
+                ),
             };
             thread.send(request(reply))?;
         }

@@ -34,14 +34,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("Pool", "Linux has no pools"),
     ("Handle", "Linux has no handles to objects of the kernel"),
     ("Minifilter", "Linux has no filter drivers between programs and file systems"),
-    (
-        "ResidentSet",
-        "Linux does not report page list changes; VirtualAllocation records page faults",
-    ),
-    (
-        "ReferenceSet",
-        "Linux does not report page list changes; VirtualAllocation records page faults",
-    ),
+    ("ResidentSet", "Linux does not report page list changes; VirtualAllocation records page faults"),
+    ("ReferenceSet", "Linux does not report page list changes; VirtualAllocation records page faults"),
     ("Power", "its events are not captured on Linux yet"),
     ("DotNET", ".NET programs write to LTTng and EventPipe on Linux, not to ETW"),
     ("GPU", OF_WINDOWS),

@@ -175,10 +175,7 @@ impl Recording {
             self.leave_out("FileMax", "a recording is one file");
         }
         for attribute in &collector.attributes {
-            self.leave_out(
-                attribute,
-                "a recording uses its own sessions only",
-            );
+            self.leave_out(attribute, "a recording uses its own sessions only");
         }
     }
 

@@ -15,7 +15,7 @@ provider! {
     static GROUPED: "OpenETW.Test.Grouped", group: Guid::from_bytes([3; 16]);
 }
 
-/// Hands every type of field to a macro: `type(value) = "what is read";`.
+/// Passes every type of field to a macro: `type(value) = "decoded text";`.
 macro_rules! every_type {
     ($with:ident) => {
         $with! {
