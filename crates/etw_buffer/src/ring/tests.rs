@@ -27,7 +27,7 @@ fn bytes_of(reader: &RingReader<Words, Words>, entry: &Entry) -> Vec<u8> {
     bytes
 }
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 struct Numbers(u64);
 
 impl Numbers {

@@ -11,8 +11,8 @@ use etw_sys::{EventFd, SharedWords, bytes_of, clock};
 use super::ConsumerId;
 use super::statistics::{Counters, add};
 
-/// Bytes of a ring that events leave free, for watermarks and the count of what was missed. A consumer that has fallen
-/// behind delivers what it has, and so makes room, only when it learns of the time up to which it has everything.
+/// Number of bytes that events leave free in a ring, for watermarks and the count of missed events. A consumer that has
+/// fallen behind delivers events, and so makes room, only when it receives the next watermark.
 const SPARE_BYTES: usize = 4096;
 
 /// Number of those bytes that watermarks also leave free while the session runs, for the final count of missed events.
