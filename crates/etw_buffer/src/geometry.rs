@@ -73,14 +73,14 @@ pub struct Geometry {
 #[non_exhaustive]
 pub enum RegionError {
     /// The memory does not start like a region.
-    #[error("the shared memory is no region: it begins with {found:#018x}")]
+    #[error("the shared memory is not a region: it starts with {found:#018x}")]
     Magic {
         /// The first word.
         found: u64,
     },
     /// The numbers are out of range.
     #[error(
-        "no region has {} processors and {} buffers of {} bytes",
+        "invalid region with {} processors and {} buffers of {} bytes",
         .0.processors, .0.buffers, .0.buffer_bytes
     )]
     Geometry(Geometry),
@@ -216,7 +216,7 @@ impl State {
     }
 }
 
-/// What stands in a buffer's word [`END`]: where its records end, in words, and the buffer that follows.
+/// The contents of a buffer's word [`END`]: the end of its records in words, and the next buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct End(pub(crate) u64);
 
@@ -241,12 +241,12 @@ impl End {
     }
 }
 
-/// What stands in a processor's word [`CHAIN`]: the number of the change, and the buffer that became current.
+/// Returns the value of a processor's word [`CHAIN`]: the number of the change, and the buffer that became current.
 pub(crate) const fn chain(change: u32, buffer: u16) -> u64 {
     buffer as u64 | (change as u64) << 16 | 1 << 63
 }
 
-/// What stands in a buffer's word [`OWNER`].
+/// Returns the value of a buffer's word [`OWNER`].
 pub(crate) const fn owner(processor: usize, change: u32) -> u64 {
     processor as u64 | ((change & State::CHANGE_MASK) as u64) << 32 | 1 << 63
 }

@@ -65,7 +65,7 @@ pub enum RingError {
         position_words: usize,
     },
     /// The reader's position is not one that it can have reached.
-    #[error("the reader's position {found} lies outside of {from}..={head}")]
+    #[error("the reader's position {found} is outside {from}..={head}")]
     Position {
         /// The reader's value.
         found: u64,
@@ -75,7 +75,7 @@ pub enum RingError {
         head: u64,
     },
     /// The writer's head is not one that it can have reached.
-    #[error("the writer's head {found} lies outside of {position}..={position}+{capacity}")]
+    #[error("the writer's head {found} is outside {position}..={position}+{capacity}")]
     Head {
         /// The writer's value.
         found: u64,
@@ -86,7 +86,7 @@ pub enum RingError {
     },
     /// An entry's length does not fit.
     #[error(
-        "an entry of {len_bytes} bytes at word {position} does not fit in the {available} words that are there"
+        "an entry of {len_bytes} bytes at word {position} does not fit in the {available} words available"
     )]
     Entry {
         /// The writer's value.

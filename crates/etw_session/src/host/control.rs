@@ -160,7 +160,7 @@ impl Host {
                 let wrap = |enables, more| Response::Enables { enables, more };
                 Ok(Answer::List(in_packets(self.enables(slot)?, wrap)))
             }
-            _ => Err(Failure::new(ErrorKind::NotSupported, "this host does not know the request")),
+            _ => Err(Failure::new(ErrorKind::NotSupported, "the host does not support this request")),
         }
     }
 
@@ -265,7 +265,7 @@ impl Host {
             if properties.enable_flags == 0 || flags == Some(0) {
                 return Err(invalid(
                     "enable_flags",
-                    "a session has the system's events from its start to its end",
+                    "system events cannot be added to or removed from a running session",
                 ));
             }
             properties.enable_flags = flags.unwrap_or(properties.enable_flags);
@@ -682,13 +682,13 @@ impl Session {
 
 /// Checks that its opener could write to a file, since the host reopens it with its own rights.
 fn writable(file: OwnedFd) -> Result<OwnedFd, Failure> {
-    let refused = |text: &str| Err(invalid("file", format!("the file beside the request {text}")));
+    let refused = |text: &str| Err(invalid("file", format!("the file in the request {text}")));
     if !is_on_seen_disk(&file) {
-        return refused("is of a file system that a program serves, or that the host does not see");
+        return refused("is on a file system that a program serves, or that the host does not see");
     }
     match etw_sys::is_writable_file(&file) {
         Ok(true) => Ok(file),
-        _ => refused("is no regular file that is open for writing"),
+        _ => refused("is not a regular file open for writing"),
     }
 }
 
@@ -707,7 +707,7 @@ fn is_on_seen_disk(file: &OwnedFd) -> bool {
 }
 
 fn no_thread() -> Failure {
-    Failure::new(ErrorKind::NoSystemResources, "the host can start no more threads")
+    Failure::new(ErrorKind::NoSystemResources, "the host cannot start another thread")
 }
 
 pub(super) fn denied(peer: &Peer, what: &str) -> Failure {
@@ -757,6 +757,6 @@ mod tests {
         assert!(!is_on_seen_disk(&memory));
         assert!(writable(memory).unwrap_err().text.contains("does not see"));
         let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
-        assert!(writable(null.into()).unwrap_err().text.contains("no regular file"));
+        assert!(writable(null.into()).unwrap_err().text.contains("not a regular file"));
     }
 }

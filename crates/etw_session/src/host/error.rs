@@ -32,7 +32,7 @@ pub enum HostError {
     #[error(transparent)]
     Instance(#[from] ProtocolError),
     /// The system refuses a resource that the host needs.
-    #[error("the system refuses what a host needs: {0}")]
+    #[error("the system refuses a resource that the host needs: {0}")]
     System(#[from] io::Error),
 }
 

@@ -113,7 +113,7 @@ fn check_file(p: &SessionProperties, has_file: bool) -> Result<(), Failure> {
     }
     if mode.has(LogFileMode::NEW_FILE) {
         if has_file {
-            let text = "NEW_FILE makes files by itself, which this host does for its own user only";
+            let text = "NEW_FILE creates files, which this host does for its own user only";
             return Err(Failure::new(ErrorKind::NotSupported, text));
         }
         if !p.log_file_name.contains("%d") {

@@ -49,7 +49,7 @@ impl Host {
         let full = self.registrations >= limits.registrations;
         let provider = self.connections.get_mut(&token).and_then(|c| c.provider()).ok_or(())?;
         if full || provider.registrations.len() >= limits.registrations_per_process {
-            let text = "more providers are registered than the host takes";
+            let text = "too many providers are registered";
             return Ok(Err(Failure::new(ErrorKind::NoSystemResources, text)));
         }
         if provider.registrations.insert(id, registration).is_some() {
@@ -121,7 +121,10 @@ impl Host {
         let region = match session.logger.add_region(RegionOwner { process_id: pid, doorbell }) {
             Ok(region) => region,
             Err(error) => {
-                let text = format!("session '{}': no region for process {pid}: {error}", session.name());
+                let text = format!(
+                    "session '{}': cannot create a region for process {pid}: {error}",
+                    session.name()
+                );
                 session.last_failure = format!("no memory for the events of process {pid}: {error}");
                 self.report(&text);
                 return None;

@@ -22,7 +22,7 @@ impl Host {
         if !self.access.allows(peer, Right::Enable, Some(session), Some(classes::SYSTEM_TRACE)) {
             return Err(denied(peer, "enable the system's events"));
         }
-        let text = "this host has no provider of the system's events";
+        let text = "this host does not provide system events";
         self.system.clone().ok_or_else(|| Failure::new(ErrorKind::NotSupported, text))
     }
 

@@ -12,13 +12,13 @@ use etw_etl::WriteError;
 #[non_exhaustive]
 pub enum LoggerError {
     /// The buffer size is invalid.
-    #[error("buffers of {size} bytes are not possible; a multiple of 1024 from 4096 to 16777216 is")]
+    #[error("invalid buffer size of {size} bytes: must be a multiple of 1024 from 4096 to 16777216")]
     BufferSize {
         /// Size in bytes.
         size: u32,
     },
     /// The maximum number of buffers is too low.
-    #[error("a session needs at least 2 buffers, and may have {buffers}")]
+    #[error("a session needs at least 2 buffers, but its maximum is {buffers}")]
     MaximumBuffers {
         /// The requested maximum.
         buffers: u32,
@@ -41,10 +41,10 @@ pub enum LoggerError {
         error: WriteError,
     },
     /// Creating the shared memory of a region failed.
-    #[error("no region: {0}")]
+    #[error("cannot create a region: {0}")]
     Region(#[from] RegionError),
     /// Creating the ring of a consumer failed.
-    #[error("no ring: {0}")]
+    #[error("cannot create a ring: {0}")]
     Ring(#[from] RingError),
     /// A system call failed.
     #[error("{what}: {error}")]

@@ -284,7 +284,7 @@ impl FileSink {
         if deleted {
             self.writer = None;
             self.lose(counters, self.unseen_buffers, self.unseen_events);
-            self.fail(counters, "the file was deleted; it has been begun anew".to_owned());
+            self.fail(counters, "the file was deleted; a new one was started".to_owned());
             if let Err(error) = self.begin(counters) {
                 counters.set_error(error.to_string());
             }

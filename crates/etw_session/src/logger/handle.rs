@@ -87,7 +87,7 @@ impl Logger {
         let geometry = config.geometry()?;
         let clock = config.clock.source();
         let (start, start_filetime) = clock.anchor();
-        let event = || EventFd::new().map_err(LoggerError::system("an event counter"));
+        let event = || EventFd::new().map_err(LoggerError::system("cannot create an eventfd"));
         let keeps = config.has(LogFileMode::BUFFERING);
         let shared = Arc::new(Shared {
             counters: Counters::default(),
@@ -113,7 +113,10 @@ impl Logger {
                 let _ = begun.send(Err(error));
             }
         };
-        let thread = thread::Builder::new().name(name).spawn(run).map_err(LoggerError::system("a thread"))?;
+        let thread = thread::Builder::new()
+            .name(name)
+            .spawn(run)
+            .map_err(LoggerError::system("cannot start a thread"))?;
         has_begun.recv().map_err(|_| LoggerError::Ended)??;
         Ok(Logger { commands, shared, next_id: AtomicU64::new(1), thread: Mutex::new(Some(thread)) })
     }
@@ -134,12 +137,14 @@ impl Logger {
     ///
     /// Fails if there is no memory, or the session has ended.
     pub fn add_system_region(&self) -> Result<SystemRegion, LoggerError> {
-        let bell = || EventFd::new().map_err(LoggerError::system("an event counter"));
+        let bell = || EventFd::new().map_err(LoggerError::system("cannot create an eventfd"));
         let bells = SystemBells { logger: bell()?, writer: bell()? };
-        let other = |bell: &EventFd| bell.try_clone().map_err(LoggerError::system("an event counter"));
+        let other =
+            |bell: &EventFd| bell.try_clone().map_err(LoggerError::system("cannot create an eventfd"));
         let owner = RegionOwner { process_id: 0, doorbell: Some(other(&bells.logger)?) };
         let region = self.make_region(owner, None, Some(other(&bells.writer)?))?;
-        let words = SharedWords::map(&region.file).map_err(LoggerError::system("a map of shared memory"))?;
+        let words =
+            SharedWords::map(&region.file).map_err(LoggerError::system("cannot map shared memory"))?;
         Ok(SystemRegion::new(region.id, Region::attach(words)?, self.shared.clock, region.epoch, bells))
     }
 
@@ -151,7 +156,7 @@ impl Logger {
     ) -> Result<RegionFile, LoggerError> {
         let shared = &self.shared;
         let (words, file) = SharedWords::create("openetw-region", shared.geometry.len_words())
-            .map_err(LoggerError::system("shared memory for a region"))?;
+            .map_err(LoggerError::system("cannot create shared memory for a region"))?;
         let horizon = shared.clock.frequency().saturating_mul(HORIZON_SECONDS);
         let mut reader = RegionReader::format(
             words,
@@ -190,9 +195,9 @@ impl Logger {
     pub fn add_consumer(&self, ring_bytes: usize) -> Result<ConsumerFiles, LoggerError> {
         let memory = |words| {
             SharedWords::create("openetw-ring", words)
-                .map_err(LoggerError::system("shared memory for a consumer"))
+                .map_err(LoggerError::system("cannot create shared memory for a consumer"))
         };
-        let event = || EventFd::new().map_err(LoggerError::system("an event counter"));
+        let event = || EventFd::new().map_err(LoggerError::system("cannot create an eventfd"));
         // Room for two buffers at least, of which each must fit into somewhat less than half of the ring.
         let least = 4 * self.shared.geometry.buffer_bytes as usize;
         let (data, ring) = memory(ring_bytes.max(least) / 8)?;
@@ -200,7 +205,7 @@ impl Logger {
         data.populate(0..(ring_bytes / 4 / 8).min(READY_WORDS));
         let (words, position) = memory(POSITION_WORDS)?;
         let (data_ready, space_free) = (event()?, event()?);
-        let ours = data_ready.try_clone().map_err(LoggerError::system("an event counter"))?;
+        let ours = data_ready.try_clone().map_err(LoggerError::system("cannot create an eventfd"))?;
         let consumer = NewConsumer { ring: RingWriter::format(data, words)?, data_ready: ours };
         let id = ConsumerId(self.next_id.fetch_add(1, Relaxed));
         let header = self.ask(|reply| Command::AddConsumer(id, consumer, reply))?;

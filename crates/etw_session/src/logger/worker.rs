@@ -83,8 +83,10 @@ impl Worker {
         shared: Arc<Shared>,
         commands: Receiver<Command>,
     ) -> Result<Worker, LoggerError> {
-        let poller = Poller::new().map_err(LoggerError::system("a poller"))?;
-        poller.add(&shared.bell, BELL, Interest::Read).map_err(LoggerError::system("a poller"))?;
+        let poller = Poller::new().map_err(LoggerError::system("cannot create a poller"))?;
+        poller
+            .add(&shared.bell, BELL, Interest::Read)
+            .map_err(LoggerError::system("cannot create a poller"))?;
         let options = FileOptions::new(&config, machine::header(&config, &shared));
         let keeps = config.has(LogFileMode::BUFFERING);
         let file = match &config.log_file_name {
