@@ -118,7 +118,7 @@ fn a_buffer_that_is_used_again_is_clean() {
 }
 
 #[test]
-fn what_was_reserved_before_the_end_is_read_and_nothing_behind_it_is_accepted() {
+fn reservations_before_the_close_are_read_and_later_ones_rejected() {
     model(|| {
         let (region, mut reader) = region(2, 1);
         let writer = {
@@ -136,7 +136,7 @@ fn what_was_reserved_before_the_end_is_read_and_nothing_behind_it_is_accepted() 
 }
 
 #[test]
-fn what_is_lost_until_the_end_is_counted_and_nothing_behind_it_is_said_to_be() {
+fn losses_before_the_close_are_counted_and_later_ones_are_not() {
     model(|| {
         let (region, mut reader) = region(1, 1);
         let writer = {

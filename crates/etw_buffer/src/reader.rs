@@ -102,6 +102,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     /// be ahead of the current time, in ticks.
     ///
     /// # Errors
+    ///
     /// Fails if the geometry is invalid or the memory too small.
     pub fn format(
         words: W,

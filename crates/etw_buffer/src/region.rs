@@ -75,6 +75,7 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
     /// Attaches to the region that the host has created in `words`.
     ///
     /// # Errors
+    ///
     /// Fails if the memory contains no region, or only a part of it.
     pub fn attach(words: W) -> Result<Region<W>, RegionError> {
         let geometry = Geometry::load(&words)?;

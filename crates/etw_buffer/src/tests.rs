@@ -143,7 +143,7 @@ fn what_a_dead_writer_left_is_skipped_and_counted() {
 }
 
 #[test]
-fn a_late_commit_behind_a_skip_spoils_nothing() {
+fn a_late_commit_after_a_skip_is_harmless() {
     let (region, mut reader) = pair(Geometry { processors: 1, buffers: 2, buffer_bytes: 1024 });
     reader.grant(2);
     let Reserve::Slot(late) = region.reserve(1, 0, 96, || 1) else { panic!("no room") };

@@ -64,6 +64,7 @@ impl Logger {
     /// Installs this as the program's logger, for all levels; sessions select what they want.
     ///
     /// # Errors
+    ///
     /// Fails if the program has a logger already.
     pub fn install(self) -> Result<(), SetLoggerError> {
         log::set_boxed_logger(Box::new(self))?;

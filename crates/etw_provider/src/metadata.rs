@@ -178,6 +178,7 @@ pub const fn metadata_len(name: &str, tags: u32, fields: &[Field<'_>]) -> usize 
 /// members) does not compile.
 ///
 /// # Panics
+///
 /// At run time, if the metadata cannot be expressed; [`crate::EventBuilder`] refuses such an event first.
 pub const fn metadata<const N: usize>(name: &str, tags: u32, fields: &[Field<'_>]) -> [u8; N] {
     let mut bytes = [0; N];

@@ -139,6 +139,7 @@ fn unregister(provider: &'static Provider) {
 /// fork is not connected.
 ///
 /// # Errors
+///
 /// Fails if the process already has such a host, or the host does not respond.
 pub fn join_private_host(host: etw_sys::socket::Connection) -> std::io::Result<()> {
     start_in_child();

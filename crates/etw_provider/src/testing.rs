@@ -45,6 +45,7 @@ impl Capture {
     /// Starts a session with sixteen buffers of 64 KiB.
     ///
     /// # Errors
+    ///
     /// Fails if the memory cannot be allocated.
     pub fn new() -> io::Result<Capture> {
         Capture::with_buffers(16)
@@ -53,6 +54,7 @@ impl Capture {
     /// Starts a session with `buffers` buffers of 64 KiB, at most 4094. Events are lost when all are full.
     ///
     /// # Errors
+    ///
     /// Fails if the memory cannot be allocated.
     pub fn with_buffers(buffers: u16) -> io::Result<Capture> {
         static SLOTS: AtomicU8 = AtomicU8::new(0);

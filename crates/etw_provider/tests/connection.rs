@@ -328,7 +328,7 @@ fn the_first_event_is_not_missed() {
 }
 
 #[test]
-fn callbacks_hear_of_every_change_and_state_goes_to_one_session() {
+fn callbacks_see_every_change_and_state_goes_to_one_session() {
     let host = Host::new(&directory("callback"));
     let child = Host::start(&host.directory, "callback");
     let mut peer = host.accept();
@@ -411,7 +411,7 @@ fn thousands_of_threads_write_and_end() {
 }
 
 #[test]
-fn hosts_that_talk_nonsense_are_left() {
+fn hosts_that_send_garbage_are_disconnected() {
     let attacks: [fn(&Peer, u32); 7] = [
         |peer, _| peer.channel.connection().send(&[0xFF; 100], &[]).unwrap(),
         |peer, id| peer.send(&ToProvider::Enable { id, slot: 5, epoch: 1, enable: Enable::default() }),

@@ -95,8 +95,8 @@ impl Stacks {
         let now = self.counts();
         let cut = now.cut.saturating_sub(before.cut);
         let stacks = now.stacks.saturating_sub(before.stacks);
-        let text = "stacks of programs are cut: they lead through code that was not known yet, and are deeper than what \
-                    is copied then (32 KiB; 4 KiB where the kernel's rings are half full)";
+        let text = "stacks of programs are cut: they pass through code without unwind data so far, and are deeper than \
+                    the copied part (32 KiB; 4 KiB if the kernel's rings are half full)";
         (cut > 0).then(|| format!("{cut} of {stacks} {text}"))
     }
 

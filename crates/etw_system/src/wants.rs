@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_attached_for_what_nobody_wants() {
+    fn unwanted_events_attach_nothing() {
         assert!(enabled(Enable::default()).hooks.has(Hook::Process));
         assert_eq!(enabled(Enable { level: Level(1), ..Enable::default() }).hooks, Hooks::NONE);
         let flags = Wants::new(SystemWants { flags: 0x10, ..SystemWants::default() }).unwrap();

@@ -50,6 +50,7 @@ impl Runtime {
     /// a daemon. With the feature `kernel`, sessions of such a host can request system events.
     ///
     /// # Errors
+    ///
     /// Fails if the connection is refused, or the instance can neither be connected to nor hosted.
     pub fn connect_or_host() -> Result<Runtime, RuntimeError> {
         Runtime::connect_or_host_at(&Instance::default_of_user())
@@ -58,6 +59,7 @@ impl Runtime {
     /// Connects to the host of an instance, or hosts it; see [`Runtime::connect_or_host`].
     ///
     /// # Errors
+    ///
     /// Fails if the connection is refused, or the instance can neither be connected to nor hosted.
     pub fn connect_or_host_at(instance: &Instance) -> Result<Runtime, RuntimeError> {
         // Another process may start or stop hosting it between the two attempts.
@@ -95,6 +97,7 @@ impl Runtime {
     /// ```
     ///
     /// # Errors
+    ///
     /// Fails if the process already has such a host.
     pub fn private() -> Result<Runtime, RuntimeError> {
         let mut host = Host::private()?;

@@ -51,6 +51,7 @@ where
     /// Attaches to a new ring that no reader has used. `data` is never written to.
     ///
     /// # Errors
+    ///
     /// Fails with [`RingError::TooSmall`].
     pub fn attach(data: D, position: P) -> Result<RingReader<D, P>, RingError> {
         let capacity = capacity(data.len(), position.len())? as u64;
@@ -60,6 +61,7 @@ where
     /// Returns the next entry; `None` if there is none now.
     ///
     /// # Errors
+    ///
     /// Fails if the writer's state is invalid. Every later call fails alike.
     #[inline]
     pub fn next_entry(&mut self) -> Result<Option<Entry>, RingError> {

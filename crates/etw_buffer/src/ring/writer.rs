@@ -45,6 +45,7 @@ where
     /// Creates an empty ring in memory that is all zero and has no reader yet.
     ///
     /// # Errors
+    ///
     /// Fails with [`RingError::TooSmall`]: `data` needs 80 words, `position` [`POSITION_WORDS`](super::POSITION_WORDS).
     pub fn format(data: D, position: P) -> Result<RingWriter<D, P>, RingError> {
         let capacity = capacity(data.len(), position.len())? as u64;
@@ -65,6 +66,7 @@ where
     /// Writes an entry that consists of consecutive `parts`.
     ///
     /// # Errors
+    ///
     /// Fails if the reader's position is impossible: the reader is broken or hostile, and receives no more entries.
     #[inline]
     pub fn try_push(&mut self, parts: &[&[u8]]) -> Result<Push, RingError> {
@@ -76,6 +78,7 @@ where
     /// The spare room is reserved for entries that the reader must receive even if others do not fit.
     ///
     /// # Errors
+    ///
     /// Fails like [`RingWriter::try_push`].
     #[inline]
     pub fn try_push_leaving(&mut self, spare_bytes: usize, parts: &[&[u8]]) -> Result<Push, RingError> {
@@ -132,6 +135,7 @@ where
     /// Returns the number of bytes written and not yet released by the reader.
     ///
     /// # Errors
+    ///
     /// Fails like [`RingWriter::try_push`].
     pub fn used_bytes(&mut self) -> Result<u64, RingError> {
         self.look_at_reader()?;
@@ -142,6 +146,7 @@ where
     /// withdraws that, if the room is available already.
     ///
     /// # Errors
+    ///
     /// Fails like [`RingWriter::try_push`].
     pub fn waits(&mut self, len_bytes: usize) -> Result<bool, RingError> {
         self.data[WRITER_WAITS].store(1, Ordering::Relaxed);

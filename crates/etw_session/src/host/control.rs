@@ -750,7 +750,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_disks_are_told_from_others() {
+    fn files_on_disks_are_distinguished() {
         assert!(is_on_seen_disk(&tempfile::tempfile().unwrap().into()));
         // Memory without a mount.
         let (_, memory) = etw_sys::SharedWords::create("test", 8).unwrap();

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told() {
+    fn lines_are_formatted() {
         let check = |line: &str, expected: &str| assert_eq!(parse(line).unwrap().to_string(), expected);
         let start = "session 'S' of user 0, since 2026, was cut off when the host died; ";
         check("S\t/tmp/s.etl\t0\t2026", &format!("{start}/tmp/s.etl has what had been flushed"));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_tell_is_no_file() {
+    fn no_sessions_leave_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::of(&Instance::at(dir.path()));
         fs::write(journal.path(), "A\t\t0\tnow\nB\t/b\t0\tnow\nhalf a li").unwrap();

@@ -82,6 +82,7 @@ impl Logger {
     /// Starts a session: creates its file, if it has one, and its thread.
     ///
     /// # Errors
+    ///
     /// Fails if the configuration is contradictory, the file cannot be created, or the system refuses a thread.
     pub fn start(config: SessionConfig) -> Result<Logger, LoggerError> {
         let geometry = config.geometry()?;
@@ -236,9 +237,9 @@ impl Logger {
         self.ask(|reply| Command::Update(update, reply))
     }
 
-    /// Completes the file, and continues in the next one of its pattern.
-    ///
     /// Completes the file and continues in the next one of its pattern.
+    ///
+    /// # Errors
     ///
     /// Fails if the session has no file with a pattern, or the new one cannot be created.
     pub fn increment_file(&self) -> Result<(), LoggerError> {

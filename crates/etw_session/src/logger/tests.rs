@@ -234,7 +234,7 @@ fn events_of_the_system_come_late_and_keep_their_times_and_processes() {
 }
 
 #[test]
-fn the_system_is_asked_for_its_events_when_those_of_programs_wait_for_them() {
+fn the_system_writer_is_woken_when_other_events_wait() {
     let directory = tempfile::tempdir().unwrap();
     let config = SessionConfig { maximum_buffers: 64, ..config(&directory.path().join("waiting.etl")) };
     let logger = Logger::start(config).unwrap();
@@ -554,7 +554,7 @@ fn consume(files: &ConsumerFiles, stop: &AtomicBool, slow: bool) -> (Found, u64)
 }
 
 #[test]
-fn consumers_get_everything_or_are_told() {
+fn consumers_get_everything_or_a_loss_report() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("both.etl");
     let config =
@@ -595,7 +595,7 @@ fn consumers_get_everything_or_are_told() {
 }
 
 #[test]
-fn what_nobody_listens_to_is_kept_for_the_first_who_does() {
+fn events_are_kept_for_the_first_consumer() {
     let config = SessionConfig { log_file_mode: LogFileMode::REAL_TIME, ..SessionConfig::new("Kept") };
     let logger = Logger::start(config).unwrap();
     let writer = Writer::new(&logger, 7);

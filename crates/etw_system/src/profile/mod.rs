@@ -11,6 +11,7 @@ pub use plan::{LeftOut, PlannedSession, Recording, enable, level};
 /// Returns the built-in profiles: those of `wpr` whose events exist on Linux.
 ///
 /// # Errors
+///
 /// Never fails in practice; a test parses the file.
 pub fn built_in() -> Result<ProfileFile<'static>, ProfileError> {
     ProfileFile::parse(include_str!("built_in.wprp"))

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_linux_has_is_recorded_and_the_rest_is_told() {
+    fn supported_parts_are_recorded_and_the_rest_is_reported() {
         let recording =
             recording(&["<SystemCollectorId Value='SC'><SystemProviderId Value='A'/></SystemCollectorId>
             <HeapEventCollectorId Value='HC'/><EventCollectorId Value='EC'><EventProviders>
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_without_events_is_none() {
+    fn a_session_without_events_is_dropped() {
         let recording = recording(&["<EventCollectorId Value='EC'/>"]);
         assert_eq!(recording.sessions, []);
     }

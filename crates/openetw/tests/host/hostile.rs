@@ -15,7 +15,7 @@ fn random(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn packets_of_nonsense_end_the_connection() {
+fn invalid_packets_end_the_connection() {
     let host = TestHost::new();
     let mut seed = 1;
     for round in 0..300u32 {
@@ -36,7 +36,7 @@ fn packets_of_nonsense_end_the_connection() {
 }
 
 #[test]
-fn a_wrong_version_is_told() {
+fn a_wrong_version_is_reported() {
     let host = TestHost::new();
     let connection = Connection::connect(&host.instance.socket()).unwrap();
     connection.send(&encode(&Hello { version: 99, role: Role::Controller }).unwrap(), &[]).unwrap();

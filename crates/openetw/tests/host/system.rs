@@ -66,7 +66,7 @@ fn text(result: Result<impl Sized, ControllerError>) -> String {
 }
 
 #[test]
-fn what_is_missing_is_told_and_who_gets_nothing_has_no_file() {
+fn missing_events_are_reported_and_a_refused_session_has_no_file() {
     let (system, host) = host();
     let mut controller = host.controller();
     let session = |name: &str, flags| SessionBuilder::new(name).file(host.path(name)).enable_flags(flags);

@@ -43,7 +43,7 @@ fn marks(seen: &[Seen]) -> String {
 }
 
 #[test]
-fn sessions_get_what_they_ask_for_of_one_provider() {
+fn sessions_get_the_requested_events_of_one_provider() {
     let us = std::env::current_exe().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let of = |spec: &str| enable(&format!("OpenETW.Test.Numbered{spec}"));
     let payload = |field: &str, operator, value: &str| {
@@ -161,7 +161,7 @@ pub(crate) fn answer_for_state() {
 }
 
 #[test]
-fn callbacks_hear_of_sessions_and_tell_one_of_them_the_state() {
+fn callbacks_see_sessions_and_write_state_to_one_of_them() {
     let host = TestHost::new();
     let mut controller = host.start("A", &[enable("OpenETW.Test.State:4")]);
     let mut child = host.start_role("state");

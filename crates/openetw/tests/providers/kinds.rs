@@ -248,7 +248,7 @@ fn every_kind_of_event() {
 }
 
 #[test]
-fn what_sessions_ask_to_have_beside_each_event() {
+fn requested_extended_items() {
     let host = TestHost::new();
     let all = EnableProperties::SID
         | EnableProperties::TS_ID
