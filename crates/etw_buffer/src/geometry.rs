@@ -1,29 +1,29 @@
 //! The layout of a region, and the positions of its parts in words.
 //!
-//! | words | what |
+//! | words | contents |
 //! |---|---|
 //! | 0 | magic number |
-//! | 1 | processors (bits 0..16), buffers (16..32), bytes of a buffer (32..64) |
-//! | 2 | the clock, as `etw_sys::ClockSource` numbers it |
-//! | 3 | what the logger wants to be woken for, [`crate::Wanted`] |
-//! | 4 | the time up to which all events have been written, if they are written late; 0 if they are not |
+//! | 1 | processors (bits 0..16), buffers (16..32), size of a buffer in bytes (32..64) |
+//! | 2 | the clock, numbered as in `etw_sys::ClockSource` |
+//! | 3 | what wakes the logger, [`crate::Wanted`] |
+//! | 4 | the time up to which all events have been written by a delayed writer; otherwise 0 |
 //! | 16.. | bitmap of free buffers, 64 words |
 //! | 80.. | 16 words for each processor: state, events lost, first buffer of a chain |
-//! | .. | the buffers, from a page's start on |
+//! | .. | the buffers, aligned to a page |
 //!
 //! A processor's state is one word, so that all of it changes at once:
 //!
-//! | bits | what |
+//! | bits | contents |
 //! |---|---|
-//! | 0..22 | where the next record goes, in words from the buffer's start; all ones if there is no buffer |
+//! | 0..22 | position of the next record, in words from the buffer's start; all ones without a buffer |
 //! | 22..34 | number of the buffer |
-//! | 34..56 | how often the processor has changed buffers |
+//! | 34..56 | number of the processor's buffer changes |
 //! | 56..64 | epoch: the session; 0 is closed |
 //!
-//! A buffer begins with the room of an ETL buffer's header (9 words). Two of them are used here: the processor and the
-//! number of its change of buffers that made this buffer current (word 0), and, once another one is current, where its
-//! records end and which buffer follows (word 1). The first buffer behind a state without one is told by the
-//! processor's third word. Both are stored by the writer that made the change, just behind it.
+//! A buffer starts with space for the header of an ETL buffer (9 words), of which two are used here. Word 0 contains
+//! the processor, and the number of the buffer change that made this buffer current. Word 1 is set once another buffer
+//! is current: the end of the records, and the next buffer. The first buffer after a state without one is in the
+//! processor's third word. The writer that made the change stores both right after it.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -38,21 +38,21 @@ pub(crate) const COMPLETE_WORD: usize = 4;
 pub(crate) const FREE: usize = 16;
 const FREE_WORDS: usize = if cfg!(loom) { 1 } else { 64 };
 const PROCESSORS: usize = FREE + FREE_WORDS;
-/// 128 bytes a processor, so that two never share a cache line or a pair of them.
+/// 128 bytes per processor, so that processors share neither a cache line nor a pair of lines.
 const PROCESSOR_WORDS: usize = if cfg!(loom) { 3 } else { 16 };
-/// A page. The model checker has a word for each atomic, so that it gets as few as possible.
+/// A page. The model checker tracks each atomic, so it gets as few as possible.
 const ALIGNMENT_WORDS: usize = if cfg!(loom) { 1 } else { 512 };
 
 /// Words of a buffer's header.
 pub(crate) const BUFFER_HEADER: usize = 9;
-/// In a buffer: the processor in the low half, and the number of its change of buffers in the high one.
+/// In a buffer: the processor in the low half, and the number of its buffer change in the high half.
 pub(crate) const OWNER: usize = 0;
-/// In a buffer: an [`End`]; 0 as long as it may take more.
+/// In a buffer: an [`End`]; 0 while it accepts records.
 pub(crate) const END: usize = 1;
 /// Of a processor: its state, the count of events lost, and the buffer that followed a state without one.
 pub(crate) const LOST: usize = 1;
-/// In the count of events lost: what is counted will be read. Gone once the region is closed, and in the zero words
-/// that a process has in the region's place when it has left it.
+/// In the count of lost events: set while the count will be read. Cleared once the region is closed, and in the zero
+/// words that replace the region in a process that has left it.
 pub(crate) const LOST_OPEN: u64 = 1 << 63;
 pub(crate) const CHAIN: usize = 2;
 
@@ -61,51 +61,51 @@ pub(crate) const CHAIN: usize = 2;
 pub struct Geometry {
     /// One more than the highest index of a processor; at least 1.
     pub processors: u16,
-    /// Buffers in the pool, 1 to [`Geometry::MAX_BUFFERS`]. Not all need to be in use, and those that never were take
-    /// no memory.
+    /// Buffers in the pool, 1 to [`Geometry::MAX_BUFFERS`]. Unused ones take no memory.
     pub buffers: u16,
-    /// Bytes of a buffer with its header of 0x48 bytes: a multiple of 8 up to 16 MiB. Sessions use multiples of 1024.
+    /// Size of a buffer in bytes with its header of 0x48 bytes: a multiple of 8 up to 16 MiB. Sessions use multiples of
+    /// 1024.
     pub buffer_bytes: u32,
 }
 
-/// Why memory is not a valid region.
+/// The reason why memory is not a valid region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegionError {
     /// The memory does not start like a region.
-    #[error("the shared memory is no region: it begins with {found:#018x}")]
+    #[error("the shared memory is not a region: it starts with {found:#018x}")]
     Magic {
         /// The first word.
         found: u64,
     },
-    /// Numbers that no region has.
+    /// The numbers are out of range.
     #[error(
-        "no region has {} processors and {} buffers of {} bytes",
+        "invalid region with {} processors and {} buffers of {} bytes",
         .0.processors, .0.buffers, .0.buffer_bytes
     )]
     Geometry(Geometry),
-    /// The memory is too small for what it says it holds.
+    /// The memory is smaller than the region.
     #[error("the region needs {needed} words, the memory has {available}")]
     TooSmall {
         /// Words of the region.
         needed: usize,
-        /// Words there are.
+        /// Words of the memory.
         available: usize,
     },
 }
 
 impl Geometry {
-    /// The most buffers of a region.
+    /// The maximum number of buffers in a region.
     pub const MAX_BUFFERS: u16 = 4094;
-    /// The largest buffer, as ETW has it.
+    /// The maximum size of a buffer in bytes, as in ETW.
     pub const MAX_BUFFER_BYTES: u32 = 16 << 20;
 
-    /// Words of memory that a region of this kind takes.
+    /// Returns the size of the region's memory in words.
     pub const fn len_words(&self) -> usize {
         self.buffer_start(self.buffers as usize)
     }
 
-    /// Bytes of the largest record that fits into a buffer.
+    /// Returns the size in bytes of the largest record that fits into a buffer.
     pub const fn max_record_bytes(&self) -> u32 {
         self.buffer_bytes - (BUFFER_HEADER * 8) as u32
     }
@@ -124,7 +124,7 @@ impl Geometry {
         (self.buffer_bytes / 8) as usize
     }
 
-    /// The words of a processor.
+    /// Returns the first of a processor's words.
     pub(crate) const fn processor(&self, processor: usize) -> usize {
         PROCESSORS + processor * PROCESSOR_WORDS
     }
@@ -171,18 +171,18 @@ impl State {
     const OFFSET_BITS: u32 = 22;
     const BUFFER_BITS: u32 = 12;
     const CHANGE_BITS: u32 = 22;
-    /// The offset where there is no buffer: nothing fits behind it.
+    /// The offset without a buffer: nothing fits after it.
     pub(crate) const NO_OFFSET: u64 = (1 << State::OFFSET_BITS) - 1;
     const NO_BUFFER: u64 = (1 << State::BUFFER_BITS) - 1;
-    /// Numbers of changes are counted in so many bits.
+    /// Mask of the bits that hold the number of changes.
     pub(crate) const CHANGE_MASK: u32 = (1 << State::CHANGE_BITS) - 1;
 
-    /// A state without a buffer.
+    /// Returns a state without a buffer.
     pub(crate) const fn empty(epoch: u8, change: u32) -> State {
         State::pack(epoch, change, State::NO_BUFFER, State::NO_OFFSET)
     }
 
-    /// A state with a buffer that has no records.
+    /// Returns a state with an empty buffer.
     pub(crate) const fn open(epoch: u8, change: u32, buffer: u16) -> State {
         State::pack(epoch, change, buffer as u64, BUFFER_HEADER as u64)
     }
@@ -216,7 +216,7 @@ impl State {
     }
 }
 
-/// What stands in a buffer's word [`END`]: where its records end, in words, and the buffer that follows.
+/// The contents of a buffer's word [`END`]: the end of its records in words, and the next buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct End(pub(crate) u64);
 
@@ -241,12 +241,12 @@ impl End {
     }
 }
 
-/// What stands in a processor's word [`CHAIN`]: the number of the change, and the buffer that became current.
+/// Returns the value of a processor's word [`CHAIN`]: the number of the change, and the buffer that became current.
 pub(crate) const fn chain(change: u32, buffer: u16) -> u64 {
     buffer as u64 | (change as u64) << 16 | 1 << 63
 }
 
-/// What stands in a buffer's word [`OWNER`].
+/// Returns the value of a buffer's word [`OWNER`].
 pub(crate) const fn owner(processor: usize, change: u32) -> u64 {
     processor as u64 | ((change & State::CHANGE_MASK) as u64) << 32 | 1 << 63
 }

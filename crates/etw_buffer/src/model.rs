@@ -1,4 +1,4 @@
-//! Regions under the model checker: every interleaving and every order of memory that the code allows.
+//! Regions under the model checker: every interleaving and memory order that the code allows.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p etw_buffer --release`
 
@@ -22,10 +22,10 @@ impl Deref for Words {
 }
 
 const LEN_BYTES: u16 = 32;
-/// A kernel event, whose header is no longer than that.
+/// A kernel event that consists of its header.
 const EVENT: u64 = 0xC002_0000 | (LEN_BYTES as u64) << 32;
 
-/// A region of one processor whose buffers hold `records` records each.
+/// Returns a region of one processor whose buffers hold `records` records each.
 fn region(buffers: u16, records: u32) -> (Arc<Region<Words>>, RegionReader<Words>) {
     let geometry = Geometry { processors: 1, buffers, buffer_bytes: 72 + 32 * records };
     let words = Words(Arc::new((0..geometry.len_words()).map(|_| AtomicU64::new(0)).collect()));
@@ -34,7 +34,7 @@ fn region(buffers: u16, records: u32) -> (Arc<Region<Words>>, RegionReader<Words
     (Arc::new(Region::attach(words).unwrap()), reader)
 }
 
-/// Writes an event with `value` in two of its words; answers whether it was written, lost or refused.
+/// Writes an event with `value` in two of its words, and returns whether it was written, lost or refused.
 fn write(region: &Region<Words>, value: u64) -> Result<(), Refused> {
     match region.reserve(1, 0, LEN_BYTES, || 5) {
         Reserve::Slot(slot) => {
@@ -56,7 +56,7 @@ enum Refused {
     Closed,
 }
 
-/// The values of the records that are there, each of which must be whole.
+/// Reads the values of the available records, each of which must be whole.
 fn read(reader: &mut RegionReader<Words>, values: &mut Vec<u64>) -> ReadEnd {
     let mut out = Vec::new();
     let taken = reader.read(0, u64::MAX, u64::MAX, usize::MAX, &mut out);
@@ -73,7 +73,7 @@ fn read(reader: &mut RegionReader<Words>, values: &mut Vec<u64>) -> ReadEnd {
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    // Three changes of threads at places where none is needed; with more, a run takes hours.
+    // At most three preemptions; with more, a run takes hours.
     builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(3));
     builder.max_branches = 10_000;
     builder.check(check);
@@ -94,7 +94,7 @@ fn two_writers_that_change_buffers_lose_nothing_uncounted() {
         values.sort_unstable();
         values.dedup();
         assert_eq!((values.len() as u64, reader.lost()), (written, 2 - written));
-        // One of them may be lost: both may claim a buffer for the same change, and one gives its back too late.
+        // One of them may be lost: both may claim a buffer for the same change, and one returns its buffer too late.
         assert!(written >= 1);
     });
 }
@@ -118,7 +118,7 @@ fn a_buffer_that_is_used_again_is_clean() {
 }
 
 #[test]
-fn what_was_reserved_before_the_end_is_read_and_nothing_behind_it_is_accepted() {
+fn reservations_before_the_close_are_read_and_later_ones_rejected() {
     model(|| {
         let (region, mut reader) = region(2, 1);
         let writer = {
@@ -136,7 +136,7 @@ fn what_was_reserved_before_the_end_is_read_and_nothing_behind_it_is_accepted() 
 }
 
 #[test]
-fn what_is_lost_until_the_end_is_counted_and_nothing_behind_it_is_said_to_be() {
+fn losses_before_the_close_are_counted_and_later_ones_are_not() {
     model(|| {
         let (region, mut reader) = region(1, 1);
         let writer = {

@@ -10,80 +10,79 @@ use crate::record::FirstWord;
 use crate::region::{Wanted, give_back};
 use crate::sync::{AtomicU64, Ordering};
 
-/// The most events that one look at a processor's counter may add to what was lost, since a hostile process can store
-/// any number there.
+/// Maximum losses added by one reading of a processor's counter, since a hostile process can store any number there.
 const MAX_LOST_A_LOOK: u64 = 1 << 32;
 
-/// Takes events out of a region that another process writes to.
+/// Reads events from a region that another process writes to.
 ///
-/// The region's words are read once each and taken for what a hostile process may have stored. Nothing it stores can
-/// make a method panic, take longer than the region is large, or spoil another region.
+/// Each word of the region is read once and treated as hostile. No stored value can make a method panic, take longer
+/// than the size of the region warrants, or corrupt another region.
 #[derive(Debug)]
 pub struct RegionReader<W> {
     words: W,
     geometry: Geometry,
     streams: Vec<Stream>,
-    /// Buffers that the process may not use, the lowest number last.
+    /// Buffers that the process must not use, lowest number last.
     withheld: Vec<u16>,
-    /// Buffers with a record that was given up while its writer may still be alive, and the word of that record.
+    /// Buffers with an abandoned record whose writer may still be alive, and the word of that record.
     quarantine: Vec<(u16, usize)>,
-    /// Losses that [`RegionReader::lost`] has not returned yet.
+    /// Losses not yet returned by [`RegionReader::lost`].
     lost: u64,
-    /// Whether nothing can be written any more.
+    /// Whether writes are rejected.
     is_closed: bool,
-    /// Whether the process is gone, so that what is uncommitted stays so.
+    /// Whether the process has ended, so that uncommitted records stay uncommitted.
     has_ended: bool,
-    /// Process id that the records get; 0 if they keep what their writer gave them.
+    /// Process id stored into the records; 0 if they keep their writer's.
     process_id: u32,
-    /// How far ahead of the present a time may lie, in ticks of the session's clock.
+    /// Maximum time by which a record may be ahead of the current time, in ticks of the session's clock.
     horizon: u64,
 }
 
-/// How far the records of a processor have been read.
+/// The reading position of a processor.
 #[derive(Debug, Clone, Default)]
 struct Stream {
-    /// Number of the change of buffers that made `buffer` current, or will make the next one.
+    /// Number of the buffer change that made `buffer` current, or will make the next one current.
     change: u32,
     buffer: Option<u16>,
-    /// Words of the buffer that have been read.
+    /// Number of words read from the buffer.
     offset: usize,
-    /// Whether the rest of the buffer cannot be read.
+    /// Whether the rest of the buffer is unreadable.
     is_spoilt: bool,
-    /// Whether the buffer holds a record that was given up, and so cannot be used again at once.
+    /// Whether the buffer contains an abandoned record, and so cannot be reused at once.
     is_quarantined: bool,
     last_time: u64,
-    /// The counter of lost events when it was read last.
+    /// The last value read from the counter of lost events.
     lost: u64,
 }
 
 /// The next record of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peek {
-    /// A committed record of this time.
+    /// A committed record with this time.
     Time(u64),
-    /// A record that has been reserved and not yet committed.
+    /// A record that is reserved but not committed.
     Pending,
-    /// Nothing yet.
+    /// No record.
     Empty,
 }
 
 /// The result of [`RegionReader::read`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// Records.
+    /// Number of records.
     pub records: u64,
-    /// Why no more.
+    /// The reason why reading ended.
     pub end: ReadEnd,
 }
 
-/// Why reading ended.
+/// The reason why reading ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadEnd {
-    /// Nothing more has been written.
+    /// No more records were written.
     Empty,
     /// The next record is not committed yet.
     Pending,
-    /// The next record is of this time, which is later than asked for.
+    /// The next record has this time, which is later than requested.
     Later(u64),
     /// The next record does not fit.
     NoRoom,
@@ -96,14 +95,15 @@ enum Look {
 }
 
 impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
-    /// Makes a region of memory that is all zero. The process may use no buffer before [`RegionReader::grant`].
+    /// Creates a region in memory that is all zero. The process can use no buffer before [`RegionReader::grant`].
     ///
-    /// `clock` is the number of the session's clock (`etw_sys::ClockSource`), `epoch` is
-    /// what writers name it by (1 to 255), `start` is the session's start on its clock, `horizon` how far
-    /// ahead of the present a record's time is believed, in ticks.
+    /// `clock` is the number of the session's clock (`etw_sys::ClockSource`), `epoch` (1 to 255) identifies the session
+    /// to writers, `start` is the session's start on its clock, and `horizon` is the maximum time by which a record may
+    /// be ahead of the current time, in ticks.
     ///
     /// # Errors
-    /// If the geometry is invalid, or the memory too small.
+    ///
+    /// Fails if the geometry is invalid or the memory too small.
     pub fn format(
         words: W,
         geometry: Geometry,
@@ -147,12 +147,12 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         self.geometry
     }
 
-    /// The memory.
+    /// Returns the memory.
     pub fn words(&self) -> &W {
         &self.words
     }
 
-    /// Lets the process use up to so many buffers more; returns how many.
+    /// Lets the process use up to `buffers` more buffers, and returns their number.
     pub fn grant(&mut self, buffers: usize) -> usize {
         let count = buffers.min(self.withheld.len());
         for buffer in self.withheld.split_off(self.withheld.len() - count) {
@@ -161,7 +161,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         count
     }
 
-    /// Takes up to so many free buffers back from the process, those of the highest numbers; returns how many.
+    /// Takes up to `buffers` free buffers back from the process, highest numbers first, and returns their number.
     pub fn reclaim(&mut self, buffers: usize) -> usize {
         let mut count = 0;
         for buffer in (0..self.geometry.buffers).rev() {
@@ -180,13 +180,13 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         count
     }
 
-    /// Buffers that the process may use or is using.
+    /// Returns the number of buffers that the process may use or is using.
     pub fn granted(&self) -> usize {
         usize::from(self.geometry.buffers) - self.withheld.len()
     }
 
-    /// Where the buffers lie that the process may not use, in words of the memory. Their pages can be given back to the
-    /// system; they must read as zero when they are granted again.
+    /// Returns the positions of withheld buffers, in words of the memory. Their pages can be given back to the system;
+    /// they must read as zero when they are granted again.
     pub fn withheld(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
         self.withheld.iter().map(|buffer| {
             let start = self.geometry.buffer_start(usize::from(*buffer));
@@ -194,24 +194,24 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         })
     }
 
-    /// Buffers that are free for the process to use; a hostile process may make it any number up to all.
+    /// Returns the number of buffers free for the process; a hostile process can set any number up to all of them.
     pub fn free(&self) -> usize {
         let words = usize::from(self.geometry.buffers).div_ceil(64);
         let ones = |index: usize| self.words[FREE + index].load(Ordering::Relaxed).count_ones() as usize;
         (0..words).map(ones).sum()
     }
 
-    /// Says what to be woken for. The present state must be looked at once more before sleeping.
+    /// Sets what wakes the logger. Check for records once more before sleeping.
     pub fn set_wanted(&self, wanted: Wanted) {
         self.words[WANTED_WORD].store(wanted as u64, Ordering::SeqCst);
     }
 
-    /// Refuses every reservation from now on. All that was reserved before can still be read.
+    /// Rejects all later reservations. Earlier records can still be read.
     pub fn close(&mut self) {
         for processor in 0..self.streams.len() {
             let closed = |state: State| State::empty(0, state.change());
             self.leave_buffer(processor, closed);
-            // A writer either counts before this, or learns that the region is closed.
+            // A writer either counts before this, or sees that the region is closed.
             let lost = self.words[self.geometry.processor(processor) + LOST]
                 .fetch_and(!LOST_OPEN, Ordering::Relaxed);
             self.count_lost(processor, lost);
@@ -219,7 +219,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         self.is_closed = true;
     }
 
-    /// Takes in what a processor's counter says.
+    /// Adds the increase of a processor's counter.
     fn count_lost(&mut self, processor: usize, word: u64) {
         let Some(stream) = self.streams.get_mut(processor).filter(|_| !self.is_closed) else { return };
         let count = word & !LOST_OPEN;
@@ -227,8 +227,8 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         stream.lost = count;
     }
 
-    /// Makes a processor's current buffer full, so that it can be given back once it was read. Does nothing if a
-    /// writer changes it at the same time.
+    /// Makes a processor's current buffer full, so that it can be returned once it was read. Does nothing if a writer
+    /// changes it concurrently.
     pub fn retire(&mut self, processor: usize) {
         if processor < self.streams.len() {
             let state = State(self.words[self.geometry.processor(processor)].load(Ordering::Acquire));
@@ -241,7 +241,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     fn leave_buffer(&mut self, processor: usize, next: impl Fn(State) -> State) {
         let word = &self.words[self.geometry.processor(processor)];
         let mut state = State(word.load(Ordering::Acquire));
-        // A hostile writer may change the word forever; after that many attempts it is stored over.
+        // A hostile writer may change the word forever; after this many attempts it is overwritten.
         for _ in 0..1 << 20 {
             match word.compare_exchange(state.0, next(state).0, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => break,
@@ -255,7 +255,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         }
     }
 
-    /// The time up to which all events have been written, if the writer is one that writes late.
+    /// Returns the time up to which all events have been written, if the writer is a delayed one.
     pub fn complete_until(&self) -> Option<u64> {
         match self.words[COMPLETE_WORD].load(Ordering::Acquire) {
             0 => None,
@@ -263,12 +263,12 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         }
     }
 
-    /// Says that the process is gone: what is not committed now never will be, and is counted as lost.
+    /// Declares that the process has ended: uncommitted records stay uncommitted and are counted as lost.
     pub fn process_ended(&mut self) {
         self.has_ended = true;
     }
 
-    /// Events lost since the last call: those without a buffer, and those given up.
+    /// Returns the number of events lost since the last call: those without a buffer, and abandoned ones.
     pub fn lost(&mut self) -> u64 {
         for processor in 0..self.streams.len() {
             let word = self.words[self.geometry.processor(processor) + LOST].load(Ordering::Relaxed);
@@ -277,10 +277,10 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         std::mem::take(&mut self.lost)
     }
 
-    /// Whether the buffer that is being read of a processor is full, so that reading all of it disturbs no writer.
+    /// Returns whether the buffer being read for a processor is full, so that reading it disturbs no writer.
     ///
-    /// Reading on in the current buffer, close behind its writer, makes both wait for the other's cache lines: the
-    /// writer takes two to three times as long. Whoever is in no hurry reads full buffers only.
+    /// Reading the current buffer close to its writer makes both wait for each other's cache lines: the writer takes
+    /// two to three times as long. Unless latency matters, read only full buffers.
     pub fn has_full(&self, processor: usize) -> bool {
         let read = self.streams.get(processor).and_then(|stream| stream.buffer);
         let buffer = read.or_else(|| self.find_next(processor));
@@ -288,7 +288,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         end.is_some_and(|end| self.words[end].load(Ordering::Relaxed) != 0)
     }
 
-    /// Lets no record of a processor have a time before this one, since later ones have been passed on already.
+    /// Raises the times of a processor's later records to at least `time`, up to which others have been passed on.
     #[inline]
     pub fn not_before(&mut self, processor: usize, time: u64) {
         if let Some(stream) = self.streams.get_mut(processor) {
@@ -296,13 +296,13 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         }
     }
 
-    /// The time of the last record that was read of a processor, or what no later one may be before.
+    /// Returns the time of the last record read for a processor, or the minimum set by [`RegionReader::not_before`].
     #[inline]
     pub fn last_time(&self, processor: usize) -> u64 {
         self.streams.get(processor).map_or(0, |stream| stream.last_time)
     }
 
-    /// Words that are left to read of a processor's buffer if that buffer is full; 0 if it is not. See
+    /// Returns the number of unread words in a processor's full buffer; 0 if it is not full. See
     /// [`RegionReader::has_full`].
     pub fn full_words(&self, processor: usize) -> usize {
         let Some(stream) = self.streams.get(processor) else { return 0 };
@@ -314,12 +314,12 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         let end = self.words[self.geometry.buffer_start(usize::from(buffer)) + END].load(Ordering::Acquire);
         match End(end).offset().min(self.geometry.buffer_words()) {
             0 => 0,
-            // Also where all of it was read there is something to do: to go on to the next one.
+            // Even if all of it was read, the reader must advance to the next one.
             end => end.saturating_sub(offset).max(1),
         }
     }
 
-    /// The next record of a processor. `now` is the present: times far behind it are not believed, and taken for it.
+    /// Returns the next record of a processor. `now` is the current time: times too far ahead of it are replaced by it.
     #[inline]
     pub fn peek(&mut self, processor: usize, now: u64) -> Peek {
         match self.look(processor, now) {
@@ -329,10 +329,10 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         }
     }
 
-    /// Appends a processor's committed records to `out`: those up to `until`, as far as they fit into `room_words`.
+    /// Appends a processor's committed records up to `until` to `out`, while they fit into `room_words`.
     ///
-    /// Each record takes a multiple of 8 bytes. The bytes behind a record's end are zero, the process id is the one
-    /// the region was made for, and times do not run backwards.
+    /// Each record takes a multiple of 8 bytes. The padding is zero, the process id is the one the region was created
+    /// for, and times do not run backwards.
     pub fn read(
         &mut self,
         processor: usize,
@@ -374,8 +374,8 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         Taken { records, end }
     }
 
-    /// Gives the pending record of a processor up, and counts it as lost. Should its writer still commit it, nothing
-    /// of it is seen, and its buffer is used again only then.
+    /// Abandons the pending record of a processor and counts it as lost. If its writer commits it later, it is ignored,
+    /// and only then is its buffer reused.
     pub fn skip_pending(&mut self, processor: usize) {
         let Some(stream) = self.streams.get(processor) else { return };
         let Some(buffer) = stream.buffer else { return };
@@ -403,7 +403,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         }
     }
 
-    /// Gives buffers back whose given-up records have been committed meanwhile.
+    /// Returns quarantined buffers whose abandoned records have been committed meanwhile.
     pub fn release_quarantine(&mut self) {
         let committed = |word: &usize| {
             let word = self.words.get(*word).map_or(0, |word| word.load(Ordering::Acquire));
@@ -424,7 +424,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         }
     }
 
-    /// Where the records of a buffer end as far as its writers have reserved.
+    /// Returns the end of the records in a buffer, as far as its writers have reserved.
     fn bound(&self, processor: usize, header: usize) -> usize {
         let end = End(self.words[header + END].load(Ordering::Acquire));
         if end.0 != 0 {
@@ -452,7 +452,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             };
             let start = self.geometry.buffer_start(usize::from(buffer)) + stream.offset;
             let in_buffer = stream.offset < self.geometry.buffer_words() && !stream.is_spoilt;
-            // Acquire: all words of a committed record are there (partner: `Slot::commit`).
+            // Acquire: all words of a committed record are visible (partner: `Slot::commit`).
             let word = match in_buffer {
                 true => self.words.get(start).map_or(0, |word| word.load(Ordering::Acquire)),
                 false => 0,
@@ -474,7 +474,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         }
     }
 
-    /// What it means that no record stands where the next one should. `None` if it is worth looking again.
+    /// Determines why no record is at the next position. Returns `None` if the check should be repeated.
     #[cold]
     fn look_at_gap(&mut self, processor: usize, buffer: u16, word: u64) -> Option<Look> {
         let header = self.geometry.buffer_start(usize::from(buffer));
@@ -486,7 +486,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             return None;
         }
         if stream.is_spoilt {
-            // Until a hostile writer makes another buffer current, nothing more is seen of this processor.
+            // Until a hostile writer makes another buffer current, no more of this processor is read.
             if self.has_ended {
                 self.leave(processor, buffer, End::new(self.geometry.buffer_words(), None));
                 return None;
@@ -509,7 +509,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
                 return None;
             }
             if !is_current && self.has_ended && self.is_blank_from(header, processor) {
-                // The writer died before it told where the buffer ends.
+                // The writer died before it stored the end of the buffer.
                 let next = self.find_owned(processor);
                 self.leave(processor, buffer, End::new(self.geometry.buffer_words(), next));
                 return None;
@@ -525,7 +525,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         Some(Look::Pending)
     }
 
-    /// Whether nothing stands in a buffer behind what was read of it.
+    /// Returns whether a buffer is blank after the part that was read.
     fn is_blank_from(&self, header: usize, processor: usize) -> bool {
         let words = self.geometry.buffer_words();
         let offset = self.streams.get(processor).map_or(words, |stream| stream.offset.min(words));
@@ -533,7 +533,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         rest.iter().all(|word| word.load(Ordering::Relaxed) == 0)
     }
 
-    /// The buffer that became current behind a state without one, if there is.
+    /// Returns the buffer that became current after a state without one, if any.
     fn find_next(&self, processor: usize) -> Option<u16> {
         let first = self.geometry.processor(processor);
         let change = self.streams.get(processor)?.change;
@@ -552,13 +552,14 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         found.filter(|buffer| self.may_enter(*buffer))
     }
 
-    /// Whether a stream may go on with a buffer: a hostile process may name any, also one that another stream is at.
+    /// Returns whether a stream may continue with a buffer: a hostile process may name any, even one used by another
+    /// stream.
     fn may_enter(&self, buffer: u16) -> bool {
         buffer < self.geometry.buffers && self.streams.iter().all(|stream| stream.buffer != Some(buffer))
     }
 
-    /// The buffer with the next change's number in its header, where a writer died before it could link it. Of two,
-    /// of which one never became current, the one with something in it.
+    /// Returns the buffer with the next change's number in its header, if a writer died before it could link it. If one
+    /// of two never became current, returns the one with contents.
     fn find_owned(&self, processor: usize) -> Option<u16> {
         let stream = self.streams.get(processor)?;
         let change = if stream.buffer.is_some() { stream.change.wrapping_add(1) } else { stream.change };
@@ -581,7 +582,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         }
     }
 
-    /// Leaves a buffer that was read, and goes on to the next one if it is known.
+    /// Leaves a buffer that was read, and continues with the next one if known.
     fn leave(&mut self, processor: usize, buffer: u16, end: End) {
         let Some(stream) = self.streams.get_mut(processor) else { return };
         let keep = stream.is_quarantined;

@@ -1,22 +1,22 @@
 //! The first word of a record: its length, whether it is committed, and the position of its time.
 
-/// The first word of a record, in the three states of its life.
+/// The first word of a record, by its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FirstWord {
-    /// Nothing was stored yet: no record, or one that was reserved an instant ago.
+    /// Nothing stored yet: no record, or one that was just reserved.
     Blank,
-    /// Reserved; so many bytes long.
+    /// Reserved, with this length in bytes.
     Reserved(usize),
     /// Committed.
     Record {
-        /// Bytes of the record, without the padding to 8.
+        /// Length in bytes, without the padding to 8.
         len_bytes: usize,
-        /// The word of its time.
+        /// Index of the word with its time.
         time_word: usize,
-        /// Whether the process id stands in the high half of word 1.
+        /// Whether the high half of word 1 is the process id.
         has_process: bool,
     },
-    /// Nothing that a writer of this project stores.
+    /// A value that no writer of this project stores.
     Malformed,
 }
 
@@ -33,7 +33,7 @@ impl FirstWord {
 
     fn of_other(word: u64) -> FirstWord {
         let (front, behind) = ((word & 0xFFFF) as usize, (word >> 32 & 0xFFFF) as usize);
-        // The header's bytes: no record is shorter, or readers of the file could not tell where the next one begins.
+        // The size of the header: a shorter record would hide the start of the next one from readers of the file.
         let (len_bytes, header, time_word, has_process) = match word as u32 >> 16 {
             0 if word == 0 => return FirstWord::Blank,
             0 if word < 0x1_0000 => return FirstWord::Reserved(front),
@@ -53,7 +53,7 @@ impl FirstWord {
     }
 }
 
-/// The word that marks room of so many bytes as reserved.
+/// Returns the word that marks room for this many bytes as reserved.
 #[inline(always)]
 pub(crate) const fn reserved(len_bytes: u32) -> u64 {
     len_bytes as u64

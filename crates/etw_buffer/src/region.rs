@@ -11,8 +11,8 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// A region that this process writes events to.
 ///
-/// All threads of the process write to the same region, and a signal handler may write while the thread it interrupts
-/// does. Every method takes a few nanoseconds, and none waits for another thread.
+/// All threads of the process write to the same region, and a signal handler may write while it interrupts a write of
+/// its thread. Every method takes a few nanoseconds and never waits for another thread.
 #[derive(Debug)]
 pub struct Region<W> {
     words: W,
@@ -25,34 +25,36 @@ pub struct Region<W> {
 /// The result of reserving room for a record.
 #[derive(Debug)]
 pub enum Reserve<'r> {
-    /// There is room.
+    /// Room was reserved.
     Slot(Slot<'r>),
     /// No buffer is free; the event has been counted as lost.
     Lost,
-    /// The session has ended. The event belongs to no session and does not count as lost.
+    /// The session has ended. The event belongs to no session and is not counted as lost.
     Closed,
     /// No buffer of this session is large enough for the record; it has been counted as lost.
     TooLarge,
 }
 
-/// Room for one record, reserved and not yet committed. If it is dropped uncommitted, its event is lost, and counted
-/// when the session ends.
+/// Room for one record, reserved and not yet committed.
+///
+/// If it is dropped uncommitted, its event is lost, and counted when the session ends.
 #[derive(Debug)]
 #[must_use = "a record is lost unless it is committed"]
 pub struct Slot<'r> {
     words: &'r [AtomicU64],
-    /// When the room was reserved: the record's timestamp. Records of one processor lie in the order of these times.
+    /// The time of the reservation, which is the record's timestamp. The records of one processor are in the order of
+    /// these times.
     pub time: u64,
-    /// Whether this record is the first of its buffer, so that another one has become full.
+    /// Whether this record is the first of its buffer, which means that another buffer has become full.
     pub opens_buffer: bool,
 }
 
-/// When the logger wants to be woken.
+/// The condition under which the logger must be woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wanted {
-    /// Never: it polls.
+    /// Never; the logger polls.
     Nothing,
-    /// A buffer that is full, [`Slot::opens_buffer`].
+    /// A full buffer, see [`Slot::opens_buffer`].
     FullBuffer,
     /// Any event.
     Event,
@@ -70,10 +72,11 @@ impl Wanted {
 }
 
 impl<W: Deref<Target = [AtomicU64]>> Region<W> {
-    /// The region that the host has made in `words`.
+    /// Attaches to the region that the host has created in `words`.
     ///
     /// # Errors
-    /// The memory holds no region, or not all of it.
+    ///
+    /// Fails if the memory contains no region, or only a part of it.
     pub fn attach(words: W) -> Result<Region<W>, RegionError> {
         let geometry = Geometry::load(&words)?;
         let clock = words[CLOCK_WORD].load(Ordering::Relaxed) as u8;
@@ -86,25 +89,25 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         self.geometry
     }
 
-    /// Number of the session's clock, as `etw_sys::ClockSource` counts them.
+    /// Returns the number of the session's clock (`etw_sys::ClockSource`).
     #[inline(always)]
     pub fn clock(&self) -> u8 {
         self.clock
     }
 
-    /// The memory.
+    /// Returns the memory.
     pub fn words(&self) -> &W {
         &self.words
     }
 
-    /// Where the buffers lie in the memory, in words.
+    /// Returns the position of the buffers in the memory, in words.
     pub fn buffers(&self) -> std::ops::Range<usize> {
         self.first_buffer..self.geometry.len_words()
     }
 
-    /// Reserves room for a record of `len_bytes` (padding to 8 is added here) in the current buffer of `processor`.
+    /// Reserves room for a record of `len_bytes` (rounded up to 8 here) in the current buffer of `processor`.
     ///
-    /// `epoch` is the session's, as its host told it. `clock` is read between the look at the buffer and the
+    /// `epoch` is the session's epoch, received from its host. `clock` is read between checking the buffer and the
     /// reservation, so that the times of one buffer's records never run backwards; it may be read several times.
     #[inline(always)]
     pub fn reserve(&self, epoch: u8, processor: u32, len_bytes: u16, clock: impl Fn() -> u64) -> Reserve<'_> {
@@ -115,8 +118,8 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         }
         let Some(current) = self.words.get(self.geometry.processor(processor)) else { return Reserve::Lost };
         loop {
-            // Acquire: the buffer's memory has been cleared by the logger before it became current (partner: the
-            // exchange in `next_buffer`, and through it `RegionReader::recycle`).
+            // Acquire: the logger has cleared the buffer's memory before it became current (partner: the exchange in
+            // `next_buffer`, and through it `RegionReader::recycle`).
             let state = State(current.load(Ordering::Acquire));
             if !self.fits(state, epoch, len_words) {
                 match self.next_buffer(current, state, epoch, processor, len_words) {
@@ -132,8 +135,8 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         }
     }
 
-    /// As [`Region::reserve`], in one attempt, which nearly always succeeds. `None`: nothing was reserved, and nothing
-    /// counted.
+    /// Reserves room like [`Region::reserve`], in one attempt, which nearly always succeeds. Returns `None` if nothing
+    /// was reserved; nothing is counted then.
     #[inline(always)]
     pub fn try_reserve(
         &self,
@@ -161,48 +164,48 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         state.epoch() == epoch && state.offset() + len_words <= self.buffer_words
     }
 
-    /// The room that was reserved behind `state`; `None` if the state names no buffer of this region.
+    /// Returns the room reserved after `state`; `None` if the state refers to no buffer of this region.
     #[inline(always)]
     fn slot(&self, state: State, len_bytes: u16, time: u64) -> Option<Slot<'_>> {
         let buffer = (state.0 >> 22 & 0xFFF) as usize;
         let start = self.first_buffer + buffer * self.buffer_words + state.offset();
         let words = self.words.get(start..start + usize::from(len_bytes).div_ceil(8))?;
-        // From here on the logger knows how long the record is, should its writer die.
+        // From here on the logger knows the length of the record, even if its writer dies.
         words.first()?.store(record::reserved(u32::from(len_bytes)), Ordering::Relaxed);
         Some(Slot { words, time, opens_buffer: state.offset() == BUFFER_HEADER })
     }
 
-    /// Counts events of `processor` as lost for which no room was reserved. Answers `false` if the session is over.
+    /// Counts events of `processor` for which no room was reserved as lost. Returns `false` if the session has ended.
     pub fn lose(&self, processor: u32, events: u32) -> bool {
         self.count_lost(processor as usize % usize::from(self.geometry.processors).max(1), events)
     }
 
-    /// Whether events were counted before the region was closed: what is counted later, nobody reads.
+    /// Returns whether events were counted before the region was closed; later counts are not read.
     fn count_lost(&self, processor: usize, events: u32) -> bool {
         let lost = self.words.get(self.geometry.processor(processor) + LOST);
         lost.is_some_and(|lost| lost.fetch_add(events.into(), Ordering::Relaxed) & LOST_OPEN != 0)
     }
 
-    /// Says that all events up to `time` have been written, by a writer that comes to know of them late: the logger
-    /// holds later ones of other regions back until then.
+    /// Declares that all events up to `time` have been written. Used by a delayed writer: the logger holds later events
+    /// of other regions back until then.
     pub fn set_complete(&self, time: u64) {
         if let Some(word) = self.words.get(COMPLETE_WORD) {
-            // Release: the events are there (partner: `RegionReader::complete_until`).
+            // Release: the events are visible first (partner: `RegionReader::complete_until`).
             word.store(time, Ordering::Release);
         }
     }
 
-    /// When the logger wants to be woken. To be asked after a commit.
+    /// Returns when the logger must be woken. Call it after a commit.
     ///
-    /// There is no fence between the commit and this load, so an event may go unnoticed at the moment the logger falls
-    /// asleep; the logger's first sleep is short for that reason.
+    /// There is no fence between the commit and this load, so an event may go unnoticed while the logger falls asleep;
+    /// for that reason the logger's first sleep is short.
     #[inline(always)]
     pub fn wanted(&self) -> Wanted {
         let word = self.words.get(WANTED_WORD);
         Wanted::from_word(word.map_or(0, |word| word.load(Ordering::Relaxed)))
     }
 
-    /// Makes a free buffer the current one, or says why not.
+    /// Makes a free buffer the current one, or returns why it could not.
     #[cold]
     #[inline(never)]
     fn next_buffer(
@@ -232,11 +235,11 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         self.words[header + END].store(0, Ordering::Relaxed);
         self.words[header + OWNER].store(owner(processor, change), Ordering::Relaxed);
         let open = State::open(epoch, change, buffer);
-        // Release: whoever sees the buffer as current sees its header and cleared memory (partners: the loads in
+        // Release: a thread that sees the buffer as current sees its header and cleared memory (partners: the loads in
         // `reserve` and in the reader).
         match current.compare_exchange(state.0, open.0, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => {
-                // Only the winner knows where the records of the full buffer end and which one follows.
+                // Only the winner knows the end of the full buffer's records and the next buffer.
                 match state.buffer().filter(|full| *full < self.geometry.buffers) {
                     Some(full) => {
                         let end = &self.words[self.geometry.buffer_start(usize::from(full)) + END];
@@ -256,7 +259,7 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         Next::Retry
     }
 
-    /// Takes the free buffer of the lowest number, so that few buffers are used, and stay in the caches.
+    /// Takes the free buffer with the lowest number, so that few buffers are used and stay cached.
     fn claim(&self) -> Option<u16> {
         for index in 0..usize::from(self.geometry.buffers).div_ceil(64) {
             let word = &self.words[FREE + index];
@@ -281,7 +284,7 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
     }
 }
 
-/// Reserves room that there is, and tells when; `None` if another writer was faster.
+/// Reserves available room and returns the time; `None` if another writer was faster.
 #[inline(always)]
 fn take(current: &AtomicU64, state: State, len_words: usize, clock: &impl Fn() -> u64) -> Option<u64> {
     let time = clock();
@@ -304,13 +307,14 @@ pub(crate) fn give_back(words: &[AtomicU64], buffer: u16) {
 }
 
 impl<'r> Slot<'r> {
-    /// Words of the record, rounded up. Word 0 belongs to [`Slot::commit`]; the others are to be stored, in any order.
+    /// Returns the words of the record, rounded up. [`Slot::commit`] stores word 0; store the others first, in any
+    /// order.
     #[inline(always)]
     pub fn words(&self) -> &'r [AtomicU64] {
         self.words
     }
 
-    /// Stores a word of the record; nothing behind its end.
+    /// Stores a word of the record; does nothing past its end.
     #[inline(always)]
     pub fn put(&self, index: usize, word: u64) {
         if let Some(place) = self.words.get(index) {
@@ -318,10 +322,10 @@ impl<'r> Slot<'r> {
         }
     }
 
-    /// Commits the record by storing its first word, which must have the record's size and kind in it.
+    /// Commits the record by storing its first word, which must contain the record's size and kind.
     #[inline(always)]
     pub fn commit(self, first_word: u64) {
-        // Release: the logger sees the whole record, or no record (partner: the load in `RegionReader::read`).
+        // Release: the logger sees the whole record or none (partner: the load in `RegionReader::read`).
         self.words[0].store(first_word, Ordering::Release);
     }
 }

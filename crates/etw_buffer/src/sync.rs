@@ -1,4 +1,4 @@
-//! The atomics: the standard library's, or loom's when the model checker runs.
+//! The atomics of the standard library, or loom's under the model checker.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};

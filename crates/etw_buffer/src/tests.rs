@@ -21,7 +21,7 @@ fn pair(geometry: Geometry) -> (Region<Arc<[AtomicU64]>>, RegionReader<Arc<[Atom
     (Region::attach(words).unwrap(), reader)
 }
 
-/// Writes an event of `len` bytes whose last word is `value`; answers what was in the way, or `None`.
+/// Writes an event of `len` bytes whose last word is `value`; returns the obstacle, or `None`.
 fn write(
     region: &Region<Arc<[AtomicU64]>>,
     processor: u32,
@@ -41,7 +41,7 @@ fn write(
     Some(reserve)
 }
 
-/// The values of all records of a processor that are there.
+/// Returns the values of all available records of a processor.
 fn values(reader: &mut RegionReader<Arc<[AtomicU64]>>, processor: usize) -> (Vec<u64>, ReadEnd) {
     let mut out = Vec::new();
     let taken = reader.read(processor, u64::MAX, u64::MAX, usize::MAX, &mut out);
@@ -70,7 +70,7 @@ fn events_come_out_as_they_went_in() {
         assert!(write(&region, 0, 90, value, value).is_none());
         expected.push(value);
     }
-    // 951 bytes of room a buffer take nine events of 96 bytes: four buffers would not do without reading.
+    // A buffer has room for nine events of 96 bytes: four buffers would not suffice without reading.
     assert_eq!(values(&mut reader, 0), (expected, ReadEnd::Empty));
     for value in 31..=60 {
         write(&region, 0, 90, value, value);
@@ -143,7 +143,7 @@ fn what_a_dead_writer_left_is_skipped_and_counted() {
 }
 
 #[test]
-fn a_late_commit_behind_a_skip_spoils_nothing() {
+fn a_late_commit_after_a_skip_is_harmless() {
     let (region, mut reader) = pair(Geometry { processors: 1, buffers: 2, buffer_bytes: 1024 });
     reader.grant(2);
     let Reserve::Slot(late) = region.reserve(1, 0, 96, || 1) else { panic!("no room") };
@@ -196,7 +196,7 @@ fn room_and_time_bound_what_is_taken() {
     assert_eq!(reader.peek(0, 100), Peek::Time(100), "a time far ahead is not believed");
 }
 
-/// Many threads on few buffers, with a reader that is not always in time: every event is read or counted lost.
+/// Many threads on few buffers, with a reader that is sometimes late: every event is read or counted as lost.
 #[test]
 fn threads_lose_nothing_uncounted() {
     let events = if std::env::var_os("RUN_SLOW_TESTS").is_some() { 3_000_000u64 } else { 200_000 };
@@ -248,7 +248,7 @@ fn threads_lose_nothing_uncounted() {
     }
 }
 
-/// Whatever stands in the region, reading ends.
+/// Reading ends, whatever the region contains.
 #[test]
 fn a_hostile_region_is_read_to_an_end() {
     let mut seed = 0x9E37_79B9_7F4A_7C15u64;

@@ -1,7 +1,7 @@
 //! Records of [`log`] as events of Event Tracing for Windows.
 //!
-//! A [`Logger`] writes to a provider of the program. Sessions enable the provider as any other, at any time; while none
-//! does, a record costs a load and a branch.
+//! A [`Logger`] writes to a provider of the program. Sessions enable the provider like any other, at any time; while
+//! none does, a record costs a load and a branch.
 //!
 //! ```
 //! use openetw::provider;
@@ -15,12 +15,12 @@
 //! # Ok::<(), log::SetLoggerError>(())
 //! ```
 //!
-//! The message of a record is formatted only if a session wants it, in memory that the thread reuses, so that writing a
-//! record allocates nothing and takes no lock.
+//! The message of a record is formatted only if a session wants it, in memory that the thread reuses, so writing a
+//! record neither allocates nor takes a lock.
 //!
 //! Sessions exist on Linux only; elsewhere this crate is empty.
 //!
-//! Not the crate's job: events and spans of `tracing`, which `tracing-openetw` writes.
+//! Out of scope: events and spans of `tracing`, which `tracing-openetw` writes.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -31,14 +31,16 @@ use etw_provider::bridge::{EventTemplate, FieldKind, Options, put_text, with_val
 use etw_provider::{Keyword, Level, Provider};
 use log::{LevelFilter, Log, Metadata, Record, SetLoggerError};
 
-/// Writes the records of `log` as TraceLogging events `Log` of a provider, with the fields `target`, `message` and
-/// `source` (file and line). The levels error, warn, info, debug and trace are 2, 3, 4, 5 and 6.
+/// A logger that writes the records of `log` as TraceLogging events `Log` of a provider.
+///
+/// The fields are `target`, `message` and `source` (file and line). The levels error, warn, info, debug and trace are
+/// 2, 3, 4, 5 and 6.
 pub struct Logger {
     provider: &'static Provider,
     other: Option<(Box<dyn Log>, LevelFilter)>,
 }
 
-/// Records with a place in the source, and those without.
+/// For records with and without a source location.
 static TEMPLATES: [LazyLock<EventTemplate>; 2] = [
     LazyLock::new(|| template(&["target", "message", "source"])),
     LazyLock::new(|| template(&["target", "message"])),
@@ -49,20 +51,21 @@ fn template(fields: &[&'static str]) -> EventTemplate {
 }
 
 impl Logger {
-    /// A logger that writes to this provider, which is to be registered by the program.
+    /// Creates a logger that writes to this provider. The program must register the provider.
     pub fn new(provider: &'static Provider) -> Logger {
         Logger { provider, other: None }
     }
 
-    /// Hands everything up to a level on to another logger too, since a program has one logger only.
+    /// Also forwards records up to a level to another logger, since a program can install only one.
     pub fn and(self, other: Box<dyn Log>, up_to: LevelFilter) -> Logger {
         Logger { other: Some((other, up_to)), ..self }
     }
 
-    /// Makes it the program's logger, for all levels: what is wanted, sessions decide.
+    /// Installs this as the program's logger, for all levels; sessions select what they want.
     ///
     /// # Errors
-    /// The program has a logger already.
+    ///
+    /// Fails if the program has a logger already.
     pub fn install(self) -> Result<(), SetLoggerError> {
         log::set_boxed_logger(Box::new(self))?;
         log::set_max_level(LevelFilter::Trace);
@@ -74,7 +77,7 @@ impl Logger {
         (metadata.level() <= *up_to && other.enabled(metadata)).then_some(other.as_ref())
     }
 
-    /// The sessions that want such a record, as bits.
+    /// Returns the sessions that want such a record, one bit each.
     fn wanted(&self, level: Level) -> u32 {
         if self.provider.is_enabled() { self.provider.wanted(level, Keyword(0)) } else { 0 }
     }
@@ -128,7 +131,7 @@ fn level(level: log::Level) -> Level {
         log::Level::Warn => Level::WARNING,
         log::Level::Info => Level::INFORMATION,
         log::Level::Debug => Level::VERBOSE,
-        // Behind verbose, so that a session can do without it.
+        // Below verbose, so that a session can exclude it.
         log::Level::Trace => Level(6),
     }
 }

@@ -45,10 +45,10 @@ fn records_of_log() {
     log::warn!(target: "net", "{} files", 3);
     log::debug!("d");
     log::trace!("behind verbose");
-    // With no place in the source.
+    // Without a source location.
     log::logger()
         .log(&log::Record::builder().level(log::Level::Info).target("t").args(format_args!("m")).build());
-    // What formats a value may log too.
+    // Code that formats a value may log too.
     log::info!("{:?}", Chatty(1));
     let seen = written::decode(session.records()).unwrap();
     let here = format!("{}:", file!());

@@ -1,4 +1,4 @@
-//! Activity ids: which events belong together.
+//! Activity ids, which relate events to each other.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,30 +8,30 @@ use etw_event::Guid;
 use crate::payload::guid_words;
 
 thread_local! {
-    /// The present activity of the thread, as the words that stand in a record.
+    /// The current activity of the thread, as the words in a record.
     static CURRENT: Cell<[u64; 2]> = const { Cell::new([0; 2]) };
 }
 
-/// The activity that events of this thread belong to; zero if none was set (`EVENT_ACTIVITY_CTRL_GET_ID`).
+/// Returns the activity of this thread's events; zero if none was set (`EVENT_ACTIVITY_CTRL_GET_ID`).
 pub fn current() -> Guid {
     guid(current_words())
 }
 
-/// Makes `activity` the thread's; tells the one before (`EVENT_ACTIVITY_CTRL_GET_SET_ID`).
+/// Sets the thread's activity and returns the previous one (`EVENT_ACTIVITY_CTRL_GET_SET_ID`).
 pub fn set_current(activity: Guid) -> Guid {
     guid(CURRENT.replace(guid_words(&activity)))
 }
 
-/// A new activity id, unique on this machine (`EVENT_ACTIVITY_CTRL_CREATE_ID`).
+/// Returns a new activity id, unique on this machine (`EVENT_ACTIVITY_CTRL_CREATE_ID`).
 ///
-/// Takes a few nanoseconds: a random number of the process and a count.
+/// Takes a few nanoseconds: it combines a random number of the process with a counter.
 pub fn create() -> Guid {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     static SEED: AtomicU64 = AtomicU64::new(0);
     let ids = etw_sys::ids::thread_and_process();
     let mut seed = SEED.load(Relaxed);
     if seed == 0 {
-        // Whoever comes first decides; a child of a fork has another process id.
+        // The first thread sets the seed; the child of a fork has another process id.
         let new = etw_sys::clock::counter() ^ etw_sys::clock::filetime().rotate_left(32) | 1;
         seed = SEED.compare_exchange(0, new, Relaxed, Relaxed).map_or_else(|other| other, |_| new);
     }
@@ -39,7 +39,7 @@ pub fn create() -> Guid {
     guid([count | (ids >> 32) << 40, seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ ids >> 32])
 }
 
-/// Makes a new activity the thread's, and gives it its former one back when the scope ends.
+/// Sets an activity for this thread until the scope ends, then restores the previous one.
 ///
 /// ```
 /// use etw_provider::activity;
@@ -56,27 +56,27 @@ pub fn create() -> Guid {
 pub struct Scope {
     activity: Guid,
     parent: Guid,
-    /// The activity is the thread's, so the scope stays on it.
+    /// Keeps the scope on its thread, since the activity is set there.
     _not_send: std::marker::PhantomData<*const ()>,
 }
 
 impl Scope {
-    /// A scope of a new activity.
+    /// Starts a scope with a new activity.
     pub fn new() -> Scope {
         Scope::of(create())
     }
 
-    /// A scope of a given activity.
+    /// Starts a scope with a given activity.
     pub fn of(activity: Guid) -> Scope {
         Scope { activity, parent: set_current(activity), _not_send: std::marker::PhantomData }
     }
 
-    /// The activity of the scope.
+    /// Returns the activity of the scope.
     pub fn activity(&self) -> Guid {
         self.activity
     }
 
-    /// The thread's activity before, to which the one of the scope is related.
+    /// Returns the thread's previous activity, to which the scope's activity is related.
     pub fn parent(&self) -> Guid {
         self.parent
     }
@@ -94,7 +94,7 @@ impl Drop for Scope {
     }
 }
 
-/// The thread's activity as words of a record.
+/// Returns the thread's activity as words of a record.
 #[inline(always)]
 pub(crate) fn current_words() -> [u64; 2] {
     CURRENT.get()

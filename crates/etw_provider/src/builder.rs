@@ -11,10 +11,10 @@ use crate::payload::{Payload, PayloadWriter};
 use crate::provider::{EventMetadata, Provider};
 use crate::write::Outcome;
 
-/// Makes a TraceLogging event field by field, for programs that learn at run time what there is to say.
+/// Builds a TraceLogging event field by field, for fields that are known only at run time.
 ///
-/// It takes memory, unlike [`event!`](crate::event!), which is to be preferred where the fields are known. A builder can
-/// write its event several times.
+/// It allocates memory; if the fields are known at compile time, prefer [`event!`](crate::event!). A builder can write
+/// its event several times.
 ///
 /// ```
 /// use etw_provider::{EventBuilder, Level, Provider, fields};
@@ -44,7 +44,7 @@ pub struct EventBuilder {
 }
 
 impl EventBuilder {
-    /// An event without fields, of [`Level::VERBOSE`]. Names are cut in front of a zero.
+    /// Creates an event without fields, of [`Level::VERBOSE`]. Names are cut at the first zero.
     pub fn new(name: &str) -> EventBuilder {
         EventBuilder {
             name: cut(name).to_owned(),
@@ -56,55 +56,54 @@ impl EventBuilder {
         }
     }
 
-    /// How grave it is.
+    /// Sets the level.
     pub fn level(mut self, level: Level) -> EventBuilder {
         self.options = self.options.level(level);
         self
     }
 
-    /// Its keywords.
+    /// Sets the keywords.
     pub fn keyword(mut self, keyword: Keyword) -> EventBuilder {
         self.options = self.options.keyword(keyword);
         self
     }
 
-    /// What happened within its task.
+    /// Sets the opcode.
     pub fn opcode(mut self, opcode: Opcode) -> EventBuilder {
         self.options = self.options.opcode(opcode);
         self
     }
 
-    /// Its task.
+    /// Sets the task.
     pub fn task(mut self, task: u16) -> EventBuilder {
         self.options = self.options.task(task);
         self
     }
 
-    /// Its tags; the low 28 bits count.
+    /// Sets the tags, of which only the low 28 bits are used.
     pub fn tags(mut self, tags: u32) -> EventBuilder {
         self.options = self.options.tags(tags & 0x0FFF_FFFF);
         self
     }
 
-    /// The activity it belongs to, if not the thread's.
+    /// Sets the event's activity; by default it is the thread's.
     pub fn activity(mut self, activity: Guid) -> EventBuilder {
         self.activity = Some(activity);
         self
     }
 
-    /// The activity that caused its own.
+    /// Sets the activity that caused the event's activity.
     pub fn related(mut self, activity: Guid) -> EventBuilder {
         self.related = Some(activity);
         self
     }
 
-    /// Adds a field. The value must be what the type stores: what `value` of the same module of
-    /// [`fields`](crate::fields) gives.
+    /// Adds a field. The value must match the type; use `value` of the same module of [`fields`](crate::fields).
     pub fn add<P: Payload + ?Sized>(self, name: &str, field: FieldType, value: &P) -> EventBuilder {
         self.add_field(&field.named(cut(name)), value)
     }
 
-    /// Adds a field that is shown in another way.
+    /// Adds a field with another display format.
     pub fn add_formatted<P: Payload + ?Sized>(
         self,
         name: &str,
@@ -115,20 +114,20 @@ impl EventBuilder {
         self.add_field(&field.named(cut(name)).format(format), value)
     }
 
-    /// The next `members` fields (1 to 127) are those of a structure; structures among them count as one.
+    /// Starts a structure of the next `members` fields (1 to 127). A nested structure counts as one field.
     pub fn structure(self, name: &str, members: u8) -> EventBuilder {
         self.structure_of(name, members, Arity::One)
     }
 
-    /// As [`EventBuilder::structure`], for an array of `count` structures. The members' metadata is given once, with the
-    /// first structure's values; the values of the others are added by [`EventBuilder::add_values`].
+    /// Starts an array of `count` structures, each as in [`EventBuilder::structure`]. Add the fields of the first
+    /// structure with their values, and the values of the others with [`EventBuilder::add_values`].
     pub fn structures(mut self, name: &str, members: u8, count: u16) -> EventBuilder {
         self = self.structure_of(name, members, Arity::Variable);
         self.payload.extend(count.to_le_bytes());
         self
     }
 
-    /// Adds values without a field, for the structures of an array behind the first one.
+    /// Adds values without a field, for the second and later structures of an array.
     pub fn add_values<P: Payload + ?Sized>(mut self, values: &P) -> EventBuilder {
         self.put(values);
         self
@@ -150,7 +149,7 @@ impl EventBuilder {
     fn structure_of(mut self, name: &str, members: u8, arity: Arity) -> EventBuilder {
         let field = Field::new(cut(name), in_type::STRUCT, Format::Default).arity(arity);
         append_field(&mut self.fields, &field);
-        // The number of members stands where other fields have their format.
+        // The number of members takes the place of the format of other fields.
         if let Some(count) = self.fields.last_mut() {
             *count = members.clamp(1, 127);
         }
@@ -175,7 +174,7 @@ impl EventBuilder {
     }
 }
 
-/// The description of an event whose fields are known only at run time, made once for many of them.
+/// The description of an event whose fields are known only at run time, shared by many events.
 #[derive(Debug)]
 pub struct EventTemplate {
     name: String,
@@ -183,7 +182,7 @@ pub struct EventTemplate {
 }
 
 impl EventTemplate {
-    /// An event of these fields. Names are cut in front of a zero.
+    /// Creates the description of an event with these fields. Names are cut at the first zero.
     pub fn new<'f>(name: &str, fields: impl IntoIterator<Item = (&'f str, FieldType)>) -> EventTemplate {
         let mut bytes = Vec::new();
         for (name, field) in fields {
@@ -194,8 +193,8 @@ impl EventTemplate {
         EventTemplate { name, schema }
     }
 
-    /// Writes an event of this description to the sessions of the bits of `wanted`, as [`Provider::wanted`] gives them.
-    /// The payload must be the fields' values.
+    /// Writes an event of this description to the sessions of the bits of `wanted`, a result of [`Provider::wanted`].
+    /// The payload must contain the fields' values.
     #[inline]
     pub fn write<P: Payload + ?Sized>(
         &self,
@@ -211,13 +210,13 @@ impl EventTemplate {
     }
 }
 
-/// The extended item that describes an event.
+/// Returns the extended item that describes an event.
 fn schema_of(tags: u32, name: &str, fields: &[u8]) -> Vec<u64> {
     let mut metadata = vec![0; 2];
     append_tags(&mut metadata, tags);
     append_name(&mut metadata, name);
     metadata.extend(fields);
-    // A size that does not fit makes the record too large, which is found when it is written.
+    // If the size does not fit, the record is too large; the write detects that.
     let size = u16::try_from(metadata.len()).unwrap_or(u16::MAX);
     for (to, from) in metadata.iter_mut().zip(size.to_le_bytes()) {
         *to = from;
@@ -225,7 +224,7 @@ fn schema_of(tags: u32, name: &str, fields: &[u8]) -> Vec<u64> {
     item_of(ExtendedType::EVENT_SCHEMA_TL, &metadata)
 }
 
-/// A name up to a zero.
+/// Returns the name up to the first zero.
 fn cut(name: &str) -> &str {
     name.split('\0').next().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a provider is told when sessions enable, disable or ask it.
+//! Notifications to a provider when sessions enable, disable or query it.
 
 use std::fmt;
 
@@ -7,36 +7,36 @@ use etw_event::{Guid, Keyword, Level};
 /// What happened to a provider (`EVENT_CONTROL_CODE_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlCode {
-    /// No session has it enabled any more, or one session less has.
+    /// A session has disabled the provider; others may still have it enabled.
     Disable,
-    /// A session has enabled it, or wants something else of it than before.
+    /// A session has enabled the provider, or changed its settings.
     Enable,
-    /// A session wants to know the provider's state: it is to write the events that describe it. What the callback
-    /// writes goes to this session only.
+    /// A session requests the provider's state: the callback should write the events that describe it. Events written
+    /// by the callback go to this session only.
     CaptureState,
 }
 
-/// What a callback of [`Provider::register_with`](crate::Provider::register_with) gets, as `PENABLECALLBACK` does.
+/// The argument of a callback of [`Provider::register_with`](crate::Provider::register_with), as of `PENABLECALLBACK`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Control {
     /// What happened.
     pub code: ControlCode,
-    /// Whether a session has the provider enabled now.
+    /// Whether any session has the provider enabled now.
     pub is_enabled: bool,
-    /// The level of all sessions together, 0 for all levels; of [`ControlCode::CaptureState`], what is asked for.
+    /// The highest level of all sessions, 0 for all levels; for [`ControlCode::CaptureState`], the requested level.
     pub level: Level,
-    /// The keywords that one of the sessions asks for; of [`ControlCode::CaptureState`], what is asked for.
+    /// The keywords requested by any session; for [`ControlCode::CaptureState`], the requested keywords.
     pub any: Keyword,
-    /// The keywords that all sessions demand.
+    /// The keywords required by all sessions.
     pub all: Keyword,
-    /// Who asks (`SourceId`); zero if nobody in particular.
+    /// The source of the request (`SourceId`); zero if unspecified.
     pub source: Guid,
-    /// Data of filters that the session passes to the provider: `EVENT_FILTER_DESCRIPTOR.Type` and the bytes.
+    /// Filter data that the session passes to the provider: `EVENT_FILTER_DESCRIPTOR.Type` and the bytes.
     pub filter_data: Vec<(u32, Vec<u8>)>,
 }
 
-/// A provider's callback, kept as long as the program runs.
+/// A provider's callback, kept for the lifetime of the process.
 pub(crate) struct Callback(pub(crate) Box<dyn Fn(&Control) + Send + Sync>);
 
 impl fmt::Debug for Callback {

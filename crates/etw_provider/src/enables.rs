@@ -1,4 +1,4 @@
-//! Which sessions want which events of a provider: what a writer looks at before anything else.
+//! Which sessions want which events of a provider; every write checks this first.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -9,20 +9,20 @@ use etw_sys::AtomicRef;
 use crate::filters::Filters;
 use crate::sink::Sink;
 
-/// Most sessions that one provider writes to, as in ETW.
+/// Maximum number of sessions that one provider writes to, as in ETW.
 pub const MAX_SESSIONS: usize = 8;
 
-/// `ENABLE_PROPERTY_IGNORE_KEYWORD_0`: events without keywords are left out.
+/// `ENABLE_PROPERTY_IGNORE_KEYWORD_0`: excludes events without keywords.
 const IGNORE_KEYWORD_0: u32 = 0x10;
 
-/// A session of a host, as the messages count them.
+/// A session of a host, with the numbers used in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SessionKey {
     pub(crate) host: u8,
     pub(crate) slot: u8,
 }
 
-/// What a session wants of a provider.
+/// The settings with which a session enables a provider.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Enable {
     pub(crate) epoch: u8,
@@ -36,20 +36,20 @@ pub(crate) struct Enable {
 
 /// The sessions of one provider. Writers read it without locks.
 ///
-/// An event passes a session by a conjunction of tests, each on one word. So when the words of an entry are changed
-/// one after the other, an event that both the old and the new settings want passes at every moment.
+/// An event passes a session if a conjunction of tests, each on one word, holds. So while the words of an entry are
+/// changed one after the other, an event that both the old and the new settings want passes at every moment.
 #[derive(Debug)]
 pub(crate) struct Enables {
-    /// The lowest level that no session wants; 0 if there is no session. The only word that a disabled event looks at.
+    /// The lowest level that no session wants; 0 without sessions. The only word that a disabled event reads.
     gate: AtomicU32,
-    /// A bit for each entry that is in use.
+    /// One bit for each entry in use.
     live: AtomicU32,
     /// Whether a thread is changing the entries.
     is_changing: AtomicBool,
     entries: [Entry; MAX_SESSIONS],
 }
 
-/// A session in a cache line of its own.
+/// One session, in its own cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Entry {
@@ -58,19 +58,19 @@ pub(crate) struct Entry {
     any: AtomicU64,
     all: AtomicU64,
     pub(crate) filters: AtomicRef<Filters>,
-    /// The key with bit 16 set; 0 if the entry is free. Of no interest to writers.
+    /// The key with bit 16 set; 0 if the entry is free. Writers do not read it.
     owner: AtomicU32,
 }
 
-/// Epoch, level, and what else the session wants, in one word.
+/// Epoch, level and other settings of the session in one word.
 ///
-/// | bits | what |
+/// | bits | meaning |
 /// |---|---|
 /// | 0..8 | epoch |
 /// | 8..24 | the lowest level that does not pass |
 /// | 24 | events without keywords do not pass |
 /// | 25 | there are filters |
-/// | 32..64 | `ENABLE_PROPERTY_*` that ask for extended items |
+/// | 32..64 | `ENABLE_PROPERTY_*` that request extended items |
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings(u64);
 
@@ -94,7 +94,7 @@ impl Settings {
         self.0 as u8
     }
 
-    /// Whether nothing but level and keywords is to be looked at.
+    /// Returns whether only level and keywords need checking.
     #[inline(always)]
     pub(crate) fn is_plain(self) -> bool {
         self.0 >> 25 == 0
@@ -106,13 +106,13 @@ impl Settings {
     }
 }
 
-/// The lowest level that does not pass an enable of `level`; 0 lets all pass.
+/// Returns the lowest level that an enable of `level` rejects; `level` 0 lets all pass.
 fn limit(level: Level) -> u32 {
     if level.0 == 0 { 256 } else { u32::from(level.0) + 1 }
 }
 
 impl Enables {
-    /// A gate that lets everything through, to where the fork is noticed.
+    /// A gate that lets everything through, so that the next event notices the fork.
     const FORKED: u32 = u32::MAX;
 
     pub(crate) const fn new() -> Enables {
@@ -124,16 +124,16 @@ impl Enables {
         }
     }
 
-    /// Whether a session may want an event of this level: one load and one branch if none does.
+    /// Returns whether a session may want an event of this level; costs one load and one branch if not.
     #[inline(always)]
     pub(crate) fn is_open(&self, level: Level) -> bool {
         self.gate.load(Ordering::Relaxed) > u32::from(level.0)
     }
 
-    /// A bit for each session that wants an event of this level and these keywords, filters aside.
+    /// Returns a bit for each session that wants an event of this level and these keywords; filters are not checked.
     #[inline(always)]
     pub(crate) fn wanted(&self, level: Level, keyword: Keyword) -> u32 {
-        // Acquire: an entry's words are there before its bit (partner: `enable`).
+        // Acquire: an entry's words are visible before its bit (partner: `enable`).
         let mut live = self.live.load(Ordering::Acquire);
         let mut wanted = 0;
         while live != 0 {
@@ -152,14 +152,14 @@ impl Enables {
         &self.entries[index as usize % MAX_SESSIONS]
     }
 
-    /// Enables a session, or changes what it wants. `false` if eight others have the provider already.
+    /// Enables a session or changes its settings. Returns `false` if eight other sessions have enabled the provider.
     pub(crate) fn enable(&self, key: SessionKey, sink: &'static Sink, enable: &Enable) -> bool {
         let _change = self.change();
         let owner = key.owner();
         let of = |wanted: u32| self.entries.iter().position(|e| e.owner.load(Ordering::Relaxed) == wanted);
         let Some(index) = of(owner).or_else(|| of(0)) else { return false };
         let Some(entry) = self.entries.get(index) else { return false };
-        // All bits, where none are asked for.
+        // No keywords means all of them.
         let any = if enable.any.0 == 0 { u64::MAX } else { enable.any.0 };
         entry.sink.store(Some(sink));
         entry.filters.store(enable.filters);
@@ -167,13 +167,13 @@ impl Enables {
         entry.all.store(enable.all.0, Ordering::Relaxed);
         entry.settings.store(Settings::new(enable).0, Ordering::Relaxed);
         entry.owner.store(owner, Ordering::Relaxed);
-        // Release: whoever sees the bit sees the words (partner: `wanted`).
+        // Release: a thread that sees the bit sees the words (partner: `wanted`).
         self.live.fetch_or(1 << index, Ordering::Release);
         self.set_gate();
         true
     }
 
-    /// Disables the sessions that `matches`; tells how many there were.
+    /// Disables the sessions for which `matches` holds, and returns their number.
     pub(crate) fn disable(&self, matches: impl Fn(SessionKey) -> bool) -> usize {
         let _change = self.change();
         let mut count = 0;
@@ -189,19 +189,19 @@ impl Enables {
         count
     }
 
-    /// What all sessions together want: the level, all keywords that one asks for, those that all of them demand.
-    /// `None` if there is no session.
+    /// Returns the combined settings of all sessions: the highest level, the keywords that any requests, and those that
+    /// all require. Returns `None` without sessions.
     pub(crate) fn union(&self) -> Option<(Level, Keyword, Keyword)> {
         let in_use = || self.entries.iter().filter(|entry| entry.owner.load(Ordering::Relaxed) != 0);
         let limit = in_use().map(|entry| entry.settings.load(Ordering::Relaxed) >> 8 & 0xFFFF).max()?;
-        // Every level is asked for by 0, as in an enable.
+        // 0 stands for every level, as in an enable.
         let level = if limit == 256 { 0 } else { limit.saturating_sub(1) as u8 };
         let any = in_use().fold(0, |any, entry| any | entry.any.load(Ordering::Relaxed));
         let all = in_use().fold(u64::MAX, |all, entry| all & entry.all.load(Ordering::Relaxed));
         Some((Level(level), Keyword(any), Keyword(all)))
     }
 
-    /// Disables everything. If the provider is registered, its next event, of any level, is noticed as the first one in
+    /// Disables everything. If the provider is registered, its next event of any level is detected as the first one in
     /// the child of a fork.
     pub(crate) fn fork(&self, is_registered: bool) {
         self.is_changing.store(false, Ordering::Relaxed);
@@ -220,7 +220,7 @@ impl Enables {
         self.gate.store(0, Ordering::Relaxed);
     }
 
-    /// Keeps other threads from changing the entries. No mutex, since a fork must be able to undo it.
+    /// Excludes other threads from changing the entries. Not a mutex, since a fork must be able to reset it.
     fn change(&self) -> Change<'_> {
         while self.is_changing.swap(true, Ordering::Acquire) {
             std::thread::yield_now();
@@ -228,8 +228,8 @@ impl Enables {
         Change(&self.is_changing)
     }
 
-    /// Restricts what this thread writes to one session, as long as the guard lives; to none if it does not have the
-    /// provider enabled.
+    /// Restricts this thread's events to one session while the guard lives; to none if that session has not enabled the
+    /// provider.
     pub(crate) fn only(&self, key: SessionKey) -> Only {
         let owner = key.owner();
         let index = self.entries.iter().position(|entry| entry.owner.load(Ordering::Relaxed) == owner);
@@ -237,7 +237,7 @@ impl Enables {
         Only(ONLY.replace((self.address(), index.map_or(0, |index| 1 << index))))
     }
 
-    /// The sessions that this thread may write to at present.
+    /// Returns the sessions that this thread may write to.
     #[inline(always)]
     pub(crate) fn scope(&self) -> u32 {
         if SCOPES.load(Ordering::Relaxed) == 0 { u32::MAX } else { self.scope_of_thread() }
@@ -261,7 +261,7 @@ impl Enables {
     }
 }
 
-/// The right to change entries.
+/// Exclusive access to the entries.
 struct Change<'a>(&'a AtomicBool);
 
 impl Drop for Change<'_> {
@@ -271,12 +271,12 @@ impl Drop for Change<'_> {
 }
 
 thread_local! {
-    /// The provider that this thread writes to some sessions of only, by the address of its `Enables`, and a bit for
-    /// each of these.
+    /// The provider for which this thread is restricted, by the address of its `Enables`, and a bit for each session
+    /// allowed.
     static ONLY: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// How many threads are restricted at present: as long as there is none, nobody looks. A thread sees its own change.
+/// Number of restricted threads; while it is 0, `ONLY` is not read. A thread sees its own change.
 static SCOPES: AtomicU32 = AtomicU32::new(0);
 
 /// Restricts a thread to one session.
@@ -307,7 +307,7 @@ impl Entry {
         Settings(self.settings.load(Ordering::Relaxed))
     }
 
-    /// The rule of [`etw_event::passes`].
+    /// Implements the rule of [`etw_event::passes`].
     #[inline(always)]
     fn wants(&self, level: Level, keyword: Keyword) -> bool {
         let settings = self.settings().0;

@@ -1,4 +1,4 @@
-//! Extended items that a session asks for: who logged the event, from where, and what it is related to.
+//! Extended items requested by a session: the user, stack, container and related activity of an event.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -20,22 +20,22 @@ pub(crate) const EVENT_KEY: u32 = 0x100;
 /// `ENABLE_PROPERTY_ENABLE_SILOS` and `ENABLE_PROPERTY_SOURCE_CONTAINER_TRACKING`.
 pub(crate) const CONTAINER: u32 = 0x400 | 0x800;
 
-/// The properties that add items here. `PSM_KEY`, a package's identity, has no counterpart on Linux.
+/// The properties that add items here. `PSM_KEY`, the identity of a package, has no counterpart on Linux.
 pub(crate) const KNOWN: u32 =
     SID | TERMINAL_SESSION_ID | STACK_TRACE | PROCESS_START_KEY | EVENT_KEY | CONTAINER;
 
-/// Most return addresses of a stack; ETW stores as many.
+/// Maximum number of return addresses in a stack, as in ETW.
 const MAX_FRAMES: usize = 192;
 
 /// Frames of this crate between the event and the capture of the stack.
 const OWN_FRAMES: usize = 3;
 
-/// Extended items, in the order of a record, each announcing a further one.
+/// Extended items in record order; each announces another one after it.
 #[derive(Debug)]
 pub(crate) struct Extras {
     words: [u64; MAX_FRAMES + 32],
     len: usize,
-    /// Where the last item begins.
+    /// Start of the last item.
     last: usize,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Extras {
 pub(crate) const LINKAGE: u64 = 1 << 32;
 
 impl Extras {
-    /// The items that `properties` ask for, and the related activity.
+    /// Collects the items requested by `properties`, and the related activity.
     #[inline(never)]
     pub(crate) fn new(properties: u32, related: Option<&Guid>) -> Extras {
         let mut extras = Extras { words: [0; MAX_FRAMES + 32], len: 0, last: 0 };
@@ -52,7 +52,7 @@ impl Extras {
         }
         if properties & SID != 0 {
             let uid = IDENTITY.uid.load(Relaxed);
-            // S-1-22-1-UID, by which Samba names users of Unix.
+            // S-1-22-1-UID, Samba's SIDs for Unix users.
             let words = [0x1600_0000_0000_0201, 1 | uid << 32];
             extras.put(ExtendedType::SID, &words, 16);
         }
@@ -78,7 +78,7 @@ impl Extras {
         extras
     }
 
-    /// The items' words; the last one announces a further item only if one follows.
+    /// Returns the words of the items; the last one announces another item only if one follows.
     pub(crate) fn words(&mut self, is_followed: bool) -> &[u64] {
         if !is_followed && let Some(header) = self.words.get_mut(self.last) {
             *header &= !LINKAGE;
@@ -96,7 +96,7 @@ impl Extras {
         (self.last, self.len) = (self.len, end);
     }
 
-    /// A stack of this process alone has match id 0: there is no other half of it.
+    /// A user-mode stack has match id 0, since it has no kernel half.
     fn stack(&mut self) {
         let start = self.len + 2;
         let Some(frames) = self.words.get_mut(start..start + MAX_FRAMES) else { return };
@@ -108,7 +108,7 @@ impl Extras {
     }
 }
 
-/// What items tell of the process, kept from when a session first asked for it.
+/// Facts about the process, cached when a session first requests them.
 struct Identity {
     uid: AtomicU64,
     session: AtomicU64,
@@ -123,14 +123,14 @@ static IDENTITY: Identity = Identity {
     container: [AtomicU64::new(0), AtomicU64::new(0)],
 };
 
-/// Looks up what the items tell of the process. To be called when a session asks for them, before it is enabled.
+/// Caches the facts about the process. Must be called before a session that requests them is enabled.
 pub(crate) fn learn_identity() {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let status = read("/proc/self/status");
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let effective = uid.and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
     IDENTITY.uid.store(effective.unwrap_or(0), Relaxed);
-    // The login session of the audit system, all ones if there is none.
+    // The login session of the audit system; all ones if unset.
     let session = read("/proc/self/sessionid").trim().parse::<u32>().unwrap_or(u32::MAX);
     IDENTITY.session.store(session.into(), Relaxed);
     // The 22nd field of `stat` is the start in clock ticks since boot; the second may contain spaces.
@@ -143,8 +143,8 @@ pub(crate) fn learn_identity() {
     IDENTITY.container[1].store(high, Relaxed);
 }
 
-/// The first 32 digits of the container's id, which container managers put into the name of its control group; zero
-/// outside of containers.
+/// Returns the first 32 digits of the container's id, which container managers put into the name of its control group;
+/// zero outside of containers.
 fn container_of(cgroups: &str) -> Guid {
     let is_digit = |byte: u8| byte.is_ascii_hexdigit();
     let ids = cgroups.split(|c: char| !c.is_ascii_alphanumeric());

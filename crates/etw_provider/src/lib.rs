@@ -1,4 +1,4 @@
-//! How a program writes events: providers, TraceLogging, activities, and the connection to the sessions.
+//! Writing events: providers, TraceLogging events, activities, and the connection to sessions.
 
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]

@@ -8,9 +8,9 @@ use etw_event::{EventDescriptor, Keyword, Level, Opcode};
 /// use etw_provider::{Guid, provider};
 ///
 /// provider! {
-///     /// Its GUID is derived from its name, as EventSource and TraceLogging do it.
+/// The GUID is derived from the name, as in EventSource and TraceLogging.
 ///     pub static APP: "MyCompany.MyApp";
-///     /// A GUID of its own, and a group.
+/// With an explicit GUID and a group.
 ///     static OTHER: "MyCompany.Other",
 ///         guid: Guid::from_u128(0x5b2c2bd2_4f4e_4d3c_9d9c_0a1b2c3d4e5f),
 ///         group: Guid::from_u128(0x4f50731a_89cf_4782_b3e0_dce8c90476ba);
@@ -65,10 +65,10 @@ macro_rules! __provider {
     };
 }
 
-/// Writes a TraceLogging event, which carries its own description: any consumer decodes it, with no manifest.
+/// Writes a self-describing TraceLogging event, which any consumer decodes without a manifest.
 ///
-/// `event!(PROVIDER, "EventName", options…, fields…)` gives an [`Outcome`](crate::Outcome). The description is made
-/// while the program is compiled. The values are computed only if a session wants the event.
+/// `event!(PROVIDER, "EventName", options…, fields…)` returns an [`Outcome`](crate::Outcome). The description is
+/// computed at compile time. The values are evaluated only if a session wants the event.
 ///
 /// ```
 /// use std::net::Ipv4Addr;
@@ -93,7 +93,7 @@ macro_rules! __provider {
 ///
 /// Options come before the fields:
 ///
-/// | option | what | unless given |
+/// | option | type | default |
 /// |---|---|---|
 /// | `level:` | [`Level`](crate::Level), a constant | `Level::VERBOSE` |
 /// | `keyword:` | [`Keyword`](crate::Keyword), a constant | 0 |
@@ -105,10 +105,10 @@ macro_rules! __provider {
 /// | `activity:` | `&Guid` | the thread's |
 /// | `related:` | `&Guid` | none |
 ///
-/// A field is `type("name", value)`, with `format:` (one of [`metadata::Format`](crate::metadata::Format)) and `tag:`
-/// (28 bits) behind the value if need be. The types are the modules of [`fields`](crate::fields): `u32`, `str8`, `guid`
-/// and so on, with `_slice` for as many values as a slice has, and with `_array("name", COUNT, value)` for a number of
-/// them that is always the same. `structure("name", { fields… })` has fields in it.
+/// A field is `type("name", value)`, optionally with `format:` (a [`metadata::Format`](crate::metadata::Format)) and
+/// `tag:` (28 bits) after the value. The types are the modules of [`fields`](crate::fields): `u32`, `str8`, `guid` and
+/// so on. `type_slice` takes a slice of any length, and `type_array("name", COUNT, value)` an array of fixed length.
+/// `structure("name", { fields… })` groups fields.
 #[macro_export]
 macro_rules! event {
     ($provider:expr, $name:expr $(, $($rest:tt)*)?) => {
@@ -146,7 +146,7 @@ macro_rules! __event {
                 );
                 static __ETW_EVENT: $crate::EventMetadata<'static> =
                     $crate::EventMetadata::from_parts(__ETW_OPTIONS.descriptor, __ETW_NAME, &__ETW_SCHEMA);
-                // In one expression, so that what values borrow lives long enough.
+                // One expression, so that values borrowed by the payload live long enough.
                 provider.write_event(
                     wanted,
                     &__ETW_EVENT,
@@ -191,7 +191,7 @@ macro_rules! __value {
     };
 }
 
-/// What the options of [`event!`](crate::event!) set.
+/// The options of [`event!`](crate::event!).
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// The event's descriptor.
@@ -230,7 +230,7 @@ options! {
 }
 
 impl Options {
-    /// What holds unless it is given: channel 11 marks TraceLogging.
+    /// The defaults; channel 11 marks TraceLogging.
     pub const DEFAULT: Options = Options {
         descriptor: EventDescriptor { channel: 11, level: Level::VERBOSE, ..EventDescriptor::ZERO },
         tags: 0,

@@ -1,15 +1,14 @@
-//! TraceLogging metadata, made while the program is compiled: the fields of an event, and the extended items that its
-//! records carry.
+//! TraceLogging metadata, computed at compile time: the fields of an event, and the extended items of its records.
 //!
-//! The blob's layout stands in `etw_schema::tracelogging`; its source is `TraceLoggingProvider.h`.
+//! `etw_schema::tracelogging` documents the layout; the source is `TraceLoggingProvider.h`.
 
 use etw_event::{ExtendedType, Guid};
 
-/// In-types of TraceLogging fields (`TlgIn*`); the numbers are TDH's.
+/// In-types of TraceLogging fields (`TlgIn*`), numbered as in TDH.
 pub mod in_type {
-    /// UTF-16, zero at the end.
+    /// UTF-16, terminated by a zero.
     pub const UNICODE_STRING: u8 = 1;
-    /// 8-bit text, zero at the end.
+    /// 8-bit text, terminated by a zero.
     pub const ANSI_STRING: u8 = 2;
     /// Signed 8-bit.
     pub const INT8: u8 = 3;
@@ -31,9 +30,9 @@ pub mod in_type {
     pub const FLOAT: u8 = 11;
     /// 64-bit floating point.
     pub const DOUBLE: u8 = 12;
-    /// Four bytes, true unless 0.
+    /// Four bytes; true unless 0.
     pub const BOOL32: u8 = 13;
-    /// `u16` count, bytes.
+    /// `u16` byte count, then the bytes.
     pub const BINARY: u8 = 14;
     /// GUID.
     pub const GUID: u8 = 15;
@@ -47,25 +46,25 @@ pub mod in_type {
     pub const HEX_INT32: u8 = 20;
     /// 64 bits shown in hexadecimal.
     pub const HEX_INT64: u8 = 21;
-    /// `u16` count of bytes, UTF-16.
+    /// `u16` byte count, then UTF-16.
     pub const COUNTED_STRING: u8 = 22;
-    /// `u16` count of bytes, 8-bit text.
+    /// `u16` byte count, then 8-bit text.
     pub const COUNTED_ANSI_STRING: u8 = 23;
-    /// The fields that follow are the structure's members.
+    /// A structure; the following fields are its members.
     pub const STRUCT: u8 = 24;
-    /// `u16` count, bytes; newer than [`BINARY`].
+    /// `u16` byte count, then the bytes; newer than [`BINARY`].
     pub const COUNTED_BINARY: u8 = 25;
 }
 
-/// How a field is shown (`TlgOut*`), after `format:` in [`event!`](crate::event!).
+/// How a field is displayed (`TlgOut*`), given after `format:` in [`event!`](crate::event!).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Format {
-    /// As the in-type is shown.
+    /// The default format of the in-type.
     Default = 0,
-    /// Not at all.
+    /// Not displayed.
     NoPrint = 1,
-    /// A character or a text.
+    /// A character or string.
     String = 2,
     /// `true` or `false`.
     Boolean = 3,
@@ -81,7 +80,7 @@ pub enum Format {
     Ipv4 = 8,
     /// An IPv6 address.
     Ipv6 = 9,
-    /// A `sockaddr`, with Windows' numbers of families.
+    /// A `sockaddr`, with the address family numbers of Windows.
     SocketAddress = 10,
     /// XML.
     Xml = 11,
@@ -95,88 +94,92 @@ pub enum Format {
     HResult = 15,
     /// A `FILETIME`.
     FileTime = 16,
-    /// A signed number, of hexadecimal in-types.
+    /// A signed number, for hexadecimal in-types.
     Signed = 17,
-    /// An unsigned number, of hexadecimal in-types.
+    /// An unsigned number, for hexadecimal in-types.
     Unsigned = 18,
-    /// A time, shown alike everywhere.
+    /// A time in a culture-independent form.
     DateTimeCultureInsensitive = 33,
     /// UTF-8.
     Utf8 = 35,
     /// PKCS #7 with type information.
     Pkcs7WithTypeInfo = 36,
-    /// The address of code.
+    /// A code address.
     CodePointer = 37,
     /// A time in UTC.
     DateTimeUtc = 38,
 }
 
-/// How many values a field has.
+/// The number of values in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arity {
     /// One.
     One,
-    /// So many.
+    /// A fixed number.
     Fixed(u16),
-    /// As many as the `u16` in front of them says.
+    /// A variable number, stored as a `u16` before the values.
     Variable,
 }
 
 /// A field of a TraceLogging event.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<'a> {
-    /// Its name, without zeros.
+    /// The name, without zeros.
     pub name: &'a str,
-    /// What is stored, one of [`in_type`].
+    /// The stored type, one of [`in_type`].
     pub in_type: u8,
-    /// How it is shown.
+    /// How it is displayed.
     pub format: Format,
-    /// How many values there are.
+    /// The number of values.
     pub arity: Arity,
-    /// Tags, a number of 28 bits that means what provider and consumer agree on.
+    /// Tags: a 28-bit number whose meaning is agreed between provider and consumer.
     pub tags: u32,
     /// Members of a structure, at most 127.
     pub members: &'a [Field<'a>],
 }
 
 impl<'a> Field<'a> {
-    /// A field of one value.
+    /// Creates a field with one value.
     pub const fn new(name: &'a str, in_type: u8, format: Format) -> Field<'a> {
         Field { name, in_type, format, arity: Arity::One, tags: 0, members: &[] }
     }
 
-    /// A structure.
+    /// Creates a structure.
     pub const fn structure(name: &'a str, members: &'a [Field<'a>]) -> Field<'a> {
         Field { members, ..Field::new(name, in_type::STRUCT, Format::Default) }
     }
 
-    /// This field as an array.
+    /// Returns this field as an array.
     pub const fn arity(self, arity: Arity) -> Field<'a> {
         Field { arity, ..self }
     }
 
-    /// This field, shown in another way.
+    /// Returns this field with another format.
     pub const fn format(self, format: Format) -> Field<'a> {
         Field { format, ..self }
     }
 
-    /// This field with tags.
+    /// Returns this field with tags.
     pub const fn tags(self, tags: u32) -> Field<'a> {
         Field { tags, ..self }
     }
 }
 
-/// Bytes of an event's metadata.
+/// Returns the size of an event's metadata in bytes.
 pub const fn metadata_len(name: &str, tags: u32, fields: &[Field<'_>]) -> usize {
     let mut out = Out { bytes: &mut [], len: 0 };
     out.event(name, tags, fields);
     out.len
 }
 
-/// An event's metadata: its size, its tags and name, and its fields.
+/// Returns an event's metadata: its size, tags, name and fields.
 ///
-/// In a constant, what TraceLogging cannot express does not compile: metadata of more than 65535 bytes, a structure
-/// of more than 127 members. At run time it panics; [`crate::EventBuilder`] refuses such an event before.
+/// In a constant, metadata that TraceLogging cannot express (more than 65535 bytes, or a structure with more than 127
+/// members) does not compile.
+///
+/// # Panics
+///
+/// At run time, if the metadata cannot be expressed; [`crate::EventBuilder`] refuses such an event first.
 pub const fn metadata<const N: usize>(name: &str, tags: u32, fields: &[Field<'_>]) -> [u8; N] {
     let mut bytes = [0; N];
     let mut out = Out { bytes: &mut bytes, len: 0 };
@@ -185,12 +188,12 @@ pub const fn metadata<const N: usize>(name: &str, tags: u32, fields: &[Field<'_>
     bytes
 }
 
-/// Words of the extended item that holds so many bytes.
+/// Returns the size in words of an extended item with `len_bytes` bytes of data.
 pub const fn item_words(len_bytes: usize) -> usize {
     1 + len_bytes.div_ceil(8)
 }
 
-/// An extended item as words, the last one of its record.
+/// Returns an extended item as words, marked as the last one of its record.
 pub const fn item<const WORDS: usize>(ext_type: ExtendedType, bytes: &[u8]) -> [u64; WORDS] {
     let mut words = [0; WORDS];
     words[0] = item_header(ext_type, bytes.len());
@@ -202,7 +205,7 @@ pub const fn item<const WORDS: usize>(ext_type: ExtendedType, bytes: &[u8]) -> [
     words
 }
 
-/// An extended item of bytes known at run time.
+/// Returns an extended item for bytes known at run time.
 pub(crate) fn item_of(ext_type: ExtendedType, bytes: &[u8]) -> Vec<u64> {
     let mut words = vec![item_header(ext_type, bytes.len())];
     words.extend(bytes.chunks(8).map(|chunk| {
@@ -213,24 +216,24 @@ pub(crate) fn item_of(ext_type: ExtendedType, bytes: &[u8]) -> Vec<u64> {
     words
 }
 
-/// The header of an extended item: its size, its type, no further item, and the size of its data.
+/// Returns the header of an extended item: size, type, no linkage to another item, and size of the data.
 pub(crate) const fn item_header(ext_type: ExtendedType, len_bytes: usize) -> u64 {
     (item_words(len_bytes) as u64 * 8) | (ext_type.0 as u64) << 16 | (len_bytes as u64) << 48
 }
 
-/// Bytes of a provider's traits.
+/// Returns the size of a provider's traits in bytes.
 pub const fn traits_len(name: &str, group: Option<Guid>) -> usize {
     2 + name.len() + 1 + if group.is_some() { 19 } else { 0 }
 }
 
-/// A provider's traits: size, name, and the group that it belongs to (trait 1, `EtwProviderTraitTypeGroup`).
+/// Returns a provider's traits: size, name, and its group (trait 1, `EtwProviderTraitTypeGroup`).
 pub const fn traits<const N: usize>(name: &str, group: Option<Guid>) -> [u8; N] {
     let mut bytes = [0; N];
     put_traits(&mut bytes, name, group);
     bytes
 }
 
-/// Puts a provider's traits into as many bytes as [`traits_len`] says.
+/// Writes a provider's traits into [`traits_len`] bytes.
 pub(crate) const fn put_traits(bytes: &mut [u8], name: &str, group: Option<Guid>) {
     let size = bytes.len();
     assert!(size <= 0x1000, "the provider's name is too long");
@@ -250,17 +253,17 @@ pub(crate) const fn put_traits(bytes: &mut [u8], name: &str, group: Option<Guid>
     assert!(out.len == size, "the size of traits is that of their parts");
 }
 
-/// Appends a field's metadata. The name must have no zero in it, and tags and members must be within bounds.
+/// Appends a field's metadata. The name must not contain zeros, and tags and members must be within bounds.
 pub(crate) fn append_field(bytes: &mut Vec<u8>, field: &Field<'_>) {
     append(bytes, |out| out.field(field));
 }
 
-/// Appends an event's tags, of 28 bits.
+/// Appends an event's tags (28 bits).
 pub(crate) fn append_tags(bytes: &mut Vec<u8>, tags: u32) {
     append(bytes, |out| out.tags(tags));
 }
 
-/// Appends a name, which must have no zero in it.
+/// Appends a name, which must not contain zeros.
 pub(crate) fn append_name(bytes: &mut Vec<u8>, name: &str) {
     append(bytes, |out| out.text(name));
 }
@@ -273,7 +276,7 @@ fn append(bytes: &mut Vec<u8>, put: impl Fn(&mut Out<'_>)) {
     put(&mut Out { bytes: bytes.get_mut(start..).unwrap_or_default(), len: 0 });
 }
 
-/// A cursor over bytes; behind their end it only counts.
+/// A cursor over bytes; past their end it only counts.
 struct Out<'a> {
     bytes: &'a mut [u8],
     len: usize,
@@ -303,7 +306,7 @@ impl Out<'_> {
         self.byte(0);
     }
 
-    /// Seven bits a byte, the highest first, as long as more follow.
+    /// Seven bits a byte, most significant first; the top bit is set while more bytes follow.
     const fn tags(&mut self, tags: u32) {
         assert!(tags < 1 << 28, "tags have 28 bits");
         let mut rest = tags << 4;

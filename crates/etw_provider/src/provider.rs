@@ -13,15 +13,15 @@ use crate::write::{
     Classic, Context, Described, EVENT_HEADER, Outcome, Plain, STRING_ONLY, descriptor_words,
 };
 
-/// A source of events. Made by [`provider!`](crate::provider!) as a static, or by [`Provider::create`] at run time.
+/// A source of events, created by [`provider!`](crate::provider!) as a static or by [`Provider::create`] at run time.
 ///
-/// A provider writes once it is registered and some session has enabled it. Until then every attempt to write costs
-/// one load and one branch.
+/// A provider writes events once it is registered and enabled by a session. Until then each attempt costs one load and
+/// one branch.
 #[derive(Debug)]
 pub struct Provider {
     name: &'static str,
     guid: Guid,
-    /// The GUID as it stands in records.
+    /// The GUID as stored in records.
     guid_words: [u64; 2],
     group: Option<Guid>,
     /// The extended item with name and group.
@@ -30,19 +30,19 @@ pub struct Provider {
     pub(crate) place: Place,
 }
 
-/// What the process's list of providers keeps in each of them.
+/// The provider's entry in the process-wide list.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// The provider that was listed before this one.
+    /// The previously listed provider.
     pub(crate) next: AtomicRef<Provider>,
     pub(crate) is_listed: AtomicBool,
-    /// How often it is registered.
+    /// Number of registrations.
     pub(crate) registrations: AtomicU32,
     pub(crate) callback: AtomicRef<Callback>,
 }
 
 impl Provider {
-    /// A provider from its parts; [`provider!`](crate::provider!) makes them fit.
+    /// Creates a provider from parts computed by [`provider!`](crate::provider!).
     #[doc(hidden)]
     pub const fn from_parts(
         name: &'static str,
@@ -75,47 +75,48 @@ impl Provider {
         Box::leak(Box::new(Provider::from_parts(name, guid, group, Box::leak(traits.into_boxed_slice()))))
     }
 
-    /// The name.
+    /// Returns the name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The GUID, by which sessions enable it.
+    /// Returns the GUID by which sessions enable the provider.
     pub const fn guid(&self) -> Guid {
         self.guid
     }
 
-    /// The provider group that it belongs to; enabling the group enables all its members.
+    /// Returns the provider group; enabling the group enables all its members.
     pub const fn group(&self) -> Option<Guid> {
         self.group
     }
 
-    /// The traits that every TraceLogging event carries: size, name and group.
+    /// Returns the traits that every TraceLogging event carries: size, name and group.
     pub(crate) fn traits(&self) -> Vec<u8> {
         let mut bytes = vec![0; metadata::traits_len(self.name, self.group)];
         metadata::put_traits(&mut bytes, self.name, self.group);
         bytes
     }
 
-    /// Whether any session has the provider enabled.
+    /// Returns whether any session has enabled the provider.
     #[inline(always)]
     pub fn is_enabled(&self) -> bool {
         self.enables.is_open(Level::LOG_ALWAYS)
     }
 
-    /// Whether a session wants events of this level and these keywords (`EventProviderEnabled`).
+    /// Returns whether a session wants events of this level and these keywords (`EventProviderEnabled`).
     #[inline(always)]
     pub fn provider_enabled(&self, level: Level, keyword: Keyword) -> bool {
         self.wanted(level, keyword) != 0
     }
 
-    /// Whether a session wants this event (`EventEnabled`). Filters beside level and keywords are not asked.
+    /// Returns whether a session wants this event (`EventEnabled`). Only level and keywords are checked, no other
+    /// filters.
     #[inline(always)]
     pub fn event_enabled(&self, descriptor: &EventDescriptor) -> bool {
         self.wanted(descriptor.level, descriptor.keyword) != 0
     }
 
-    /// Writes an event of the thread's activity (`EventWrite`).
+    /// Writes an event with the activity of the thread (`EventWrite`).
     ///
     /// ```
     /// use etw_provider::{EventDescriptor, Level, Outcome, provider};
@@ -135,7 +136,7 @@ impl Provider {
         self.write_plain(wanted, descriptor, keyword, payload)
     }
 
-    /// Writes an event of a given activity, or of the thread's, that `related` has caused (`EventWriteTransfer`).
+    /// Writes an event with a given activity, or the thread's, that was caused by `related` (`EventWriteTransfer`).
     #[inline]
     pub fn write_transfer<P: Payload + ?Sized>(
         &self,
@@ -152,7 +153,7 @@ impl Provider {
         self.write_wanted(wanted, descriptor_words(descriptor), 0, &context, payload)
     }
 
-    /// Writes a text as an event (`EventWriteString`).
+    /// Writes a string as an event (`EventWriteString`).
     #[inline]
     pub fn write_string(&self, level: Level, keyword: Keyword, text: &str) -> Outcome {
         let wanted = self.wanted(level, keyword);
@@ -164,9 +165,9 @@ impl Provider {
         self.write_wanted(wanted, words, STRING_ONLY, &Context::default(), &Nul16(text))
     }
 
-    /// Writes a classic event of a class (`TraceEvent`): the class's GUID, version and type say what it is.
+    /// Writes a classic event of a class (`TraceEvent`), identified by the class GUID, version and type.
     ///
-    /// Classic events have no keywords, activities or extended items; what their payload means is told by MOF.
+    /// Classic events have no keywords, activities or extended items; MOF describes their payload.
     #[inline]
     pub fn trace_event<P: Payload + ?Sized>(
         &self,
@@ -184,7 +185,7 @@ impl Provider {
         self.write_classic(wanted, class, &descriptor, payload)
     }
 
-    /// The sessions that want such an event, as bits.
+    /// Returns the sessions that want such an event, one bit each.
     #[doc(hidden)]
     #[inline(always)]
     pub fn wanted(&self, level: Level, keyword: Keyword) -> u32 {
@@ -197,7 +198,7 @@ impl Provider {
         }
     }
 
-    /// Writes an event whose metadata the record carries, to the sessions that want it.
+    /// Writes an event whose record carries its metadata to the sessions that want it.
     #[doc(hidden)]
     #[inline(never)]
     pub fn write_event<P: Payload + ?Sized>(
@@ -241,7 +242,7 @@ impl Provider {
         }
     }
 
-    /// The way of nearly all events that have an id.
+    /// The common path of events with an id.
     #[inline(never)]
     fn write_plain<P: Payload + ?Sized>(
         &self,
@@ -278,7 +279,7 @@ impl Provider {
         self.enables.write(wanted, &plain, context, payload)
     }
 
-    /// As on Windows, traits go with every event of a provider that has set them.
+    /// As on Windows, once a provider has set traits, every event carries them.
     #[inline(never)]
     fn write_with_traits<P: Payload + ?Sized>(
         &self,
@@ -304,18 +305,18 @@ impl Provider {
     }
 }
 
-/// A TraceLogging event as [`event!`](crate::event!) makes it: what stands in its header, and the extended item that
-/// tells its name and fields.
+/// A TraceLogging event as [`event!`](crate::event!) creates it: the contents of its header, and the extended item with
+/// its name and fields.
 #[derive(Debug)]
 pub struct EventMetadata<'a> {
-    /// The descriptor as it stands in records.
+    /// The descriptor as stored in records.
     words: [u64; 2],
     name: &'a str,
     schema: &'a [u64],
 }
 
 impl<'a> EventMetadata<'a> {
-    /// An event from its parts.
+    /// Creates an event from its parts.
     #[doc(hidden)]
     pub const fn from_parts(
         descriptor: EventDescriptor,

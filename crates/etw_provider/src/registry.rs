@@ -1,4 +1,4 @@
-//! The providers of this process, and what becomes of them in the child of a fork.
+//! The providers of this process, and their handling in the child of a fork.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,17 +10,17 @@ use crate::control::{Callback, Control};
 use crate::provider::Provider;
 use crate::sink::Sink;
 
-/// Longest name of a provider.
+/// Maximum length of a provider name.
 const MAX_NAME_BYTES: usize = 1000;
 
-/// The provider that was listed last; the others follow by their `next`. None is ever taken out, and there is no lock
+/// The most recently listed provider; the others follow through `next`. Entries are never removed, and no lock exists
 /// that a fork could leave locked.
 static LISTED: AtomicRef<Provider> = AtomicRef::none();
 
-/// The connection to the hosts, from the first registration on.
+/// The connection to the hosts, created by the first registration.
 static CONNECTION: AtomicRef<Connection> = AtomicRef::none();
 
-/// Whether this is the child of a fork that has not started anew yet.
+/// Whether this is the child of a fork that has not reconnected yet.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Creation at run time, and registration.
@@ -65,12 +65,12 @@ impl Provider {
         register(self);
     }
 
-    /// Undoes one registration (`EventUnregister`); after the last one the provider is disabled.
+    /// Undoes one registration (`EventUnregister`); the last call disables the provider.
     pub fn unregister(&'static self) {
         unregister(self);
     }
 
-    /// Returns the sessions that want an event after all: in the child of a fork, once it is connected.
+    /// Connects the child of a fork on its first event, and returns the sessions that want that event.
     #[cold]
     pub(crate) fn noticed(&self, level: Level, keyword: Keyword) -> u32 {
         if !self.enables.is_forked() {
@@ -81,7 +81,8 @@ impl Provider {
     }
 }
 
-/// The provider of a name, GUID and group, made if there is none. If two threads ask at once, each may get its own.
+/// Returns the provider with this name, GUID and group, creating it if needed. Two concurrent calls may create two
+/// providers.
 fn intern(name: &str, guid: Guid, group: Option<Guid>) -> &'static Provider {
     let name = name.split('\0').next().unwrap_or_default();
     let end = (0..=MAX_NAME_BYTES).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
@@ -95,7 +96,7 @@ fn intern(name: &str, guid: Guid, group: Option<Guid>) -> &'static Provider {
     provider
 }
 
-/// Puts a provider into the list, where the child of a fork finds it.
+/// Adds a provider to the list, which the child of a fork walks.
 fn list(provider: &'static Provider) {
     if provider.place.is_listed.swap(true, Ordering::AcqRel) {
         return;
@@ -109,7 +110,7 @@ fn list(provider: &'static Provider) {
     }
 }
 
-/// All providers that were made at run time or registered.
+/// Iterates over all providers that were created at run time or registered.
 fn listed() -> impl Iterator<Item = &'static Provider> {
     std::iter::successors(LISTED.load(), |provider| provider.place.next.load())
 }
@@ -123,7 +124,7 @@ fn register(provider: &'static Provider) {
     }
 }
 
-/// Takes one registration back; with the last one the provider is gone.
+/// Undoes one registration; the last one removes the provider from the hosts.
 fn unregister(provider: &'static Provider) {
     let count = &provider.place.registrations;
     let taken = count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1));
@@ -132,13 +133,14 @@ fn unregister(provider: &'static Provider) {
     }
 }
 
-/// Has the process's providers take part in sessions of a host that runs in the process itself, until that ends.
+/// Connects the process's providers to a host that runs in the process itself, until that host ends.
 ///
-/// What `Runtime::private` of the crate `openetw` calls: `host` is the end of a pair whose other end the host has. A
-/// child of a fork does not take part.
+/// `Runtime::private` of the crate `openetw` calls this; `host` is the provider's end of a socket pair. The child of a
+/// fork is not connected.
 ///
 /// # Errors
-/// There is such a host already, or it does not answer.
+///
+/// Fails if the process already has such a host, or the host does not respond.
 pub fn join_private_host(host: etw_sys::socket::Connection) -> std::io::Result<()> {
     start_in_child();
     let channel = etw_protocol::Channel::new(host);
@@ -148,18 +150,19 @@ pub fn join_private_host(host: etw_sys::socket::Connection) -> std::io::Result<(
     connection().join(channel)
 }
 
-/// The connection, which is opened by the first registration.
+/// Returns the connection, opened by the first registration.
 fn connection() -> &'static Connection {
     static IS_PREPARED: AtomicBool = AtomicBool::new(false);
     if !IS_PREPARED.swap(true, Ordering::AcqRel) {
-        // Without it a child would write to its parent's sessions, where the host counts it as the parent.
+        // Otherwise a child would write to its parent's sessions, and the host would attribute its events to the
+        // parent.
         let _ = ids::on_fork(in_child);
     }
     loop {
         if let Some(connection) = CONNECTION.load() {
             return connection;
         }
-        // One of several threads wins; opening begins with the first registration only.
+        // One of several threads wins; only the first registration opens the connection.
         let new = Box::leak(Box::new(Connection::new()));
         if CONNECTION.replace(None, Some(new)) {
             return new;
@@ -167,8 +170,8 @@ fn connection() -> &'static Connection {
     }
 }
 
-/// Leaves the parent's sessions. Called on the only thread of the child; other threads of the parent may have held any
-/// lock, and so none is taken, nothing is freed, and no memory is asked for.
+/// Leaves the parent's sessions. Runs on the only thread of the child. Other threads of the parent may have held any
+/// lock, so this takes no lock and neither allocates nor frees memory.
 fn in_child() {
     CONNECTION.store(None);
     Sink::close_all();
@@ -178,8 +181,7 @@ fn in_child() {
     IS_FORKED.store(true, Ordering::Release);
 }
 
-/// Connects the child of a fork, when it first does something with a provider. A child that only calls `exec` never
-/// comes here.
+/// Connects the child of a fork when it first uses a provider. A child that only calls `exec` never gets here.
 fn start_in_child() {
     if !IS_FORKED.swap(false, Ordering::AcqRel) {
         return;

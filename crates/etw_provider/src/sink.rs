@@ -1,4 +1,4 @@
-//! Where events go: the regions of sessions, as this process sees them.
+//! The regions of sessions, as this process maps them.
 
 use etw_buffer::{Region, Reserve, Slot, Wanted};
 use etw_sys::clock::{self, ClockSource};
@@ -6,22 +6,22 @@ use etw_sys::{AtomicRef, Doorbell, SharedWords};
 
 /// A session's region in this process.
 ///
-/// Sinks are intentionally leaked, so that a writer needs no count of references: it may hold one at any time, in any
-/// thread, also in a signal handler. A sink that is closed gives its memory back and keeps a range of addresses.
+/// Sinks are intentionally leaked, so that writers need no reference counts: any thread may hold one at any time, even
+/// in a signal handler. A closed sink frees its memory but keeps a range of addresses.
 #[derive(Debug)]
 pub(crate) struct Sink {
     region: Region<SharedWords>,
     clock: ClockSource,
     doorbell: &'static Doorbell,
-    /// The sink that was opened before this one.
+    /// The previously opened sink.
     next: AtomicRef<Sink>,
 }
 
-/// All sinks that were ever opened.
+/// All sinks ever opened.
 static SINKS: AtomicRef<Sink> = AtomicRef::none();
 
 impl Sink {
-    /// A sink for a region; `None` if its clock is none that this version knows.
+    /// Opens a sink for a region. Returns `None` if the clock type is unsupported.
     pub(crate) fn open(region: Region<SharedWords>, doorbell: &'static Doorbell) -> Option<&'static Sink> {
         let clock = ClockSource::from_code(region.clock())?;
         let sink = Box::leak(Box::new(Sink { region, clock, doorbell, next: AtomicRef::none() }));
@@ -34,13 +34,13 @@ impl Sink {
         }
     }
 
-    /// Leaves the region: whatever is written from now on goes nowhere.
+    /// Leaves the region: later writes are discarded.
     pub(crate) fn close(&self) {
-        // If the system has no memory for the change, the session's end keeps events out all the same.
+        // If the system has no memory for the change, the stopped session still rejects events.
         let _ = self.region.words().detach();
     }
 
-    /// Leaves all regions, in the child of a fork: they are the parent's.
+    /// Leaves all regions in the child of a fork, since they belong to the parent.
     pub(crate) fn close_all() {
         let mut sink = SINKS.load();
         while let Some(present) = sink {
@@ -49,13 +49,13 @@ impl Sink {
         }
     }
 
-    /// Reserves room for a record on the present processor.
+    /// Reserves room for a record on the current processor.
     #[inline(always)]
     pub(crate) fn reserve(&self, epoch: u8, len_bytes: u16) -> Reserve<'_> {
         self.region.reserve(epoch, etw_sys::cpu::current(), len_bytes, || self.now())
     }
 
-    /// The same in one attempt, where nothing is out of the ordinary; `None` if nothing was done.
+    /// Reserves room in one attempt. Returns `None` if the fast path does not apply; nothing was done then.
     #[inline(always)]
     pub(crate) fn try_reserve(&self, epoch: u8, len_bytes: u16) -> Option<Slot<'_>> {
         if self.clock != ClockSource::Counter {
@@ -64,19 +64,19 @@ impl Sink {
         self.region.try_reserve(epoch, etw_sys::cpu::known()?, len_bytes, clock::counter)
     }
 
-    /// The time on the session's clock.
+    /// Returns the time on the session's clock.
     #[inline(always)]
     fn now(&self) -> u64 {
         self.clock.now()
     }
 
-    /// Counts an event that no region takes, since it is too large for any. Answers `false` if the session is over.
+    /// Counts an event that is too large for any buffer as lost. Returns `false` if the session has stopped.
     #[cold]
     pub(crate) fn lose(&self) -> bool {
         self.region.lose(etw_sys::cpu::current(), 1)
     }
 
-    /// Commits a record, and wakes the logger if it asks for it.
+    /// Commits a record, and wakes the logger if it requested that.
     #[inline(always)]
     pub(crate) fn commit(&self, slot: Slot<'_>, first_word: u64) {
         let opens_buffer = slot.opens_buffer;

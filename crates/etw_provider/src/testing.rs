@@ -1,4 +1,4 @@
-//! Sessions in the memory of this process, to test what a program writes with no host and no rights.
+//! In-memory sessions for testing what a program writes, without a host or privileges.
 //!
 //! ```
 //! use etw_provider::testing::Capture;
@@ -27,10 +27,10 @@ use crate::filters::Filters;
 use crate::provider::Provider;
 use crate::sink::Sink;
 
-/// The number that stands for this process where hosts have theirs.
+/// The host number that marks this process.
 const HOST: u8 = 0xFF;
 
-/// A session whose events stay in this process. It ends when it is dropped.
+/// A session whose events stay in this process. It stops when dropped.
 #[derive(Debug)]
 pub struct Capture {
     key: SessionKey,
@@ -42,12 +42,20 @@ pub struct Capture {
 impl Capture {
     const EPOCH: u8 = 1;
 
-    /// A session of sixteen buffers of 64 KiB.
+    /// Starts a session with sixteen buffers of 64 KiB.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the memory cannot be allocated.
     pub fn new() -> io::Result<Capture> {
         Capture::with_buffers(16)
     }
 
-    /// A session of so many buffers of 64 KiB, at most 4094. When they are full, events are lost.
+    /// Starts a session with `buffers` buffers of 64 KiB, at most 4094. Events are lost when all are full.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the memory cannot be allocated.
     pub fn with_buffers(buffers: u16) -> io::Result<Capture> {
         static SLOTS: AtomicU8 = AtomicU8::new(0);
         static DOORBELL: Doorbell = Doorbell::new();
@@ -67,8 +75,8 @@ impl Capture {
         Ok(Capture { key, sink, reader, providers: Vec::new() })
     }
 
-    /// Enables a provider for a level (0: all), keywords (0: all), and with `ENABLE_PROPERTY_*` (0: none), in place of
-    /// what was enabled before. `false` if eight sessions have the provider already.
+    /// Enables a provider for a level (0: all), keywords (0: all) and `ENABLE_PROPERTY_*` (0: none), replacing the
+    /// previous settings. Returns `false` if eight sessions have already enabled the provider.
     pub fn enable(
         &mut self,
         provider: &'static Provider,
@@ -101,7 +109,7 @@ impl Capture {
         provider.enables.disable(|key| key == self.key);
     }
 
-    /// The records that were written since the last call, each as in a trace file, in the order of each processor.
+    /// Returns the records written since the last call, each as in a trace file, in the order of each processor.
     pub fn records(&mut self) -> Vec<Vec<u8>> {
         let mut records = Vec::new();
         let mut words = Vec::new();
@@ -121,14 +129,14 @@ impl Capture {
         records
     }
 
-    /// Appends the records that were written since the last call, each a multiple of words long; tells how many.
+    /// Appends the records written since the last call, each a multiple of words long, and returns their number.
     pub fn read(&mut self, out: &mut Vec<u64>) -> u64 {
         let now = ClockSource::of_performance_counter().now();
         let processors = usize::from(self.reader.geometry().processors);
         (0..processors).map(|cpu| self.reader.read(cpu, now, u64::MAX, usize::MAX, out).records).sum()
     }
 
-    /// Events that were lost since the last call, for lack of buffers or since they are too large.
+    /// Returns the number of events lost since the last call, for lack of buffers or because they are too large.
     pub fn lost(&mut self) -> u64 {
         self.reader.lost()
     }

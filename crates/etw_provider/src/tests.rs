@@ -18,12 +18,12 @@ use crate::filters::Filters;
 use crate::testing::Capture;
 use crate::*;
 
-/// Enables a provider in a session for everything.
+/// Enables all events of a provider in a session.
 fn enable(session: &mut Capture, provider: &'static Provider) {
     session.enable(provider, Level(0), Keyword(0), 0);
 }
 
-/// The only record of a session.
+/// Returns the only record of a session.
 fn only(session: &mut Capture) -> Vec<u8> {
     let records = session.records();
     assert_eq!(records.len(), 1);
@@ -35,7 +35,7 @@ pub(crate) fn parsed<T>(bytes: &[u8], body: impl FnOnce(&Record<'_>) -> T) -> T 
     body(&Record::parse(bytes, &Origin::default(), Ticks(0)).unwrap())
 }
 
-/// A TraceLogging record as text: `Event a=1 b=x`.
+/// Formats a TraceLogging record as text: `Event a=1 b=x`.
 pub(crate) fn text(bytes: &[u8]) -> String {
     parsed(bytes, |record| {
         let schema = record.extended(ExtendedType::EVENT_SCHEMA_TL).unwrap().data;
@@ -235,7 +235,7 @@ fn events_by_descriptor_strings_and_classic_events() {
 }
 
 #[test]
-fn levels_and_keywords_decide_and_nothing_is_computed_in_vain() {
+fn levels_and_keywords_select_and_values_are_lazy() {
     provider!(static RULES: "OpenETW.Test.Rules");
     let mut session = Capture::new().unwrap();
     let mut computed = 0;
@@ -279,7 +279,7 @@ fn eight_sessions_have_every_event_and_the_ninth_is_refused() {
 }
 
 #[test]
-fn losses_are_told_and_counted() {
+fn losses_are_reported_and_counted() {
     provider!(static LOSS: "OpenETW.Test.Loss");
     let mut session = Capture::new().unwrap();
     enable(&mut session, &LOSS);
@@ -296,7 +296,7 @@ fn losses_are_told_and_counted() {
 }
 
 #[test]
-fn sessions_get_the_items_they_ask_for() {
+fn sessions_get_the_requested_items() {
     provider!(static ITEMS: "OpenETW.Test.Items");
     extras::learn_identity();
     let (mut plain, mut full) = (Capture::new().unwrap(), Capture::new().unwrap());

@@ -1,4 +1,4 @@
-//! From an event to its record in the sessions' regions.
+//! Writing an event's record into the regions of sessions.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -12,40 +12,40 @@ use crate::filters::Subject;
 use crate::payload::{Payload, PayloadWriter, guid_words};
 use crate::sink::Sink;
 
-/// The largest record, in bytes: its size is a `u16`.
+/// The maximum size of a record in bytes: the size field is a `u16`.
 pub const MAX_RECORD_BYTES: usize = 0xFFFF;
 
-/// What became of an event.
+/// The result of writing an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// No session wants it.
     NotEnabled,
-    /// Every session that wants it has it.
+    /// Every session that wants it has received it.
     Written,
-    /// A session that wants it has no free buffer; it is counted there as lost.
+    /// A session that wants it has no free buffer; the session counts it as lost.
     Lost,
-    /// The record would be larger than 65535 bytes, or than a buffer of a session; it is counted there as lost.
+    /// The record would be larger than 65535 bytes, or than a buffer of a session; the session counts it as lost.
     TooLarge,
 }
 
-/// What stands in front of a record's payload, as far as it is known before it is written.
+/// The part of a record before the payload, as far as it is known before the record is written.
 pub(crate) trait Front: Copy {
-    /// Words of the header.
+    /// Size of the header in words.
     const HEADER_WORDS: usize;
 
-    /// Words of header and items.
+    /// Size of header and items in words.
     fn len_words(&self) -> usize;
 
-    /// Stores all but the words that the writer knows: the first, the ids, the time. Extras go behind the header. Tells
-    /// what the first word is but for the size.
+    /// Stores everything but the words that the writer fills in: the first one, the ids and the time. Extras are stored
+    /// after the header. Returns the first word without the size.
     fn put(&self, words: &[AtomicU64], activity: [u64; 2], extras: &[u64]) -> u64;
 
-    /// The extended item with a TraceLogging event's metadata; empty for others.
+    /// The extended item with a TraceLogging event's metadata; empty for other events.
     fn schema(&self) -> &[u64] {
         &[]
     }
 
-    /// The event's descriptor, for filters.
+    /// The event's descriptor, used by filters.
     fn descriptor(&self) -> EventDescriptor;
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Plain {
     pub(crate) descriptor: [u64; 2],
 }
 
-/// An event with extended items that are known: the provider's traits, and TraceLogging metadata or nothing.
+/// An event with known extended items: the provider's traits, and optionally TraceLogging metadata.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Described<'a> {
     pub(crate) plain: Plain,
@@ -83,14 +83,14 @@ impl Front for Plain {
 
     #[inline(always)]
     fn put(&self, words: &[AtomicU64], activity: [u64; 2], extras: &[u64]) -> u64 {
-        // One check of the length serves all of the header.
+        // One length check covers the whole header.
         let Some((header, behind)) = words.split_first_chunk::<10>() else { return self.first };
         let store = |word: &AtomicU64, value: u64| word.store(value, Relaxed);
         store(&header[3], self.provider[0]);
         store(&header[4], self.provider[1]);
         store(&header[5], self.descriptor[0]);
         store(&header[6], self.descriptor[1]);
-        // Word 7, the CPU times, stays 0: to ask for them would be a system call.
+        // Word 7, the CPU times, stays 0: reading them would take a system call.
         store(&header[8], activity[0]);
         store(&header[9], activity[1]);
         copy(behind, extras);
@@ -176,12 +176,12 @@ fn copy(to: &[AtomicU64], from: &[u64]) {
 pub(crate) const EVENT_HEADER: u64 = 0xC013_0000;
 /// `EVENT_TRACE_HEADER` of 64 bits.
 pub(crate) const CLASSIC_HEADER: u64 = 0xC014_0000;
-/// `EVENT_HEADER_FLAG_EXTENDED_INFO`, as it stands in the first word.
+/// `EVENT_HEADER_FLAG_EXTENDED_INFO`, as in the first word.
 const EXTENDED: u64 = 1 << 32;
 /// `EVENT_HEADER_FLAG_STRING_ONLY`.
 pub(crate) const STRING_ONLY: u64 = 4 << 32;
 
-/// A descriptor as the two words of a record.
+/// Returns a descriptor as the two words of a record.
 pub(crate) const fn descriptor_words(descriptor: &EventDescriptor) -> [u64; 2] {
     let word = descriptor.id as u64
         | (descriptor.version as u64) << 16
@@ -192,20 +192,20 @@ pub(crate) const fn descriptor_words(descriptor: &EventDescriptor) -> [u64; 2] {
     [word, descriptor.keyword.0]
 }
 
-/// What an event belongs to beside its provider.
+/// Context of an event besides its provider.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Context<'a> {
-    /// Its activity, if not the thread's.
+    /// The event's activity, if not the thread's.
     pub(crate) activity: Option<&'a Guid>,
-    /// The activity that caused its own.
+    /// The activity that caused the event's activity.
     pub(crate) related: Option<&'a Guid>,
-    /// Name of a TraceLogging event, for filters.
+    /// Name of a TraceLogging event, used by filters.
     pub(crate) name: Option<&'a str>,
 }
 
 impl Enables {
-    /// Writes an event if all is as it nearly always is: one session, which wants nothing but the event, has room for
-    /// it. `None` if nothing was done. It calls nothing, so that all it needs stays in registers.
+    /// Writes an event in the common case: one session without extras or filters has room for it. Returns `None` if
+    /// nothing was done. It calls no functions, so all its state stays in registers.
     #[inline(always)]
     pub(crate) fn try_write<F: Front, P: Payload + ?Sized>(
         &self,
@@ -231,8 +231,8 @@ impl Enables {
         Some(Outcome::Written)
     }
 
-    /// Writes an event to the sessions of the bits of `wanted`, whatever they ask for. No lock, no system call, no
-    /// allocation.
+    /// Writes an event to the sessions of the bits of `wanted`, with all requested items. Takes no lock, makes no
+    /// system call and does not allocate.
     #[inline(never)]
     pub(crate) fn write<F: Front, P: Payload + ?Sized>(
         &self,
@@ -272,14 +272,14 @@ impl Context<'_> {
 }
 
 impl Outcome {
-    /// The worse of two.
+    /// Returns the worse of the two.
     #[inline(always)]
     fn and(self, other: Outcome) -> Outcome {
         if other as u8 > self as u8 { other } else { self }
     }
 }
 
-/// Writes to a session that has filters, or asks for extended items.
+/// Writes to a session that has filters or requests extended items.
 #[cold]
 #[inline(never)]
 fn with_extras<F: Front, P: Payload + ?Sized>(
@@ -334,11 +334,11 @@ fn put<F: Front, P: Payload + ?Sized>(
     Outcome::Written
 }
 
-/// How far behind a record the cache lines are asked for that later ones will be written to, in words. The exchange that
-/// reserves room waits for all stores before it, so that lines which are slow to come would hold up each event.
+/// Distance in words from a record to the cache lines that are prefetched for later records. The exchange that reserves
+/// room waits for all earlier stores, so slow cache lines would delay every event.
 const AHEAD_WORDS: usize = 128;
 
-/// Stores all of a record but its first word, and answers that.
+/// Stores a record except for its first word, and returns that word.
 #[inline(always)]
 fn fill<F: Front, P: Payload + ?Sized>(
     slot: &Slot<'_>,

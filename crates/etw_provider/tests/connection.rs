@@ -1,5 +1,5 @@
-//! The connection to hosts, against a host that the test plays. What needs an environment of its own runs in a process
-//! of its own: the test starts itself again.
+//! The connection to hosts, with the test acting as the host. Tests that need another environment run in a child
+//! process: the test executable starts itself again.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 #![expect(unsafe_code, reason = "forks, and installs a signal handler")]
@@ -20,14 +20,14 @@ use etw_sys::{EventFd, SharedWords};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A host, played by the test.
+/// A host played by the test.
 struct Host {
     listener: Listener,
     directory: PathBuf,
     is_killed: bool,
 }
 
-/// One process's connection, as the host sees it.
+/// One process's connection, seen from the host.
 struct Peer {
     channel: Channel,
     doorbell: EventFd,
@@ -91,7 +91,7 @@ impl Drop for Host {
 }
 
 impl Peer {
-    /// The next message, or the end.
+    /// Receives the next message; `None` at the end.
     fn receive(&mut self) -> Option<FromProvider> {
         self.channel.receive(&mut self.buffer).unwrap().map(|(message, _)| message)
     }
@@ -100,7 +100,7 @@ impl Peer {
         self.channel.send(message, &[]).unwrap();
     }
 
-    /// Takes a registration; its number.
+    /// Receives a registration and returns its number.
     fn registration(&mut self, expected: &str) -> u32 {
         let Some(FromProvider::Register { id, name, guid, traits }) = self.receive() else {
             panic!("no registration of {expected}")
@@ -133,7 +133,7 @@ impl Peer {
         id
     }
 
-    /// Waits until so many events are in the region; the number of each.
+    /// Waits for `count` events in the region, and returns the number of each.
     fn events(&mut self, count: usize) -> Vec<u32> {
         let (start, mut numbers) = (Instant::now(), Vec::new());
         while numbers.len() < count && start.elapsed() < PATIENCE {
@@ -144,7 +144,7 @@ impl Peer {
         numbers
     }
 
-    /// The payload's last four bytes of every event.
+    /// Returns the last four payload bytes of every event.
     fn read(&mut self) -> Vec<u32> {
         let reader = self.reader.as_mut().unwrap();
         let mut numbers = Vec::new();
@@ -174,7 +174,7 @@ fn write(number: u32) -> Outcome {
     event!(APP, "E", u32("n", number))
 }
 
-/// Waits until the provider is enabled, or is not.
+/// Waits until the provider is enabled or disabled.
 fn until(enabled: bool) {
     let start = Instant::now();
     while APP.is_enabled() != enabled {
@@ -193,14 +193,14 @@ fn threads() -> Vec<String> {
     names.map(|entry| std::fs::read_to_string(entry.unwrap().path().join("comm")).unwrap()).collect()
 }
 
-/// What the processes that tests start do.
+/// The code of the processes that the tests start.
 #[test]
 fn role() {
     match std::env::var("ETW_TEST_ROLE").unwrap_or_default().as_str() {
         "first" => {
             APP.register();
             assert_eq!(write(1), Outcome::Written);
-            // A thread gives itself its name when it begins to run.
+            // A thread sets its name when it starts to run.
             let start = Instant::now();
             while threads().iter().filter(|name| name.starts_with("etw-provider")).count() != 1 {
                 assert!(start.elapsed() < PATIENCE, "{:?}", threads());
@@ -226,7 +226,7 @@ fn role() {
                     _ => assert_eq!((control.code, control.is_enabled), (ControlCode::Disable, false)),
                 }
             });
-            // The others may come at once.
+            // The others may arrive at once.
             assert!(CALLS.load(Ordering::SeqCst) >= 1, "the first call is made before registering ends");
             until(false);
             let start = Instant::now();
@@ -249,7 +249,7 @@ fn role() {
                 until(true);
                 assert_eq!(write(number), Outcome::Written);
                 let start = Instant::now();
-                // The next host may be there before anybody sees that the provider was disabled.
+                // The next host may be there before the disable is observed.
                 while ENDS.load(Ordering::SeqCst) <= number {
                     assert!(start.elapsed() < PATIENCE, "the host's end is not told");
                     std::thread::sleep(Duration::from_millis(1));
@@ -259,16 +259,16 @@ fn role() {
         "fork" => {
             APP.register();
             assert_eq!(write(1), Outcome::Written);
-            // SAFETY: the child does what a program may do that is ready for it, and ends without exit handlers.
+            // SAFETY: the child only does what is allowed after a fork, and ends without exit handlers.
             let child = unsafe { libc::fork() };
             if child == 0 {
-                // The parent's region is not written to; the first event connects anew and is not missed.
+                // The parent's region is not written to; the first event reconnects and is not missed.
                 let written = write(2) == Outcome::Written && write(3) == Outcome::Written;
                 // SAFETY: ends the child.
                 unsafe { libc::_exit(if written { 0 } else { 1 }) };
             }
             let mut status = 0;
-            // SAFETY: waits for our own child, with a place for its status.
+            // SAFETY: waits for our own child, with memory for its status.
             assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
             assert_eq!(status, 0);
             assert_eq!(write(4), Outcome::Written);
@@ -280,11 +280,11 @@ fn role() {
                 write(NUMBER.fetch_add(1, Ordering::Relaxed));
             }
             APP.register();
-            // SAFETY: the handler only writes events, which may be done in a handler.
+            // SAFETY: the handler only writes events, which is async-signal-safe.
             unsafe { libc::signal(libc::SIGALRM, handler as *const () as libc::sighandler_t) };
             let every = libc::timeval { tv_sec: 0, tv_usec: 200 };
             let timer = libc::itimerval { it_interval: every, it_value: every };
-            // SAFETY: starts a timer that this process has a handler for.
+            // SAFETY: starts a timer whose signal this process handles.
             unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
             for number in 0..3000 {
                 assert_eq!(write(number), Outcome::Written);
@@ -308,7 +308,7 @@ fn role() {
         "hostile" => {
             APP.register();
             assert!(!APP.is_enabled());
-            // The process goes on, whatever the host does.
+            // The process continues, whatever the host does.
             until_stdin_ends();
         }
         _ => {}
@@ -328,7 +328,7 @@ fn the_first_event_is_not_missed() {
 }
 
 #[test]
-fn callbacks_hear_of_every_change_and_state_goes_to_one_session() {
+fn callbacks_see_every_change_and_state_goes_to_one_session() {
     let host = Host::new(&directory("callback"));
     let child = Host::start(&host.directory, "callback");
     let mut peer = host.accept();
@@ -339,7 +339,7 @@ fn callbacks_hear_of_every_change_and_state_goes_to_one_session() {
     let (level, any) = (Level::ERROR, Keyword(0x30));
     let enable = Enable { level, any, filters: vec![filter], ..Enable::default() };
     peer.send(&ToProvider::Enable { id, slot: 3, epoch: 9, enable });
-    // A registration that is none, as one that was taken back meanwhile, does no harm.
+    // An unknown registration, such as one removed meanwhile, is harmless.
     peer.send(&ToProvider::Enable { id: id + 1, slot: 3, epoch: 9, enable: Enable::default() });
     let (level, any, source) = (Level(0), Keyword(0), etw_event::Guid::ZERO);
     peer.send(&ToProvider::Enable { id, slot: 3, epoch: 9, enable: Enable::default() });
@@ -364,7 +364,7 @@ fn a_host_that_starts_later_or_again_is_found() {
         let mut peer = host.accept();
         peer.welcome("OpenETW.Test.Connection");
         assert_eq!(peer.events(1), [number]);
-        // The directory stays, with a socket that nobody listens at.
+        // The directory stays, with a socket that nobody listens on.
         host.is_killed = true;
     }
     ends_well(child);
@@ -411,7 +411,7 @@ fn thousands_of_threads_write_and_end() {
 }
 
 #[test]
-fn hosts_that_talk_nonsense_are_left() {
+fn hosts_that_send_garbage_are_disconnected() {
     let attacks: [fn(&Peer, u32); 7] = [
         |peer, _| peer.channel.connection().send(&[0xFF; 100], &[]).unwrap(),
         |peer, id| peer.send(&ToProvider::Enable { id, slot: 5, epoch: 1, enable: Enable::default() }),

@@ -1,6 +1,6 @@
-//! Wrong uses of the macros do not compile, and the compiler says why.
+//! Wrong uses of the macros fail to compile with the expected message.
 //!
-//! `TRYBUILD=overwrite cargo test -p etw_provider --test ui` writes what it says to `tests/ui/*.stderr`.
+//! `TRYBUILD=overwrite cargo test -p etw_provider --test ui` regenerates `tests/ui/*.stderr`.
 
 #[test]
 fn wrong_uses_do_not_compile() {

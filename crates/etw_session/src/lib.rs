@@ -1,5 +1,5 @@
-//! Sessions: the logger that empties their buffers into files, memory and consumers' rings, and the host that owns
-//! them.
+//! Sessions: the logger that drains their buffers into files, memory and consumers' rings, and the host that owns the
+//! sessions.
 //!
 //! Live sessions exist on Linux only; elsewhere this crate is empty.
 #![cfg(target_os = "linux")]

@@ -1,38 +1,39 @@
-//! The kernel's times on a session's clock.
+//! Conversion of the kernel's event times to a session's clock.
 
 use etw_event::FileTime;
 use etw_sys::clock::ClockSource;
 
-/// A clock that is this far from where it was expected has been set, or went on while the machine was suspended.
+/// A clock that deviates this much from its prediction was set, or kept running while the machine was suspended.
 const JUMP_NANOS: f64 = 1e6;
-/// Pairs that are kept: as many looks back as the slope is taken over.
+/// Number of pairs kept; the slope is taken over all of them.
 const PAIRS: usize = 64;
 
-/// Brings times of `CLOCK_MONOTONIC`, which the kernel's events have, to another clock.
+/// Converts times of `CLOCK_MONOTONIC`, which kernel events have, to another clock.
 ///
-/// The two are read together at every look for events. A time between two looks is reckoned by the slope between them, and
-/// is the same whenever that is done; others by the slope over the last pairs. So the error stays below a microsecond also
-/// where the system's clock is being adjusted; each pair is exact to some tens of nanoseconds.
+/// Both clocks are read together on every fetch. A time between two readings is interpolated by the slope between them,
+/// so converting it again gives the same result. Later times use the slope over the last pairs. The error stays below a
+/// microsecond even while the system clock is being adjusted; each pair is exact to some tens of nanoseconds.
 ///
-/// The monotonic clock stands still while the machine is suspended, and is never set; others may be. Events from before a
-/// jump that were not fetched yet get times of after it: of ten milliseconds, the time from one look to the next.
+/// The monotonic clock stops while the machine is suspended and is never set; others may run on or be set. Events from
+/// before a jump that were not fetched yet get times after it; at most ten milliseconds of events, the time between two
+/// fetches, are affected.
 #[derive(Debug)]
 pub(crate) struct SessionClock {
     source: ClockSource,
-    /// Readings, the newest at `newest`, and before it those before.
+    /// Readings in a ring: the newest is at `newest`, older ones precede it.
     pairs: Vec<Pair>,
     newest: usize,
-    /// Ticks of the session's clock in a nanosecond.
+    /// Ticks of the session's clock per nanosecond.
     slope: f64,
 }
 
 /// A reading of both clocks.
 #[derive(Debug, Clone, Copy)]
 struct Pair {
-    /// The session's, and the monotonic one.
+    /// Time on the session's clock, and on the monotonic one.
     ticks: u64,
     nanos: u64,
-    /// Ticks of a nanosecond since the reading before.
+    /// Ticks per nanosecond since the previous reading.
     slope: f64,
 }
 
@@ -70,14 +71,14 @@ impl SessionClock {
                 *oldest = pair;
             }
         }
-        // Over less time than this the pairs' own error would be seen.
+        // Over a shorter time the error of each pair would dominate.
         let oldest = self.pairs.get((self.newest + 1) % self.pairs.len().max(1)).map(since);
         if let Some((_, slope)) = oldest.filter(|(nanos, _)| *nanos > 50_000_000) {
             self.slope = slope;
         }
     }
 
-    /// The session's time of a monotonic one, in nanoseconds.
+    /// Returns the session's time for a monotonic time in nanoseconds.
     pub(crate) fn of(&self, nanos: u64) -> u64 {
         let (before, after) = self.pairs.split_at(self.newest + usize::from(!self.pairs.is_empty()));
         let mut newest_first = before.iter().rev().chain(after.iter().rev());
@@ -97,7 +98,7 @@ impl SessionClock {
     }
 }
 
-/// The system's time of a monotonic one, in nanoseconds.
+/// Returns the system time for a monotonic time in nanoseconds.
 pub(crate) fn filetime_of(nanos: u64) -> FileTime {
     let (filetime, now) = ClockSource::System.beside_monotonic();
     FileTime(filetime.saturating_add_signed(nanos.wrapping_sub(now) as i64 / 100) as i64)
@@ -112,7 +113,7 @@ mod tests {
     fn a_clock_that_jumps_is_followed() {
         let mut clock = SessionClock::new(ClockSource::Monotonic);
         let start = clock.pairs[0].nanos;
-        // A second is lost to a suspension between two looks, a millisecond every second to the clock's pace.
+        // A second is lost to a suspension between two readings; the pace differs by a millisecond per second.
         let pace = |nanos: u64| nanos + nanos / 1000;
         for look in 1..200 {
             let nanos = look * 2_000_000;
@@ -120,7 +121,7 @@ mod tests {
             clock.add((start + pace(nanos) + jumped, start + nanos));
             let error =
                 clock.of(start + nanos + 1_000_000).abs_diff(start + pace(nanos + 1_000_000) + jumped);
-            // The pace is known some looks after the start, and after a jump.
+            // The pace is known some readings after the start, and after a jump.
             let bound = if (30..100).contains(&look) || look > 130 { 100 } else { 1_100 };
             assert!(error < bound, "look {look}: {error} ns");
         }
@@ -132,7 +133,7 @@ mod tests {
         let Pair { mut ticks, nanos: start, .. } = clock.pairs[0];
         let mut before = None;
         for look in 1..200 {
-            // The clock's pace goes up and down by a thousandth.
+            // The clock's pace varies by a thousandth.
             let step = 10_000_000 + if look % 3 == 0 { 10_000 } else { 0 };
             ticks += step;
             let nanos = start + look * 10_000_000;
@@ -153,7 +154,7 @@ mod tests {
             for _ in 0..100 {
                 std::thread::sleep(Duration::from_millis(1));
                 clock.look();
-                // An instant of both clocks, a little behind and ahead of the look.
+                // An instant read on both clocks, slightly before or after the reading.
                 let (ticks, nanos) = source.beside_monotonic();
                 let error = clock.of(nanos).abs_diff(ticks) as f64 / micro;
                 assert!(error < 1.5, "{source:?}: {error} us");

@@ -1,10 +1,10 @@
-//! The system's own events in sessions: what a host writes of the Linux kernel, and what of a recording profile it can
+//! The system's own events: what a host writes of the Linux kernel, and which parts of a recording profile it can
 //! record.
 //!
-//! [`provider`] returns the [`SystemProvider`](etw_session::host::SystemProvider) that a host is given. It fetches what
+//! [`provider`] returns the [`SystemProvider`](etw_session::host::SystemProvider) to pass to a host. It fetches what
 //! `etw_kernel::capture` captures and writes it to the regions of sessions, as events of the NT kernel logger's classes
-//! and of the kernel's manifest providers. Nothing is attached to the kernel while no session asks for it; all sessions
-//! share what is.
+//! and of the kernel's manifest providers. Nothing is attached to the kernel until a session requests it; all sessions
+//! share the attached programs.
 //!
 //! ```no_run
 //! use etw_controller::Instance;
@@ -18,9 +18,9 @@
 //!
 //! [`profile`] turns recording profiles into sessions.
 //!
-//! It exists on Linux only; elsewhere this crate is empty.
+//! The crate supports Linux only and is empty elsewhere.
 //!
-//! Not the crate's job: to capture events from the kernel and to know their classes, which `etw_kernel` does.
+//! Out of scope: capturing events from the kernel and defining their classes, which `etw_kernel` does.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 

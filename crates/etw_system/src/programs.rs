@@ -1,7 +1,7 @@
-//! Which program each process ran at which time.
+//! The program that each process ran at each time.
 //!
-//! What processes do is fetched processor by processor, and the program that a process runs may be told by another one.
-//! So filters by program are asked when the events of all processors are in one order.
+//! Process events are fetched processor by processor, and the one that says which program a process runs may come from
+//! another processor. So filters by program are evaluated once the events of all processors are in order.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use etw_kernel::records::{Body, Event};
 
 use crate::translate::{Processes, file_name};
 
-/// The programs of those processes that began, changed or ended while events were fetched.
+/// The programs of those processes that started, changed or ended while events were fetched.
 #[derive(Debug, Default)]
 pub(crate) struct Programs(HashMap<u32, Vec<(u64, Box<[u8]>)>>);
 
 impl Programs {
-    /// Takes in an event, by what is known of processes from before all of them. The events come in their order.
+    /// Processes an event, given the processes known before all of them. Events must come in order.
     pub(crate) fn follow(&mut self, event: &Event<'_>, before: &Processes) {
         match event.body {
             Body::Fork(fork) if fork.is_process() => {
@@ -25,7 +25,7 @@ impl Programs {
                 self.change(event.process_id, event.time, file_name(exec.path).into(), before)
             }
             Body::Exit { process_code: Some(_), .. } => {
-                // Its record of processes goes with it, and its last events may not have been looked at by then.
+                // The known processes lose it too, and its last events may not have been checked by then.
                 let name = self.at(event.process_id, |_| true, before).unwrap_or_default().into();
                 self.change(event.process_id, event.time, name, before);
             }
@@ -38,7 +38,7 @@ impl Programs {
         self.0.entry(process_id).or_insert_with(first).push((time, name));
     }
 
-    /// The program that a process ran at a time, of which `is_before` says whether something was before it.
+    /// Returns the program of a process at a time; `is_before` decides whether a change precedes that time.
     pub(crate) fn at<'a>(
         &'a self,
         process_id: u32,
@@ -47,7 +47,7 @@ impl Programs {
     ) -> Option<&'a [u8]> {
         let Some(changes) = self.0.get(&process_id) else { return known.program_of(process_id) };
         let behind = changes.partition_point(|(time, _)| is_before(*time));
-        // An event in front of all that is known of the process is its first program's.
+        // An event before the first known change belongs to the first program.
         changes.get(behind.saturating_sub(1)).map(|(_, name)| &**name)
     }
 }

@@ -1,4 +1,4 @@
-//! The provider of the system's events that a host is given.
+//! The provider of system events to pass to a host.
 
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,43 +13,46 @@ use etw_session::logger::SystemRegion;
 use crate::thread::{FetchThread, GONE, Reply, Request, State};
 use crate::wants::{Wants, not_supported};
 
-/// What writes the kernel's events to the sessions of a host ([`HostOptions::system`](crate::session::HostOptions)).
+/// Returns the provider that writes the kernel's events to the sessions of a host
+/// ([`HostOptions::system`](crate::session::HostOptions)).
 ///
-/// Nothing is attached to the kernel as long as no session asks for it. All sessions share what is.
+/// Nothing is attached to the kernel until a session requests it. All sessions share what is attached.
 pub fn provider() -> Arc<dyn SystemProvider> {
     Arc::new(Kernel::default())
 }
 
 #[derive(Debug, Default)]
 struct Kernel {
-    /// To the thread that fetches events, from the first session on.
+    /// The thread that fetches events, from the first session on.
     thread: Mutex<Option<FetchThread>>,
-    /// Who changes what is attached does so alone, so that the thread never waits for one that loads programs; and so does
-    /// who takes a rundown.
+    /// Held while changing what is attached, so that the thread never waits for programs to load, and while taking a
+    /// rundown.
     alone: Mutex<()>,
 }
 
 impl Kernel {
-    /// Asks the thread, and waits for its answer.
+    /// Sends a request to the thread and waits for the reply.
     fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, String> {
         let (reply, answer) = sync_channel(1);
         {
             let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
             let thread = match &mut *thread {
                 Some(thread) => thread,
-                None => thread.insert(FetchThread::spawn().map_err(|error| format!("no thread: {error}"))?),
+                None => thread.insert(
+                    FetchThread::spawn().map_err(|error| format!("cannot start the thread: {error}"))?,
+                ),
             };
             thread.send(request(reply))?;
         }
         answer.recv().map_err(|_| GONE.to_owned())
     }
 
-    /// What is there as a session begins or ends; nothing if it asks for none of that.
+    /// Returns the system's state when a session starts or stops, or `None` if the session requests none.
     ///
-    /// To find it out takes tens of milliseconds and more, in which the thread goes on to fetch events.
+    /// This takes tens of milliseconds or more, during which the thread continues to fetch events.
     fn take_inventory(&self, session: u64, phase: Phase) -> Option<Inventory> {
         let scope = self.ask(|reply| Request::Watch(session, phase, reply)).ok()??;
-        // With no list of processes to be read, events have their ids all the same.
+        // If the list of processes cannot be read, events still have process ids.
         Rundown::new().take(scope, std::process::id()).ok()
     }
 }
@@ -64,7 +67,7 @@ impl SystemProvider for Kernel {
         wants.know_kernel();
         let _alone = self.alone.lock();
         if let Ok(Some(programs)) = self.ask(Request::Programs) {
-            // Others go on meanwhile.
+            // Other sessions continue meanwhile.
             programs.load(wants.hooks | wants.hooks_of_stacks(), wants.has_names());
         }
         self.ask(|reply| Request::Want(session, wants, reply)).map_err(not_supported)?

@@ -1,8 +1,8 @@
-//! Events that are kept until those of all processors have come.
+//! Events that are held back until those of all processors have arrived.
 
 use etw_kernel::records::{Body, Event, Exec, Fork, ImageChange, Mapping};
 
-/// The begin or end of a process or thread, a program that one runs, an image, or a stack, with memory of its own.
+/// The start or end of a process or thread, the start of a program, an image, or a stack; owns its memory.
 #[derive(Debug)]
 pub(crate) struct Rare {
     pub(crate) time: u64,
@@ -10,12 +10,12 @@ pub(crate) struct Rare {
     process_id: u32,
     thread_id: u32,
     body: Body<'static>,
-    /// Name or path, and arguments; the frames and memory of a stack.
+    /// Name or path, and arguments; for a stack, frames and memory.
     parts: [Box<[u8]>; 2],
 }
 
 impl Rare {
-    /// The event, if it is one of those.
+    /// Returns a copy of the event if it is one of those.
     pub(crate) fn of(event: &Event<'_>) -> Option<Rare> {
         let (body, parts) = match event.body {
             Body::Fork(fork) => (Body::Fork(Fork { name: b"", ..fork }), [fork.name, b""]),
@@ -38,7 +38,7 @@ impl Rare {
         Some(Rare { time, processor, process_id, thread_id, body, parts: parts.map(Box::from) })
     }
 
-    /// The event again.
+    /// Returns the event.
     pub(crate) fn event(&self) -> Event<'_> {
         let [first, second] = &self.parts;
         let body = match self.body {

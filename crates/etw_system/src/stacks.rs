@@ -1,4 +1,4 @@
-//! Images, and the stacks that lead through them, for all sessions together.
+//! Images and the stacks through them, shared by all sessions.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use etw_kernel::records::{Body, Event};
 use etw_kernel::unwind::{StackUnwinder, UnwindCounts};
 use etw_kernel::{StackKinds, TracingCode};
 
-/// How long images are looked for at once.
+/// Time limit for one search for images.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// What images each process has, as long as somebody needs that, and stacks as addresses.
+/// The images of each process, while a session needs them, and the addresses of the last stack.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
     images: Option<Images>,
@@ -21,14 +21,14 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
-    /// Will be given stacks of these events.
+    /// Prepares for stacks of these events.
     pub(crate) fn expect(&mut self, kinds: StackKinds) {
         if kinds.0 & !StackKinds::SAMPLES.0 != 0 {
             self.tracing = Some(TracingCode::of_this_boot());
         }
     }
 
-    /// Finds out, for a moment, which images are there already; answers whether there is more to find out.
+    /// Searches for already loaded images for a moment, and returns whether there are more to find.
     pub(crate) fn find_images(&mut self) -> bool {
         let begun = Instant::now();
         let Some(images) = &mut self.images else { return false };
@@ -40,7 +40,7 @@ impl Stacks {
         false
     }
 
-    /// Begins or ends to follow images.
+    /// Starts or stops following images.
     pub(crate) fn follow_images(&mut self, is_needed: bool, capture: &Capture) {
         if !is_needed {
             *self = Stacks::default();
@@ -50,8 +50,8 @@ impl Stacks {
         }
     }
 
-    /// Takes in an event, and answers what is to be told of images; of a stack that nobody wants nothing. The events of
-    /// all processors come in the order of time.
+    /// Processes an event, and returns the image changes to report; a stack that no session wants yields none. The
+    /// events of all processors must come in the order of time.
     pub(crate) fn follow(&mut self, event: &Event<'_>, is_wanted: bool) -> &[ImageStep] {
         let process_id = event.process_id;
         if let Body::Stack(stack) = event.body {
@@ -64,7 +64,7 @@ impl Stacks {
             self.frames.extend(stack.kernel().skip(skipped));
             let images = self.images.as_mut().map_or(&[][..], |images| images.of(process_id));
             self.unwinder.unwind(process_id, images, &stack, &mut self.frames);
-            // Where there is nothing to go by, frame pointers lead to nowhere.
+            // Without unwind data, frame pointers end at zero.
             let end = self.frames.iter().position(|frame| *frame == 0);
             self.frames.truncate(end.unwrap_or(self.frames.len()));
             return self.tell_images(process_id);
@@ -75,32 +75,32 @@ impl Stacks {
         self.images.as_mut().map_or(&[], |images| images.follow(event))
     }
 
-    /// Teaches the kernel's programs what it took to follow stacks; answers whether there were programs new to them.
+    /// Passes learned unwind data to the kernel programs, and returns whether there was any new to them.
     pub(crate) fn teach(&mut self, capture: &mut Capture) -> bool {
         self.unwinder.teach(capture)
     }
 
-    /// What is to be told of images before something is told of their process.
+    /// Returns the image changes to report before other events of their process.
     pub(crate) fn tell_images(&mut self, process_id: u32) -> &[ImageStep] {
         self.images.as_mut().map_or(&[], |images| images.tell(process_id))
     }
 
-    /// What has become of stacks so far.
+    /// Returns the counts of stacks so far.
     pub(crate) fn counts(&self) -> UnwindCounts {
         self.unwinder.counts()
     }
 
-    /// Says how many stacks of programs were cut since the counts were these; nothing if none was.
+    /// Reports how many user stacks were cut since the counts were `before`; `None` if none were.
     pub(crate) fn cut_since(&self, before: UnwindCounts) -> Option<String> {
         let now = self.counts();
         let cut = now.cut.saturating_sub(before.cut);
         let stacks = now.stacks.saturating_sub(before.stacks);
-        let text = "stacks of programs are cut: they lead through code that was not known yet, and are deeper than what \
-                    is copied then (32 KiB; 4 KiB where the kernel's rings are half full)";
+        let text = "stacks of programs are cut: they pass through code without unwind data so far, and are deeper than \
+                    the copied part (32 KiB; 4 KiB if the kernel's rings are half full)";
         (cut > 0).then(|| format!("{cut} of {stacks} {text}"))
     }
 
-    /// The addresses of the last stack: those of the kernel, then those of the program, innermost first.
+    /// Returns the addresses of the last stack: those of the kernel, then those of the program, innermost first.
     pub(crate) fn frames(&self) -> &[u64] {
         &self.frames
     }

@@ -1,4 +1,4 @@
-//! The thread that fetches events, and what it is asked for.
+//! The thread that fetches events, and the requests to it.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel};
@@ -17,29 +17,29 @@ use crate::wants::Wants;
 /// The error of a request after the thread has ended.
 pub(crate) const GONE: &str = "the thread that fetches the kernel's events has ended";
 
-/// How the thread that fetches events is asked for something.
+/// A handle for requests to the thread that fetches events.
 #[derive(Debug)]
 pub(crate) struct FetchThread {
     requests: Sender<Request>,
-    /// Rings for each request.
+    /// Rung for each request.
     bell: EventFd,
 }
 
-/// What a session asks the thread for.
+/// A session's request to the thread.
 pub(crate) enum Request {
-    /// The programs, if any are running.
+    /// Returns the kernel programs, if any are running.
     Programs(Reply<Option<KernelPrograms>>),
     Want(u64, Wants, Reply<Result<Vec<String>, Failure>>),
-    /// A rundown of the session is about to be taken; what is to be in it.
+    /// Announces a rundown of the session; returns its scope.
     Watch(u64, Phase, Reply<Option<Scope>>),
     Begin(u64, SystemRegion, Option<Inventory>, Reply<()>),
     CaptureState(u64, State, Reply<()>),
     Detach(u64, Option<Inventory>, Reply<Vec<String>>),
 }
 
-/// The state that a session asks for.
+/// The state that a session requests.
 pub(crate) enum State {
-    /// Of the provider `SYSTEM_TRACE`: all that its flags ask for.
+    /// The state of the provider `SYSTEM_TRACE`: everything its flags request.
     System(Option<Inventory>),
     Provider(Guid, Level, Keyword),
 }
@@ -63,9 +63,9 @@ impl FetchThread {
     }
 }
 
-/// Fetches events as long as there is somebody who may ask for them.
+/// Fetches events until all handles are gone.
 fn fetch(requests: &Receiver<Request>, bell: &EventFd) {
-    // The kernel writes on, however busy the machine is.
+    // The kernel keeps writing, however busy the machine is.
     etw_sys::prefer_this_thread();
     let mut feed = None;
     while let Ok(request) = requests.recv() {
@@ -84,7 +84,7 @@ fn fetch(requests: &Receiver<Request>, bell: &EventFd) {
     }
 }
 
-/// Does what a session asks for. The hooks are taken down with the last session. Whoever asked waits for the answer.
+/// Handles a request and replies. The hooks are detached with the last session.
 fn obey(feed: &mut Option<Feed>, request: Request, bell: &EventFd) {
     match request {
         Request::Programs(reply) => {

@@ -1,4 +1,4 @@
-//! What sessions want of the kernel.
+//! The kernel events that sessions request.
 
 use std::ops::RangeInclusive;
 
@@ -9,42 +9,42 @@ use etw_kernel::rundown::{Parts, Phase, Scope};
 use etw_kernel::{EnableFlags, Hook, Hooks, Routines, StackKinds, StackWalks, TracingCode};
 use etw_session::host::SystemWants;
 
-/// The process that does something.
+/// The process that causes an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Doer<'a> {
     pub(crate) process_id: u32,
-    /// The file name of its program; nothing if that will be asked when it is certain.
+    /// The file name of its program; `None` if that is checked later, once it is certain.
     pub(crate) program: Option<&'a [u8]>,
 }
 
-/// What a session wants.
+/// The requests of a session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wants {
     pub(crate) flags: EnableFlags,
     pub(crate) enabled: Vec<Enabled>,
-    /// The hooks that all of it comes from.
+    /// The hooks that provide all of it.
     pub(crate) hooks: Hooks,
-    /// The events whose stack is told.
+    /// The events with stacks.
     pub(crate) walks: StackWalks,
-    /// The time between two samples, in units of 100 ns.
+    /// The sampling interval in units of 100 ns.
     pub(crate) sample_interval: u32,
 }
 
-/// The time between two samples that a session has that asks for none: a millisecond.
+/// The default sampling interval: one millisecond.
 pub(crate) const DEFAULT_INTERVAL: u32 = 10_000;
-/// The times that may be asked for: the kernel's clock gives no shorter ones for long.
+/// The allowed sampling intervals; the kernel's clock does not sustain shorter ones.
 const INTERVALS: RangeInclusive<u32> = 1_000..=10_000_000;
 
-/// The refusal of something that the system or this program lacks.
+/// Returns a failure because the system or this program lacks something.
 pub(crate) fn not_supported(text: String) -> Failure {
     Failure::new(ErrorKind::NotSupported, text)
 }
 
-/// The flags that operations on files are told with.
+/// The flags that enable file operations.
 pub(crate) const FILE_OPERATIONS: EnableFlags =
     EnableFlags(EnableFlags::FILE_IO.0 | EnableFlags::FILE_IO_INIT.0);
 
-/// Whether a session with these flags is told names of files.
+/// Returns whether a session with these flags receives file names.
 pub(crate) fn names_files(flags: EnableFlags) -> bool {
     const NAMED: EnableFlags = EnableFlags(
         EnableFlags::DISK_FILE_IO.0
@@ -55,7 +55,7 @@ pub(crate) fn names_files(flags: EnableFlags) -> bool {
     flags & NAMED != EnableFlags::NONE
 }
 
-/// A provider of the kernel that a session has enabled.
+/// A kernel provider that a session has enabled.
 #[derive(Debug, Clone)]
 pub(crate) struct Enabled {
     provider: &'static KernelProvider,
@@ -63,7 +63,7 @@ pub(crate) struct Enabled {
 }
 
 impl Wants {
-    /// What the host tells of a session; refuses flags and stacks that Linux cannot give, and intervals out of range.
+    /// Converts a host's request. Fails if Linux does not support a flag or stack, or if the interval is out of range.
     pub(crate) fn new(wants: SystemWants) -> Result<Wants, String> {
         let flags = EnableFlags(wants.flags);
         let hooks = flags.hooks().map_err(|error| error.to_string())?;
@@ -76,16 +76,16 @@ impl Wants {
             interval if INTERVALS.contains(&interval) => interval,
             interval => {
                 let micros = f64::from(interval) / 10.0;
-                return Err(format!("a sampling interval of {micros} us: it is 100 us to 1 s"));
+                return Err(format!("invalid sampling interval of {micros} us: must be 100 us to 1 s"));
             }
         };
         Ok(Wants { flags, enabled, hooks, walks, sample_interval })
     }
 
-    /// Reads what takes a while to read of the kernel, and is known from then on.
+    /// Loads kernel data that takes a while to read; it is cached from then on.
     pub(crate) fn know_kernel(&self) {
         if self.has_routines() {
-            // The session is told when it is answered.
+            // The error is reported to the session with the reply.
             let _ = Routines::of_this_boot();
         }
         if self.walks.kinds() != StackKinds::SAMPLES {
@@ -93,22 +93,22 @@ impl Wants {
         }
     }
 
-    /// Whether its events name functions of the kernel.
+    /// Returns whether its events name kernel functions.
     pub(crate) fn has_routines(&self) -> bool {
         self.hooks.has(Hook::SystemCall) || self.hooks.has(Hook::Dpc)
     }
 
-    /// Whether any of its events has a stack.
+    /// Returns whether any of its events has a stack.
     pub(crate) fn has_stacks(&self) -> bool {
         self.flags.has(EnableFlags::PROFILE) || self.walks.kinds() != StackKinds::SAMPLES
     }
 
-    /// The hooks that stacks need beside those of their events: images, which they lead through.
+    /// Returns the hooks that stacks need in addition: the images that they lead through.
     pub(crate) fn hooks_of_stacks(&self) -> Hooks {
         if self.has_stacks() { Hooks::of(&[Hook::Image]) } else { Hooks::NONE }
     }
 
-    /// What a rundown of it has; nothing if it asks for none.
+    /// Returns the scope of its rundown; `None` if it requests none.
     pub(crate) fn scope(&self, phase: Phase) -> Option<Scope> {
         let flags = self.flags;
         if flags == EnableFlags::NONE {
@@ -123,35 +123,35 @@ impl Wants {
         Some(Scope { phase, parts, has_machine })
     }
 
-    /// Whether names of files are told.
+    /// Returns whether file names are reported.
     pub(crate) fn has_names(&self) -> bool {
         names_files(self.flags) || self.enabled.iter().any(Enabled::has_names)
     }
 
-    /// What is asked for and nothing here can give.
+    /// Returns the unsupported parts of the request.
     pub(crate) fn refused(&self) -> Vec<String> {
         self.enabled.iter().flat_map(Enabled::refused).collect()
     }
 }
 
 impl Enabled {
-    /// Whether the session wants an event of a provider that a process does, or none.
+    /// Returns whether the session wants an event of a provider, caused by the process `by` if any.
     pub(crate) fn wants(&self, provider: Guid, event: &EventDescriptor, by: Option<Doer<'_>>) -> bool {
         let lets_process_pass = || by.is_none_or(|by| self.lets_process_pass(by));
         self.provider.guid == provider && self.has(event) && lets_process_pass()
     }
 
-    /// Whether it tells names of files.
+    /// Returns whether it includes file names.
     pub(crate) fn has_names(&self) -> bool {
         self.wants(FILE_PROVIDER, &FILE_NAME_CREATE, None)
     }
 
-    /// The provider.
+    /// Returns the provider's GUID.
     pub(crate) fn guid(&self) -> Guid {
         self.provider.guid
     }
 
-    /// The same for events of this level and these keywords.
+    /// Returns the same request for events of this level and these keywords.
     pub(crate) fn at(&self, level: Level, any: Keyword) -> Enabled {
         Enabled { enable: Enable { level, any, ..self.enable.clone() }, ..*self }
     }
@@ -165,7 +165,7 @@ impl Enabled {
             })
     }
 
-    /// Whether events are wanted or not by the programs of processes.
+    /// Returns whether events are filtered by program.
     pub(crate) fn asks_for_programs(&self) -> bool {
         self.enable.filters.iter().any(|filter| matches!(filter, Filter::ExecutableNames(_)))
     }
@@ -190,7 +190,7 @@ impl Enabled {
         if self.enable.properties.0 & !(EnableProperties::IGNORE_KEYWORD_0 | EnableProperties::PROVIDER_GROUP)
             != 0
         {
-            refused.push(format!("{name}: stacks and other items beside its events are not captured"));
+            refused.push(format!("{name}: stacks and other extended items are not captured"));
         }
         if self.enable.filters.iter().any(|filter| matches!(filter, Filter::Payload(_))) {
             refused.push(format!("{name}: filters by payload are not applied to its events"));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_attached_for_what_nobody_wants() {
+    fn unwanted_events_attach_nothing() {
         assert!(enabled(Enable::default()).hooks.has(Hook::Process));
         assert_eq!(enabled(Enable { level: Level(1), ..Enable::default() }).hooks, Hooks::NONE);
         let flags = Wants::new(SystemWants { flags: 0x10, ..SystemWants::default() }).unwrap();
@@ -255,7 +255,7 @@ mod tests {
         };
         assert_eq!(wants(0, vec![]).unwrap().sample_interval, DEFAULT_INTERVAL);
         assert_eq!(wants(1_250, vec![]).unwrap().sample_interval, 1_250);
-        assert!(wants(999, vec![]).unwrap_err().contains("99.9 us: it is 100 us to 1 s"));
+        assert!(wants(999, vec![]).unwrap_err().contains("99.9 us: must be 100 us to 1 s"));
         assert!(wants(0, vec![0x1234]).unwrap_err().contains("`0x1234` is not an event"));
         assert_eq!(wants(0, vec![]).unwrap().hooks_of_stacks(), Hooks::NONE);
         assert!(wants(0, vec![0x0524]).unwrap().hooks_of_stacks().has(Hook::Image));

@@ -1,4 +1,4 @@
-//! How the events of `tracing`'s callsites are described, worked out once.
+//! Descriptions of the events of `tracing`'s callsites, computed once.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -7,30 +7,30 @@ use etw_provider::fields;
 use etw_sys::AtomicRef;
 use tracing::Metadata;
 
-/// Lists that descriptions are in, by their callsites' addresses.
+/// Number of hash lists of descriptions, selected by callsite address.
 const LISTS: usize = 1 << LISTS_BITS;
 const LISTS_BITS: u32 = 9;
 
-/// The most descriptions that are kept, of less than a kilobyte each as a rule.
+/// Maximum number of descriptions kept, mostly of less than a kilobyte each.
 const MAX_KEPT: usize = 8192;
 
-/// The most descriptions of one callsite, whose fields may have other types each time.
+/// Maximum number of descriptions for one callsite, whose fields may have other types each time.
 const MAX_OF_CALLSITE: usize = 16;
 
-/// What all events of a callsite with the same fields and types have in common.
+/// The common properties of all events of a callsite with the same fields and types.
 #[derive(Debug)]
 pub(crate) struct Description {
     callsite: &'static Metadata<'static>,
     fields: Vec<NamedField>,
     pub(crate) template: EventTemplate,
-    /// The value of the field in front, `target`.
+    /// The value of the first field, `target`.
     pub(crate) front: Vec<u8>,
-    /// The value of the field behind, `source`, if the callsite has one.
+    /// The value of the last field, `source`, if the callsite has one.
     pub(crate) behind: Vec<u8>,
     next: AtomicRef<Description>,
 }
 
-/// The kept ones; they are never freed, so that reading takes no lock.
+/// Descriptions that are kept. They are never freed, so reading takes no lock.
 #[derive(Debug)]
 struct Kept {
     lists: [AtomicRef<Description>; LISTS],
@@ -39,7 +39,7 @@ struct Kept {
 
 static KEPT: Kept = Kept { lists: [const { AtomicRef::none() }; LISTS], count: AtomicUsize::new(0) };
 
-/// Calls a function with the description of a callsite's event that has such values.
+/// Calls a function with the description of a callsite's event with these values.
 #[inline]
 pub(crate) fn with_description<R>(
     callsite: &'static Metadata<'static>,
@@ -79,7 +79,7 @@ impl Kept {
         None
     }
 
-    /// Keeps a description unless there are too many. Two threads may keep the same one, of which one is never found.
+    /// Keeps a description unless there are too many. If two threads keep the same one, one copy is never found.
     #[cold]
     fn keep(&self, description: Description) -> Result<&'static Description, Box<Description>> {
         let description = Box::new(description);
@@ -117,7 +117,7 @@ impl Description {
             }
             _ => None,
         };
-        // Events that were not given a name have one of the form "event FILE:LINE".
+        // Events without an explicit name are named "event FILE:LINE".
         let is_named = callsite.is_span() || !callsite.name().starts_with("event ");
         let name = if is_named { callsite.name() } else { callsite.target() };
         let target = ("target", fields::str8::FIELD);
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn descriptions_are_kept_up_to_a_number() {
-        // As many fields as it takes, each time one more.
+        // As many fields as needed, one more each time.
         let address = |count: usize| {
             let values = Values { fields: vec![FIELD; count], bytes: Vec::new() };
             with_description(&METADATA, &values, |description| {

@@ -14,51 +14,51 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use crate::descriptions::with_description;
 
-/// Writes the events and spans of `tracing` as TraceLogging events of a provider.
+/// A layer that writes the events and spans of `tracing` as TraceLogging events of a provider.
 ///
 /// | tracing | ETW |
 /// |---|---|
 /// | levels error, warn, info, debug, trace | 2, 3, 4, 5, 6 |
-/// | an event | an event of the name it was given, else of its target, with its fields |
-/// | a span begins | an event of its name with opcode Start, its fields, and an activity of its own; the activity around it is the related one |
-/// | a span ends | one with opcode Stop, and the fields that were recorded since |
-/// | a thread enters a span | the span's activity is the thread's, also for events by [`event!`](etw_provider::event!) |
+/// | an event | an event with its explicit name, otherwise its target, and its fields |
+/// | a span starts | an event with its name, opcode Start, its fields and a new activity; the enclosing activity is the related one |
+/// | a span ends | an event with opcode Stop, and the fields recorded since the start |
+/// | a thread enters a span | the span's activity becomes the thread's, also for events by [`event!`](etw_provider::event!) |
 ///
-/// Fields keep their types: `i64`, `u64`, `f64`, `bool`, text; what is only [`Debug`] becomes text. Each event has a field
-/// `target` in front of its own, and behind them `source`, the file and line.
+/// Fields keep their types: `i64`, `u64`, `f64`, `bool`, text; values that only implement [`Debug`] become text. Each
+/// event starts with a field `target` and ends with `source`, the file and line.
 #[derive(Clone, Copy)]
 pub struct TracingLayer {
     provider: &'static Provider,
     keyword: fn(&Metadata<'_>) -> Keyword,
 }
 
-/// What a span keeps.
+/// State of a span.
 struct Span {
     activity: Guid,
-    /// Fields that were recorded after it began.
+    /// Fields recorded after the start.
     recorded: Values,
 }
 
 thread_local! {
-    /// The spans that this thread is in, each with the thread's activity before.
+    /// The spans that this thread has entered, each with the thread's previous activity.
     static ENTERED: RefCell<Vec<(Id, Guid)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl TracingLayer {
-    /// A layer that writes to this provider, which is to be registered by the program.
+    /// Creates a layer that writes to this provider. The program must register the provider.
     pub const fn new(provider: &'static Provider) -> TracingLayer {
         TracingLayer { provider, keyword: |_| Keyword(0) }
     }
 
-    /// Has a function say the keywords of events and spans, by their targets for instance.
+    /// Sets a function that returns the keywords of events and spans, for example by their targets.
     pub const fn keywords(self, keyword: fn(&Metadata<'_>) -> Keyword) -> TracingLayer {
         TracingLayer { keyword, ..self }
     }
 
-    /// The sessions that want such an event or span, as bits, and how it is to be described.
+    /// Returns the sessions that want such an event or span, one bit each, and the options to write it.
     #[inline]
     fn wanted(&self, metadata: &Metadata<'_>, opcode: Opcode) -> Option<(u32, Options)> {
-        // Most often nobody listens, which is one load and one branch.
+        // Mostly no session listens, which costs one load and one branch.
         if !self.provider.is_enabled() {
             return None;
         }
@@ -105,7 +105,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
         }
         activity_of(&span);
         with_values(|values| {
-            // Not into the span at once, which is locked meanwhile: what formats a value may ask for it too.
+            // Not directly into the span, which is locked meanwhile: code that formats a value may need it too.
             record.record(&mut Fields(values));
             if let Some(state) = span.extensions_mut().get_mut::<Span>() {
                 state.recorded.append(values);
@@ -116,7 +116,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let metadata = event.metadata();
         let Some(wanted) = self.wanted(metadata, Opcode::INFO) else { return };
-        // The thread's own where there is no span.
+        // The thread's activity if there is no span.
         let activity = context.event_span(event).map(|span| activity_of(&span));
         with_values(|values| {
             event.record(&mut Fields(values));
@@ -134,7 +134,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
     }
 
     fn on_exit(&self, id: &Id, _: Context<'_, S>) {
-        // A span that was entered while nobody listened is not there; spans may be left in any order.
+        // A span entered while no session listened is missing; spans may be left in any order.
         ENTERED.with_borrow_mut(|entered| {
             let Some(index) = entered.iter().rposition(|(other, _)| other == id) else { return };
             let (_, before) = entered.remove(index);
@@ -153,14 +153,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
     }
 }
 
-/// The activity of a span, made when it is first asked for: a session may come while the span is open.
+/// Returns the activity of a span, created on first use: a session may start while the span is open.
 fn activity_of<'a, S: LookupSpan<'a>>(span: &SpanRef<'a, S>) -> Guid {
     if let Some(state) = span.extensions().get::<Span>() {
         return state.activity;
     }
     let mut extensions = span.extensions_mut();
     if let Some(state) = extensions.get_mut::<Span>() {
-        // Another thread came first.
+        // Another thread was faster.
         return state.activity;
     }
     let activity = activity::create();
@@ -174,7 +174,7 @@ fn level(level: &tracing::Level) -> Level {
         tracing::Level::WARN => Level::WARNING,
         tracing::Level::INFO => Level::INFORMATION,
         tracing::Level::DEBUG => Level::VERBOSE,
-        // Behind verbose, so that a session can do without it.
+        // Below verbose, so that a session can exclude it.
         _ => Level(6),
     }
 }

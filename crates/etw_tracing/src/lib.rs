@@ -1,7 +1,7 @@
 //! Events and spans of [`tracing`] as events of Event Tracing for Windows.
 //!
-//! A [`TracingLayer`] writes to a provider of the program. Sessions enable the provider as any other, at any time; while
-//! none does, an event costs a load and a branch.
+//! A [`TracingLayer`] writes to a provider of the program. Sessions enable the provider like any other, at any time;
+//! while none does, an event costs a load and a branch.
 //!
 //! ```
 //! use openetw::provider;
@@ -17,13 +17,12 @@
 //! tracing::warn!(status = 404, "not found");
 //! ```
 //!
-//! The values of an event are computed only if a session wants it. The description of an event is made once for each
-//! place in the program, and values are collected in memory that the thread reuses, so that writing an event allocates
-//! nothing and takes no lock.
+//! The values of an event are computed only if a session wants it. Each logging statement is described once, and values
+//! are collected in memory that the thread reuses, so writing an event neither allocates nor takes a lock.
 //!
 //! Sessions exist on Linux only; elsewhere this crate is empty.
 //!
-//! Not the crate's job: records of `log`, which `openetw-logger` writes.
+//! Out of scope: records of `log`, which `openetw-logger` writes.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Values that log by `log` while `tracing` formats them.
+//! Values that log through `log` while `tracing` formats them.
 
 #![cfg(target_os = "linux")]
 

@@ -73,7 +73,7 @@ fn spans_are_activities() {
         outer.in_scope(|| {
             info!("in outer");
             let inner = span!(Grade::DEBUG, "inner").entered();
-            // An event of another kind belongs to the activity too.
+            // Events by `event!` belong to the activity too.
             event!(APP, "Own", u32("n", 1));
             drop(inner);
             info!("behind inner");
@@ -164,7 +164,7 @@ fn fields_of_one_place_change() {
     fn at_one_place(value: &dyn tracing::Value, optional: Option<u64>) {
         info!(name: "Changing", a = value, b = optional, never = tracing::field::Empty, z = true);
     }
-    // More types than there are, and each again.
+    // More combinations of types than are kept, each repeated.
     let round = || {
         at_one_place(&-1i64, None);
         at_one_place(&1u64, Some(2));

@@ -1,19 +1,19 @@
-//! A program with a provider, for the other examples to listen to: it writes an event `FileCreate` (id 12) and an event
-//! `FileRead` (id 15) every ten milliseconds. `cargo run --example demo_provider [SECONDS]`, 10 unless given.
+//! A program with a provider for the other examples to record: it writes an event `FileCreate` (id 12) and an event
+//! `FileRead` (id 15) every ten milliseconds. `cargo run --example demo_provider [SECONDS]`; the default is 10.
 
 #[cfg(target_os = "linux")]
 use openetw::{Keyword, Level, event, provider};
 
 #[cfg(target_os = "linux")]
 provider! {
-    /// The provider, with a GUID that is derived from its name.
+    /// The provider, with a GUID derived from its name.
     static DEMO: "MyCompany.Demo";
 }
 
 /// Keyword of events about new files.
 #[cfg(target_os = "linux")]
 const CREATE: Keyword = Keyword(0x10);
-/// Keyword of events about their contents.
+/// Keyword of events about file contents.
 #[cfg(target_os = "linux")]
 const CONTENT: Keyword = Keyword(0x20);
 

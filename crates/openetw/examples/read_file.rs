@@ -1,13 +1,13 @@
-//! Reads a trace file on any system, and prints a line for each event: `cargo run --example read_file FILE`.
+//! Reads a trace file on any system and prints a line for each event: `cargo run --example read_file FILE`.
 
 use openetw::Trace;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let file = std::env::args().nth(1).ok_or("which file?")?;
-    // The role of `OpenTrace`.
+    let file = std::env::args().nth(1).ok_or("missing argument: FILE")?;
+    // Corresponds to `OpenTrace`.
     let mut trace = Trace::open_file(file)?;
-    // The role of `ProcessTrace`: it returns when all events have been read. `record.raw_time()` has the time as the
-    // session's clock tells it (`PROCESS_TRACE_MODE_RAW_TIMESTAMP`).
+    // Corresponds to `ProcessTrace`: returns when all events have been read. `record.raw_time()` is the time on the
+    // session's clock (`PROCESS_TRACE_MODE_RAW_TIMESTAMP`).
     trace.for_each_event(|event| {
         let (record, names) = (event.record(), event.names());
         println!(

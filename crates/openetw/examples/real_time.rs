@@ -1,7 +1,7 @@
-//! Shows a provider's events as JSON while they are written: `cargo run --example real_time [PROVIDER] [SECONDS]`.
+//! Prints a provider's events as JSON while they are written: `cargo run --example real_time [PROVIDER] [SECONDS]`.
 //!
-//! PROVIDER is `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`, `MyCompany.Demo` unless given;
-//! the example `demo_provider` writes its events.
+//! PROVIDER is `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`, by default `MyCompany.Demo`,
+//! which the example `demo_provider` writes.
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,8 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let provider = arguments.next().unwrap_or_else(|| "MyCompany.Demo".to_owned());
     let seconds = arguments.next().map_or(Ok(5.0), |text| text.parse())?;
 
-    // A session makes a trace; its name is how others find it. With the lease it ends when this program does, however
-    // that ends, so none is left behind.
+    // Consumers find a session by its name. A leased session stops when this program ends, however that happens, so
+    // none is left running.
     let mut runtime = Runtime::connect_or_host()?;
     SessionBuilder::new("MyRealtimeSession").real_time().leased().start(runtime.controller())?;
     runtime.controller().enable("MyRealtimeSession", &EnableBuilder::new(provider.parse()?))?;
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut trace = Trace::open_session("MyRealtimeSession")?;
     println!("listening");
 
-    // Reading goes on until somebody stops it, or the session ends.
+    // Blocks until the trace is stopped or the session stops.
     let stop = trace.stop_handle();
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs_f64(seconds));
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         line.clear();
         json.put(&mut line, event);
         line.push(b'\n');
-        // Who reads the output may be gone.
+        // The reader of the output may be gone.
         let _ = std::io::stdout().write_all(&line);
     })?;
     let status = runtime.controller().stop("MyRealtimeSession")?;

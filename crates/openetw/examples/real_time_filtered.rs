@@ -1,6 +1,6 @@
-//! A session that wants of a provider one event only, from programs of one name: level, keywords and filters are decided
-//! where events are written, and what is not wanted costs nothing. `cargo run --example real_time_filtered [SECONDS]`,
-//! beside the example `demo_provider`.
+//! A session that requests a single event of a provider, from programs with one name. Level, keywords and filters are
+//! checked where events are written, so unwanted events cost nothing. Run `cargo run --example real_time_filtered
+//! [SECONDS]` while the example `demo_provider` runs.
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let provider = ProviderSpec {
         level: Level::INFORMATION,
-        // Bit of `FileCreate`.
+        // The keyword of `FileCreate`.
         any: KeywordSpec { mask: 0x10, ..KeywordSpec::default() },
         ..ProviderSpec::new(ProviderKey::parse("MyCompany.Demo")?)
     };

@@ -1,5 +1,5 @@
-//! What every program does that listens to events, in its seven steps. `cargo run --example seven_steps [SECONDS]`, beside
-//! the example `demo_provider`.
+//! The seven steps of every program that consumes events. Run `cargo run --example seven_steps [SECONDS]` while the
+//! example `demo_provider` runs.
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,14 +13,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut runtime = Runtime::connect_or_host()?;
     let session = SessionBuilder::new("SevenSteps").real_time().leased();
 
-    // 2. Say which providers are wanted in it.
+    // 2. Choose the providers.
     let mut demo = ProviderSpec::new(ProviderKey::parse("MyCompany.Demo")?);
 
-    // 3. For each, which keywords: events that have one of the bits `any`, and all of the bits `all`.
+    // 3. For each, choose the keywords: events with any bit of `any` and all bits of `all`.
     demo.any = KeywordSpec { mask: 0x30, ..KeywordSpec::default() };
     demo.all = KeywordSpec { mask: 0x10, ..KeywordSpec::default() };
 
-    // 4. Say what is to be called.
+    // 4. Register callbacks.
     let mut files = Vec::new();
     let creates = Subscription::to(demo.clone())
         .on(Predicate::property_icontains("FileName", "FILE"), |event| {
@@ -30,11 +30,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .on_error(|event, error| eprintln!("{}: {error}", event.record.time()));
     let mut callbacks = Callbacks::new().subscribe(creates);
 
-    // 5. Start the session, with the providers enabled.
+    // 5. Start the session and enable the providers.
     session.start(runtime.controller())?;
     runtime.controller().enable("SevenSteps", &EnableBuilder::new(demo))?;
 
-    // 6. Process events, on this thread, until it is stopped from another one.
+    // 6. Process events on this thread until another one stops it.
     let mut trace = Trace::open_session("SevenSteps")?;
     println!("listening");
     let stop = trace.stop_handle();

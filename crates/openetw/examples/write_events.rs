@@ -1,8 +1,8 @@
-//! A program with a provider that records itself: it starts a session, writes events, stops the session, and reads the
-//! file. `cargo run --example write_events [FILE]`; without an argument the file is `write_events.etl`.
+//! A program with a provider that records itself: it starts a session, writes events, stops the session and reads the
+//! file. `cargo run --example write_events [FILE]`; the default file is `write_events.etl`.
 //!
-//! A program that is recorded by others (`etw record -p MyCompany.Requests -- ./program`) needs only the lines that are
-//! marked.
+//! A program that others record (`etw record -p MyCompany.Requests -- ./program`) needs only the lines marked as
+//! needed.
 
 #[cfg(target_os = "linux")]
 use openetw::provider::{ControlCode, activity};
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::args().nth(1).unwrap_or_else(|| "write_events.etl".to_owned());
     let file = std::path::absolute(file)?;
 
-    // The host that runs, or one in this process.
+    // The running host, or one in this process.
     let mut runtime = Runtime::connect_or_host()?;
     SessionBuilder::new("Requests").file(&file).start(runtime.controller())?;
     runtime.controller().enable("Requests", &EnableBuilder::new("MyCompany.Requests".parse()?))?;
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// An activity with a start, a stop, and an event between.
+/// Writes an activity with a start, a stop and an event in between.
 #[cfg(target_os = "linux")]
 fn request(number: u32) {
     let scope = activity::Scope::new();

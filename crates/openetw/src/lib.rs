@@ -1,20 +1,20 @@
 //! Event Tracing for Windows as an open system: the crate that programs depend on.
 //!
-//! It contains little code: each module re-exports what programs need of a crate of the workspace. Each feature adds
-//! modules; all but `columns` are on by default. [`Guid`], [`Level`], [`Keyword`] and the rest of the vocabulary of
-//! events are always there.
+//! It contains little code: each module re-exports the parts of a workspace crate that programs need. Each feature adds
+//! modules; all but `columns` are on by default. [`Guid`], [`Level`], [`Keyword`] and the other basic types of events
+//! are always available.
 //!
-//! | feature | modules | for |
+//! | feature | modules | purpose |
 //! |---|---|---|
 //! | `read` | the crate itself, `schema`, `etl`, `filter`, `relog`, `testing` | reading traces: files merged in time order, filters, schemas, rewriting |
 //! | `provider` | `provider`, `provider!`, `event!` | writing events (Linux) |
 //! | `session` | `session` | hosts, sessions, and enabling providers in them (Linux; includes `provider`) |
 //! | `kernel` | `kernel`, `profile` | the system's own events in sessions, and recording profiles (Linux; includes `session`) |
 //! | `export` | `export` | events as JSON, CSV, XML, Windows event logs, packet captures and text (includes `read`) |
-//! | `columns` | `export::ColumnsWriter` | events as Parquet and Arrow files; takes longer to compile than all the rest |
+//! | `columns` | `export::ColumnsWriter` | events as Parquet and Arrow files; compiles longer than everything else together |
 //! | `analysis` | `analysis`, `symbols` | tables over the kernel's events, and the names of functions (includes `read`) |
 //!
-//! A program that only writes events compiles a small part of it:
+//! A program that only writes events compiles a small part of the crate:
 //!
 //! ```toml
 //! openetw = { version = "0.1", default-features = false, features = ["provider"] }
@@ -48,7 +48,7 @@
 #![cfg_attr(not(target_os = "linux"), doc = "```ignore")]
 //! use openetw::session::{EnableBuilder, Runtime, SessionBuilder};
 //!
-//! // The host that runs, or one in this process.
+//! // The running host, or one in this process.
 //! let mut runtime = Runtime::connect_or_host()?;
 //! SessionBuilder::new("MySession").file("trace.etl").start(runtime.controller())?;
 //! runtime.controller().enable("MySession", &EnableBuilder::new("MyCompany.MyApp".parse()?))?;
@@ -101,7 +101,7 @@
 //! # Ok::<(), openetw::TraceError>(())
 //! ```
 //!
-//! Programs that log by the crates `tracing` and `log` write events with `tracing-openetw` and `openetw-logger`.
+//! Programs that log through the crates `tracing` and `log` write events with `tracing-openetw` and `openetw-logger`.
 
 #![forbid(unsafe_code)]
 
@@ -124,7 +124,7 @@ pub use etw_consumer::{
     testing,
 };
 
-/// What payloads mean, as TDH defines it on Windows: schemas of every source, layouts, values and their text.
+/// Decoding payloads, as TDH does on Windows: schemas from every source, layouts, values and their text.
 ///
 /// ```
 /// use openetw::Guid;
@@ -149,7 +149,7 @@ pub mod schema {
     };
 }
 
-/// The bytes of trace files: buffers, compression, the log file header; reader and writer.
+/// The bytes of trace files: buffers, compression and the log file header, with a reader and a writer.
 #[cfg(feature = "read")]
 pub mod etl {
     pub use etw_etl::{
@@ -184,10 +184,10 @@ pub mod provider {
     };
 }
 
-/// The system's own events, as the NT kernel logger has them.
+/// The system's own events, as those of the NT kernel logger.
 ///
 /// A host writes them to sessions if its [`HostOptions::system`](crate::session::HostOptions::system) is
-/// [`provider`](kernel::provider). [`Runtime`](crate::session::Runtime) sets it.
+/// [`provider`](kernel::provider). [`Runtime`](crate::session::Runtime) sets that.
 ///
 /// ```
 /// use openetw::kernel::EnableFlags;
@@ -204,10 +204,10 @@ pub mod kernel {
     pub use etw_system::provider;
 }
 
-/// Recording profiles (`.wprp`), and what of them Linux can record.
+/// Recording profiles (`.wprp`), and the parts of them that Linux can record.
 ///
-/// A [`Recording`](profile::Recording) is made of profiles: the sessions to start, and what is left out, with the
-/// reason.
+/// A [`Recording`](profile::Recording) is planned from profiles: it has the sessions to start, and the parts left out
+/// with the reasons.
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 pub mod profile {
     pub use etw_profile::{
@@ -241,7 +241,7 @@ pub mod analysis {
     };
 }
 
-/// Addresses to the names of functions and lines: programs, libraries and the kernel.
+/// Names of functions and source lines for addresses in programs, libraries and the kernel.
 ///
 /// ```no_run
 /// use openetw::symbols::{Module, Symbolizer};

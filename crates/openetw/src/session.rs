@@ -3,7 +3,7 @@
 //! ```no_run
 //! use openetw::session::{EnableBuilder, Runtime, SessionBuilder};
 //!
-//! // The host that runs, or one in this process.
+//! // The running host, or one in this process.
 //! let mut runtime = Runtime::connect_or_host()?;
 //! SessionBuilder::new("MySession").file("trace.etl").start(runtime.controller())?;
 //! runtime.controller().enable("MySession", &EnableBuilder::new("MyCompany-MyProvider".parse()?))?;
@@ -23,37 +23,46 @@ pub use etw_session::host::{
     Access, Host, HostError, HostLimits, HostOptions, HostThread, Right, SystemProvider, SystemWants,
 };
 
-/// A connection to a host: one that ran already, or one in a thread of this process.
+/// A connection to a host: one that was already running, or one in a thread of this process.
 #[derive(Debug)]
 pub struct Runtime {
-    // The connection ends before the host does.
+    // Dropped before the host.
     controller: Controller,
     host: Option<HostThread>,
 }
 
-/// Why there is no host.
+/// The reason why no host is available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuntimeError {
-    /// The connection.
+    /// Connecting failed.
     #[error(transparent)]
     Controller(#[from] ControllerError),
-    /// A host in this process.
+    /// The host in this process failed.
     #[error(transparent)]
     Host(#[from] HostError),
 }
 
 impl Runtime {
-    /// Connects to the host of this user's instance. If none runs, this process hosts the instance, for its own user,
-    /// until the value is dropped: other processes' providers find it as they find a daemon. With the feature `kernel`,
-    /// sessions of such a host can ask for the system's own events.
+    /// Connects to the host of this user's instance, or hosts it in this process if none is running.
+    ///
+    /// A host in this process serves its own user until the value is dropped; providers of other processes find it like
+    /// a daemon. With the feature `kernel`, sessions of such a host can request system events.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the connection is refused, or the instance can neither be connected to nor hosted.
     pub fn connect_or_host() -> Result<Runtime, RuntimeError> {
         Runtime::connect_or_host_at(&Instance::default_of_user())
     }
 
-    /// As [`Runtime::connect_or_host`], for an instance.
+    /// Connects to the host of an instance, or hosts it; see [`Runtime::connect_or_host`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the connection is refused, or the instance can neither be connected to nor hosted.
     pub fn connect_or_host_at(instance: &Instance) -> Result<Runtime, RuntimeError> {
-        // Another process may begin or end to host it between the two attempts.
+        // Another process may start or stop hosting it between the two attempts.
         for _ in 0..3 {
             match Controller::connect_to(instance) {
                 Err(ControllerError::NoHost { .. }) => {}
@@ -72,9 +81,11 @@ impl Runtime {
         Ok(Runtime { controller: Controller::connect_to(instance)?, host: None })
     }
 
-    /// A host in this process that nobody else can reach: its sessions get the events of this process's providers, with
-    /// no daemon, no socket and no thread of another process involved. Such private sessions write files or keep the
-    /// newest events in memory; they end when the value is dropped.
+    /// Starts a host in this process that other processes cannot reach.
+    ///
+    /// Its sessions receive the events of this process's providers, without a daemon, socket or thread of another
+    /// process. Such private sessions write files or keep the newest events in memory; they stop when the value is
+    /// dropped.
     ///
     /// ```no_run
     /// use openetw::session::{EnableBuilder, Runtime, SessionBuilder};
@@ -85,7 +96,9 @@ impl Runtime {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Fails if the process has one already.
+    /// # Errors
+    ///
+    /// Fails if the process already has such a host.
     pub fn private() -> Result<Runtime, RuntimeError> {
         let mut host = Host::private()?;
         let connect = |host: &mut Host| host.connect().map_err(HostError::System);
@@ -95,24 +108,24 @@ impl Runtime {
         Ok(Runtime { controller: Controller::to_private_host(of_controller)?, host: Some(host) })
     }
 
-    /// The connection.
+    /// Returns the connection.
     pub fn controller(&mut self) -> &mut Controller {
         &mut self.controller
     }
 
-    /// Whether this process is the host.
+    /// Returns whether this process is the host.
     pub fn is_host(&self) -> bool {
         self.host.is_some()
     }
 }
 
-/// The options of a host for an instance, with the system's own events.
+/// Returns the options of a host for an instance, with system events.
 #[cfg(feature = "kernel")]
 fn options_at(instance: &Instance) -> HostOptions {
     HostOptions { system: Some(etw_system::provider()), ..HostOptions::new(instance.clone()) }
 }
 
-/// The options of a host for an instance, without the system's own events.
+/// Returns the options of a host for an instance, without system events.
 #[cfg(not(feature = "kernel"))]
 fn options_at(instance: &Instance) -> HostOptions {
     HostOptions::new(instance.clone())

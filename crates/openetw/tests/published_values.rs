@@ -1,7 +1,6 @@
-//! Values that others published of real traces, compared field by field.
+//! Published values of real traces, compared field by field.
 //!
-//! What is compared and what cannot be, and why, is printed: `cargo nextest run -p openetw --test published_values
-//! --no-capture`.
+//! `cargo nextest run -p openetw --test published_values --no-capture` prints what is compared, what is not, and why.
 
 #![expect(clippy::expect_used, reason = "a helper that fails is a test that fails")]
 
@@ -81,7 +80,7 @@ fn http_server_equals_its_event_log() {
         );
         for (name, theirs) in expected.iter().filter(|(name, _)| *name != "#attributes") {
             let ours = &data[name];
-            // The log has the numbers behind the names of maps.
+            // The log has the numbers in place of map names.
             let mapped =
                 event.mapped.get(name).is_some_and(|number| Some(*number) == compare::integer(theirs));
             let equal = mapped || compare::with_event_log(ours, theirs);
@@ -89,7 +88,7 @@ fn http_server_equals_its_event_log() {
             fields += 1;
         }
     }
-    // The publishers' own reader writes the pointer in decimal and leaves the full stop out.
+    // The publishers' own reader writes the pointer in decimal and omits the full stop.
     let parsed = events.iter().find(|event| event.json["System"]["EventID"] == 2).expect("a Parse event");
     let message = "Parsed request (request pointer 0xFFFFFA80037C4530, method 4) with URI http://georgis2:80/windir.txt.";
     assert_eq!(parsed.json["Message"], message);
@@ -262,7 +261,7 @@ fn baselines_agree() {
     }
 }
 
-/// What was compared with a baseline.
+/// The result of comparing with a baseline.
 #[derive(Default)]
 struct Report {
     fields: usize,
@@ -336,14 +335,14 @@ impl Report {
     }
 }
 
-/// Whether a map names a value that the other reader prints as a number.
+/// Returns whether a map names a value that the other reader prints as a number.
 fn mapped_equal(event: &Event, name: &str, theirs: &str) -> bool {
     let number =
         event.mapped.iter().find(|(ours, _)| ours.eq_ignore_ascii_case(name)).map(|(_, number)| *number);
     number.is_some_and(|number| compare::with_baseline(&Value::from(number as i64), theirs) == Outcome::Equal)
 }
 
-/// The row of a table for a field, by its full name or its last part.
+/// Returns the table row for a field, by its full name or its last part.
 fn known(
     table: &'static [(&'static str, &'static str)],
     field: &str,
@@ -359,7 +358,7 @@ const NOT_IN_EVENT: &str = "it works them out from other events or other fields"
 const OTHER_VERSION: &str = "they belong to another version of the event; it prints them empty or zero";
 const SPLIT: &str = "it splits one field in two";
 
-/// Fields that the other reader makes itself, by name or by the end of the event's name and the field's.
+/// Fields that the other reader computes itself, by name or by the end of the event's name and the field's.
 const ITS_OWN: &[(&str, &str)] = &[
     ("PrimitiveTypesTest.system_time_type", "it prints a SYSTEMTIME's milliseconds wrongly"),
     (
@@ -436,11 +435,11 @@ const ITS_OWN: &[(&str, &str)] = &[
 
 const NO_TEMPLATE: &str = "no manifest describes the event's payload; it is shown as bytes here";
 
-/// Kinds that the other reader counts otherwise.
+/// Kinds that the other reader counts differently.
 const OTHER_COUNTS: &[(&str, &str)] =
     &[("Windows Kernel/PerfInfo/Sample", "samples of idle threads are left out there")];
 
-/// The event of the line: same processor and payload size, and, of several, the one with the most equal fields.
+/// Returns the event of the line: same processor and payload size, and, of several, the one with the most equal fields.
 fn best<'a>(line: &BaselineEvent, near: impl Iterator<Item = &'a Event>) -> Option<&'a Event> {
     let equal_fields = |event: &Event| {
         let data = event.data();
@@ -459,19 +458,19 @@ fn best<'a>(line: &BaselineEvent, near: impl Iterator<Item = &'a Event>) -> Opti
         .max_by_key(|event| equal_fields(event))
 }
 
-/// Whether the other reader's name begins with the provider's.
+/// Returns whether the other reader's name starts with the provider's.
 fn same_provider(line: &BaselineEvent, event: &Event) -> bool {
     let name = event.json["System"]["Provider"]["Name"].as_str().unwrap_or_default();
     line.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether the last part of the other reader's name occurs in ours.
+/// Returns whether the last part of the other reader's name occurs in ours.
 fn named_alike(line: &BaselineEvent, event: &Event) -> bool {
     let last = line.name.rsplit('/').next().unwrap_or_default();
     event.json["System"].to_string().to_lowercase().contains(&last.to_lowercase())
 }
 
-/// A field by the other reader's name: it differs in case at times, and some names are that reader's own.
+/// Finds a field by the other reader's name, which sometimes differs in case or entirely.
 fn field_of<'a>(data: &'a serde_json::Map<String, Value>, name: &str) -> Option<&'a Value> {
     let renamed = RENAMED.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours);
     let find = |wanted: &str| {
@@ -480,7 +479,7 @@ fn field_of<'a>(data: &'a serde_json::Map<String, Value>, name: &str) -> Option<
     find(name).or_else(|| find(renamed?))
 }
 
-/// Names that the other reader gives to fields of the published classes and manifests.
+/// The other reader's names for fields of the published classes and manifests.
 const RENAMED: &[(&str, &str)] = &[
     ("PageDirectoryBase", "DirectoryTableBase"),
     ("FileKey", "FileObject"),

@@ -1,4 +1,4 @@
-//! Whatever JSON shows of an event's header, a filter finds.
+//! A filter finds every value that JSON shows of an event's header.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use openetw::export::{JsonWriter, Options};
 use openetw::{Predicate, Trace};
 use serde_json::Value;
 
-/// Files of no more records are read once for each name that they show.
+/// Files with at most this many records are read once for each name that they show.
 const SMALL: u64 = 500;
 
 #[test]
@@ -17,7 +17,7 @@ fn filters_find_what_json_shows() {
         let mut trace = Trace::open_file(&file.path).unwrap();
         let mut writer = JsonWriter::new(&Options::default());
         let mut line = Vec::new();
-        // The predicates of what many events share, with how many events show it.
+        // The predicates on values that many events share, with the number of events that show them.
         let mut named: HashMap<String, (Predicate, u64)> = HashMap::new();
         trace
             .for_each_layout(|event| {
@@ -89,7 +89,7 @@ fn shared(json: &Value) -> Vec<String> {
     texts.into_iter().collect()
 }
 
-/// `field == value`; `None` for a value that the event does not have.
+/// Returns `field == value`; `None` for a value that the event does not have.
 fn equal(field: &str, value: &Value) -> Option<String> {
     match value {
         Value::Null => None,

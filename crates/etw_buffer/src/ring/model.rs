@@ -1,4 +1,4 @@
-//! Rings under the model checker: every interleaving and every order of memory that the code allows.
+//! Rings under the model checker: every interleaving and memory order that the code allows.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p etw_buffer --release ring`
 
@@ -29,7 +29,7 @@ fn ring() -> (RingWriter<Words, Words>, RingReader<Words, Words>) {
     (writer, RingReader::attach(data, position).unwrap())
 }
 
-/// An entry that takes a little less than half of the ring, of which two words are looked at.
+/// An entry that takes slightly less than half of the ring, of which two words are checked.
 fn entry(number: u8) -> Vec<u8> {
     vec![number; 26 * 8]
 }
@@ -46,7 +46,7 @@ fn entries_are_whole_and_never_overwritten_while_they_are_read() {
     loom::model(|| {
         let (mut writer, mut reader) = ring();
         let writes = thread::spawn(move || {
-            // The third has no room before the first is given back, and lies where the first lay.
+            // The third fits only after the first was released, and takes its place.
             for number in 1..=3 {
                 if writer.try_push(&[&entry(number)]).unwrap() != Push::Done {
                     return number - 1;
@@ -86,7 +86,7 @@ fn a_sleeping_reader_is_always_woken() {
         });
         let slept = reader.sleeps();
         writes.join().unwrap();
-        // Who was awake sees the entry; who slept hears the bell.
+        // A reader that was awake sees the entry; one that slept hears the bell.
         assert!(!slept || rung.load(Relaxed));
         assert!(reader.next_entry().unwrap().is_some());
     });

@@ -7,37 +7,37 @@ use super::{
 };
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Reads entries in place; one for each ring.
+/// Reads entries in place; a ring has one reader.
 ///
-/// An entry stays where it is until [`RingReader::release`] gives it back to the writer.
+/// An entry stays valid until [`RingReader::release`] returns it to the writer.
 #[derive(Debug)]
 pub struct RingReader<D, P> {
     data: D,
     position: P,
     capacity: u64,
-    /// The writer's head when it was last looked at.
+    /// The last known head of the writer.
     head: u64,
-    /// Words whose entries have been handed out.
+    /// Number of words whose entries have been returned.
     taken: u64,
-    /// The position that lies at the start.
+    /// The position that is at the start.
     restart: u64,
-    /// Words given back.
+    /// Number of words released.
     released: u64,
     broken: Option<RingError>,
 }
 
-/// An entry that has been read: where it lies.
+/// The position of an entry that has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     start: usize,
-    /// Bytes of the entry.
+    /// Length of the entry in bytes.
     pub len_bytes: usize,
-    /// What [`RingReader::release`] takes when this entry and all before it are done with.
+    /// The argument for [`RingReader::release`] once this entry and all before it are no longer needed.
     pub end: u64,
 }
 
 impl Entry {
-    /// The words of the data that hold the entry; the last may be padded.
+    /// Returns the words of the data that hold the entry; the last may be padded.
     pub fn words(&self) -> Range<usize> {
         self.start..self.start + self.len_bytes.div_ceil(8)
     }
@@ -48,10 +48,11 @@ where
     D: Deref<Target = [AtomicU64]>,
     P: Deref<Target = [AtomicU64]>,
 {
-    /// The reader of a ring that a writer has made and nobody has read yet. `data` is never written to.
+    /// Attaches to a new ring that no reader has used. `data` is never written to.
     ///
     /// # Errors
-    /// [`RingError::TooSmall`].
+    ///
+    /// Fails with [`RingError::TooSmall`].
     pub fn attach(data: D, position: P) -> Result<RingReader<D, P>, RingError> {
         let capacity = capacity(data.len(), position.len())? as u64;
         Ok(RingReader { data, position, capacity, head: 0, taken: 0, restart: 0, released: 0, broken: None })
@@ -60,7 +61,8 @@ where
     /// Returns the next entry; `None` if there is none now.
     ///
     /// # Errors
-    /// If the writer's state is invalid. Every later call returns the same.
+    ///
+    /// Fails if the writer's state is invalid. Every later call fails alike.
     #[inline]
     pub fn next_entry(&mut self) -> Result<Option<Entry>, RingError> {
         if let Some(error) = self.broken {
@@ -71,28 +73,27 @@ where
         entry
     }
 
-    /// Gives the entries up to the one with this [`Entry::end`] back to the writer. Answers whether the writer waits
-    /// for room and is to be woken.
+    /// Releases the entries up to the one with this [`Entry::end`] to the writer. Returns whether the writer waits for
+    /// room and must be woken.
     #[inline]
     pub fn release(&mut self, end: u64) -> bool {
         if end <= self.released || end > self.taken {
             return false;
         }
         self.released = end;
-        // Release: whatever was read of the entries was read before (partner: `RingWriter::look_at_reader`).
+        // Release: the entries are read before this store (partner: `RingWriter::look_at_reader`).
         self.position[POSITION].store(end, Ordering::Release);
-        // Either this sees that the writer waits, or the writer sees the position before it does (partner:
-        // `RingWriter::waits`).
+        // Either this sees that the writer waits, or the writer sees the position first (partner: `RingWriter::waits`).
         fence(Ordering::SeqCst);
         self.data[WRITER_WAITS].load(Ordering::Relaxed) != 0
     }
 
-    /// Says that the reader is about to sleep and is to be woken by the writer. Answers `false`, and takes the wish
-    /// back, if there is something to read already.
+    /// Announces that the reader is about to sleep and must be woken by the writer. Returns `false`, and withdraws
+    /// that, if an entry is available already.
     #[inline]
     pub fn sleeps(&mut self) -> bool {
         self.position[READER_SLEEPS].store(1, Ordering::Relaxed);
-        // Either the writer sees the wish, or this sees the writer's head (partner: `RingWriter::publish`).
+        // Either the writer sees the announcement, or this sees the writer's head (partner: `RingWriter::publish`).
         fence(Ordering::SeqCst);
         let sleeps = self.data[HEAD].load(Ordering::Relaxed) == self.taken;
         if !sleeps {
@@ -101,23 +102,23 @@ where
         sleeps
     }
 
-    /// Takes the wish of [`RingReader::sleeps`] back.
+    /// Withdraws the announcement of [`RingReader::sleeps`].
     #[inline]
     pub fn awake(&mut self) {
         self.position[READER_SLEEPS].store(0, Ordering::Relaxed);
     }
 
-    /// Bytes that are taken and not given back.
+    /// Returns the number of bytes taken and not released.
     pub fn held_bytes(&self) -> u64 {
         (self.taken - self.released) * 8
     }
 
-    /// Bytes of all entries that the ring can hold.
+    /// Returns the total size in bytes of the entries that the ring can hold.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity * 8
     }
 
-    /// The words that the ring is made of.
+    /// Returns the words of the ring.
     #[inline]
     pub fn data(&self) -> &D {
         &self.data
@@ -129,14 +130,14 @@ where
         if self.taken == self.head {
             // Acquire: the entries up to the head are complete (partner: `RingWriter::publish`).
             let found = self.data[HEAD].load(Ordering::Acquire);
-            // Compared by distance, since a hostile head may lie anywhere. Between what the reader has given back and
-            // the head there is never more than the ring.
+            // Compared by distance, since a hostile head may be anywhere. Between the released position and the head
+            // there is never more than the ring.
             let written = found.wrapping_sub(self.taken);
             if written > capacity - (self.taken - self.released) {
                 return Err(RingError::Head { found, position: self.taken, capacity });
             }
             self.head = found;
-            // Relaxed: it comes with the head. A restart happens where the reader has given back everything.
+            // Relaxed: it is published with the head. A restart happens where the reader has released everything.
             if written > 0 && self.data[RESTART].load(Ordering::Relaxed) == self.taken {
                 self.restart = self.taken;
             }

@@ -27,7 +27,7 @@ fn bytes_of(reader: &RingReader<Words, Words>, entry: &Entry) -> Vec<u8> {
     bytes
 }
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -111,7 +111,7 @@ fn a_reader_that_keeps_up_is_kept_in_the_caches() {
 }
 
 #[test]
-fn sleepers_are_told_of() {
+fn sleepers_are_reported() {
     let (mut writer, mut reader, ..) = ring(MIN_DATA_WORDS);
     assert!(!writer.publish(), "nothing to publish");
     assert!(reader.sleeps());

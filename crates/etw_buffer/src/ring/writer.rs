@@ -7,31 +7,31 @@ use super::{
 };
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Words at the start of the ring that the writer stays in while the reader keeps up (256 KiB).
+/// Number of words at the start of the ring to which the writer keeps while the reader keeps up (256 KiB).
 const WARM_WORDS: u64 = 1 << 15;
 
-/// Writes entries; one for each ring.
+/// Writes entries; a ring has one writer.
 #[derive(Debug)]
 pub struct RingWriter<D, P> {
     data: D,
     position: P,
     capacity: u64,
-    /// Words written, also those that are not published yet.
+    /// Number of words written, including unpublished ones.
     written: u64,
-    /// The position that lies at the start.
+    /// The position that is at the start.
     restart: u64,
-    /// Words published.
+    /// Number of words published.
     head: u64,
-    /// The reader's position when it was last looked at.
+    /// The last known position of the reader.
     read: u64,
 }
 
 /// The result of writing an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Push {
-    /// It is written; [`RingWriter::publish`] shows it to the reader.
+    /// The entry was written; [`RingWriter::publish`] makes it visible to the reader.
     Done,
-    /// There is no room for it now.
+    /// The ring has no room for it now.
     Full,
     /// It is larger than [`RingWriter::max_entry_bytes`].
     TooLarge,
@@ -42,22 +42,23 @@ where
     D: Deref<Target = [AtomicU64]>,
     P: Deref<Target = [AtomicU64]>,
 {
-    /// Makes an empty ring in memory that is all zero and that nobody reads yet.
+    /// Creates an empty ring in memory that is all zero and has no reader yet.
     ///
     /// # Errors
-    /// [`RingError::TooSmall`]: `data` needs 80 words, `position` [`POSITION_WORDS`](super::POSITION_WORDS).
+    ///
+    /// Fails with [`RingError::TooSmall`]: `data` needs 80 words, `position` [`POSITION_WORDS`](super::POSITION_WORDS).
     pub fn format(data: D, position: P) -> Result<RingWriter<D, P>, RingError> {
         let capacity = capacity(data.len(), position.len())? as u64;
         Ok(RingWriter { data, position, capacity, written: 0, restart: 0, head: 0, read: 0 })
     }
 
-    /// Bytes that an entry can have at most: somewhat less than half of the ring, so that it has room in an empty ring
-    /// wherever the writer is.
+    /// Returns the maximum size of an entry in bytes: somewhat less than half of the ring, so that it fits into an
+    /// empty ring at any position of the writer.
     pub fn max_entry_bytes(&self) -> usize {
         ((self.capacity / 2 - 1) * 8).min(u64::from(u32::MAX)) as usize
     }
 
-    /// Bytes of all entries that the ring can hold, their lengths included.
+    /// Returns the total size in bytes of the entries that the ring can hold, including their lengths.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity * 8
     }
@@ -65,17 +66,20 @@ where
     /// Writes an entry that consists of consecutive `parts`.
     ///
     /// # Errors
-    /// The reader's position cannot be; the reader is broken or hostile, and gets nothing any more.
+    ///
+    /// Fails if the reader's position is impossible: the reader is broken or hostile, and receives no more entries.
     #[inline]
     pub fn try_push(&mut self, parts: &[&[u8]]) -> Result<Push, RingError> {
         self.try_push_leaving(0, parts)
     }
 
-    /// As [`RingWriter::try_push`], if so many bytes are left free behind the entry: room that is kept for what the
-    /// reader must have even when there is no room for the rest.
+    /// Writes an entry like [`RingWriter::try_push`], if at least `spare_bytes` stay free after it.
+    ///
+    /// The spare room is reserved for entries that the reader must receive even if others do not fit.
     ///
     /// # Errors
-    /// As for [`RingWriter::try_push`].
+    ///
+    /// Fails like [`RingWriter::try_push`].
     #[inline]
     pub fn try_push_leaving(&mut self, spare_bytes: usize, parts: &[&[u8]]) -> Result<Push, RingError> {
         let len_bytes = parts.iter().map(|part| part.len()).sum::<usize>();
@@ -86,8 +90,8 @@ where
         if self.place() >= WARM_WORDS.min(self.capacity / 2) {
             self.look_at_reader()?;
             if self.read == self.written {
-                // Relaxed: the reader sees it with the head of what comes next; it has taken all that came before, so
-                // that nobody looks for the earlier restart any more.
+                // Relaxed: published with the next head. The reader has taken everything before it, so the earlier
+                // restart is no longer needed.
                 self.restart = self.written;
                 self.data[RESTART].store(self.restart, Ordering::Relaxed);
             }
@@ -113,38 +117,40 @@ where
         Ok(Push::Done)
     }
 
-    /// Shows the reader all entries that have been written. Returns whether it sleeps and must be woken.
+    /// Makes all written entries visible to the reader. Returns whether it sleeps and must be woken.
     #[inline]
     pub fn publish(&mut self) -> bool {
         if self.head == self.written {
             return false;
         }
         self.head = self.written;
-        // Release: the entries' words come before (partner: the load of the head in `RingReader::next_entry`).
+        // Release: the entries' words are visible first (partner: the load of the head in `RingReader::next_entry`).
         self.data[HEAD].store(self.head, Ordering::Release);
-        // Either this sees that the reader sleeps, or the reader sees the head before it does (partner: the fence in
+        // Either this sees that the reader sleeps, or the reader sees the head first (partner: the fence in
         // `RingReader::sleeps`).
         fence(Ordering::SeqCst);
         self.position[READER_SLEEPS].load(Ordering::Relaxed) != 0
     }
 
-    /// Bytes that are written and not given back by the reader.
+    /// Returns the number of bytes written and not yet released by the reader.
     ///
     /// # Errors
-    /// As for [`RingWriter::try_push`].
+    ///
+    /// Fails like [`RingWriter::try_push`].
     pub fn used_bytes(&mut self) -> Result<u64, RingError> {
         self.look_at_reader()?;
         Ok((self.written - self.read) * 8)
     }
 
-    /// Says that the writer waits for `len_bytes` of room and is to be woken by the reader. Answers `false`, and takes
-    /// the wish back, if the room is there already.
+    /// Announces that the writer waits for `len_bytes` of room and must be woken by the reader. Returns `false`, and
+    /// withdraws that, if the room is available already.
     ///
     /// # Errors
-    /// As for [`RingWriter::try_push`].
+    ///
+    /// Fails like [`RingWriter::try_push`].
     pub fn waits(&mut self, len_bytes: usize) -> Result<bool, RingError> {
         self.data[WRITER_WAITS].store(1, Ordering::Relaxed);
-        // Either the reader sees the wish, or this sees what the reader gave back (partner: `RingReader::release`).
+        // Either the reader sees the announcement, or this sees the released entries (partner: `RingReader::release`).
         fence(Ordering::SeqCst);
         self.look_at_reader()?;
         let room = self.capacity - (self.written - self.read);
@@ -155,17 +161,17 @@ where
         Ok(waits)
     }
 
-    /// Takes the wish of [`RingWriter::waits`] back.
+    /// Withdraws the announcement of [`RingWriter::waits`].
     pub fn awake(&mut self) {
         self.data[WRITER_WAITS].store(0, Ordering::Relaxed);
     }
 
-    /// The words that the ring was made of.
+    /// Returns the words of the ring.
     pub fn data(&self) -> &D {
         &self.data
     }
 
-    /// Where the next entry lies, in words from the first.
+    /// Returns the position of the next entry, in words from the first.
     #[inline]
     fn place(&self) -> u64 {
         (self.written - self.restart) % self.capacity
@@ -173,7 +179,7 @@ where
 
     #[inline]
     fn look_at_reader(&mut self) -> Result<(), RingError> {
-        // Acquire: the reader is done with the words before they are written anew (partner: `RingReader::release`).
+        // Acquire: the reader is done with the words before they are overwritten (partner: `RingReader::release`).
         let found = self.position[POSITION].load(Ordering::Acquire);
         if !(self.read..=self.head).contains(&found) {
             return Err(RingError::Position { found, from: self.read, head: self.head });

@@ -1,8 +1,8 @@
-//! For crates that turn the records of other logging libraries into events, such as `tracing-openetw` and
+//! Support for crates that turn the records of other logging libraries into events, such as `tracing-openetw` and
 //! `openetw-logger`.
 //!
-//! Such libraries know the fields of an event only at run time. An [`EventTemplate`] describes an event once for each
-//! place in a program that logs; [`with_values`] collects the values of one event in memory that the thread reuses.
+//! Such libraries know the fields of an event only at run time. An [`EventTemplate`] describes the event once for each
+//! logging statement; [`with_values`] collects the values of one event in memory that the thread reuses.
 //!
 //! ```
 //! use etw_provider::bridge::{EventTemplate, FieldKind, Options, Values, with_values};

@@ -6,10 +6,10 @@ use std::fmt::{self, Write};
 use crate::fields;
 use crate::fields::support::FieldType;
 
-/// Bytes after which a text is cut, since a longer one would make the event too large and lose all of it.
+/// Maximum length of a text in bytes; longer ones are cut, since they would make the whole event too large.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 
-/// Bytes of memory that a thread keeps for its next event at most.
+/// Maximum number of bytes that a thread keeps for its next event.
 const MAX_SPARE_BYTES: usize = 64 << 10;
 
 /// The type of a field.
@@ -23,12 +23,12 @@ pub enum FieldKind {
     F64,
     /// A truth value of 1 byte.
     Bool,
-    /// UTF-8 with its length in bytes before it, as [`put_text`] writes it.
+    /// UTF-8 after its length in bytes, as [`put_text`] writes it.
     Text,
 }
 
 impl FieldKind {
-    /// The type in the event's description.
+    /// Returns the type for the event's description.
     pub fn field(self) -> FieldType {
         match self {
             FieldKind::I64 => fields::i64::FIELD,
@@ -50,9 +50,9 @@ pub struct NamedField {
 }
 
 impl NamedField {
-    /// Whether the types are equal, and the names are one string in memory.
+    /// Returns whether the types are equal and the names are the same string in memory.
     ///
-    /// Names are compared by address, which is enough for fields of one place in a program.
+    /// Names are compared by address, which suffices for fields of one logging statement.
     #[inline]
     pub fn is(&self, other: &NamedField) -> bool {
         std::ptr::eq(self.name, other.name) && self.kind == other.kind
@@ -69,20 +69,21 @@ pub struct Values {
 }
 
 thread_local! {
-    /// Memory that the thread's last event used.
+    /// Memory of the thread's last event.
     static SPARE: Cell<Values> = const { Cell::new(Values { fields: Vec::new(), bytes: Vec::new() }) };
 }
 
-/// Calls a function with empty [`Values`], in memory that the thread keeps from event to event.
+/// Calls a function with empty [`Values`], in memory that the thread reuses from event to event.
 ///
-/// The function may call this again, since code that formats a value may log too; the inner call gets memory of its own.
+/// The function may call this recursively, since code that formats a value may log too; the inner call uses other
+/// memory.
 pub fn with_values<R>(function: impl FnOnce(&mut Values) -> R) -> R {
     let mut values = SPARE.try_with(Cell::take).unwrap_or_default();
     values.fields.clear();
     values.bytes.clear();
     let result = function(&mut values);
     if values.bytes.capacity() <= MAX_SPARE_BYTES {
-        // Fails while the thread ends, when the memory is freed anyway.
+        // Fails while the thread ends; the memory is freed anyway.
         let _ = SPARE.try_with(|spare| spare.set(values));
     }
     result
@@ -109,12 +110,12 @@ impl Values {
     }
 }
 
-/// Appends a text as a `u16` with its length in bytes, then UTF-8. A text longer than 16 KiB is cut at a character.
+/// Appends a text as a `u16` length in bytes and UTF-8. Text longer than 16 KiB is cut at a character boundary.
 pub fn put_text(bytes: &mut Vec<u8>, text: impl fmt::Display) {
     let start = bytes.len();
     bytes.extend_from_slice(&[0; 2]);
     let mut out = Text { bytes, room: MAX_TEXT_BYTES };
-    // If formatting fails, what was written before the failure stays.
+    // If formatting fails, the text written before the failure stays.
     let _ = write!(out, "{text}");
     let len = bytes.len() - start - 2;
     if let Some(count) = bytes.get_mut(start..start + 2) {
@@ -122,7 +123,7 @@ pub fn put_text(bytes: &mut Vec<u8>, text: impl fmt::Display) {
     }
 }
 
-/// Text that is cut at the last character for which there is room.
+/// Text that is cut at the last character that fits.
 struct Text<'a> {
     bytes: &'a mut Vec<u8>,
     room: usize,
@@ -159,7 +160,7 @@ mod tests {
         check(format_args!("{}-{}", 1, "ä"), "1-ä");
         check(&full, &full);
         check(format_args!("{full}y"), &full);
-        // In pieces, of which the second does not fit as a whole, and the third would.
+        // In pieces: the second does not fit as a whole, and the third would.
         check(format_args!("{}{}{}", &full[1..], "ä", "z"), &full[1..]);
         check("ä".repeat(MAX_TEXT_BYTES), &"ä".repeat(MAX_TEXT_BYTES / 2));
     }

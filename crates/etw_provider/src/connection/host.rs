@@ -1,4 +1,4 @@
-//! One host: what it says, and what follows from it.
+//! The connection to one host, and the handling of its messages.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use crate::extras;
 use crate::filters::{Filters, filter_data};
 use crate::sink::Sink;
 
-/// Most hosts of one process: the system's, the user's, and one in the process itself.
+/// Maximum number of hosts for one process: the system's, the user's, and one in the process itself.
 const MAX_HOSTS: usize = 3;
 
 /// Number of the host in the process itself.
 const PRIVATE: u8 = 2;
 
-/// The doorbells of the hosts' present connections.
+/// The doorbells of the current connections to hosts.
 static DOORBELLS: [Doorbell; MAX_HOSTS] = [const { Doorbell::new() }; MAX_HOSTS];
 
-/// Attempts to connect to a host whose socket is there and does not answer yet, and the time between them.
+/// Attempts to connect to a host whose socket exists but is not yet accepting, and the time between them.
 const ATTEMPTS: u32 = 50;
 const BETWEEN: Duration = Duration::from_millis(20);
 
@@ -37,11 +37,11 @@ const BETWEEN: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Host {
     index: u8,
-    /// Where it is found; `None` for the one in the process itself.
+    /// The instance; `None` for the host in the process itself.
     instance: Option<Instance>,
     doorbell: &'static Doorbell,
     link: Option<Link>,
-    /// When to try again, and how often at most.
+    /// Time of the next attempt, and the number of attempts left.
     retry: Option<(Instant, u32)>,
 }
 
@@ -51,11 +51,11 @@ struct Link {
     _mark: ClosedInChild,
     has_greeted: bool,
     slots: Vec<Option<&'static Sink>>,
-    /// Registrations that are not answered yet.
+    /// Registrations without a reply so far.
     unanswered: Vec<u32>,
 }
 
-/// Why a connection ends.
+/// The connection has ended.
 #[derive(Debug)]
 struct Ended;
 
@@ -65,7 +65,7 @@ impl Host {
         Some(Host { index, instance: Some(instance), doorbell, link: None, retry: None })
     }
 
-    /// The host in the process itself, at the other end of a connection.
+    /// Creates the host in the process itself from its connection.
     pub(super) fn private(
         channel: Channel,
         registrations: &[Registration],
@@ -78,7 +78,7 @@ impl Host {
         host.is_connected().then_some(host)
     }
 
-    /// Whether it is the process's own, and gone for good.
+    /// Returns whether this is the host in the process itself and has ended for good.
     pub(super) fn is_over(&self) -> bool {
         self.instance.is_none() && self.link.is_none()
     }
@@ -95,7 +95,7 @@ impl Host {
         self.link.as_ref().map(|link| link.channel.clone())
     }
 
-    /// Time until the next attempt to connect.
+    /// Returns the time until the next attempt to connect.
     pub(super) fn retry_in(&self) -> Option<Duration> {
         self.retry.map(|(at, _)| at.saturating_duration_since(Instant::now()))
     }
@@ -104,11 +104,11 @@ impl Host {
         self.link.is_none() && self.retry.is_some_and(|(at, _)| at <= Instant::now())
     }
 
-    /// Watches the place where a host would appear.
+    /// Watches the directory in which a host would appear.
     pub(super) fn watch(&self, watch: &Watch) {
         let Some(instance) = &self.instance else { return };
         if !instance.is_system() {
-            // The directory is small and the user's own; the one above may be as busy as `/tmp`.
+            // The directory is small and belongs to the user; its parent may be as busy as `/tmp`.
             let _ = instance.create_directory();
         }
         let directory = instance.directory();
@@ -119,7 +119,7 @@ impl Host {
         }
     }
 
-    /// Connects if there is a host, and registers everything with it.
+    /// Connects if a host is running, and registers all providers with it.
     pub(super) fn connect(
         &mut self,
         registrations: &[Registration],
@@ -140,7 +140,7 @@ impl Host {
         }
     }
 
-    /// Registers everything with the host at the other end of a connection.
+    /// Registers all providers over a new connection.
     fn open(
         &mut self,
         channel: Channel,
@@ -168,7 +168,7 @@ impl Host {
         self.wait_for_answers(Instant::now() + PATIENCE, registrations, buffer, notifications);
     }
 
-    /// Says something. A host that does not listen is left.
+    /// Sends a message. Disconnects if the host does not receive it.
     pub(super) fn send(
         &mut self,
         message: &FromProvider,
@@ -185,8 +185,8 @@ impl Host {
         }
     }
 
-    /// Reads until every registration is answered. A host that takes too long is left, so that no other registration
-    /// waits for it.
+    /// Reads until every registration has a reply. Disconnects from a host that takes too long, so that no other
+    /// registration waits for it.
     pub(super) fn wait_for_answers(
         &mut self,
         until: Instant,
@@ -208,7 +208,7 @@ impl Host {
         }
     }
 
-    /// Reads what is there.
+    /// Reads the pending messages.
     pub(super) fn read(
         &mut self,
         registrations: &[Registration],
@@ -239,7 +239,7 @@ impl Host {
         }
     }
 
-    /// Ends the connection: nothing is enabled by this host any more.
+    /// Ends the connection and disables everything that this host enabled.
     fn leave(&mut self, registrations: &[Registration], notifications: &Notifications) {
         let Some(link) = self.link.take() else { return };
         for registration in registrations {
@@ -251,13 +251,13 @@ impl Host {
         for sink in link.slots.iter().flatten() {
             sink.close();
         }
-        // A host that was stopped may be replaced by another one at once. One that never greeted has attempts left.
+        // A stopped host may be replaced at once. A host that never greeted has attempts left.
         if link.has_greeted && self.instance.is_some() {
             self.retry = Some((Instant::now() + BETWEEN, ATTEMPTS));
         }
     }
 
-    /// Does what the host says. What makes no sense ends the connection.
+    /// Handles a message. An invalid one ends the connection.
     fn take(
         &mut self,
         message: ToProvider,
@@ -363,7 +363,7 @@ impl Host {
     }
 }
 
-/// Has the provider's callback told what all sessions want together.
+/// Queues a callback with the combined settings of all sessions.
 fn notify(
     registration: &Registration,
     code: ControlCode,

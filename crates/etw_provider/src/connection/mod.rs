@@ -1,5 +1,5 @@
-//! The process's connection to the hosts of its instances: one thread, which sleeps until a host says something or
-//! appears.
+//! The process's connection to the hosts of its instances: one thread that sleeps until a host sends a message or a new
+//! host appears.
 
 mod host;
 mod notify;
@@ -18,12 +18,12 @@ use crate::provider::Provider;
 use host::Host;
 use notify::Notifications;
 
-/// How long a host may take to answer before it is left alone.
+/// Time limit for a reply; a host that takes longer is disconnected.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often hosts are looked for where directories cannot be watched.
+/// Interval between checks for hosts if directories cannot be watched.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The connection to all hosts. Lives as long as the process.
+/// The connection to all hosts; lives as long as the process.
 #[derive(Debug)]
 pub(crate) struct Connection {
     state: Mutex<State>,
@@ -36,11 +36,11 @@ struct State {
     next_id: u32,
     hosts: Vec<Host>,
     buffer: PacketBuffer,
-    /// What the thread needs; `None` before it was started.
+    /// State shared with the thread; `None` before the thread has started.
     thread: Option<Thread>,
 }
 
-/// A provider that is registered, under the number that hosts know it by.
+/// A registered provider, with the number used in messages to hosts.
 #[derive(Debug, Clone, Copy)]
 struct Registration {
     id: u32,
@@ -49,14 +49,14 @@ struct Registration {
 
 #[derive(Debug)]
 struct Thread {
-    /// Raised when the thread has another connection to look at.
+    /// Raised when the thread has another connection to poll.
     wake: Arc<(EventFd, ClosedInChild)>,
-    /// `None` where the system has no more of them.
+    /// `None` if the system has no watches left.
     watch: Option<Arc<(Watch, ClosedInChild)>>,
 }
 
 impl Connection {
-    /// A connection to nobody yet.
+    /// Creates a connection without hosts.
     pub(crate) fn new() -> Connection {
         let state = State {
             registrations: Vec::new(),
@@ -68,7 +68,7 @@ impl Connection {
         Connection { state: Mutex::new(state), notifications: Notifications::default() }
     }
 
-    /// Registers providers with every host there is, and waits until all they want of them is known.
+    /// Registers providers with all running hosts, and waits until their enables have arrived.
     pub(crate) fn register(&'static self, providers: &[&'static Provider]) {
         let mut state = self.lock();
         self.start(&mut state);
@@ -89,12 +89,12 @@ impl Connection {
         self.notifications.deliver();
     }
 
-    /// Takes a host in the process itself, at the other end of a connection, until it ends. Fails if there is one.
+    /// Connects to a host in the process itself until it ends. Fails if one is connected.
     pub(crate) fn join(&'static self, channel: Channel) -> io::Result<()> {
         let mut state = self.lock();
         self.start(&mut state);
         let State { registrations, hosts, buffer, thread, .. } = &mut *state;
-        // The one before may have ended a moment ago.
+        // The previous one may have ended a moment ago.
         for host in hosts.iter_mut() {
             host.read(registrations, buffer, &self.notifications);
         }
@@ -110,7 +110,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes a provider back.
+    /// Removes a provider.
     pub(crate) fn unregister(&'static self, provider: &'static Provider) {
         let mut state = self.lock();
         let State { registrations, hosts, .. } = &mut *state;
@@ -123,12 +123,12 @@ impl Connection {
         }
     }
 
-    /// Looks for hosts, and starts the thread, once.
+    /// Connects to the running hosts and starts the thread, once.
     fn start(&'static self, state: &mut State) {
         if state.thread.is_some() {
             return;
         }
-        // Only what cannot be had at all keeps the thread from running: then hosts that are there now are all.
+        // Without an event object the thread cannot run; only hosts running now are used then.
         let Ok(wake) = EventFd::new() else { return };
         let mark = ClosedInChild::new(wake.as_fd());
         let watch = Watch::new().ok().map(|watch| {
@@ -144,19 +144,19 @@ impl Connection {
             }
         }
         self.look(state);
-        // The program's signal handlers are not to run on a thread it knows nothing of.
+        // The program's signal handlers must not run on a thread it does not know.
         let _blocked = signals::Blocked::all();
         let name = "etw-provider".to_owned();
-        // Without the thread, providers have the sessions that are there when they register.
+        // Without the thread, providers keep the sessions they had when they registered.
         let _ = std::thread::Builder::new().name(name).spawn(move || self.run());
     }
 
-    /// Watches the directories, and connects to hosts that are there and were not.
+    /// Watches the directories and connects to new hosts.
     fn look(&self, state: &mut State) {
         let State { registrations, hosts, buffer, thread, .. } = state;
         let watch = thread.as_ref().and_then(|thread| thread.watch.as_deref());
         for host in hosts.iter_mut().filter(|host| !host.is_connected()) {
-            // Watched before it is looked for, so that none is missed.
+            // Watch first, so that no host is missed.
             if let Some((watch, _)) = watch {
                 host.watch(watch);
             }
@@ -164,7 +164,7 @@ impl Connection {
         }
     }
 
-    /// The thread: waits for words of hosts, and for hosts.
+    /// The thread: waits for messages and for new hosts.
     fn run(&self) {
         let Some((wake, watch)) =
             self.lock().thread.as_ref().map(|thread| (thread.wake.clone(), thread.watch.clone()))
@@ -209,7 +209,7 @@ impl Connection {
 impl Registration {
     fn message(&self) -> FromProvider {
         let provider = self.provider;
-        // Names are free in programs; messages have no control characters.
+        // Programs choose names freely; messages must not contain control characters.
         let name = provider.name().replace(char::is_control, "?");
         FromProvider::Register { id: self.id, guid: provider.guid(), name, traits: provider.traits() }
     }

@@ -1,4 +1,4 @@
-//! Calls of the providers' callbacks, outside of all locks.
+//! Calls of the providers' callbacks, made without holding locks.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,11 +8,11 @@ use crate::control::Control;
 use crate::enables::SessionKey;
 use crate::provider::Provider;
 
-/// Callbacks to be called, in the order of what happened.
+/// Pending callbacks, in the order of the events that caused them.
 #[derive(Debug, Default)]
 pub(super) struct Notifications {
     queue: Mutex<VecDeque<Notification>>,
-    /// Held by the thread that calls.
+    /// Held by the thread that runs callbacks.
     calling: Mutex<()>,
 }
 
@@ -20,20 +20,20 @@ pub(super) struct Notifications {
 pub(super) struct Notification {
     pub(super) provider: &'static Provider,
     pub(super) control: Control,
-    /// The only session that gets what the callback writes.
+    /// The only session that receives what the callback writes.
     pub(super) scope: Option<SessionKey>,
 }
 
 impl Notifications {
-    /// Puts a call into the queue, if the provider has a callback.
+    /// Queues a call if the provider has a callback.
     pub(super) fn push(&self, notification: Notification) {
         if notification.provider.place.callback.load().is_some() {
             lock(&self.queue).push_back(notification);
         }
     }
 
-    /// Calls what is in the queue. If another thread is calling, it goes on with these; so does the present thread if
-    /// it comes here out of a callback.
+    /// Runs the queued calls. Returns at once if another thread is running them, or if called from a callback; the
+    /// running call continues with the new ones.
     pub(super) fn deliver(&self) {
         loop {
             let calling = match self.calling.try_lock() {
@@ -45,7 +45,7 @@ impl Notifications {
                 notification.call();
             }
             drop(calling);
-            // Who came between the last look and the end of the calling has left its call here.
+            // A call queued between the last check and the unlock has been left for this thread.
             if lock(&self.queue).is_empty() {
                 return;
             }
@@ -61,7 +61,7 @@ impl Notification {
     fn call(&self) {
         if let Some(callback) = self.provider.place.callback.load() {
             let _scope = self.scope.map(|key| self.provider.enables.only(key));
-            // A callback that panics harms nobody else's; the panic was reported where it arose.
+            // A panic in one callback must not affect others; the panic hook has reported it.
             let _ = catch_unwind(AssertUnwindSafe(|| (callback.0)(&self.control)));
         }
     }

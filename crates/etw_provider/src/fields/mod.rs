@@ -1,7 +1,7 @@
-//! The types of fields in [`event!`](crate::event!): a module for each, named as it is written there.
+//! The types of fields in [`event!`](crate::event!): one module for each type name.
 //!
-//! Every module tells how the field is described (`FIELD`) and how its value is stored (`value`). The argument of
-//! `value` is the type that the macro takes.
+//! Each module has the field's description (`FIELD`) and a function that encodes its value (`value`). The macro accepts
+//! the argument type of `value`.
 
 #[doc(hidden)]
 pub mod support;
@@ -18,10 +18,10 @@ macro_rules! fields {
             pub mod $name {
                 use super::support::*;
 
-                /// How the field is described.
+                /// The description of the field.
                 pub const FIELD: FieldType = FieldType::new(in_type::$in_type, Format::$format);
 
-                /// How a value is stored.
+                /// Encodes a value.
                 #[inline(always)]
                 pub fn value<'a>($value: $type) -> $stored {
                     $body
@@ -32,10 +32,10 @@ macro_rules! fields {
             pub mod $slice {
                 use super::support::*;
 
-                /// How the field is described.
+                /// The description of the field.
                 pub const FIELD: FieldType = super::$name::FIELD.slice();
 
-                /// How the values are stored.
+                /// Encodes the values.
                 #[inline(always)]
                 pub fn value<'a>(values: &'a [$type]) -> Slice<'a, $type, $stored> {
                     Slice(Elements::new(values, super::$name::value))
@@ -46,10 +46,10 @@ macro_rules! fields {
             pub mod $array {
                 use super::support::*;
 
-                /// How the field is described, but for the number.
+                /// The description of one element; the macro adds the count.
                 pub const FIELD: FieldType = super::$name::FIELD;
 
-                /// How the values are stored.
+                /// Encodes the values.
                 #[inline(always)]
                 pub fn value<'a, const N: p::usize>(values: &'a [$type; N]) -> Elements<'a, $type, $stored> {
                     Elements::new(values, super::$name::value)
@@ -76,9 +76,9 @@ fields! {
     i64 i64_slice i64_array: INT64 Default, |value: p::i64| -> p::i64 { value }
     /// Unsigned 64-bit.
     u64 u64_slice u64_array: UINT64 Default, |value: p::u64| -> p::u64 { value }
-    /// Signed and as large as a pointer, stored in 64 bits.
+    /// Signed and pointer-sized, stored in 64 bits.
     isize isize_slice isize_array: INT64 Default, |value: p::isize| -> p::i64 { value as p::i64 }
-    /// Unsigned and as large as a pointer, stored in 64 bits.
+    /// Unsigned and pointer-sized, stored in 64 bits.
     usize usize_slice usize_array: UINT64 Default, |value: p::usize| -> p::u64 { value as p::u64 }
     /// 32-bit floating point.
     f32 f32_slice f32_array: FLOAT Default, |value: p::f32| -> p::f32 { value }
@@ -98,20 +98,20 @@ fields! {
     hex64 hex64_slice hex64_array: HEX_INT64 Default, |value: p::u64| -> p::u64 { value }
     /// An address.
     pointer pointer_slice pointer_array: HEX_INT64 Default, |value: p::usize| -> p::u64 { value as p::u64 }
-    /// The address of code.
+    /// A code address.
     code_pointer code_pointer_slice code_pointer_array:
         HEX_INT64 CodePointer, |value: p::usize| -> p::u64 { value as p::u64 }
     /// An 8-bit character.
     char8 char8_slice char8_array: UINT8 String, |value: p::u8| -> p::u8 { value }
-    /// A UTF-16 unit.
+    /// A UTF-16 code unit.
     char16 char16_slice char16_array: UINT16 String, |value: p::u16| -> p::u16 { value }
-    /// UTF-8 text with its length; the form of text to prefer.
+    /// UTF-8 text with its length; the preferred form of text.
     str8 str8_slice str8_array: COUNTED_ANSI_STRING Utf8, |text: &'a p::str| -> Counted8<&'a p::str> { Counted8(text) }
-    /// UTF-8 text with a zero at its end.
+    /// UTF-8 text, terminated by a zero.
     cstr8 cstr8_slice cstr8_array: ANSI_STRING Utf8, |text: &'a p::str| -> Nul8<&'a p::str> { Nul8(text) }
     /// Text, stored as UTF-16 with its length.
     str16 str16_slice str16_array: COUNTED_STRING Default, |text: &'a p::str| -> Counted16<&'a p::str> { Counted16(text) }
-    /// Text, stored as UTF-16 with a zero at its end.
+    /// Text, stored as UTF-16, terminated by a zero.
     cstr16 cstr16_slice cstr16_array: UNICODE_STRING Default, |text: &'a p::str| -> Nul16<&'a p::str> { Nul16(text) }
     /// UTF-16 with its length.
     utf16 utf16_slice utf16_array:
@@ -122,18 +122,18 @@ fields! {
     json json_slice json_array: COUNTED_ANSI_STRING Json, |text: &'a p::str| -> Counted8<&'a p::str> { Counted8(text) }
     /// Bytes.
     binary binary_slice binary_array: BINARY Default, |bytes: &'a [p::u8]| -> CountedBytes<'a> { CountedBytes(bytes) }
-    /// Bytes, in the in-type that newer consumers know.
+    /// Bytes, with the in-type supported by newer consumers.
     counted_binary counted_binary_slice counted_binary_array:
         COUNTED_BINARY Default, |bytes: &'a [p::u8]| -> CountedBytes<'a> { CountedBytes(bytes) }
     /// GUID.
     guid guid_slice guid_array: GUID Default, |value: Guid| -> Guid { value }
-    /// A time, to 100 ns.
+    /// A time, with a resolution of 100 ns.
     time time_slice time_array: FILE_TIME DateTimeUtc, |value: SystemTime| -> p::u64 { file_time(value) }
     /// A time as `FILETIME`: 100 ns intervals since 1601.
     filetime filetime_slice filetime_array: FILE_TIME Default, |value: p::u64| -> p::u64 { value }
     /// A time as `SYSTEMTIME`: year, month, day of week, day, hour, minute, second, millisecond.
     systemtime systemtime_slice systemtime_array: SYSTEM_TIME Default, |value: [p::u16; 8]| -> [p::u16; 8] { value }
-    /// A security identifier in binary form. Its second byte tells how long it is.
+    /// A security identifier in binary form. Its second byte determines its length.
     sid sid_slice sid_array: SID Default, |bytes: &'a [p::u8]| -> Raw<'a> { Raw(bytes) }
     /// A process id.
     pid pid_slice pid_array: UINT32 Pid, |value: p::u32| -> p::u32 { value }
@@ -146,7 +146,7 @@ fields! {
         UINT32 Ipv4, |value: Ipv4Addr| -> p::u32 { p::u32::from_le_bytes(value.octets()) }
     /// An IPv6 address.
     ipv6 ipv6_slice ipv6_array: BINARY Ipv6, |value: Ipv6Addr| -> Ipv6 { Ipv6(value) }
-    /// A `sockaddr`, with Windows' numbers of families.
+    /// A `sockaddr`, with the address family numbers of Windows.
     socket_address socket_address_slice socket_address_array:
         BINARY SocketAddress, |bytes: &'a [p::u8]| -> CountedBytes<'a> { CountedBytes(bytes) }
     /// A Windows error code.

@@ -1,4 +1,4 @@
-//! What the types of fields are made of.
+//! Building blocks of the field types.
 
 pub use core::primitive as p;
 pub use std::net::{Ipv4Addr, Ipv6Addr};
@@ -22,23 +22,23 @@ pub struct FieldType {
 }
 
 impl FieldType {
-    /// One value.
+    /// A single value.
     pub const fn new(in_type: u8, format: Format) -> FieldType {
         FieldType { in_type, format, arity: Arity::One }
     }
 
-    /// As many values as are counted in front of them.
+    /// A variable number of values, with their count first.
     pub const fn slice(self) -> FieldType {
         FieldType { arity: Arity::Variable, ..self }
     }
 
-    /// A field of this type.
+    /// Returns a field of this type.
     pub const fn named(self, name: &str) -> Field<'_> {
         Field::new(name, self.in_type, self.format).arity(self.arity)
     }
 }
 
-/// Elements of an array, one behind the other, each stored as a function says.
+/// The elements of an array, each encoded by a function.
 #[derive(Debug, Clone, Copy)]
 pub struct Elements<'a, T, V> {
     elements: &'a [T],
@@ -46,7 +46,7 @@ pub struct Elements<'a, T, V> {
 }
 
 impl<'a, T, V> Elements<'a, T, V> {
-    /// All elements of an array.
+    /// Wraps all elements of a slice.
     #[inline(always)]
     pub fn new(elements: &'a [T], stored: fn(T) -> V) -> Elements<'a, T, V> {
         Elements { elements, stored }
@@ -67,7 +67,7 @@ impl<T: Copy, V: Payload> Payload for Elements<'_, T, V> {
     }
 }
 
-/// Elements behind a `u16` with their number. More than 65535 make the event too large, whatever they are.
+/// Elements after a `u16` count. More than 65535 elements make the event too large, whatever their size.
 #[derive(Debug, Clone, Copy)]
 pub struct Slice<'a, T, V>(pub Elements<'a, T, V>);
 
@@ -85,7 +85,7 @@ impl<T: Copy, V: Payload> Payload for Slice<'_, T, V> {
     }
 }
 
-/// Bytes as they are, of a length that they tell themselves.
+/// Bytes whose content determines their length, written unchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct Raw<'a>(pub &'a [u8]);
 
@@ -101,7 +101,7 @@ impl Payload for Raw<'_> {
     }
 }
 
-/// An IPv6 address, counted as binary data is.
+/// An IPv6 address, counted like binary data.
 #[derive(Debug, Clone, Copy)]
 pub struct Ipv6(pub Ipv6Addr);
 
@@ -117,10 +117,10 @@ impl Payload for Ipv6 {
     }
 }
 
-/// A time as `FILETIME`: 100 ns intervals since 1601. Times before that are 0.
+/// Converts a time to a `FILETIME`: 100 ns intervals since 1601. Earlier times become 0.
 #[inline]
 pub fn file_time(time: SystemTime) -> u64 {
-    /// From 1601 to 1970.
+    /// Intervals from 1601 to 1970.
     const UNIX: u64 = 116_444_736_000_000_000;
     let intervals = |time: std::time::Duration| u64::try_from(time.as_nanos() / 100).unwrap_or(u64::MAX);
     match time.duration_since(UNIX_EPOCH) {

@@ -1,10 +1,10 @@
-//! Fields of a TraceLogging event, found by its metadata, without memory.
+//! Finding fields of a TraceLogging event by its metadata, without allocation.
 
 use etw_event::{Fields, Guid};
 
 use crate::metadata::in_type;
 
-/// A field's value, as conditions compare it.
+/// A field's value, as used in comparisons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum FieldValue<'a> {
     Signed(i64),
@@ -16,7 +16,7 @@ pub(super) enum FieldValue<'a> {
     Guid(Guid),
 }
 
-/// The bytes of metadata behind the header of its extended item.
+/// The bytes of metadata after the header of its extended item.
 struct Blob<'a> {
     words: &'a [u64],
     at: usize,
@@ -39,7 +39,7 @@ impl Blob<'_> {
         Some(())
     }
 
-    /// Passes a name over; whether it is this one.
+    /// Skips a name, and returns whether it equals `name`.
     fn is_name(&mut self, name: &str) -> Option<bool> {
         let mut expected = name.bytes();
         let mut same = true;
@@ -52,7 +52,8 @@ impl Blob<'_> {
     }
 }
 
-/// The top-level field of this name, if it is a single number, text or GUID, and no array or structure lies before it.
+/// Returns the top-level field of this name if it is a single number, text or GUID, and no array or structure precedes
+/// it.
 ///
 /// `schema` are the words of the extended item.
 pub(super) fn find<'a>(schema: &[u64], payload: &'a [u8], name: &str) -> Option<FieldValue<'a>> {
@@ -78,7 +79,7 @@ pub(super) fn find<'a>(schema: &[u64], payload: &'a [u8], name: &str) -> Option<
     }
 }
 
-/// The value at the start of `bytes`, if it is one to be compared, and its length.
+/// Returns the value at the start of `bytes` if it is comparable, and its length.
 fn value(code: u8, bytes: &[u8]) -> Option<(Option<FieldValue<'_>>, usize)> {
     use FieldValue::{Float, Signed, Text8, Text16, Unsigned};
     let counted = || Some(usize::from(bytes.u16_at(0)?));

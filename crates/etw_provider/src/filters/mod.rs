@@ -1,4 +1,4 @@
-//! Filters of a session beside level and keywords.
+//! Filters of a session besides level and keywords.
 
 mod fields;
 mod predicate;
@@ -16,12 +16,12 @@ use predicate::Condition;
 /// Bytes at the start of a payload in which conditions find their fields.
 const LOOKED_AT: usize = 4096;
 
-/// What a session does not want of a provider, or wants stacks of.
+/// The events of a provider that a session excludes, or wants stacks of.
 ///
-/// Looking at an event takes no lock and no memory but the stack's.
+/// Checking an event takes no lock and uses only stack memory.
 #[derive(Debug, Default)]
 pub(crate) struct Filters {
-    /// What they were made of.
+    /// The filters from which these were compiled.
     source: Vec<Filter>,
     ids: Vec<Ids>,
     names: Vec<Names>,
@@ -29,7 +29,7 @@ pub(crate) struct Filters {
     stack_ids: Vec<Ids>,
     stack_names: Vec<Names>,
     stack_levels: Vec<(bool, Levels)>,
-    /// The filters that were made before these.
+    /// The previously created filters.
     next: AtomicRef<Filters>,
 }
 
@@ -43,7 +43,7 @@ struct Ids {
 #[derive(Debug)]
 struct Names {
     include: bool,
-    /// Events that are looked at; the others pass.
+    /// Levels to which these apply; events of other levels pass.
     levels: Levels,
     names: Vec<String>,
 }
@@ -61,12 +61,11 @@ pub(crate) struct Subject<'a> {
     pub(crate) name: Option<&'a str>,
 }
 
-/// All filters that were ever made. They are never freed, since a writer may be looking at them; the same ones are made
-/// once.
+/// All filters ever created. They are never freed, since a writer may be using them; equal ones are shared.
 static MADE: AtomicRef<Filters> = AtomicRef::none();
 
 impl Filters {
-    /// The filters that the provider's side looks at; `None` if there are none.
+    /// Returns the filters that the provider's process evaluates; `None` without any.
     pub(crate) fn intern(filters: &[Filter]) -> Option<&'static Filters> {
         let is_ours = |filter: &&Filter| {
             !matches!(filter, Filter::Pids(_) | Filter::ExecutableNames(_) | Filter::Data { .. })
@@ -115,7 +114,7 @@ impl Filters {
         Filters { source, ..filters }
     }
 
-    /// The properties that ask for extended items of this event; `None` if the session does not want it.
+    /// Returns the properties that request extended items of this event; `None` if the session does not want it.
     pub(crate) fn look<P: Payload + ?Sized>(
         &self,
         subject: &Subject<'_>,
@@ -124,7 +123,7 @@ impl Filters {
         payload: &P,
     ) -> Option<u32> {
         let descriptor = subject.descriptor;
-        // Ids of TraceLogging events mean nothing.
+        // Ids of TraceLogging events are meaningless.
         let ids_pass = subject.name.is_some() || self.ids.iter().all(|ids| ids.select(descriptor.id));
         let names_pass = self.names.iter().all(|names| {
             !names.levels.pass(descriptor) || subject.name.is_none_or(|name| names.select(name))
@@ -143,7 +142,7 @@ impl Filters {
         Some(if has_stack { properties | STACK_TRACE } else { properties & !STACK_TRACE })
     }
 
-    /// Conditions need the fields' names, which only TraceLogging events have; others pass.
+    /// Checks the conditions. They need field names, which only TraceLogging events have; other events pass.
     fn conditions_pass<P: Payload + ?Sized>(
         &self,
         subject: &Subject<'_>,
@@ -167,7 +166,7 @@ impl Filters {
     }
 }
 
-/// What filters carry to the provider's own code.
+/// Returns the filter data meant for the provider's own code.
 pub(crate) fn filter_data(filters: Vec<Filter>) -> Vec<(u32, Vec<u8>)> {
     let data = |filter| if let Filter::Data { kind, data } = filter { Some((kind, data)) } else { None };
     filters.into_iter().filter_map(data).collect()

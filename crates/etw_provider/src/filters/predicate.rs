@@ -7,7 +7,7 @@ use etw_protocol::{PayloadFilter, PayloadOperator, PayloadPredicate};
 
 use super::fields::{FieldValue, find};
 
-/// Conditions on the events of one id, or of all.
+/// Conditions on the events with one id, or on all events.
 #[derive(Debug)]
 pub(super) struct Condition {
     event: Option<u16>,
@@ -20,12 +20,12 @@ struct Predicate {
     field: String,
     operator: PayloadOperator,
     text: String,
-    /// The numbers of the text: one, or the two ends of a range.
+    /// The numbers in the text: one, or the two ends of a range.
     numbers: Option<[Number; 2]>,
     guid: Option<Guid>,
 }
 
-/// A number that a field can be compared with: whole if both are.
+/// A number to compare a field with; integers are compared exactly.
 #[derive(Debug, Clone, Copy)]
 enum Number {
     Whole(i128),
@@ -109,7 +109,7 @@ impl Predicate {
     }
 }
 
-/// Whether a text contains another, whatever the case. Both are short: a payload's start, and a name's length.
+/// Returns whether a text contains another, ignoring case. Both are short: a payload's start, and a filter's value.
 fn contains(mut text: impl Iterator<Item = char> + Clone, pattern: &str) -> bool {
     loop {
         let mut rest = folded(text.clone());

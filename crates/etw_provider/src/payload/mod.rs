@@ -1,4 +1,4 @@
-//! Payloads: what an event carries, put into its record without a copy in between.
+//! Payloads: the data of an event, written directly into its record.
 
 mod text;
 mod writer;
@@ -10,30 +10,30 @@ use etw_event::Guid;
 pub use text::{Counted8, Counted16, CountedBytes, Nul8, Nul16, Units16};
 pub use writer::PayloadWriter;
 
-/// What can be an event's payload, or a part of it.
+/// A value that can be an event's payload or a part of it.
 ///
-/// Parts lie one behind the other without gaps, as the event's schema tells. Implemented for
+/// Parts follow each other without gaps, in the layout given by the event's schema. Implemented for
 ///
 /// | type | bytes |
 /// |---|---|
-/// | integers, `f32`, `f64`, [`Guid`] | as they are, little-endian |
+/// | integers, `f32`, `f64`, [`Guid`] | little-endian |
 /// | `&str` | UTF-16 and a zero (`win:UnicodeString`) |
 /// | [`Nul8`], [`Nul16`], [`Counted8`], [`Counted16`], [`CountedBytes`] | the other forms of text and binary data |
-/// | `&[T]`, `[T; N]` | one element behind the other, without a count |
-/// | tuples up to twelve, [`Chain`] | one behind the other |
+/// | `&[T]`, `[T; N]` | the elements, without a count |
+/// | tuples of up to twelve, [`Chain`] | the parts in order |
 ///
 /// ```
 /// use etw_provider::payload::{Nul8, Payload};
 /// assert_eq!((7u32, "abc", Nul8("abc")).len_bytes(), 4 + 8 + 4);
 /// ```
 pub trait Payload {
-    /// Exactly the bytes that [`Payload::put`] puts.
+    /// Returns the exact number of bytes that [`Payload::put`] writes.
     fn len_bytes(&self) -> usize;
 
-    /// Puts the bytes.
+    /// Writes the bytes.
     fn put(&self, out: &mut PayloadWriter<'_>);
 
-    /// Bytes of a slice.
+    /// Returns the number of bytes of a slice.
     #[doc(hidden)]
     #[inline]
     fn slice_len_bytes(slice: &[Self]) -> usize
@@ -43,7 +43,7 @@ pub trait Payload {
         slice.iter().map(Payload::len_bytes).sum()
     }
 
-    /// Puts a slice.
+    /// Writes a slice.
     #[doc(hidden)]
     #[inline]
     fn put_slice(slice: &[Self], out: &mut PayloadWriter<'_>)
@@ -193,17 +193,17 @@ tuples! {
     (A B C D E F G H I) (A B C D E F G H I J) (A B C D E F G H I J K) (A B C D E F G H I J K L)
 }
 
-/// Two payloads, the second behind the first; by [`Chain::and`] as many as there are.
+/// Two payloads in sequence; [`Chain::and`] appends any number.
 #[derive(Debug, Clone, Copy)]
 pub struct Chain<A, B>(A, B);
 
 impl Chain<(), ()> {
-    /// Nothing yet.
+    /// The empty chain.
     pub const EMPTY: Chain<(), ()> = Chain((), ());
 }
 
 impl<A, B> Chain<A, B> {
-    /// This, and `next` behind it.
+    /// Appends `next`.
     #[inline(always)]
     pub fn and<C: Payload>(self, next: C) -> Chain<Chain<A, B>, C> {
         Chain(self, next)
@@ -223,7 +223,7 @@ impl<A: Payload, B: Payload> Payload for Chain<A, B> {
     }
 }
 
-/// A GUID's sixteen bytes as two words.
+/// Returns a GUID's sixteen bytes as two words.
 #[inline(always)]
 pub(crate) const fn guid_words(guid: &Guid) -> [u64; 2] {
     let b = guid.to_bytes();

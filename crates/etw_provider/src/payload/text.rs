@@ -1,40 +1,40 @@
-//! Text and binary data in the forms that schemas have for them.
+//! Text and binary data in the encodings that schemas support.
 
 use std::convert::identity;
 
 use super::writer::short_word;
 use super::{Payload, PayloadWriter};
 
-/// The most bytes that a `u16` in front of them can count.
+/// The maximum number of bytes that a `u16` count can hold.
 const MAX_COUNT: usize = u16::MAX as usize;
 
-/// UTF-8 and a zero byte (`win:AnsiString` with out-type UTF-8). A text with a zero in it ends there.
+/// UTF-8 and a zero byte (`win:AnsiString` with out-type UTF-8). Text is cut at its first zero.
 #[derive(Debug, Clone, Copy)]
 pub struct Nul8<T>(pub T);
 
-/// UTF-16 and a zero (`win:UnicodeString`). A text with a zero in it ends there.
+/// UTF-16 and a zero (`win:UnicodeString`). Text is cut at its first zero.
 #[derive(Debug, Clone, Copy)]
 pub struct Nul16<T>(pub T);
 
-/// UTF-8 behind a `u16` with the number of its bytes.
+/// UTF-8 after a `u16` byte count.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted8<T>(pub T);
 
-/// UTF-16 behind a `u16` with the number of its bytes.
+/// UTF-16 after a `u16` byte count.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted16<T>(pub T);
 
-/// Bytes behind a `u16` with their number.
+/// Bytes after a `u16` byte count.
 #[derive(Debug, Clone, Copy)]
 pub struct CountedBytes<'a>(pub &'a [u8]);
 
-/// UTF-16 code units that need not be valid, as text.
+/// Possibly invalid UTF-16 code units, as text.
 #[derive(Debug, Clone, Copy)]
 pub struct Units16<'a>(pub &'a [u16]);
 
-/// Text that can be put as UTF-8 or UTF-16.
+/// Text that can be written as UTF-8 or UTF-16.
 trait Text {
-    /// Bytes as UTF-16.
+    /// Number of bytes in UTF-16.
     fn len16(&self) -> usize;
     fn put16(&self, out: &mut PayloadWriter<'_>);
 }
@@ -63,20 +63,20 @@ impl Text for [u16] {
     }
 }
 
-/// The part of a text in front of a zero.
+/// Returns the text up to its first zero.
 #[inline(always)]
 fn until_nul(text: &str) -> &str {
     if has_nul(text.as_bytes()) { cut(text) } else { text }
 }
 
-/// Texts with a zero in them are rare, and a search by characters costs more than all the rest.
+/// Cuts a text at a zero. Out of line, since this is rare and a search by characters is slow.
 #[cold]
 #[inline(never)]
 fn cut(text: &str) -> &str {
     text.split('\0').next().unwrap_or_default()
 }
 
-/// Whether a byte is zero. Sixteen at a time, the last ones together with some that were looked at before.
+/// Returns whether any byte is zero. Checks sixteen at a time; the last sixteen may overlap the previous ones.
 #[inline(always)]
 fn has_nul(bytes: &[u8]) -> bool {
     let Some(last) = bytes.last_chunk() else { return short_has_nul(bytes) };
@@ -85,7 +85,7 @@ fn has_nul(bytes: &[u8]) -> bool {
     chunks.iter().any(in_chunk) || !rest.is_empty() && in_chunk(last)
 }
 
-/// The same for less than sixteen bytes.
+/// Returns whether any of less than sixteen bytes is zero.
 #[inline(never)]
 fn short_has_nul(bytes: &[u8]) -> bool {
     let in_word = |word: u64| {
@@ -124,7 +124,7 @@ macro_rules! forms {
                 let $text = $part(self.0);
                 if $counted {
                     let len: usize = $len;
-                    // A longer text does not fit into an event, which is refused before anything is put.
+                    // A longer text does not fit into an event, which is rejected before this point.
                     out.put(len.min(MAX_COUNT) as u64, 2);
                 }
                 $put($text, out);
@@ -168,13 +168,13 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    /// What is put, behind so many bytes.
+    /// Returns the bytes written after `shift` bytes.
     fn bytes(shift: usize, payload: &impl Payload) -> Vec<u8> {
         let words: Vec<AtomicU64> = (0..16).map(|_| AtomicU64::new(0)).collect();
         let mut writer = PayloadWriter::new(&words);
         (0..shift).for_each(|_| writer.put(0xFF, 1));
         payload.put(&mut writer);
-        // The end shows.
+        // Marks the end.
         writer.put(0xFE, 1);
         writer.finish();
         let all: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn texts_end_at_a_zero_wherever_it_is() {
-        // Bytes whose neighbours are zeros, in a word, are none.
+        // Bytes next to zeros in a word are not zeros.
         let text: String = "\u{1}\u{80}x\u{7f}".chars().cycle().take(30).collect();
         let starts: Vec<usize> = (0..=text.len()).filter(|end| text.is_char_boundary(*end)).collect();
         for len in &starts {
@@ -198,7 +198,7 @@ mod tests {
                 }
                 assert_eq!(Nul8(cut.as_str()).len_bytes(), expected.len());
                 assert_eq!(bytes(0, &Nul16(cut.as_str())).len(), Nul16(cut.as_str()).len_bytes());
-                // A counted text has all of it.
+                // A counted text is not cut.
                 let counted = Counted8(cut.as_str());
                 assert_eq!(counted.len_bytes(), cut.len() + 2);
                 assert_eq!(bytes(4, &counted)[2..], *cut.as_bytes());

@@ -1,28 +1,28 @@
-//! Bytes into the words of a record.
+//! Packing bytes into the words of a record.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Puts values one behind the other, without gaps, into the words of a record that is being written.
+/// Writes values without gaps into the words of a record.
 ///
-/// What does not fit is dropped. The memory is shared with the logger, so it is stored to by whole words, each once.
+/// Bytes that do not fit are dropped. The memory is shared with the logger, so each word is stored whole and only once.
 #[derive(Debug)]
 pub struct PayloadWriter<'r> {
     words: &'r [AtomicU64],
     next: usize,
     /// Bytes that do not fill a word yet.
     pending: u64,
-    /// How many bits of `pending` are taken; less than 64.
+    /// Number of bits used in `pending`; less than 64.
     bits: u32,
 }
 
 impl<'r> PayloadWriter<'r> {
-    /// A writer to these words.
+    /// Creates a writer to these words.
     #[inline(always)]
     pub fn new(words: &'r [AtomicU64]) -> PayloadWriter<'r> {
         PayloadWriter { words, next: 0, pending: 0, bits: 0 }
     }
 
-    /// Puts the `len_bytes` (1 to 8) low bytes of `value`, whose other bytes must be zero.
+    /// Writes the `len_bytes` (1 to 8) low bytes of `value`, whose other bytes must be zero.
     #[inline(always)]
     pub fn put(&mut self, value: u64, len_bytes: u32) {
         let filled = self.bits + 8 * len_bytes;
@@ -32,12 +32,12 @@ impl<'r> PayloadWriter<'r> {
             return;
         }
         self.store(self.pending);
-        // By two steps, since a shift by 64 is none.
+        // Two steps, since a shift by 64 is not defined.
         self.pending = (value >> 1) >> (63 - self.bits);
         self.bits = filled - 64;
     }
 
-    /// Puts bytes as they are.
+    /// Writes bytes unchanged.
     #[inline(always)]
     pub fn put_bytes(&mut self, bytes: &[u8]) {
         let (chunks, rest) = bytes.as_chunks::<8>();
@@ -48,14 +48,14 @@ impl<'r> PayloadWriter<'r> {
             for (word, chunk) in words.iter().zip(chunks) {
                 let value = u64::from_le_bytes(*chunk);
                 word.store(pending | value << self.bits, Relaxed);
-                // By two steps, since a shift by 64 is none.
+                // Two steps, since a shift by 64 is not defined.
                 pending = (value >> 1) >> (63 - self.bits);
             }
             self.pending = pending;
         }
         if !rest.is_empty() {
             let len_bytes = rest.len() as u32;
-            // The last eight bytes end with the rest.
+            // The last eight bytes contain the rest.
             let last = match bytes.last_chunk() {
                 Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * len_bytes),
                 None => short_word(rest),
@@ -64,7 +64,7 @@ impl<'r> PayloadWriter<'r> {
         }
     }
 
-    /// Puts a text as UTF-16.
+    /// Writes a text as UTF-16.
     #[inline]
     pub fn put_utf16(&mut self, text: &str) {
         let (chunks, rest) = text.as_bytes().as_chunks::<4>();
@@ -82,7 +82,7 @@ impl<'r> PayloadWriter<'r> {
         }
     }
 
-    /// Stores what does not fill a word.
+    /// Stores the last, partly filled word.
     #[inline(always)]
     pub fn finish(mut self) {
         if self.bits != 0 {
@@ -99,7 +99,7 @@ impl<'r> PayloadWriter<'r> {
     }
 }
 
-/// Up to seven bytes as the low ones of a word, whose others are zero. No loop: parts that overlap are equal.
+/// Returns up to seven bytes as the low bytes of a word; the others are zero. No loop: overlapping parts are equal.
 #[inline(always)]
 pub(super) fn short_word(bytes: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {

@@ -1,4 +1,4 @@
-//! A connection of the host, whose packets wait when the client does not read them.
+//! A client connection of the host, with a queue of packets that the client has not read yet.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -19,20 +19,20 @@ pub(crate) struct Connection {
     pub(crate) role: ClientRole,
     queue: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
     queued_bytes: usize,
-    /// Whether the connection is to be ended when the queue is empty.
+    /// Whether the connection ends once the queue is empty.
     pub(crate) is_ending: bool,
-    /// What the poller was told last.
+    /// The interest registered with the poller.
     pub(crate) interest: Interest,
 }
 
-/// What a client is, and what belongs to it.
+/// The kind of client, with its state.
 #[derive(Debug)]
 pub(crate) enum ClientRole {
-    /// It has not said yet.
+    /// Not known yet.
     Unknown,
     Provider(Box<ProviderClient>),
     Controller {
-        /// Whether it waits for a command to be done, and so is not listened to.
+        /// Whether a command of it is running, during which it is not read.
         is_waiting: bool,
     },
     Consumer {
@@ -45,20 +45,20 @@ pub(crate) enum ClientRole {
 #[derive(Debug)]
 pub(crate) struct ProviderClient {
     pub(crate) doorbell: EventFd,
-    /// Tells when the process ends, also if a child of its has the connection still.
+    /// Reports the end of the process, even if a child still holds the connection.
     pub(crate) process: Option<ProcessHandle>,
-    /// What the system says of it.
+    /// The system's description of the process.
     pub(crate) description: ProcessStatus,
-    /// By the number that the process gave.
+    /// Registrations by the number that the process assigned.
     pub(crate) registrations: BTreeMap<u32, Registration>,
-    /// The epoch in each session's region.
+    /// The epoch in each session's region, by slot.
     pub(crate) regions: BTreeMap<u8, u8>,
 }
 
-/// Why a packet was not queued.
+/// The reason why a packet was not queued.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum QueueEnd {
-    /// The client has gone, or does not read what it is sent.
+    /// The client has disconnected, or does not read.
     Gone,
 }
 
@@ -75,7 +75,7 @@ impl Connection {
         }
     }
 
-    /// The process with providers, if it is one.
+    /// Returns the process with providers, if the client is one.
     pub(crate) fn provider(&mut self) -> Option<&mut ProviderClient> {
         match &mut self.role {
             ClientRole::Provider(provider) => Some(provider),
@@ -83,14 +83,14 @@ impl Connection {
         }
     }
 
-    /// Sends a message now, or queues it behind those that wait. `limit` is in bytes.
+    /// Sends a message now, or queues it after waiting ones. `limit` is in bytes.
     pub(crate) fn send<M: Message>(
         &mut self,
         message: &M,
         files: Vec<OwnedFd>,
         limit: usize,
     ) -> Result<(), QueueEnd> {
-        // A message of our own that breaks a limit is a mistake of ours; the client cannot go on without it.
+        // A host message over a limit is a bug of the host; the client cannot continue without it.
         let packet = encode(message).map_err(|_| QueueEnd::Gone)?;
         self.queued_bytes += cost(&packet, &files);
         self.queue.push_back((packet, files));
@@ -98,7 +98,7 @@ impl Connection {
         if self.queued_bytes > limit { Err(QueueEnd::Gone) } else { Ok(()) }
     }
 
-    /// Sends what waits, as far as the client reads.
+    /// Sends queued packets while the client reads.
     pub(crate) fn flush(&mut self) -> Result<(), QueueEnd> {
         while let Some((packet, files)) = self.queue.front() {
             let borrowed: Vec<BorrowedFd<'_>> = files.iter().map(OwnedFd::as_fd).collect();
@@ -107,7 +107,7 @@ impl Connection {
                     self.queued_bytes -= cost(packet, files);
                     self.queue.pop_front();
                 }
-                // Too many files of this user are on their way (`ETOOMANYREFS`): the client must read some first.
+                // Too many files of this user are in transit (`ETOOMANYREFS`): the client must read some first.
                 Err(error) if must_wait(&error) => return Ok(()),
                 Err(_) => return Err(QueueEnd::Gone),
             }
@@ -115,8 +115,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The next message, with its files; `None` if there is none now. From a client that `has_files` not, a packet with
-    /// files is an error (`InvalidData`).
+    /// Returns the next message with its files; `None` if there is none now. Unless the client `has_files`, a packet
+    /// with files is an error (`InvalidData`).
     pub(crate) fn receive<M: Message>(
         &self,
         buffer: &mut PacketBuffer,
@@ -137,12 +137,12 @@ impl Connection {
         }
     }
 
-    /// What the poller is to wait for.
+    /// Returns the interest to register with the poller.
     pub(crate) fn wanted_interest(&self) -> Interest {
         let listens = !self.is_ending && !matches!(self.role, ClientRole::Controller { is_waiting: true });
         match (self.queue.is_empty(), listens) {
             (true, true) => Interest::Read,
-            // A client that does not read its answers is not listened to either.
+            // A client that does not read its replies is not read either.
             (false, _) => Interest::Write,
             (true, false) => Interest::End,
         }
@@ -164,7 +164,7 @@ fn must_wait(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(109)
 }
 
-/// Bytes that a waiting packet costs, with a share for its files.
+/// Returns the cost of a waiting packet in bytes, with a share for its files.
 fn cost(packet: &[u8], files: &[OwnedFd]) -> usize {
     packet.len() + 64 + 1024 * files.len()
 }

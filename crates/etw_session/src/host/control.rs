@@ -23,13 +23,13 @@ use super::registry::Registration;
 use super::run::Host;
 use super::sessions::{Done, Outcome, Session, config_of, failure_of};
 
-/// Bytes of a consumer's ring.
+/// Size of a consumer's ring in bytes.
 const RING_BYTES: usize = 128 << 20;
 
-/// Bytes that one packet of a list is filled to.
+/// Maximum size in bytes of the items in one packet of a list.
 const LIST_BYTES: usize = 32 * 1024;
 
-/// Processes in one part of a provider's answer, so that each part fits into a packet.
+/// Maximum number of processes in one part of a provider's status, so that each part fits into a packet.
 const PIDS_A_PART: usize = limits::MAX_PIDS_LISTED / 2;
 
 /// The outcome of a request.
@@ -160,7 +160,7 @@ impl Host {
                 let wrap = |enables, more| Response::Enables { enables, more };
                 Ok(Answer::List(in_packets(self.enables(slot)?, wrap)))
             }
-            _ => Err(Failure::new(ErrorKind::NotSupported, "this host does not know the request")),
+            _ => Err(Failure::new(ErrorKind::NotSupported, "the host does not support this request")),
         }
     }
 
@@ -203,7 +203,7 @@ impl Host {
         };
         self.next_serial += 1;
         let serial = self.next_serial;
-        // Who does not get the system's events is told so before a file is touched.
+        // Reject users without access to system events before a file is created.
         let missing = self.prepare_system(peer, serial, &properties)?;
         let has_flags = properties.enable_flags != 0;
         let begun = Logger::start(config_of(&properties, u16::from(slot) + 1, peer, place))
@@ -229,7 +229,7 @@ impl Host {
         Ok(slot)
     }
 
-    /// Has a session stop; who asks is answered when it is over.
+    /// Stops a session; the requester receives the reply once that is done.
     pub(crate) fn stop_session(&mut self, slot: u8, asker: Option<u64>) {
         let Some(Some(session)) = self.sessions.get_mut(usize::from(slot)) else { return };
         let is_new = session.stop_askers.is_none();
@@ -240,12 +240,12 @@ impl Host {
             let serial = session.serial;
             let work = move || {
                 let in_part = system.map(|system| system.detach(serial)).unwrap_or_default();
-                // Its failures stand in the statistics, which are asked for when it is over.
+                // Failures are in the statistics, which are read after the stop.
                 let _ = logger.stop();
                 Outcome::Stopped(in_part)
             };
             if !self.work(slot, None, work) {
-                // With no thread to be had the host itself waits, rather than losing what the session has.
+                // Without a thread the host itself waits, rather than losing the session's data.
                 self.finish_session(slot);
             }
         }
@@ -265,7 +265,7 @@ impl Host {
             if properties.enable_flags == 0 || flags == Some(0) {
                 return Err(invalid(
                     "enable_flags",
-                    "a session has the system's events from its start to its end",
+                    "system events cannot be added to or removed from a running session",
                 ));
             }
             properties.enable_flags = flags.unwrap_or(properties.enable_flags);
@@ -302,7 +302,7 @@ impl Host {
         self.change(slot, token, properties, move |logger| logger.update(update))
     }
 
-    /// Enables a provider, or changes what is wanted of it.
+    /// Enables a provider, or changes its settings.
     pub(crate) fn enable(
         &mut self,
         peer: &Peer,
@@ -355,7 +355,7 @@ impl Host {
         Ok(self.session(slot)?.enables().map(one).collect())
     }
 
-    /// The providers that a user may see: all, or those of its own processes.
+    /// Returns the providers that a user may see: all, or those of its own processes.
     fn providers(&self, peer: &Peer) -> Vec<ProviderStatus> {
         let sees_all = self.access.allows(peer, Right::Query, None, None);
         // The processes of each, with the sessions that have enabled it there.
@@ -391,7 +391,7 @@ impl Host {
         found
     }
 
-    /// The system's providers, which no process has.
+    /// Returns the system's providers, which belong to no process.
     fn system_providers(&self, peer: &Peer) -> Vec<ProviderStatus> {
         let all = self.system.as_ref().map(|system| system.providers()).unwrap_or_default();
         let status = |(guid, name): (Guid, &str)| {
@@ -412,7 +412,8 @@ impl Host {
         all.into_iter().map(status).collect()
     }
 
-    /// What a session wants of a provider, and in which of these processes; `None` if the user may not know it.
+    /// Returns a session's settings for a provider, and those of these processes where it is enabled; `None` if the
+    /// user may not see them.
     fn provider_enable(
         &self,
         peer: &Peer,
@@ -433,7 +434,7 @@ impl Host {
         })
     }
 
-    /// Has a thread ask a logger for something, and the asker answered with how the session is then.
+    /// Runs a request to a logger on a thread, which then replies with the session's status.
     fn ask(
         &mut self,
         slot: u8,
@@ -446,7 +447,7 @@ impl Host {
         if self.work(slot, Some(token), work) { Ok(Answer::Later) } else { Err(no_thread()) }
     }
 
-    /// As [`Host::ask`], for something that changes the properties.
+    /// Like [`Host::ask`], for a request that changes the properties.
     fn change(
         &mut self,
         slot: u8,
@@ -463,7 +464,7 @@ impl Host {
         if self.work(slot, Some(token), work) { Ok(Answer::Later) } else { Err(no_thread()) }
     }
 
-    /// Takes a message of a consumer. `Err` ends the connection.
+    /// Handles a message of a consumer. `Err` ends the connection.
     pub(crate) fn take_from_consumer(&mut self, token: u64, message: FromConsumer) -> Result<(), ()> {
         let FromConsumer::Open { session } = message;
         let connection = self.connections.get_mut(&token).ok_or(())?;
@@ -500,7 +501,7 @@ impl Host {
         if self.work(slot, Some(token), work) { Ok(slot) } else { Err(no_thread()) }
     }
 
-    /// Takes what a thread has done.
+    /// Handles the result of a thread's work.
     pub(crate) fn done(&mut self, done: Done) {
         let session = self.sessions.get_mut(usize::from(done.slot)).and_then(Option::as_mut);
         let session = session.filter(|session| session.serial == done.serial);
@@ -550,11 +551,11 @@ impl Host {
         }
     }
 
-    /// Takes out a session whose logger has ended, and tells everybody.
+    /// Removes a session whose logger has ended, and informs all clients.
     fn finish_session(&mut self, slot: u8) {
         let Some(session) = self.sessions.get_mut(usize::from(slot)).and_then(Option::take) else { return };
         self.forget_session(&session);
-        // The logger has stopped, unless there was no thread to wait for it.
+        // The logger has stopped, unless no thread could be started to wait for it.
         let _ = session.logger.stop();
         self.close_regions(slot);
         self.write_journal();
@@ -589,7 +590,7 @@ impl Host {
         }
     }
 
-    /// The slot of a session that a user has a right over: the owner has all.
+    /// Returns the slot of a session on which a user has a right; the owner has all rights.
     fn find(&self, peer: &Peer, name: &str, right: Right) -> Result<u8, Failure> {
         let missing = || Failure::new(ErrorKind::NotFound, format!("session '{name}' not found"));
         let slot = self.slot_of(name).ok_or_else(missing)?;
@@ -618,8 +619,8 @@ impl Host {
         self.sessions.get_mut(usize::from(slot)).and_then(Option::as_mut).ok_or_else(gone)
     }
 
-    /// Where a file is to be opened: by its name for those whom the host opens files for, else by the handle that they
-    /// have opened themselves.
+    /// Returns the path at which to open a file: by name for users for whom the host opens files, otherwise through the
+    /// handle that they have opened themselves.
     fn place(
         &self,
         peer: &Peer,
@@ -679,34 +680,34 @@ impl Session {
     }
 }
 
-/// A file that its opener could write to, since the host opens it again with its own rights.
+/// Checks that its opener could write to a file, since the host reopens it with its own rights.
 fn writable(file: OwnedFd) -> Result<OwnedFd, Failure> {
-    let refused = |text: &str| Err(invalid("file", format!("the file beside the request {text}")));
+    let refused = |text: &str| Err(invalid("file", format!("the file in the request {text}")));
     if !is_on_seen_disk(&file) {
-        return refused("is of a file system that a program serves, or that the host does not see");
+        return refused("is on a file system that a program serves, or that the host does not see");
     }
     match etw_sys::is_writable_file(&file) {
         Ok(true) => Ok(file),
-        _ => refused("is no regular file that is open for writing"),
+        _ => refused("is not a regular file open for writing"),
     }
 }
 
-/// Whether a file is of a file system that the host sees mounted and that no program serves (FUSE): such a program
-/// could keep the host waiting for as long as it likes. Asks the kernel alone.
+/// Returns whether a file is on a file system that is mounted for the host and not served by a program (FUSE): such a
+/// program could block the host indefinitely. Only the kernel is queried.
 fn is_on_seen_disk(file: &OwnedFd) -> bool {
     let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
     let info = read(format!("/proc/self/fdinfo/{}", file.as_raw_fd()));
     let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(str::trim);
     let Some(id) = id else { return false };
     let mounts = read("/proc/self/mountinfo".to_owned());
-    // The number of the mount is the first field; the type follows the separator (`proc_pid_mountinfo(5)`).
+    // The first field is the number of the mount; the type follows the separator (`proc_pid_mountinfo(5)`).
     let mount = mounts.lines().find(|line| line.split(' ').next() == Some(id));
     let kind = mount.and_then(|line| line.split(" - ").nth(1)).and_then(|rest| rest.split(' ').next());
     kind.is_some_and(|kind| !kind.starts_with("fuse"))
 }
 
 fn no_thread() -> Failure {
-    Failure::new(ErrorKind::NoSystemResources, "the host can start no more threads")
+    Failure::new(ErrorKind::NoSystemResources, "the host cannot start another thread")
 }
 
 pub(super) fn denied(peer: &Peer, what: &str) -> Failure {
@@ -721,7 +722,7 @@ fn verb(right: Right) -> &'static str {
     }
 }
 
-/// A list as packets, each well below the limit.
+/// Splits a list into packets, each well below the limit.
 fn in_packets<T: Clone>(items: Vec<T>, wrap: impl Fn(Vec<T>, bool) -> Response) -> Vec<Response>
 where
     Response: Message,
@@ -729,7 +730,7 @@ where
     let mut packets: Vec<Vec<T>> = vec![Vec::new()];
     let mut bytes = 0;
     for item in items {
-        // What cannot be told at all is left out rather than ending the answer.
+        // An item that cannot be encoded is left out rather than ending the list.
         let Ok(alone) = encode(&wrap(vec![item.clone()], false)) else { continue };
         bytes += alone.len();
         if bytes > LIST_BYTES {
@@ -749,13 +750,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_disks_are_told_from_others() {
+    fn files_on_disks_are_distinguished() {
         assert!(is_on_seen_disk(&tempfile::tempfile().unwrap().into()));
         // Memory without a mount.
         let (_, memory) = etw_sys::SharedWords::create("test", 8).unwrap();
         assert!(!is_on_seen_disk(&memory));
         assert!(writable(memory).unwrap_err().text.contains("does not see"));
         let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
-        assert!(writable(null.into()).unwrap_err().text.contains("no regular file"));
+        assert!(writable(null.into()).unwrap_err().text.contains("not a regular file"));
     }
 }

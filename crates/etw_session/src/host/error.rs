@@ -1,15 +1,15 @@
-//! Why a host cannot start.
+//! Errors that prevent a host from starting.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use etw_protocol::ProtocolError;
 
-/// Why a host cannot start.
+/// The reason why a host cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Another host has the instance.
+    /// Another host serves the instance.
     #[error("another host runs in {}; stop it first, or name another directory by OPENETW_RUNTIME_DIR", .0.display())]
     AlreadyRunning(PathBuf),
     /// A file or directory cannot be used.
@@ -20,7 +20,7 @@ pub enum HostError {
         /// The system's error.
         error: io::Error,
     },
-    /// A configuration file that makes no sense.
+    /// A configuration file is invalid.
     #[error("{}: {what}", path.display())]
     Configuration {
         /// The file.
@@ -31,8 +31,8 @@ pub enum HostError {
     /// The directory cannot be trusted.
     #[error(transparent)]
     Instance(#[from] ProtocolError),
-    /// The system refuses what a host needs.
-    #[error("the system refuses what a host needs: {0}")]
+    /// The system refuses a resource that the host needs.
+    #[error("the system refuses a resource that the host needs: {0}")]
     System(#[from] io::Error),
 }
 

@@ -1,6 +1,6 @@
 //! The list of running sessions, which the next host reports if this one dies.
 //!
-//! A file in the instance's directory has a line for each session. A host that ends in good order leaves none.
+//! A file in the instance's directory has a line for each session. A host that exits cleanly removes it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ pub(super) struct CutOff {
     since: String,
 }
 
-/// The file.
+/// The journal file.
 #[derive(Debug)]
 pub(super) struct Journal(PathBuf);
 
@@ -29,14 +29,14 @@ impl Journal {
         Journal(instance.directory().join("etwd.sessions"))
     }
 
-    /// The sessions of the host before, if it died.
+    /// Removes the journal and returns the sessions of the previous host, if it died.
     pub(super) fn take(&self) -> Vec<CutOff> {
         let text = fs::read_to_string(&self.0).unwrap_or_default();
         let _ = fs::remove_file(&self.0);
         text.lines().filter_map(parse).collect()
     }
 
-    /// Writes down the sessions that run. The file is always whole: a host may die at any instruction.
+    /// Writes the running sessions. The file is replaced atomically, since a host may die at any instruction.
     pub(super) fn write<'a>(&self, sessions: impl Iterator<Item = &'a Session>) -> io::Result<()> {
         let lines: String = sessions.map(line).collect();
         if lines.is_empty() {
@@ -69,7 +69,7 @@ impl std::fmt::Display for CutOff {
     }
 }
 
-/// Names and files have no control characters, which the protocol sees to.
+/// Formats a line. Names and paths contain no control characters; the protocol ensures that.
 fn line(session: &Session) -> String {
     let p = &session.properties;
     format!("{}\t{}\t{}\t{}\n", p.logger_name, p.log_file_name, session.owner.uid, session.start_time)
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told() {
+    fn lines_are_formatted() {
         let check = |line: &str, expected: &str| assert_eq!(parse(line).unwrap().to_string(), expected);
         let start = "session 'S' of user 0, since 2026, was cut off when the host died; ";
         check("S\t/tmp/s.etl\t0\t2026", &format!("{start}/tmp/s.etl has what had been flushed"));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_tell_is_no_file() {
+    fn no_sessions_leave_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::of(&Instance::at(dir.path()));
         fs::write(journal.path(), "A\t\t0\tnow\nB\t/b\t0\tnow\nhalf a li").unwrap();

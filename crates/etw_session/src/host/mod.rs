@@ -1,7 +1,7 @@
 //! The host: the process that owns sessions, and that providers, controllers and consumers connect to.
 //!
-//! One thread does everything; what would keep it waiting goes to threads of its own. Clients are taken for hostile:
-//! whatever one of them sends, does not read, or opens, it harms only itself ([`HostLimits`]).
+//! One thread does everything; blocking work goes to other threads. Clients are considered hostile: whatever a client
+//! sends, does not read, or opens, it harms only itself ([`HostLimits`]).
 
 mod access;
 mod autologger;

@@ -7,18 +7,18 @@ use etw_event::Guid;
 use etw_protocol::limits::BUFFER_SIZE_KIB;
 use etw_protocol::{ErrorKind, Failure, SessionProperties};
 
-/// Most memory of a session's buffers in KiB, where its starter leaves it to the host: at 15 million events a second,
-/// what comes in 90 ms. Only what is needed is taken.
+/// Default maximum of a session's buffer memory in KiB: 90 ms of events at 15 million events a second. Only what is
+/// needed is allocated.
 const DEFAULT_MAXIMUM_KIB: u32 = 128 << 10;
-/// Milliseconds after which buffers are written, where the starter leaves it to the host.
+/// Default of the flush timer in milliseconds.
 const DEFAULT_FLUSH_TIMER_MILLIS: u32 = 1000;
-/// Most memory of a session's buffers.
+/// Upper limit of a session's buffer memory in bytes.
 const MAX_BUFFER_BYTES: u64 = 16 << 30;
 
-/// Checks the properties of a session to be started and fills in what is left to the host. `has_file` says that the
-/// starter has opened the file itself, `is_private` that only this process knows the host.
+/// Checks the properties of a new session and fills in the defaults. `has_file` means that the starter has opened the
+/// file itself, `is_private` that only this process can reach the host.
 ///
-/// Fails with `InvalidParameter` and the property's name, or `NotSupported`.
+/// Fails with `InvalidParameter` and the property's name, or with `NotSupported`.
 pub(super) fn complete(
     mut properties: SessionProperties,
     has_file: bool,
@@ -46,7 +46,7 @@ pub(super) fn complete(
     if p.maximum_buffers < 2 {
         return Err(invalid("maximum_buffers", "a session needs at least 2 buffers"));
     }
-    // ETW too takes the smaller number where the minimum is left to it.
+    // Like ETW, take the smaller number if the minimum is a default.
     if p.minimum_buffers > p.maximum_buffers {
         if p.minimum_buffers > 2 * processors {
             let text = format!("{} is more than maximum_buffers {}", p.minimum_buffers, p.maximum_buffers);
@@ -66,7 +66,7 @@ pub(super) fn complete(
     Ok(properties)
 }
 
-/// Whether modes can be together.
+/// Checks that the modes can be combined.
 fn check_mode(mode: LogFileMode) -> Result<(), Failure> {
     for (bit, name) in [
         (LogFileMode::SYSTEM_LOGGER, "SYSTEM_LOGGER: this host has no kernel provider"),
@@ -78,7 +78,7 @@ fn check_mode(mode: LogFileMode) -> Result<(), Failure> {
         }
     }
     const PAIRS: [(LogFileMode, LogFileMode, &str); 10] = [
-        // As in ETW; the program has its own events already.
+        // As in ETW; the program knows its own events already.
         (LogFileMode::PRIVATE_IN_PROC, LogFileMode::REAL_TIME, "PRIVATE_IN_PROC and REAL_TIME"),
         (LogFileMode::SEQUENTIAL, LogFileMode::CIRCULAR, "SEQUENTIAL and CIRCULAR"),
         (LogFileMode::SEQUENTIAL, LogFileMode::NEW_FILE, "SEQUENTIAL and NEW_FILE"),
@@ -96,7 +96,7 @@ fn check_mode(mode: LogFileMode) -> Result<(), Failure> {
     }
 }
 
-/// Whether the file's name and size go with the mode.
+/// Checks that the file's name and size match the mode.
 fn check_file(p: &SessionProperties, has_file: bool) -> Result<(), Failure> {
     let mode = p.log_file_mode;
     if p.log_file_name.is_empty() && !has_file {
@@ -113,7 +113,7 @@ fn check_file(p: &SessionProperties, has_file: bool) -> Result<(), Failure> {
     }
     if mode.has(LogFileMode::NEW_FILE) {
         if has_file {
-            let text = "NEW_FILE makes files by itself, which this host does for its own user only";
+            let text = "NEW_FILE creates files, which this host does for its own user only";
             return Err(Failure::new(ErrorKind::NotSupported, text));
         }
         if !p.log_file_name.contains("%d") {
@@ -126,7 +126,7 @@ fn check_file(p: &SessionProperties, has_file: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a path can be opened by the host: it does not know the asker's working directory.
+/// Checks that the host can open a path: it does not know the client's working directory.
 pub(crate) fn check_path(field: &str, path: &str, has_file: bool) -> Result<(), Failure> {
     if has_file || Path::new(path).is_absolute() {
         return Ok(());
@@ -144,7 +144,7 @@ fn fill(value: &mut u32, default: u32) {
     }
 }
 
-/// A random GUID (version 4), from the kernel's own random numbers.
+/// Returns a random GUID (version 4) from the kernel's random numbers.
 fn new_guid() -> Guid {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
     text.trim().parse().unwrap_or(Guid::ZERO)

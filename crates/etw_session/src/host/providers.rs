@@ -14,7 +14,7 @@ use super::run::Host;
 use super::sessions::Session;
 
 impl Host {
-    /// Takes a message of a process with providers. `Err` ends the connection.
+    /// Handles a message of a process with providers. `Err` ends the connection.
     pub(crate) fn take_from_provider(&mut self, token: u64, message: FromProvider) -> Result<(), ()> {
         match message {
             FromProvider::Register { id, guid, name, traits } => {
@@ -38,7 +38,7 @@ impl Host {
         Ok(())
     }
 
-    /// The outer error ends the connection, the inner one is told.
+    /// Registers a provider. The outer error ends the connection; the inner one is sent to the process.
     fn register(
         &mut self,
         token: u64,
@@ -49,18 +49,18 @@ impl Host {
         let full = self.registrations >= limits.registrations;
         let provider = self.connections.get_mut(&token).and_then(|c| c.provider()).ok_or(())?;
         if full || provider.registrations.len() >= limits.registrations_per_process {
-            let text = "more providers are registered than the host takes";
+            let text = "too many providers are registered";
             return Ok(Err(Failure::new(ErrorKind::NoSystemResources, text)));
         }
         if provider.registrations.insert(id, registration).is_some() {
-            // A number that is in use: the process has lost count.
+            // A number in use: the process has lost track.
             return Err(());
         }
         self.registrations += 1;
         Ok(Ok(()))
     }
 
-    /// Tells all processes what a session wants of their providers now.
+    /// Informs all processes of a session's current settings for their providers.
     pub(crate) fn tell_all(&mut self, slot: u8, guid: Guid) {
         let mut concerned = Vec::new();
         for (token, connection) in &self.connections {
@@ -108,7 +108,7 @@ impl Host {
         }
     }
 
-    /// The epoch in the process's region of a session, which is made if there is none yet. `None` if it cannot be.
+    /// Returns the epoch in the process's region of a session, creating the region if needed. `None` if that fails.
     fn region(&mut self, token: u64, slot: u8) -> Option<u8> {
         let connection = self.connections.get_mut(&token)?;
         let pid = connection.peer.pid;
@@ -121,7 +121,10 @@ impl Host {
         let region = match session.logger.add_region(RegionOwner { process_id: pid, doorbell }) {
             Ok(region) => region,
             Err(error) => {
-                let text = format!("session '{}': no region for process {pid}: {error}", session.name());
+                let text = format!(
+                    "session '{}': cannot create a region for process {pid}: {error}",
+                    session.name()
+                );
                 session.last_failure = format!("no memory for the events of process {pid}: {error}");
                 self.report(&text);
                 return None;
@@ -134,7 +137,7 @@ impl Host {
         Some(region.epoch)
     }
 
-    /// Asks all processes that have a provider enabled by a session for its state.
+    /// Requests the state of a provider from all processes where a session has enabled it.
     pub(crate) fn capture_state(&mut self, slot: u8, guid: Guid, level: Level, any: Keyword) {
         let bit = 1u64 << slot;
         let mut concerned = Vec::new();
@@ -150,7 +153,7 @@ impl Host {
         }
     }
 
-    /// Takes a session that is over from the processes.
+    /// Informs the processes that a session has stopped.
     pub(crate) fn close_regions(&mut self, slot: u8) {
         let mut concerned = Vec::new();
         for (token, connection) in &mut self.connections {
@@ -167,7 +170,7 @@ impl Host {
         }
     }
 
-    /// Whether a process's events may go to a session.
+    /// Returns whether a process's events may go to a session.
     fn may_flow(&self, session: &Session, from: &Peer) -> bool {
         let (owner, name) = (&session.owner, Some(session.name()));
         if owner.uid == from.uid {

@@ -12,9 +12,9 @@ use etw_protocol::{Enable, ProcessStatus};
 pub(crate) struct Registration {
     pub(crate) guid: Guid,
     pub(crate) name: String,
-    /// Zero if it is in no group.
+    /// The group; zero if none.
     pub(crate) group: Guid,
-    /// A bit for each session that it was told to be enabled by.
+    /// A bit for each session whose enable was sent to the process.
     pub(crate) slots: u64,
 }
 
@@ -26,7 +26,7 @@ impl Registration {
     }
 }
 
-/// The name and the group of a provider's traits: the size in 16 bits, the name in UTF-8 up to a zero, then chunks of
+/// Parses a provider's traits into name and group: the size in 16 bits, the name in UTF-8 up to a zero, then chunks of
 /// a size in 16 bits, a type (1: the group's GUID) and data.
 ///
 /// Source: `ETW_PROVIDER_TRAIT_TYPE` and the provider traits page of the Windows documentation.
@@ -48,7 +48,7 @@ fn parse_traits(traits: &[u8]) -> Option<(String, Guid)> {
     Some((name, group))
 }
 
-/// Whether the filters that the host decides by let a process pass.
+/// Returns whether the filters that the host evaluates let a process pass.
 pub(crate) fn lets_pass(enable: &Enable, process: &ProcessStatus) -> bool {
     let executable = Path::new(&process.image).file_name().unwrap_or_default().to_string_lossy();
     enable.filters.iter().all(|filter| filter.lets_process_pass(process.pid, &executable))
@@ -65,15 +65,15 @@ pub(crate) fn describe(pid: u32) -> ProcessStatus {
     let arguments = arguments.unwrap_or_default();
     let words: Vec<_> = arguments.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
     let command_line = printable(words.join(" ").trim_end(), MAX_COMMAND_LINE_BYTES);
-    // The name stands in parentheses and may hold any character; the state and the parent come behind it.
+    // The name is in parentheses and may contain any character; the state and the parent follow it.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let parent = stat.rsplit_once(')').and_then(|(_, behind)| behind.split_whitespace().nth(1)?.parse().ok());
-    // What the kernel appends when the file was replaced since.
+    // The kernel appends this if the file has been replaced.
     let image = image.trim_end_matches(" (deleted)").to_owned();
     ProcessStatus { pid, parent_pid: parent.unwrap_or(0), image, command_line }
 }
 
-/// A text without control characters, cut to so many bytes.
+/// Returns a text without control characters, cut to `limit` bytes.
 fn printable(text: &str, limit: usize) -> String {
     let mut printable: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     while printable.len() > limit {

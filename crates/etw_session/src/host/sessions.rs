@@ -19,37 +19,37 @@ use crate::logger::{
 
 use super::registry::Registration;
 
-/// Processes that a session remembers.
+/// Maximum number of processes that a session remembers.
 const MAX_PROCESSES: usize = 4096;
 
-/// A session that runs.
+/// A running session.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) properties: SessionProperties,
-    /// Tells sessions apart that have the same slot one after the other.
+    /// Distinguishes successive sessions in the same slot.
     pub(crate) serial: u64,
     pub(crate) slot: u8,
     pub(crate) logger: Arc<Logger>,
     pub(crate) owner: Peer,
-    /// The connection that the session ends with.
+    /// The connection whose end stops the session.
     pub(crate) lease: Option<u64>,
     pub(crate) start_time: FileTime,
     pub(super) enables: BTreeMap<EnableKey, Enable>,
-    /// By connection.
+    /// Regions by connection.
     pub(crate) regions: HashMap<u64, RegionId>,
-    /// The processes that have had regions, the newest last.
+    /// The processes that have had regions, newest last.
     pub(crate) processes: VecDeque<ProcessStatus>,
-    /// Why a process cannot write to it, if one cannot.
+    /// The reason why a process could not write to it; empty if there was none.
     pub(crate) last_failure: String,
-    /// By connection; `None` until the logger has made the ring.
+    /// Consumers by connection; `None` until the logger has created the ring.
     pub(crate) consumers: HashMap<u64, Option<ConsumerId>>,
-    /// The connections that wait for the session's end; `None` while nobody has asked for it.
+    /// The connections that wait for the session to stop; `None` until a stop is requested.
     pub(crate) stop_askers: Option<Vec<u64>>,
-    /// Where the system's events are written, if it has some.
+    /// The region for system events, if the session has them.
     pub(crate) system_region: Option<RegionId>,
     /// System events that it requested and does not get.
     pub(crate) system_missing: Vec<String>,
-    /// The file that the starter opened; the logger reaches it by its number as long as it is open.
+    /// The file that the starter opened; the logger refers to it by number while it is open.
     pub(crate) files: Vec<OwnedFd>,
 }
 
@@ -65,18 +65,18 @@ pub(super) struct EnableKey {
 pub(crate) struct Done {
     pub(crate) slot: u8,
     pub(crate) serial: u64,
-    /// Who asked.
+    /// The connection that made the request.
     pub(crate) token: Option<u64>,
     pub(crate) outcome: Outcome,
 }
 
-/// What came of it.
+/// The result itself.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// With what the session has of the system in part only.
+    /// The session has stopped; with descriptions of incomplete system data.
     Stopped(Vec<String>),
     Asked(Result<(), Failure>),
-    /// Changes of the properties that are to be remembered, if it went well.
+    /// The properties were changed; they are stored if that succeeded.
     Updated(Box<SessionProperties>, Result<(), Failure>),
     Consumer(Result<ConsumerFiles, Failure>),
 }
@@ -86,7 +86,7 @@ impl Session {
         &self.properties.logger_name
     }
 
-    /// Number of the session.
+    /// Returns the number of the session.
     pub(crate) fn logger_id(&self) -> u16 {
         u16::from(self.slot) + 1
     }
@@ -114,13 +114,13 @@ impl Session {
         self.enables.insert(EnableKey { guid, is_group }, enable);
     }
 
-    /// Whether there was something to disable.
+    /// Disables a provider or group, and returns whether it was enabled.
     pub(crate) fn disable(&mut self, guid: Guid) -> bool {
         let mut remove = |is_group| self.enables.remove(&EnableKey { guid, is_group }).is_some();
         remove(false) | remove(true)
     }
 
-    /// What the session wants of a provider: by its GUID, else by its group.
+    /// Returns the settings for a provider: by its GUID, otherwise by its group.
     pub(crate) fn wants(&self, registration: &Registration) -> Option<&Enable> {
         if self.is_stopping() {
             return None;
@@ -130,7 +130,7 @@ impl Session {
             .or_else(|| if registration.group.is_zero() { None } else { of(registration.group, true) })
     }
 
-    /// Remembers a process that may write from now on.
+    /// Records a process that may write from now on.
     pub(crate) fn remember(&mut self, process: &ProcessStatus) {
         if self.processes.len() >= MAX_PROCESSES {
             self.processes.pop_front();
@@ -178,7 +178,7 @@ impl Session {
     }
 }
 
-/// What the logger is to be. `file` is where `log_file_name` is to be opened.
+/// Returns the configuration of the logger. `file` is the path under which to open `log_file_name`.
 pub(crate) fn config_of(
     p: &SessionProperties,
     logger_id: u16,
@@ -205,7 +205,7 @@ pub(crate) fn config_of(
     }
 }
 
-/// A logger's failure as controllers know it.
+/// Converts a logger's error for controllers.
 pub(crate) fn failure_of(session: &str, error: LoggerError) -> Failure {
     let kind = match &error {
         LoggerError::BufferSize { .. } | LoggerError::MaximumBuffers { .. } | LoggerError::NewFile => {

@@ -1,4 +1,4 @@
-//! Passes the system events that sessions want to the system provider.
+//! Passing the system events that sessions request to the system provider.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ use super::options::{SystemProvider, SystemWants};
 use super::run::Host;
 use super::sessions::{Session, failure_of};
 
-/// Characters of a line about what is missing.
+/// Maximum length in characters of a line about missing events.
 const LINE_CHARS: usize = 250;
 
 impl Host {
-    /// What writes the system's events, for a user who may have them.
+    /// Returns the system provider for a user with access to it.
     fn system_for(&self, peer: &Peer, session: &str) -> Result<Arc<dyn SystemProvider>, Failure> {
         if !self.access.allows(peer, Right::Enable, Some(session), Some(classes::SYSTEM_TRACE)) {
             return Err(denied(peer, "enable the system's events"));
         }
-        let text = "this host has no provider of the system's events";
+        let text = "this host does not provide system events";
         self.system.clone().ok_or_else(|| Failure::new(ErrorKind::NotSupported, text))
     }
 
-    /// The name of a provider that is one of the system's.
+    /// Returns the name of a provider if it is one of the system's.
     pub(super) fn system_provider(&self, provider: Guid) -> Option<&'static str> {
         let providers = self.system.as_ref()?.providers();
         providers.into_iter().find(|(guid, _)| *guid == provider).map(|(_, name)| name)
     }
 
-    /// Prepares system events for a session about to start; returns what is missing.
+    /// Prepares system events for a session about to start, and returns what is missing.
     pub(super) fn prepare_system(
         &self,
         peer: &Peer,
@@ -53,14 +53,14 @@ impl Host {
         system.want(serial, wants).map(lines)
     }
 
-    /// Says that a session that was to be started was not.
+    /// Cancels the preparation for a session that was not started.
     pub(super) fn forget_system(&self, serial: u64) {
         if let Some(system) = &self.system {
             system.detach(serial);
         }
     }
 
-    /// Whether a user may enable a provider: one of the system's needs the right to the system's events.
+    /// Checks whether a user may enable a provider; the system's providers need the right to system events.
     pub(super) fn check_system(&self, peer: &Peer, session: &str, provider: Guid) -> Result<(), Failure> {
         if self.system_provider(provider).is_some() {
             self.system_for(peer, session).map(drop)
@@ -69,7 +69,7 @@ impl Host {
         }
     }
 
-    /// Changes what a session wants of the system that wants something.
+    /// Changes the system events of a session that has some.
     pub(super) fn change_system(
         &mut self,
         peer: &Peer,
@@ -87,8 +87,8 @@ impl Host {
         Ok(())
     }
 
-    /// Tells the system's provider which of its providers a session has enabled. What it cannot give is remembered; the
-    /// session goes on without it.
+    /// Informs the system provider of the providers that a session has enabled. Unsupported ones are recorded; the
+    /// session continues without them.
     pub(super) fn tell_system(&mut self, slot: u8) -> Result<(), Failure> {
         let Some(system) = self.system.clone() else { return Ok(()) };
         let session = self.session_mut(slot)?;
@@ -113,7 +113,7 @@ impl Host {
         }
     }
 
-    /// Asks one of the system's providers for its state, or for what is told of the system by flags.
+    /// Requests the state of one of the system's providers, or of the system events enabled by flags.
     pub(super) fn capture_system_state(&self, slot: u8, provider: Guid, level: Level, any: Keyword) {
         let is_ours = provider == classes::SYSTEM_TRACE || self.system_provider(provider).is_some();
         if let (true, Some(system), Ok(session)) = (is_ours, &self.system, self.session(slot)) {
@@ -131,13 +131,13 @@ impl Session {
         SystemWants { enables, ..SystemWants::of(&self.properties) }
     }
 
-    /// Remembers what the session has not got of the system, or in part only.
+    /// Records missing or incomplete system events.
     pub(super) fn lacks(&mut self, more: Vec<String>) {
         let all = std::mem::take(&mut self.system_missing).into_iter().chain(more);
         self.system_missing = lines(all.collect());
     }
 
-    /// Has the system's events written to the session, if that is not so already.
+    /// Starts writing system events to the session unless that has been done.
     pub(super) fn begin_system(&mut self, system: &dyn SystemProvider) -> Result<(), Failure> {
         if self.system_region.is_none() {
             let region = self.logger.add_system_region().map_err(|error| failure_of(self.name(), error))?;
@@ -149,7 +149,7 @@ impl Session {
 }
 
 impl SystemWants {
-    /// What a session's properties say.
+    /// Returns the requests in a session's properties.
     fn of(properties: &SessionProperties) -> SystemWants {
         SystemWants {
             flags: properties.enable_flags,
@@ -160,7 +160,7 @@ impl SystemWants {
     }
 }
 
-/// Lines as a session's status can hold them.
+/// Returns lines that fit into a session's status.
 fn lines(missing: Vec<String>) -> Vec<String> {
     let clean = |line: String| line.chars().filter(|c| !c.is_control()).take(LINE_CHARS).collect();
     missing.into_iter().map(clean).take(MAX_MISSING).collect()

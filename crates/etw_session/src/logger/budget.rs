@@ -1,28 +1,29 @@
-//! The buffers that a session may have, shared out to processes, output and memory.
+//! The buffers that a session may have, divided among processes, output and memory.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// How many buffers a session has and may have. Whoever makes use of a buffer takes it here first, so that all together
-/// never exceed the maximum.
+/// The number of buffers that a session has and may have. Every buffer is taken here before it is used, so that the
+/// total never exceeds the maximum.
 #[derive(Debug)]
 pub(super) struct Budget {
     maximum: AtomicU32,
     used: AtomicU32,
-    /// Of those in use, the ones of processes.
+    /// Number of used buffers that belong to processes.
     of_regions: AtomicU32,
-    /// Of the maximum, what processes may have at most, in eighths.
+    /// The share of the maximum that processes may have, in eighths.
     eighths: u32,
 }
 
 impl Budget {
-    /// A budget of `maximum` buffers. If the session `keeps` full buffers in memory, processes get half of them.
+    /// Creates a budget of `maximum` buffers. If the session `keeps` full buffers in memory, processes get half of
+    /// them.
     pub(super) fn new(maximum: u32, keeps: bool) -> Budget {
         let zero = || AtomicU32::new(0);
         let eighths = if keeps { 4 } else { 7 };
         Budget { maximum: AtomicU32::new(maximum), used: zero(), of_regions: zero(), eighths }
     }
 
-    /// Changes the maximum. What is in use beyond it stays in use until it is given back.
+    /// Changes the maximum. Buffers in use beyond it stay in use until they are given back.
     pub(super) fn set_maximum(&self, maximum: u32) {
         self.maximum.store(maximum, Relaxed);
     }
@@ -31,18 +32,18 @@ impl Budget {
         self.maximum.load(Relaxed)
     }
 
-    /// Most buffers of all processes together.
+    /// Returns the maximum number of buffers for all processes together.
     pub(super) fn for_regions(&self) -> u32 {
         let maximum = u64::from(self.maximum());
         ((maximum * u64::from(self.eighths)).div_ceil(8) as u32).max(1)
     }
 
-    /// Buffers in use.
+    /// Returns the number of buffers in use.
     pub(super) fn used(&self) -> u32 {
         self.used.load(Relaxed)
     }
 
-    /// Buffers that can still be taken.
+    /// Returns the number of buffers that can still be taken.
     pub(super) fn left(&self) -> u32 {
         self.maximum().saturating_sub(self.used())
     }
@@ -52,7 +53,7 @@ impl Budget {
         raise(&self.used, self.maximum(), |left| count.min(left))
     }
 
-    /// Takes one buffer, also if there is none: what a processor's events are put in order in.
+    /// Takes one buffer even if none is left; needed to order a processor's events.
     pub(super) fn take_always(&self) {
         self.used.fetch_add(1, Relaxed);
     }
@@ -62,7 +63,8 @@ impl Budget {
         self.take_share(|left| count.min(left))
     }
 
-    /// Takes what a new process gets before anyone knows what it needs: half of what is left, at most `most`.
+    /// Takes the first share of a new process, before its demand is known: half of the remaining buffers, at most
+    /// `most`.
     pub(super) fn take_first_share(&self, most: usize) -> usize {
         self.take_share(|left| left.div_ceil(2).min(most))
     }
@@ -74,22 +76,22 @@ impl Budget {
         taken
     }
 
-    /// Gives buffers of processes back.
+    /// Gives back buffers of processes.
     pub(super) fn give_back(&self, count: usize) {
         lower(&self.of_regions, count);
         lower(&self.used, count);
     }
 
-    /// Gives buffers of output or memory back.
+    /// Gives back buffers of output or memory.
     pub(super) fn release(&self, count: usize) {
         lower(&self.used, count);
     }
 }
 
-/// Raises a number by a share of what is left up to the maximum; returns by how much.
+/// Raises a number by a share of the remainder up to the maximum, and returns the increase.
 fn raise(number: &AtomicU32, maximum: u32, share: impl Fn(usize) -> usize) -> usize {
     let mut taken = 0;
-    // The update never refuses, so that its result says nothing.
+    // The update always succeeds, so its result is irrelevant.
     let _ = number.fetch_update(Relaxed, Relaxed, |used| {
         let left = maximum.saturating_sub(used) as usize;
         taken = share(left).min(left);

@@ -25,7 +25,7 @@ pub(super) enum Command {
     Stop,
 }
 
-/// Where the answer goes.
+/// The destination of a reply.
 pub(super) type Reply<T> = SyncSender<Result<T, LoggerError>>;
 
 pub(super) struct NewRegion {
@@ -33,7 +33,7 @@ pub(super) struct NewRegion {
     pub(super) doorbell: Option<EventFd>,
     /// The process's threads, if it is in another PID namespace.
     pub(super) threads: Option<Threads>,
-    /// If this program itself writes to it, later than at the events' times: what wakes the writer.
+    /// For regions that this program itself writes, with a delay: the bell that wakes the writer.
     pub(super) late: Option<EventFd>,
 }
 

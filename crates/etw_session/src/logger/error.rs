@@ -1,4 +1,4 @@
-//! Why a session cannot be, or cannot do something.
+//! Errors of sessions and their commands.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,29 +7,29 @@ use etw_buffer::RegionError;
 use etw_buffer::ring::RingError;
 use etw_etl::WriteError;
 
-/// Why a session was not started, or a command failed.
+/// The reason why a session was not started, or a command failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoggerError {
-    /// Buffers of this size are not possible.
-    #[error("buffers of {size} bytes are not possible; a multiple of 1024 from 4096 to 16777216 is")]
+    /// The buffer size is invalid.
+    #[error("invalid buffer size of {size} bytes: must be a multiple of 1024 from 4096 to 16777216")]
     BufferSize {
-        /// Bytes.
+        /// Size in bytes.
         size: u32,
     },
-    /// Too few buffers.
-    #[error("a session needs at least 2 buffers, and may have {buffers}")]
+    /// The maximum number of buffers is too low.
+    #[error("a session needs at least 2 buffers, but its maximum is {buffers}")]
     MaximumBuffers {
-        /// Most buffers.
+        /// The requested maximum.
         buffers: u32,
     },
-    /// Files that follow each other need a pattern and a size.
+    /// Numbered files need a pattern and a maximum size.
     #[error("the new-file mode needs a file name with %d in it and a maximum file size")]
     NewFile,
-    /// The session has one file, or none, and was asked for the next one.
+    /// A next file was requested, but the session has no numbered files.
     #[error("there is no next file: the session's mode has no NEW_FILE")]
     NotNewFile,
-    /// The session keeps nothing in memory that could be dumped.
+    /// A dump was requested, but the session keeps no buffers in memory.
     #[error("the session keeps no buffers in memory: its mode has no BUFFERING")]
     NotBuffering,
     /// A file cannot be written.
@@ -37,16 +37,16 @@ pub enum LoggerError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: WriteError,
     },
-    /// Shared memory for a region.
-    #[error("no region: {0}")]
+    /// Creating the shared memory of a region failed.
+    #[error("cannot create a region: {0}")]
     Region(#[from] RegionError),
-    /// Shared memory for a consumer.
-    #[error("no ring: {0}")]
+    /// Creating the ring of a consumer failed.
+    #[error("cannot create a ring: {0}")]
     Ring(#[from] RingError),
-    /// A call of the system failed.
+    /// A system call failed.
     #[error("{what}: {error}")]
     System {
         /// The operation that failed.
@@ -60,7 +60,7 @@ pub enum LoggerError {
 }
 
 impl LoggerError {
-    /// A failure of the system at something.
+    /// Returns an error constructor for a failed system operation.
     pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> LoggerError {
         move |error| LoggerError::System { what, error }
     }

@@ -27,24 +27,24 @@ pub(super) struct FileOptions {
     pub(super) thread_id: u32,
 }
 
-/// A file that buffers go to, and the ones that follow it.
+/// The current file, and the ones that follow it.
 #[derive(Debug)]
 pub(super) struct FileSink {
     options: FileOptions,
-    /// The path, with `%d` if files follow each other.
+    /// The path, with `%d` for numbered files.
     pattern: PathBuf,
     path: PathBuf,
-    /// Number of the file in its pattern.
+    /// Number of the current file.
     number: u32,
-    /// `None` after a failure to begin a file.
+    /// `None` after a file could not be started.
     writer: Option<EtlWriter<File>>,
-    /// Losses of the session that files before this one have told.
+    /// Losses of the session already recorded in previous files.
     told_events: u64,
     told_buffers: u64,
-    /// What has been written since the file was last seen to be there.
+    /// Written since the file was last seen to exist.
     unseen_buffers: u64,
     unseen_events: u64,
-    /// Whether the header in the file is behind.
+    /// Whether the header in the file is outdated.
     is_dirty: bool,
     has_failed: bool,
 }
@@ -54,7 +54,7 @@ pub(super) struct FileSink {
 pub(super) enum Written {
     /// It is in the file, or counted as lost.
     Done,
-    /// The file has its maximum size; the buffer is counted as lost.
+    /// The file has reached its maximum size; the buffer is counted as lost.
     FileFull,
 }
 
@@ -76,14 +76,14 @@ impl FileOptions {
         }
     }
 
-    /// The first buffer of a file that has no path.
+    /// Returns the first buffer of a file without a path.
     pub(super) fn first_buffer(&self) -> Result<Vec<u8>, WriteError> {
         let mut options = self.writer_options(Path::new(""));
         options.header.log_file_mode = LogFileMode::REAL_TIME;
         let mut out = std::io::Cursor::new(Vec::new());
         EtlWriter::new(&mut out, options)?;
         let mut buffer = out.into_inner();
-        // Behind its events there is only filling, which a message to a consumer has no room for.
+        // Its events are followed only by padding, for which a message to a consumer has no room.
         if let Some(header) = BufferHeader::parse(&buffer) {
             buffer.truncate(header.offset as usize);
         }
@@ -109,7 +109,7 @@ impl FileOptions {
         EtlWriter::new(file, self.writer_options(path))
     }
 
-    /// Writes a file of its own with these buffers; answers how many events it has.
+    /// Writes another file with these buffers, and returns the number of events.
     pub(super) fn write_copy<'b>(
         &self,
         path: &Path,
@@ -140,7 +140,7 @@ impl FileOptions {
 }
 
 impl FileSink {
-    /// Begins the first file of a pattern.
+    /// Starts the first file of a pattern.
     pub(super) fn new(
         options: FileOptions,
         pattern: &Path,
@@ -163,7 +163,7 @@ impl FileSink {
         Ok(sink)
     }
 
-    /// Whether the file's name has a number in it.
+    /// Returns whether the file's name contains a number.
     pub(super) fn is_pattern(&self) -> bool {
         self.pattern.to_string_lossy().contains("%d")
     }
@@ -173,7 +173,7 @@ impl FileSink {
         self.complete(shared, reference);
         self.told_events = lost_events(&shared.counters);
         self.told_buffers = shared.counters.log_buffers_lost.load(Relaxed);
-        // Each file has an anchor of its own, so that an error of the frequency does not grow from file to file.
+        // Each file has its own anchor, so that the frequency error does not grow from file to file.
         let (ticks, filetime) = shared.clock.anchor();
         self.options.header.anchor = Ticks(ticks as i64);
         self.options.header.start_time = FileTime(filetime as i64);
@@ -203,7 +203,7 @@ impl FileSink {
         Ok(())
     }
 
-    /// Writes a buffer. What cannot be written is counted as lost, and told by the state.
+    /// Writes a buffer. Data that cannot be written is counted as lost, and the state reports the failure.
     pub(super) fn write(
         &mut self,
         buffer: &mut FullBuffer,
@@ -245,7 +245,7 @@ impl FileSink {
         Written::Done
     }
 
-    /// Buffers that the file still takes; `None` if there is no limit.
+    /// Returns the number of buffers that still fit into the file; `None` if there is no limit.
     pub(super) fn room(&self) -> Option<u64> {
         let begins_another = self.options.header.log_file_mode.has(LogFileMode::NEW_FILE);
         self.writer.as_ref().filter(|_| !begins_another)?.room()
@@ -259,7 +259,7 @@ impl FileSink {
         writer.write_whole_buffer(&buffer.header, bytes_of_mut(&mut buffer.words), buffer.events_len)
     }
 
-    /// Counts what is not in the file.
+    /// Counts buffers that are not in the file.
     pub(super) fn lose(&mut self, counters: &Counters, buffers: u64, events: u64) {
         add(&counters.log_buffers_lost, buffers);
         add(&counters.log_events_lost, events);
@@ -274,8 +274,8 @@ impl FileSink {
         }
     }
 
-    /// Brings the header up to date, and looks whether the file is still there. If somebody has deleted it, what was
-    /// written since the last look is counted as lost, and a new file is begun.
+    /// Updates the header and checks that the file still exists. If it was deleted, everything written since the last
+    /// check is counted as lost, and a new file is started.
     pub(super) fn flush(&mut self, counters: &Counters) {
         let deleted = self
             .writer
@@ -284,7 +284,7 @@ impl FileSink {
         if deleted {
             self.writer = None;
             self.lose(counters, self.unseen_buffers, self.unseen_events);
-            self.fail(counters, "the file was deleted; it has been begun anew".to_owned());
+            self.fail(counters, "the file was deleted; a new one was started".to_owned());
             if let Err(error) = self.begin(counters) {
                 counters.set_error(error.to_string());
             }
@@ -307,7 +307,7 @@ impl FileSink {
         }
     }
 
-    /// Completes the file: the last numbers, the clock's frequency as it is known now, and the length.
+    /// Completes the file: final counts, the clock's frequency as known now, and the length.
     pub(super) fn complete(&mut self, shared: &Shared, reference: &Reference) {
         let counters = &shared.counters;
         if let (Some(frequency), false) = (reference.frequency(shared), self.is_appended()) {
@@ -319,7 +319,7 @@ impl FileSink {
         let complete = || {
             let written = writer.finish(FileTime(clock::filetime() as i64))?;
             let mut file = written.out;
-            // Cuts what was preallocated, and what a failed write may have left.
+            // Cuts preallocated space, and the remains of a failed write.
             file.set_len(written.len_bytes)?;
             file.seek(SeekFrom::End(0))?;
             file.flush()?;
@@ -345,7 +345,7 @@ impl FileSink {
     }
 }
 
-/// All events that are missing in files.
+/// Returns the number of all events missing from files.
 fn lost_events(counters: &Counters) -> u64 {
     counters.events_lost.load(Relaxed) + counters.log_events_lost.load(Relaxed)
 }

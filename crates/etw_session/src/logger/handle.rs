@@ -1,4 +1,4 @@
-//! The logger as others see it: started, asked, stopped.
+//! The handle of a logger: starting, querying and stopping it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -22,9 +22,9 @@ use super::threads::Threads;
 use super::worker::Worker;
 use super::{ConsumerId, LoggerError, RegionId, SessionConfig, SessionUpdate, Statistics, SystemRegion};
 
-/// Sessions tell their regions apart by this; each region here belongs to one session.
+/// Distinguishes a session's regions in general; here each region belongs to one session.
 const EPOCH: u8 = 1;
-/// How far ahead of the present the time of an event is believed, in seconds.
+/// Maximum time by which an event may be ahead of the current time, in seconds.
 const HORIZON_SECONDS: u64 = 1;
 
 /// A session's logger. All methods may be called from any thread; dropping it stops the session.
@@ -36,31 +36,31 @@ pub struct Logger {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Whose a region is to be.
+/// The owner of a region.
 #[derive(Debug)]
 pub struct RegionOwner {
-    /// The process, as this process sees it; all records of the region get it.
+    /// The process id in this process's namespace, which all records of the region receive.
     pub process_id: u32,
-    /// What the process raises when it is asked to; several sessions may wait for one, and nobody sets it to zero.
-    /// Without one, events of a session that slept are seen after 10 ms.
+    /// Raised by the process on request; several sessions may wait for it, and it is never reset. Without a doorbell, a
+    /// sleeping session sees events after 10 ms.
     pub doorbell: Option<EventFd>,
 }
 
-/// A region that was made.
+/// A new region.
 #[derive(Debug)]
 pub struct RegionFile {
-    /// Its number, by which the session knows it.
+    /// The number of the region in its session.
     pub id: RegionId,
     /// The memory, for `SharedWords::map` and `Region::attach` in the process that writes to it.
     pub file: OwnedFd,
-    /// What the writer says when it reserves.
+    /// The epoch that the writer passes when it reserves.
     pub epoch: u8,
 }
 
 /// The files of a new consumer.
 #[derive(Debug)]
 pub struct ConsumerFiles {
-    /// Its number, by which the session knows it.
+    /// The number of the consumer in its session.
     pub id: ConsumerId,
     /// Buffer 0 of the session with its log file header.
     pub header: Vec<u8>,
@@ -70,24 +70,25 @@ pub struct ConsumerFiles {
     pub position: OwnedFd,
     /// Raised by the logger for a consumer that sleeps.
     pub data_ready: EventFd,
-    /// To be raised by the consumer for a logger that waits for room. The logger never does; it is part of what
-    /// consumers expect.
+    /// To be raised by the consumer for a logger that waits for room. The logger never waits; consumers expect the
+    /// descriptor.
     pub space_free: EventFd,
 }
 
-/// Words of a ring whose memory is there from the start: 16 MiB, and at most a quarter of the ring.
+/// Words of a ring that are populated at the start: 16 MiB, and at most a quarter of the ring.
 const READY_WORDS: usize = 2 << 20;
 
 impl Logger {
-    /// Starts a session: makes its file, if it has one, and its thread.
+    /// Starts a session: creates its file, if it has one, and its thread.
     ///
     /// # Errors
-    /// The configuration contradicts itself, the file cannot be made, or the system refuses a thread.
+    ///
+    /// Fails if the configuration is contradictory, the file cannot be created, or the system refuses a thread.
     pub fn start(config: SessionConfig) -> Result<Logger, LoggerError> {
         let geometry = config.geometry()?;
         let clock = config.clock.source();
         let (start, start_filetime) = clock.anchor();
-        let event = || EventFd::new().map_err(LoggerError::system("an event counter"));
+        let event = || EventFd::new().map_err(LoggerError::system("cannot create an eventfd"));
         let keeps = config.has(LogFileMode::BUFFERING);
         let shared = Arc::new(Shared {
             counters: Counters::default(),
@@ -105,7 +106,7 @@ impl Logger {
         let of_thread = shared.clone();
         let run = move || match Worker::new(config, of_thread, receiver) {
             Ok(worker) => {
-                // The starter waits for this, so that it is there.
+                // The starter waits for this reply.
                 let _ = begun.send(Ok(()));
                 worker.run();
             }
@@ -113,7 +114,10 @@ impl Logger {
                 let _ = begun.send(Err(error));
             }
         };
-        let thread = thread::Builder::new().name(name).spawn(run).map_err(LoggerError::system("a thread"))?;
+        let thread = thread::Builder::new()
+            .name(name)
+            .spawn(run)
+            .map_err(LoggerError::system("cannot start a thread"))?;
         has_begun.recv().map_err(|_| LoggerError::Ended)??;
         Ok(Logger { commands, shared, next_id: AtomicU64::new(1), thread: Mutex::new(Some(thread)) })
     }
@@ -122,7 +126,7 @@ impl Logger {
     ///
     /// # Errors
     ///
-    /// If there is no memory, or the session has ended.
+    /// Fails if there is no memory, or the session has ended.
     pub fn add_region(&self, owner: RegionOwner) -> Result<RegionFile, LoggerError> {
         let threads = Threads::of(owner.process_id);
         self.make_region(owner, threads, None)
@@ -132,14 +136,16 @@ impl Logger {
     ///
     /// # Errors
     ///
-    /// If there is no memory, or the session has ended.
+    /// Fails if there is no memory, or the session has ended.
     pub fn add_system_region(&self) -> Result<SystemRegion, LoggerError> {
-        let bell = || EventFd::new().map_err(LoggerError::system("an event counter"));
+        let bell = || EventFd::new().map_err(LoggerError::system("cannot create an eventfd"));
         let bells = SystemBells { logger: bell()?, writer: bell()? };
-        let other = |bell: &EventFd| bell.try_clone().map_err(LoggerError::system("an event counter"));
+        let other =
+            |bell: &EventFd| bell.try_clone().map_err(LoggerError::system("cannot create an eventfd"));
         let owner = RegionOwner { process_id: 0, doorbell: Some(other(&bells.logger)?) };
         let region = self.make_region(owner, None, Some(other(&bells.writer)?))?;
-        let words = SharedWords::map(&region.file).map_err(LoggerError::system("a map of shared memory"))?;
+        let words =
+            SharedWords::map(&region.file).map_err(LoggerError::system("cannot map shared memory"))?;
         Ok(SystemRegion::new(region.id, Region::attach(words)?, self.shared.clock, region.epoch, bells))
     }
 
@@ -151,7 +157,7 @@ impl Logger {
     ) -> Result<RegionFile, LoggerError> {
         let shared = &self.shared;
         let (words, file) = SharedWords::create("openetw-region", shared.geometry.len_words())
-            .map_err(LoggerError::system("shared memory for a region"))?;
+            .map_err(LoggerError::system("cannot create shared memory for a region"))?;
         let horizon = shared.clock.frequency().saturating_mul(HORIZON_SECONDS);
         let mut reader = RegionReader::format(
             words,
@@ -171,7 +177,7 @@ impl Logger {
         Ok(RegionFile { id, file, epoch: EPOCH })
     }
 
-    /// Ends a region whose process lives: nothing more can be written to it, and all that was is read.
+    /// Closes a region whose process is alive: later records are rejected, and earlier ones are read.
     pub fn close_region(&self, id: RegionId) {
         // If the session has ended, so has the region.
         let _ = self.send(Command::CloseRegion(id));
@@ -186,13 +192,13 @@ impl Logger {
     ///
     /// # Errors
     ///
-    /// If there is no memory, the ring is too small for a buffer, or the session has ended.
+    /// Fails if there is no memory, the ring is too small for a buffer, or the session has ended.
     pub fn add_consumer(&self, ring_bytes: usize) -> Result<ConsumerFiles, LoggerError> {
         let memory = |words| {
             SharedWords::create("openetw-ring", words)
-                .map_err(LoggerError::system("shared memory for a consumer"))
+                .map_err(LoggerError::system("cannot create shared memory for a consumer"))
         };
-        let event = || EventFd::new().map_err(LoggerError::system("an event counter"));
+        let event = || EventFd::new().map_err(LoggerError::system("cannot create an eventfd"));
         // Room for two buffers at least, of which each must fit into somewhat less than half of the ring.
         let least = 4 * self.shared.geometry.buffer_bytes as usize;
         let (data, ring) = memory(ring_bytes.max(least) / 8)?;
@@ -200,7 +206,7 @@ impl Logger {
         data.populate(0..(ring_bytes / 4 / 8).min(READY_WORDS));
         let (words, position) = memory(POSITION_WORDS)?;
         let (data_ready, space_free) = (event()?, event()?);
-        let ours = data_ready.try_clone().map_err(LoggerError::system("an event counter"))?;
+        let ours = data_ready.try_clone().map_err(LoggerError::system("cannot create an eventfd"))?;
         let consumer = NewConsumer { ring: RingWriter::format(data, words)?, data_ready: ours };
         let id = ConsumerId(self.next_id.fetch_add(1, Relaxed));
         let header = self.ask(|reply| Command::AddConsumer(id, consumer, reply))?;
@@ -212,12 +218,12 @@ impl Logger {
         let _ = self.send(Command::RemoveConsumer(id));
     }
 
-    /// Delivers everything that providers have written up to now, from full and partly filled buffers, and returns when
-    /// that is done.
+    /// Delivers everything that providers have written so far, from full and partly filled buffers. Blocks until that
+    /// is done.
     ///
     /// # Errors
     ///
-    /// If the session has ended. [`Logger::statistics`] reports failures to write the file.
+    /// Fails if the session has ended. [`Logger::statistics`] reports failures to write the file.
     pub fn flush(&self) -> Result<(), LoggerError> {
         self.ask(Command::Flush)
     }
@@ -226,16 +232,16 @@ impl Logger {
     ///
     /// # Errors
     ///
-    /// If the new file cannot be created, in which case nothing has changed; or the session has ended.
+    /// Fails if the new file cannot be created, in which case nothing has changed, or if the session has ended.
     pub fn update(&self, update: SessionUpdate) -> Result<(), LoggerError> {
         self.ask(|reply| Command::Update(update, reply))
     }
 
-    /// Completes the file, and continues in the next one of its pattern.
+    /// Completes the file and continues in the next one of its pattern.
     ///
     /// # Errors
     ///
-    /// If the session has no file with a pattern, or the new one cannot be created.
+    /// Fails if the session has no file with a pattern, or the new one cannot be created.
     pub fn increment_file(&self) -> Result<(), LoggerError> {
         self.ask(Command::IncrementFile)
     }
@@ -244,7 +250,7 @@ impl Logger {
     ///
     /// # Errors
     ///
-    /// If the session has ended.
+    /// Fails if the session has ended.
     pub fn convert_to_real_time(&self) -> Result<(), LoggerError> {
         self.update(SessionUpdate { real_time: Some(true), ..SessionUpdate::default() })?;
         self.ask(Command::CloseFile)
@@ -254,7 +260,7 @@ impl Logger {
     ///
     /// # Errors
     ///
-    /// If the session keeps nothing in memory, the file cannot be written, or the session has ended.
+    /// Fails if the session keeps nothing in memory, the file cannot be written, or the session has ended.
     pub fn dump(&self, path: &Path) -> Result<u64, LoggerError> {
         self.ask(|reply| Command::Dump(path.to_owned(), reply))
     }

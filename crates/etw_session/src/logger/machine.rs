@@ -9,7 +9,7 @@ use etw_sys::clock;
 use super::shared::Shared;
 use super::{SessionClock, SessionConfig, time_zone};
 
-/// The header of the session's files, as it stands at the start.
+/// Returns the header of the session's files at the start.
 pub(super) fn header(config: &SessionConfig, shared: &Shared) -> LogFileHeader {
     let start = FileTime(shared.start_filetime as i64);
     let frequency = shared.clock.frequency();
@@ -37,7 +37,7 @@ pub(super) fn header(config: &SessionConfig, shared: &Shared) -> LogFileHeader {
     header
 }
 
-/// Speed of the first processor (`/proc/cpuinfo`), or of the performance counter where that does not tell.
+/// Returns the speed of the first processor (`/proc/cpuinfo`), or of the performance counter if that is missing.
 fn cpu_mhz() -> u32 {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("cpu MHz"));
@@ -47,7 +47,7 @@ fn cpu_mhz() -> u32 {
     if speed > 0 { speed } else { u32::try_from(of_counter()).unwrap_or(1).max(1) }
 }
 
-/// When the machine was started (`/proc/stat`, in seconds).
+/// Returns the boot time (`/proc/stat`, in seconds).
 fn boot_time() -> FileTime {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("btime "));
@@ -55,7 +55,7 @@ fn boot_time() -> FileTime {
     FileTime::from_unix_nanos(i128::from(seconds) * 1_000_000_000)
 }
 
-/// A reading of the session's clock and of the system's even one, from which a better frequency is found later.
+/// A reading of the session's clock and of the steady system clock, used later to refine the frequency.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reference {
     ticks: u64,
@@ -64,7 +64,7 @@ pub(super) struct Reference {
 
 impl Reference {
     pub(super) fn take(shared: &Shared) -> Reference {
-        // The closest of a few pairs, lest an interruption between the two spoil it.
+        // The closest of several pairs, in case of an interruption between the two readings.
         let pair = |_| {
             let before = clock::monotonic_nanos();
             let ticks = shared.clock.now();
@@ -75,7 +75,7 @@ impl Reference {
         best.map_or(Reference { ticks: 0, nanos: 0 }, |(_, reference)| reference)
     }
 
-    /// Ticks a second since this reading; `None` as long as too little time has passed to know it better.
+    /// Returns the ticks per second since this reading; `None` if too little time has passed.
     pub(super) fn frequency(&self, shared: &Shared) -> Option<i64> {
         let now = Reference::take(shared);
         let nanos = u128::from(now.nanos.checked_sub(self.nanos)?);

@@ -7,7 +7,7 @@ use etw_sys::bytes_of;
 
 use super::output::{FullBuffer, HEADER_WORDS};
 
-/// The newest buffers of a session, each of which is one of the session's buffers.
+/// The newest buffers of a session, all of them among the session's buffers.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     buffers: VecDeque<FullBuffer>,
@@ -22,7 +22,7 @@ impl Memory {
         self.buffers.pop_front()
     }
 
-    /// Headers, events and numbers of records, the oldest first.
+    /// Iterates over headers, events and numbers of records, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&BufferHeader, &[u8], u64)> {
         self.buffers.iter().map(|buffer| {
             let events = bytes_of(buffer.words.get(HEADER_WORDS..).unwrap_or_default());

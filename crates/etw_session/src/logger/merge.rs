@@ -1,4 +1,4 @@
-//! Records of all processes into one output, in the order of their times.
+//! Merging the records of all processes into outputs, in the order of their times.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,36 +9,36 @@ use etw_buffer::{Geometry, Peek, ReadEnd};
 use super::output::Output;
 use super::regions::RegionEntry;
 
-/// How far to read.
+/// The limits of a reading pass.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pass {
-    /// The present on the session's clock.
+    /// The current time on the session's clock.
     pub(super) now: u64,
     /// The latest time to read.
     pub(super) limit: u64,
-    /// The present.
+    /// The current time.
     pub(super) instant: Instant,
-    /// Whether buffers that are not full are read as well.
+    /// Whether partly filled buffers are read too.
     pub(super) is_complete: bool,
-    /// How long the others wait for a record that is reserved and not committed. Its writer has most likely been
-    /// interrupted, and its record is older than those that the others go on with.
+    /// How long other records wait for a reserved, uncommitted one. Its writer has most likely been interrupted, and
+    /// its record is older than the others.
     pub(super) hold: Duration,
 }
 
-/// Where one row of records comes from: the region and the processor.
+/// The source of a sequence of records: region and processor.
 pub(super) type Source = (u32, u16);
 
-/// What a merge has done.
+/// The result of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Merged {
-    /// Records that were taken.
+    /// Number of records copied.
     pub(super) records: u64,
-    /// The earliest time that a record may have which is being waited for, or which waits with it.
+    /// The earliest possible time of a record that is awaited, or waits with it.
     pub(super) held_from: Option<u64>,
 }
 
 impl Merged {
-    /// Nothing taken, nothing waited for.
+    /// Nothing copied and nothing awaited.
     pub(super) const NOTHING: Merged = Merged { records: 0, held_from: None };
 
     pub(super) fn hold(&mut self, time: u64) {
@@ -57,8 +57,8 @@ pub(super) type Heads = BinaryHeap<Reverse<(u64, u32, bool)>>;
 
 /// Moves records of `sources` into `output`; whenever it is full, `full` makes room.
 ///
-/// A record whose time lies before what was passed on already - its writer was interrupted between reading the clock
-/// and reserving - gets the time of what was passed on last.
+/// If a writer was interrupted between reading the clock and reserving, its record may be older than records already
+/// passed on. Such a record gets the time of the last one passed on.
 pub(super) fn merge(
     regions: &mut [RegionEntry],
     sources: &[Source],
@@ -85,7 +85,7 @@ pub(super) fn merge(
                 full_sources += usize::from(is_full);
                 heads.push(Reverse((time, index as u32, is_full)));
             }
-            // What is pending is later than what was read before it.
+            // A pending record is later than those read before it.
             Peek::Pending if is_waited_for(region, processor, pass) => {
                 merged.hold(region.reader.last_time(processor));
             }
@@ -106,7 +106,7 @@ pub(super) fn merge(
         let Some(&(region, processor)) = sources.get(index as usize) else { continue };
         let Some(region) = regions.get_mut(region as usize) else { continue };
         let processor = usize::from(processor);
-        // What is older than a full buffer of another source goes before it, full or not.
+        // Records older than a full buffer of another source precede it, in full buffers or not.
         let is_cautious = is_full && !pass.is_complete;
         let end = read(region, processor, until, output, pass, is_cautious, geometry, &mut merged, &mut full);
         match end {
@@ -118,7 +118,7 @@ pub(super) fn merge(
             }
             ReadEnd::Pending => {
                 merged.hold(region.reader.last_time(processor));
-                // Nothing is older than what the others have, up to here.
+                // Up to here, nothing is older than the records of the other sources.
                 if !heads.is_empty() && pass.hold > Duration::ZERO {
                     merged.hold_all(heads);
                     break;
@@ -130,8 +130,8 @@ pub(super) fn merge(
     merged
 }
 
-/// Buffers of a file that an output needs for what it has and what its sources have: each has at most one that is not
-/// full.
+/// Returns the number of file buffers that an output needs for its contents and those of its sources: each has at most
+/// one that is not full.
 pub(super) fn needed_by(
     output: &Output,
     regions: &mut [RegionEntry],
@@ -149,7 +149,8 @@ pub(super) fn needed_by(
     u64::from(output.records > 0) + sources.iter().filter(has_events).count() as u64
 }
 
-/// Whether the others wait for the pending record of a region: for a while, unless they are running out of buffers.
+/// Returns whether the others wait for the pending record of a region: for a while, unless they are running out of
+/// buffers.
 fn is_waited_for(region: &RegionEntry, processor: usize, pass: &Pass) -> bool {
     let since = region.pending_since.get(processor).copied().flatten();
     since.is_some_and(|since| pass.instant.saturating_duration_since(since) < pass.hold)
@@ -159,7 +160,7 @@ fn full_words(regions: &[RegionEntry], (region, processor): Source) -> usize {
     regions.get(region as usize).map_or(0, |region| region.reader.full_words(usize::from(processor)))
 }
 
-/// Reads one source up to a time; if it `is_cautious`, no further than its full buffers go.
+/// Reads one source up to a time; if it `is_cautious`, only its full buffers.
 #[allow(clippy::too_many_arguments)]
 fn read(
     region: &mut RegionEntry,
@@ -202,7 +203,7 @@ fn read(
         }
         match taken.end {
             ReadEnd::NoRoom if bound == room => full(output),
-            // All of the full buffer has been read; unless its end is told wrongly, the next one comes now.
+            // The full buffer was read to its end; unless the end is wrong, the next one follows now.
             ReadEnd::NoRoom => {
                 is_cautious &= !(is_stuck && taken.records == 0);
                 is_stuck = taken.records == 0;

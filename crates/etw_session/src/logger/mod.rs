@@ -1,5 +1,5 @@
-//! The logger: one thread a session that takes events out of the regions of providers' processes, puts them in order
-//! into ETL buffers, and hands these to a file, to memory and to consumers.
+//! The logger: one thread per session that drains the regions of providers' processes, orders the events in ETL
+//! buffers, and passes these to a file, to memory and to consumers.
 //!
 //! ```no_run
 //! use etw_session::logger::{Logger, RegionOwner, SessionConfig};
@@ -7,7 +7,7 @@
 //! let mut config = SessionConfig::new("MySession");
 //! config.log_file_name = Some("/tmp/trace.etl".into());
 //! let logger = Logger::start(config)?;
-//! // The file goes to the process, whose provider attaches to it; a private session maps it right here.
+//! // Pass the file to the process, whose provider attaches to it; a private session maps it right here.
 //! let region = logger.add_region(RegionOwner::this_process())?;
 //! // ...
 //! let statistics = logger.stop()?;

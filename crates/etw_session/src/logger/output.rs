@@ -4,40 +4,40 @@ use etw_buffer::Geometry;
 use etw_etl::{BufferFlags, BufferHeader};
 use etw_event::Ticks;
 
-/// Words of a buffer's header.
+/// Size of a buffer's header in words.
 pub(super) const HEADER_WORDS: usize = BufferHeader::LEN_BYTES / 8;
 
-/// What is being filled for one processor, or for all together.
+/// The buffer being filled for one processor, or for all together.
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) processor: u16,
-    /// Room for the header, and the records so far.
+    /// Space for the header, and the records so far.
     pub(super) words: Vec<u64>,
     pub(super) records: u64,
-    /// Of the words, those that consumers have been sent.
+    /// Number of words already sent to consumers.
     pub(super) sent_words: usize,
-    /// Of the records, those that consumers have been sent.
+    /// Number of records already sent to consumers.
     pub(super) sent_records: u64,
-    /// No later record may have a time before this one.
+    /// Later records must not have a time before this one.
     pub(super) floor: u64,
-    /// Whether it counts as one of the session's buffers already.
+    /// Whether it is already counted as one of the session's buffers.
     pub(super) is_counted: bool,
-    /// Whether the file has no room for what comes.
+    /// Whether the file has no room for the following events.
     pub(super) is_beyond_file: bool,
-    /// What [`super::merge::needed_by`] answered at the start of a pass.
+    /// The result of [`super::merge::needed_by`] at the start of a pass.
     pub(super) needed: u64,
 }
 
-/// A buffer that is full, or as full as it becomes.
+/// A buffer that is full, or final before it is full.
 #[derive(Debug)]
 pub(super) struct FullBuffer {
     /// The whole buffer; the header's words are not written yet.
     pub(super) words: Vec<u64>,
-    /// Bytes of events behind the header.
+    /// Size in bytes of the events after the header.
     pub(super) events_len: usize,
     pub(super) records: u64,
     pub(super) header: BufferHeader,
-    /// Whether it counts as one of the session's buffers by itself.
+    /// Whether it is itself counted as one of the session's buffers.
     pub(super) is_counted: bool,
     /// Whether the file has no room for it.
     pub(super) is_beyond_file: bool,
@@ -59,17 +59,17 @@ impl Output {
         }
     }
 
-    /// Words that still fit.
+    /// Returns the number of words that still fit.
     pub(super) fn room(&self, geometry: &Geometry) -> usize {
         (geometry.buffer_bytes as usize / 8).saturating_sub(self.words.len().max(HEADER_WORDS))
     }
 
-    /// Words of records that consumers have not been sent.
+    /// Returns the words of records not yet sent to consumers.
     pub(super) fn unsent(&self) -> &[u64] {
         self.words.get(self.sent_words..).unwrap_or_default()
     }
 
-    /// Makes it ready to be filled, in memory that a buffer had before.
+    /// Prepares for filling, in the memory of a previous buffer.
     pub(super) fn begin(&mut self, mut memory: Vec<u64>, geometry: &Geometry) {
         memory.clear();
         memory.reserve_exact(geometry.buffer_bytes as usize / 8);
@@ -78,7 +78,7 @@ impl Output {
         (self.records, self.sent_words, self.sent_records) = (0, HEADER_WORDS, 0);
     }
 
-    /// Takes the filled buffer out.
+    /// Removes the filled buffer.
     pub(super) fn take(
         &mut self,
         sequence_number: i64,

@@ -1,4 +1,4 @@
-//! Consumers in real time: each has a ring, and none waits for another, nor anybody for them.
+//! Real-time consumers: each has a ring, so they wait neither for each other nor delay the logger.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,11 +11,11 @@ use etw_sys::{EventFd, SharedWords, bytes_of, clock};
 use super::ConsumerId;
 use super::statistics::{Counters, add};
 
-/// Bytes of a ring that events leave free, for watermarks and the count of what was missed. A consumer that has fallen
-/// behind delivers what it has, and so makes room, only when it learns of the time up to which it has everything.
+/// Number of bytes that events leave free in a ring, for watermarks and the count of missed events. A consumer that has
+/// fallen behind delivers events, and so makes room, only when it receives the next watermark.
 const SPARE_BYTES: usize = 4096;
 
-/// Bytes of them that watermarks too leave free while the session lasts: for the last word on what was missed.
+/// Number of those bytes that watermarks also leave free while the session runs, for the final count of missed events.
 const LAST_BYTES: usize = 1024;
 
 /// The consumers of a session.
@@ -32,9 +32,9 @@ struct Consumer {
     id: ConsumerId,
     ring: RingWriter<SharedWords, SharedWords>,
     data_ready: EventFd,
-    /// Missed events that have not been reported to it.
+    /// Missed events not reported to it yet.
     missed: u64,
-    /// The last watermark it was sent.
+    /// The last watermark sent to it.
     watermark: u64,
     is_broken: bool,
 }
@@ -69,14 +69,14 @@ impl Consumers {
         self.list.len()
     }
 
-    /// Sends records of a processor to all consumers. Who has no room misses them.
+    /// Sends records of a processor to all consumers. Consumers without room miss them.
     pub(super) fn send(&mut self, processor: u16, words: &[u64], records: u64, counters: &Counters) {
         let header = self.header(processor, words.len() * 8, BufferType::GENERIC);
-        // What was missed lies behind what the consumer has and before this; the time of nearly all kinds of records
-        // is their third word.
+        // The missed events come after those that the consumer has and before these; in nearly all kinds of records the
+        // third word is the time.
         let time = words.get(2).map_or(header.time_stamp, |time| Ticks(*time as i64));
         let lost = BufferHeader { time_stamp: time, ..header };
-        // Told only if the records have room behind it, wherever the ring ends; else the next ones are missed too.
+        // Reported only if the records fit after it, wherever the ring ends; otherwise the next ones are missed too.
         let both = SPARE_BYTES + 2 * (BufferHeader::LEN_BYTES + words.len() * 8);
         for consumer in &mut self.list {
             if !consumer.tell_missed(&lost, both)
@@ -89,16 +89,16 @@ impl Consumers {
         }
     }
 
-    /// Says that events were lost before the session had them.
+    /// Counts events that were lost before the session had them.
     pub(super) fn lose(&mut self, events: u64) {
         for consumer in &mut self.list {
             consumer.missed += events;
         }
     }
 
-    /// Says that everything up to `time` has been sent, and wakes who sleeps. What was lost is told as of `floor`,
-    /// which is not before what has been sent of the first processor: that may go beyond `time`. Consumers whose rings
-    /// are broken are forgotten; answers whether there was one.
+    /// Sends a watermark up to `time`, and wakes sleeping consumers. Losses are reported as of `floor`, which is not
+    /// before the last record sent of the first processor and may be later than `time`. Removes consumers with broken
+    /// rings, and returns whether there was one.
     pub(super) fn publish(&mut self, time: u64, floor: u64) -> bool {
         self.watermark = self.watermark.max(time);
         let watermark = self.watermark;
@@ -126,8 +126,8 @@ impl Consumers {
         self.list.len() < before
     }
 
-    /// Tells all that nothing comes any more, and what they have missed up to `time`, which is not before that of any
-    /// record; wakes them, whether they sleep or not.
+    /// Sends the end of the session to all consumers, with the events missed up to `time`, which is not before that of
+    /// any record; wakes them even if they are not sleeping.
     pub(super) fn end(&mut self, time: u64) {
         let lost = BufferHeader { time_stamp: Ticks(time as i64), ..self.header(0, 0, BufferType::GENERIC) };
         for consumer in &mut self.list {
@@ -156,8 +156,8 @@ impl Consumers {
 }
 
 impl Consumer {
-    /// Tells of what it missed, if it did, at the time and processor of `like`, if so many bytes are left free behind
-    /// it. Answers whether it has been told of everything.
+    /// Reports missed events, at the time and processor of `like`, if this many bytes stay free after it. Returns
+    /// whether everything has been reported.
     fn tell_missed(&mut self, like: &BufferHeader, spare_bytes: usize) -> bool {
         if self.missed == 0 {
             return true;
@@ -195,7 +195,7 @@ impl Consumer {
     }
 }
 
-/// Tells the number of consumers.
+/// Publishes the number of consumers.
 pub(super) fn count(consumers: &Consumers, counters: &Counters) {
     counters.consumers.store(consumers.len() as u32, Relaxed);
 }

@@ -1,4 +1,4 @@
-//! The regions of processes: their buffers, their demand, and their end.
+//! The regions of processes: their buffers, demand and end.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use super::command::NewRegion;
 use super::statistics::Counters;
 use super::threads::Threads;
 
-/// How long a record may be reserved without being committed before it is given up.
+/// How long a record may stay reserved without being committed before it is abandoned.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
-/// How long a region that has been closed is read at most. By then everything in it has been read or given up, unless
-/// its process plays games.
+/// How long a closed region is read at most. By then everything in it has been read or abandoned, unless its process is
+/// hostile.
 const CLOSING: Duration = Duration::from_millis(2500);
 
 /// A region of one process.
@@ -24,13 +24,13 @@ pub(super) struct RegionEntry {
     pub(super) id: RegionId,
     pub(super) reader: RegionReader<SharedWords>,
     pub(super) doorbell: Option<EventFd>,
-    /// For each processor, since when its next record has been reserved and not committed.
+    /// For each processor, since when its next record has been reserved but not committed.
     pub(super) pending_since: Vec<Option<Instant>>,
-    /// Since when nothing can be written to it any more.
+    /// Since when it rejects records.
     pub(super) closed_since: Option<Instant>,
     /// The process's threads, if it is in another PID namespace.
     pub(super) threads: Option<Threads>,
-    /// If this program itself writes to it, later than at the events' times: what wakes the writer.
+    /// For regions that this program itself writes, with a delay: the bell that wakes the writer.
     late: Option<EventFd>,
 }
 
@@ -41,13 +41,13 @@ impl RegionEntry {
         RegionEntry { id, reader, doorbell, pending_since, closed_since: None, threads, late }
     }
 
-    /// The time up to which all events are in the region, if they come late. Processes are not asked: they could make
-    /// everybody wait.
+    /// Returns the time up to which all events are in a delayed region. Regions of processes are not considered: they
+    /// could block everything.
     pub(super) fn complete_until(&self) -> Option<u64> {
         if self.late.is_some() && self.closed_since.is_none() { self.reader.complete_until() } else { None }
     }
 
-    /// Wakes the writer of events that come late, if all that is there is from before `time`.
+    /// Wakes the writer of a delayed region if it is not complete up to `time`.
     pub(super) fn hurry(&self, time: u64) {
         if self.complete_until().is_some_and(|complete| complete < time)
             && let Some(bell) = &self.late
@@ -56,12 +56,12 @@ impl RegionEntry {
         }
     }
 
-    /// Whether much of it waits to be read.
+    /// Returns whether much of it is unread.
     pub(super) fn is_filling(&self) -> bool {
         self.free() * 4 < self.reader.granted() * 3
     }
 
-    /// Refuses all further records.
+    /// Rejects all further records.
     pub(super) fn close(&mut self, now: Instant) {
         if self.closed_since.is_none() {
             self.reader.close();
@@ -69,7 +69,7 @@ impl RegionEntry {
         }
     }
 
-    /// Whether all has been read of a region that was closed. `now` is the present on the session's clock.
+    /// Returns whether a closed region was read completely. `now` is the current time on the session's clock.
     pub(super) fn is_done(&mut self, now: u64, instant: Instant) -> bool {
         let Some(since) = self.closed_since else { return false };
         let elapsed = instant.saturating_duration_since(since);
@@ -80,7 +80,7 @@ impl RegionEntry {
         elapsed > CLOSING || (0..processors).all(|processor| self.reader.peek(processor, now) == Peek::Empty)
     }
 
-    /// What is next of a processor. A record that has been pending for too long is given up.
+    /// Returns the next record of a processor. A record that has been pending for too long is abandoned.
     #[inline]
     pub(super) fn peek(&mut self, processor: usize, now: u64, instant: Instant) -> Peek {
         let peek = self.reader.peek(processor, now);
@@ -98,22 +98,22 @@ impl RegionEntry {
         peek
     }
 
-    /// Whether the process may soon have no free buffer.
+    /// Returns whether the process may soon have no free buffer.
     pub(super) fn is_short(&self) -> bool {
         self.free() * 2 < self.reader.granted()
     }
 
     fn free(&self) -> usize {
-        // A hostile process may say that more are free than it has.
+        // A hostile process may claim more free buffers than it has.
         self.reader.free().min(self.reader.granted())
     }
 
-    /// Takes free buffers back and gives their memory to the system.
+    /// Takes free buffers back and returns their memory to the system.
     fn reclaim(&mut self, count: usize) -> usize {
         let count = self.reader.reclaim(count);
         if count > 0 {
             for range in self.reader.withheld() {
-                // What stays resident costs memory, and nothing else.
+                // If that fails, only memory is wasted.
                 let _ = self.reader.words().discard(range);
             }
         }
@@ -121,7 +121,7 @@ impl RegionEntry {
     }
 }
 
-/// Gives processes that run short of buffers more, from what is left or from those that do not need theirs.
+/// Gives more buffers to processes that run short, from the remaining ones or from processes that do not need theirs.
 pub(super) fn rebalance(regions: &mut [RegionEntry], budget: &Budget, counters: &Counters) {
     let mut all_free = 0;
     let mut short = Vec::new();
@@ -148,7 +148,7 @@ pub(super) fn rebalance(regions: &mut [RegionEntry], budget: &Budget, counters: 
         let granted = region.reader.granted();
         if granted > share && !short.contains(&index) {
             let free = region.free();
-            // Some of what is free stays, lest its own next burst be lost.
+            // Some free buffers stay, so that the region can absorb its next burst.
             budget.give_back(region.reclaim((granted - share).min(free / 2)));
         }
     }
@@ -160,7 +160,7 @@ pub(super) fn rebalance(regions: &mut [RegionEntry], budget: &Budget, counters: 
     }
 }
 
-/// Tells all writers what to wake the logger for.
+/// Sets for all writers when to wake the logger.
 pub(super) fn set_wanted(regions: &[RegionEntry], wanted: Wanted) {
     for region in regions {
         region.reader.set_wanted(wanted);

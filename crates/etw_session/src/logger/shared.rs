@@ -1,4 +1,4 @@
-//! State that a logger's thread and its handle share.
+//! State shared by a logger's thread and its handle.
 
 use etw_buffer::Geometry;
 use etw_sys::EventFd;
@@ -7,7 +7,7 @@ use etw_sys::clock::ClockSource;
 use super::budget::Budget;
 use super::statistics::Counters;
 
-/// State that a logger's thread and its handle share.
+/// State shared by a logger's thread and its handle.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) counters: Counters,

@@ -1,4 +1,4 @@
-//! Where full buffers go: file, memory, consumers.
+//! The destinations of full buffers: file, memory, consumers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,10 +13,10 @@ use super::real_time::Consumers;
 use super::shared::Shared;
 use super::statistics::add;
 
-/// Memory of buffers that is kept for the next ones.
+/// Maximum number of buffers kept for reuse.
 const MAX_SPARE: usize = 8;
 
-/// All that full buffers go to.
+/// All destinations of full buffers.
 #[derive(Debug)]
 pub(super) struct Sinks {
     pub(super) shared: Arc<Shared>,
@@ -26,16 +26,16 @@ pub(super) struct Sinks {
     pub(super) memory: Memory,
     pub(super) consumers: Consumers,
     pub(super) reference: Reference,
-    /// Full buffers that wait until there are enough of them.
+    /// Full buffers that wait until the threshold is reached.
     waiting: Vec<FullBuffer>,
     pub(super) flush_threshold: u32,
     spare: Vec<Vec<u64>>,
     next_sequence: i64,
     /// Whether events have been lost since the last full buffer.
     has_lost: bool,
-    /// Buffers that other outputs than the one being filled need for the events they have already.
+    /// Number of buffers that other outputs than the one being filled need for the events they already hold.
     pub(super) reserved: u64,
-    /// Whether the file has its maximum size and the session is to end.
+    /// Whether the file has reached its maximum size and the session must stop.
     pub(super) is_file_full: bool,
 }
 
@@ -67,7 +67,7 @@ impl Sinks {
         }
     }
 
-    /// Makes room in an output: what it holds goes where it belongs.
+    /// Makes room in an output by passing on its contents.
     pub(super) fn turn(&mut self, output: &mut Output) {
         let geometry = self.shared.geometry;
         if output.words.is_empty() {
@@ -101,7 +101,7 @@ impl Sinks {
             self.keep(buffer);
         } else {
             let mut buffer = self.take(output);
-            // A buffer that waits is one of the session's.
+            // A waiting buffer is one of the session's buffers.
             buffer.is_counted =
                 self.waiting.len() + 1 < self.flush_threshold as usize && self.shared.budget.take(1) == 1;
             let waits = buffer.is_counted;
@@ -114,14 +114,14 @@ impl Sinks {
         self.see_room(output);
     }
 
-    /// Buffers that the file takes beside those that wait; `None` if there is no limit, or no file.
+    /// Returns the number of buffers that fit into the file besides the waiting ones; `None` without a limit or file.
     pub(super) fn room(&self) -> Option<u64> {
         let room = self.file.as_ref()?.room()?;
         Some(room.saturating_sub(self.waiting.len() as u64))
     }
 
-    /// Looks whether the file has room for an output that begins, beside what others have. So the events of a full file
-    /// are the first ones of every processor, and what came before them on another one is not missing.
+    /// Checks whether the file has room for a new output besides the others. This way a full file contains the first
+    /// events of every processor, without gaps between processors.
     fn see_room(&mut self, output: &mut Output) {
         if self.room().is_some_and(|room| room <= self.reserved) {
             output.is_beyond_file = true;
@@ -129,7 +129,7 @@ impl Sinks {
         }
     }
 
-    /// Takes what an output holds to be written with the next flush, and leaves it without memory.
+    /// Queues the contents of an output for the next flush, and leaves it without memory.
     pub(super) fn take_partial(&mut self, output: &mut Output) {
         let buffer = self.take(output);
         self.waiting.push(buffer);
@@ -146,7 +146,7 @@ impl Sinks {
         buffer
     }
 
-    /// Keeps a buffer in memory; if the session has no other buffer left, in the place of the oldest one.
+    /// Keeps a buffer in memory; if the session has no other buffer left, replaces the oldest one.
     fn keep(&mut self, buffer: FullBuffer) {
         if self.shared.budget.take(1) == 1 || self.replace_oldest() {
             self.memory.keep(buffer);
@@ -155,7 +155,7 @@ impl Sinks {
         }
     }
 
-    /// Lets the oldest buffer in memory go, for another one to take its place among the session's buffers.
+    /// Drops the oldest buffer in memory, so that another one can be counted instead.
     fn replace_oldest(&mut self) -> bool {
         let oldest = self.memory.take_oldest();
         let has_place = oldest.is_some();
@@ -172,7 +172,7 @@ impl Sinks {
         self.reuse(gone.words);
     }
 
-    /// Writes the buffers that wait; with `is_flush`, the last one is marked as the end of a flush.
+    /// Writes the waiting buffers; with `is_flush`, the last one is marked as the end of a flush.
     pub(super) fn write_waiting(&mut self, is_flush: bool) {
         let count = self.waiting.len();
         for (index, mut buffer) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
@@ -202,7 +202,7 @@ impl Sinks {
         }
     }
 
-    /// Sends consumers what is new in an output.
+    /// Sends consumers the new records of an output.
     pub(super) fn send(&mut self, output: &mut Output) {
         if self.consumers.is_empty() || output.unsent().is_empty() {
             return;
@@ -212,7 +212,7 @@ impl Sinks {
         (output.sent_words, output.sent_records) = (output.words.len(), output.records);
     }
 
-    /// Sends a new consumer what has been kept for it.
+    /// Sends a new consumer the buffers kept for it.
     pub(super) fn send_kept(&mut self) {
         if self.mode.has(LogFileMode::BUFFERING) {
             return;
@@ -227,7 +227,7 @@ impl Sinks {
         }
     }
 
-    /// Counts what was kept for a consumer that never came.
+    /// Counts buffers kept for a consumer that never attached as lost.
     pub(super) fn lose_kept(&mut self, outputs: &[Output], had_file: bool) {
         let waits = self.mode.has(LogFileMode::REAL_TIME) && !self.mode.has(LogFileMode::BUFFERING);
         if !waits || !self.consumers.is_empty() || had_file {
@@ -253,7 +253,7 @@ impl Sinks {
         }
     }
 
-    /// Brings the file's header up to date.
+    /// Updates the file's header.
     pub(super) fn flush_file(&mut self) {
         if let Some(file) = &mut self.file {
             file.flush(&self.shared.counters);
@@ -268,7 +268,7 @@ impl Sinks {
         }
     }
 
-    /// Events lost and buffers lost, as a file says them.
+    /// Returns events lost and buffers lost, as recorded in files.
     pub(super) fn losses(&self) -> (u64, u64) {
         let counters = &self.shared.counters;
         (counters.events_lost.load(Relaxed), counters.log_buffers_lost.load(Relaxed))

@@ -1,41 +1,41 @@
-//! Statistics of a session: counted by its thread, readable at any time by all others.
+//! Statistics of a session: updated by its thread, readable by all others at any time.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Statistics of a session; the names have the meaning defined by `EVENT_TRACE_PROPERTIES`.
+/// Statistics of a session, named as in `EVENT_TRACE_PROPERTIES`.
 ///
-/// At all times every event that a provider wrote is counted exactly once in `events_written` or `events_lost`, or
-/// still lies in a region.
+/// At any time every event that a provider wrote is counted exactly once in `events_written` or `events_lost`, or is
+/// still in a region.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// Whether it runs.
+    /// The state of the session.
     pub state: LoggerState,
-    /// Buffers that the session has: those that processes may use, those being filled for output, and those in memory.
+    /// Number of buffers: those available to processes, those being filled for output, and those in memory.
     pub number_of_buffers: u32,
-    /// Of those, the ones that processes have nothing in.
+    /// Number of those that contain no events of processes.
     pub free_buffers: u32,
-    /// Events that were taken out of regions into the session's buffers.
+    /// Events copied from regions into the session's buffers.
     pub events_written: u64,
-    /// Events that never reached the session: there was no free buffer, or the writer died or stalled in the middle.
+    /// Events that never reached the session: no buffer was free, or the writer died or stalled while writing.
     pub events_lost: u64,
-    /// Buffers written to files, the first ones with their headers included.
+    /// Buffers written to files, including the header buffers.
     pub buffers_written: u64,
     /// Buffers that could not be written to the file.
     pub log_buffers_lost: u64,
     /// Events in those.
     pub log_events_lost: u64,
-    /// Buffers and parts of buffers that consumers missed, summed over the consumers.
+    /// Buffers and partial buffers that consumers missed, summed over the consumers.
     pub real_time_buffers_lost: u64,
     /// Events in those.
     pub real_time_events_lost: u64,
     /// Bytes written to files.
     pub bytes_written: u64,
-    /// Thread that empties the buffers (`LoggerThreadId`).
+    /// Thread that drains the buffers (`LoggerThreadId`).
     pub logger_thread_id: u32,
-    /// Regions of processes.
+    /// Number of regions of processes.
     pub regions: u32,
-    /// Consumers in real time.
+    /// Number of real-time consumers.
     pub consumers: u32,
     /// The last error, such as a full disk; empty if there was none.
     pub last_error: String,
@@ -44,25 +44,25 @@ pub struct Statistics {
 /// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoggerState {
-    /// It records.
+    /// It is recording.
     #[default]
     Running,
-    /// It records, but cannot write its file.
+    /// It is recording, but cannot write its file.
     Failing,
-    /// It is over; the numbers are its last.
+    /// It has stopped; the statistics are final.
     Ended(EndReason),
 }
 
-/// Why a session is over.
+/// The reason why a session stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndReason {
     /// It was stopped.
     Stopped,
-    /// Its file has the maximum size.
+    /// Its file has reached the maximum size.
     FileFull,
 }
 
-/// The counters behind [`Statistics`].
+/// The counters from which [`Statistics`] is read.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) number_of_buffers: AtomicU32,
@@ -112,7 +112,7 @@ impl Counters {
     }
 }
 
-/// Adds to a counter that only one thread changes, which is cheaper than an addition that others may interrupt.
+/// Adds to a counter that only one thread changes; cheaper than an atomic addition.
 pub(super) fn add(counter: &AtomicU64, count: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(count), Relaxed);
 }

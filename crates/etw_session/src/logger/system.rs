@@ -9,8 +9,10 @@ use etw_sys::{EventFd, SharedWords};
 
 use super::RegionId;
 
-/// A session's region for events of the system. Its writer is trusted: records keep the process and thread ids that
-/// they have, and events of other regions wait until those of the system of the same time have come.
+/// A session's region for system events.
+///
+/// Its writer is trusted: records keep their process and thread ids. Events of other regions wait until the system
+/// events of the same time have arrived.
 #[derive(Debug)]
 pub struct SystemRegion {
     id: RegionId,
@@ -18,16 +20,16 @@ pub struct SystemRegion {
     clock: ClockSource,
     epoch: u8,
     bells: SystemBells,
-    /// What the logger may want to know of what was written since it was told last.
+    /// Records written since the logger was last notified, as far as they may matter to it.
     written: Written,
 }
 
-/// How the logger and the writer of a system's region wake each other.
+/// The bells with which the logger and the writer of a system region wake each other.
 #[derive(Debug)]
 pub(super) struct SystemBells {
     /// Wakes the logger.
     pub(super) logger: EventFd,
-    /// Wakes the writer, when events of others wait for those of the system.
+    /// Wakes the writer if events of other regions wait for system events.
     pub(super) writer: EventFd,
 }
 
@@ -48,25 +50,26 @@ impl SystemRegion {
         SystemRegion { id, region, clock, epoch, bells, written: Written::default() }
     }
 
-    /// Rings when the session waits for events of the system: then they are to be written soon, and
-    /// [`SystemRegion::set_complete`] to be called.
+    /// Returns the bell that rings when the session waits for system events: the writer should then write them soon and
+    /// call [`SystemRegion::set_complete`].
     pub fn bell(&self) -> &EventFd {
         &self.bells.writer
     }
 
-    /// Its number, by which the session knows it.
+    /// Returns the number of the region in its session.
     pub fn id(&self) -> RegionId {
         self.id
     }
 
-    /// Clock of the session's time stamps.
+    /// Returns the clock of the session's time stamps.
     pub fn clock(&self) -> ClockSource {
         self.clock
     }
 
-    /// Writes a finished record, which happened on `processor` at `time` on the session's clock. Records of one
-    /// processor are to be written in the order of their times. What finds no free buffer is counted as lost. Answers
-    /// `false` once the session is over.
+    /// Writes a finished record of an event on `processor` at `time` on the session's clock.
+    ///
+    /// Records of one processor must be written in the order of their times. A record without a free buffer is counted
+    /// as lost. Returns `false` once the session has stopped.
     pub fn write(&self, processor: u32, time: u64, record: &[u64]) -> bool {
         let Some((first, rest)) = record.split_first() else { return true };
         let len_bytes = u16::try_from(size_of_val(record)).unwrap_or(u16::MAX);
@@ -90,7 +93,7 @@ impl SystemRegion {
         self.region.lose(processor, events);
     }
 
-    /// Says that everything up to `time` has been written, and wakes the logger if it waits for that.
+    /// Declares that everything up to `time` has been written, and wakes the logger if it waits for that.
     pub fn set_complete(&self, time: u64) {
         self.region.set_complete(time);
         let any = self.written.any.swap(false, Relaxed);

@@ -1,4 +1,4 @@
-//! A logger with writers in this process: what they write is in the files, or counted.
+//! A logger with writers in this process: what they write is in the files or counted as lost.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,16 +17,16 @@ use etw_sys::{EventFd, SharedWords, cpu, ids};
 
 use super::*;
 
-/// The first word of an event, but for its size.
+/// The first word of an event, without its size.
 const EVENT: u64 = 0xC013_0000;
 /// Such records fill the output buffers of `EXACT_BYTES` to their last word.
 const LEN_BYTES: u16 = 104;
 const EXACT_BYTES: u32 = 0x3C00;
 
-/// In place of a writer's number: events of the system, whose number is their time.
+/// Takes the place of a writer's number: system events, whose number is their time.
 const LATE: u64 = 99;
 
-/// A process's side of a region.
+/// The writing side of a region.
 pub(super) struct Writer {
     region: Region<SharedWords>,
     doorbell: EventFd,
@@ -43,12 +43,12 @@ impl Writer {
         Writer { region, doorbell, id: file.id, source: logger.clock() }
     }
 
-    /// Writes an event with a number and the writer's own.
+    /// Writes an event with its number and that of the writer.
     pub(super) fn write(&self, number: u64, writer: u64) -> bool {
         self.write_on(cpu::current(), number, writer)
     }
 
-    /// The same as if the thread ran on `processor`.
+    /// Writes an event as if the thread ran on `processor`.
     fn write_on(&self, processor: u32, number: u64, writer: u64) -> bool {
         let source = self.source;
         let Reserve::Slot(slot) = self.region.reserve(1, processor, LEN_BYTES, || source.now()) else {
@@ -72,7 +72,7 @@ impl Writer {
     }
 }
 
-/// What was found in a file.
+/// The contents of a file.
 #[derive(Debug, Default)]
 struct Found {
     /// The numbers of each writer, in the order of the file's processors.
@@ -84,7 +84,7 @@ struct Found {
     last_flags: BufferFlags,
 }
 
-/// Reads a file; times of a processor must not run backwards, in the order of sequence numbers.
+/// Reads a file; the times of a processor must not run backwards, in the order of sequence numbers.
 fn read(path: &Path) -> Found {
     let bytes = std::fs::read(path).unwrap();
     let file = EtlFile::open(&bytes).unwrap();
@@ -131,7 +131,7 @@ fn take(record: &etw_event::Record<'_>, found: &mut Found) {
 }
 
 impl Found {
-    /// Every number below `count` of a writer is there once.
+    /// Checks that each number below `count` of a writer occurs once.
     fn assert_complete(&mut self, writer: u64, count: u64) {
         let mut numbers = self.numbers.remove(&writer).unwrap_or_default();
         numbers.sort_unstable();
@@ -144,7 +144,7 @@ fn config(path: &Path) -> SessionConfig {
     SessionConfig { log_file_name: Some(path.to_owned()), ..SessionConfig::new("Test") }
 }
 
-/// Writes `count` events; answers how many were taken.
+/// Writes `count` events, and returns how many were accepted.
 fn write(writer: &Writer, number: u64, count: u64) -> u64 {
     (0..count).filter(|value| writer.write(*value, number)).count() as u64
 }
@@ -155,7 +155,7 @@ fn events_of_several_processes_are_in_the_file() {
     for (name, mode) in [("sequential", LogFileMode(0)), ("single", LogFileMode::NO_PER_PROCESSOR_BUFFERING)]
     {
         let path = directory.path().join(name);
-        // Enough for all events, should the logger get no time.
+        // Enough buffers for all events, in case the logger gets no processor time.
         let config = SessionConfig {
             log_file_mode: mode,
             buffer_bytes: EXACT_BYTES,
@@ -209,7 +209,7 @@ fn events_of_the_system_come_late_and_keep_their_times_and_processes() {
     system.set_complete(now());
     for round in 0..100 {
         let times = [now(), now(), now()];
-        // What the program writes has later times, and is there earlier.
+        // The program's own records have later times and arrive earlier.
         (0..20).for_each(|value| assert!(writer.write(round * 20 + value, 0)));
         let complete = now();
         thread::sleep(Duration::from_millis(3));
@@ -234,7 +234,7 @@ fn events_of_the_system_come_late_and_keep_their_times_and_processes() {
 }
 
 #[test]
-fn the_system_is_asked_for_its_events_when_those_of_programs_wait_for_them() {
+fn the_system_writer_is_woken_when_other_events_wait() {
     let directory = tempfile::tempdir().unwrap();
     let config = SessionConfig { maximum_buffers: 64, ..config(&directory.path().join("waiting.etl")) };
     let logger = Logger::start(config).unwrap();
@@ -349,7 +349,7 @@ fn a_full_file_has_the_first_events_of_every_processor() {
     }
     let mut number = few(busy);
     while !etw_sys::poll::wait_any(&[logger.ended()], Some(Duration::ZERO)).unwrap() {
-        // The session may end meanwhile.
+        // The session may stop meanwhile.
         number +=
             (number..number + 20).filter(|number| writer.write_on(busy, *number, busy.into())).count() as u64;
         thread::sleep(Duration::from_micros(200));
@@ -386,7 +386,7 @@ fn a_circular_file_has_the_newest() {
     let mut numbers = found.numbers[&0].clone();
     numbers.sort_unstable();
     let first = 20_000 - numbers.len() as u64;
-    // Buffers of processors are not of one age, so that the older ones may have gaps.
+    // The buffers of processors differ in age, so the older ones may have gaps.
     assert_eq!(*numbers.last().unwrap(), 19_999);
     assert!(numbers.len() > 500 && first > 1000);
 }
@@ -490,7 +490,7 @@ fn a_flight_recorder_keeps_the_newest() {
     let writer = Writer::new(&logger, 7);
     for round in 0..100 {
         for value in 0..50 {
-            // What is lost on a busy machine is written again.
+            // Events lost on a busy machine are written again.
             while !writer.write(round * 50 + value, 0) {
                 thread::sleep(Duration::from_millis(1));
             }
@@ -509,7 +509,7 @@ fn a_flight_recorder_keeps_the_newest() {
     logger.stop().unwrap();
 }
 
-/// Reads a ring until the watermark has passed everything, or the time is over.
+/// Reads a ring until the watermark has passed everything, or the time limit.
 fn consume(files: &ConsumerFiles, stop: &AtomicBool, slow: bool) -> (Found, u64) {
     let data = SharedWords::map_for_reading(&files.ring).unwrap();
     let mut reader = RingReader::attach(data, SharedWords::map(&files.position).unwrap()).unwrap();
@@ -554,7 +554,7 @@ fn consume(files: &ConsumerFiles, stop: &AtomicBool, slow: bool) -> (Found, u64)
 }
 
 #[test]
-fn consumers_get_everything_or_are_told() {
+fn consumers_get_everything_or_a_loss_report() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("both.etl");
     let config =
@@ -575,7 +575,7 @@ fn consumers_get_everything_or_are_told() {
         logger.close_region(writer.id);
         assert_eq!(logger.statistics().consumers, 3);
         logger.remove_consumer(dead.id);
-        // Time for the slow one to be told.
+        // Time to notify the slow one.
         thread::sleep(Duration::from_millis(500));
         assert_eq!(logger.statistics().consumers, 2);
         assert_eq!(logger.statistics().regions, 0);
@@ -595,7 +595,7 @@ fn consumers_get_everything_or_are_told() {
 }
 
 #[test]
-fn what_nobody_listens_to_is_kept_for_the_first_who_does() {
+fn events_are_kept_for_the_first_consumer() {
     let config = SessionConfig { log_file_mode: LogFileMode::REAL_TIME, ..SessionConfig::new("Kept") };
     let logger = Logger::start(config).unwrap();
     let writer = Writer::new(&logger, 7);

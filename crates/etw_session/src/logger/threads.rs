@@ -1,28 +1,28 @@
-//! Thread ids of processes in other PID namespaces, as this process's own namespace has them.
+//! Thread ids of processes in other PID namespaces, converted to those of this process's namespace.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often the system is asked for a process's threads at most.
+/// Minimum interval between reading a process's threads.
 const LOOK: Duration = Duration::from_millis(20);
-/// Of the logger's time, what asking may take: one part in so many, whatever the process does.
+/// Limit for reading threads, as a fraction of the logger's time: one in this many parts, whatever the process does.
 const SHARE: u32 = 20;
-/// Threads of a process that are known at once.
+/// Maximum number of known threads per process.
 const MAX_THREADS: usize = 4096;
 
 /// The threads of one process.
 #[derive(Debug)]
 pub(super) struct Threads {
     process_id: u32,
-    /// By the ids that the process itself knows.
+    /// Ids in this namespace by the ids that the process itself knows.
     outer: HashMap<u32, u32>,
     next_look: Instant,
 }
 
 impl Threads {
-    /// The threads of a process; `None` if it is in this process's namespace, or not to be seen.
+    /// Returns the threads of a process; `None` if it is in this process's namespace, or not accessible.
     pub(super) fn of(process_id: u32) -> Option<Threads> {
         let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
         let theirs = namespace(&process_id.to_string())?;
@@ -34,11 +34,11 @@ impl Threads {
         Some(threads)
     }
 
-    /// Puts the ids that this process knows into records. Of a thread that ended before anyone could look, the id
-    /// stays what the process itself knows.
+    /// Replaces the thread ids in records by those of this namespace. The id of a thread that ended before it was read
+    /// stays unchanged.
     pub(super) fn translate(&mut self, mut records: &mut [u64]) {
         while let [first, ids, ..] = records {
-            // As in `etw_buffer`: the size stands in front, in kernel events behind.
+            // As in `etw_buffer`: the size comes first, except in kernel events.
             let is_kernel = matches!(*first >> 16 & 0xFFFF, 0xC001..=0xC004 | 0xC010 | 0xC011);
             let len_bytes = if is_kernel { *first >> 32 } else { *first } & 0xFFFF;
             let has_ids = !matches!(*first >> 16 & 0xFFFF, 0xC010 | 0xC011);
@@ -72,8 +72,8 @@ impl Threads {
     }
 }
 
-/// The ids of a thread in this process's namespace and in its own: the first and the last of `NSpid`, which has one for
-/// each namespace (`proc_pid_status(5)`).
+/// Returns the ids of a thread in this process's namespace and in its own: the first and the last of `NSpid`, which has
+/// one for each namespace (`proc_pid_status(5)`).
 fn ids_of(task: &Path) -> Option<(u32, u32)> {
     let status = fs::read_to_string(task.join("status")).ok()?;
     let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;

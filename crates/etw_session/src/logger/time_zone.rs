@@ -7,7 +7,7 @@ use std::fs;
 use etw_etl::TimeZone;
 use etw_event::SystemTime;
 
-/// The time zone of the machine; UTC if it is not known.
+/// Returns the time zone of the machine; UTC if unknown.
 pub(super) fn local() -> TimeZone {
     let bytes = fs::read("/etc/localtime").unwrap_or_default();
     let rule = bytes.strip_suffix(b"\n").and_then(|bytes| bytes.rsplit(|byte| *byte == b'\n').next());
@@ -15,7 +15,7 @@ pub(super) fn local() -> TimeZone {
     rule.and_then(parse).unwrap_or_default()
 }
 
-/// The time zone that a rule tells, such as `CET-1CEST,M3.5.0,M10.5.0/3`.
+/// Parses a rule such as `CET-1CEST,M3.5.0,M10.5.0/3`.
 fn parse(rule: &str) -> Option<TimeZone> {
     let (standard, rest) = name(rule)?;
     let (bias, rest) = seconds(rest)?;
@@ -34,7 +34,7 @@ fn parse(rule: &str) -> Option<TimeZone> {
     Some(zone)
 }
 
-/// A name of three letters or more, or one in angle brackets.
+/// Parses a name of three or more letters, or one in angle brackets.
 fn name(text: &str) -> Option<(&str, &str)> {
     if let Some(quoted) = text.strip_prefix('<') {
         return quoted.split_once('>');
@@ -43,7 +43,7 @@ fn name(text: &str) -> Option<(&str, &str)> {
     (end >= 3).then(|| text.split_at(end))
 }
 
-/// `[+-]hh[:mm[:ss]]` in seconds.
+/// Parses `[+-]hh[:mm[:ss]]` into seconds.
 fn seconds(text: &str) -> Option<(i64, &str)> {
     let is_part = |character: char| character.is_ascii_digit() || character == ':';
     let (sign, digits) = match text.strip_prefix('-') {
@@ -59,8 +59,8 @@ fn seconds(text: &str) -> Option<(i64, &str)> {
     Some((sign * total, rest))
 }
 
-/// A day of change as Windows says it: month, weekday, which one of the month (5 is the last), and the time of day.
-/// Only the form `Mm.w.d` has a counterpart.
+/// Parses a change date into the form of Windows: month, weekday, which one of the month (5 is the last), and time of
+/// day. Only the form `Mm.w.d` has a counterpart.
 fn change(text: &str) -> Option<SystemTime> {
     let (day, time) = text.split_once('/').unwrap_or((text, "2"));
     let mut parts = day.strip_prefix('M')?.split('.').map(|part| part.parse::<u16>().ok());

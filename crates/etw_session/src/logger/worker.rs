@@ -24,34 +24,34 @@ use super::{
     real_time,
 };
 
-/// The poller's token of the bell; regions have their ids, which begin at 1.
+/// The poller's token of the bell; regions use their ids, which start at 1.
 const BELL: u64 = 0;
-/// How long a busy logger sleeps between cycles.
+/// Sleep of a busy logger between cycles.
 const NAP: Duration = Duration::from_millis(1);
-/// The same if somebody listens in real time.
+/// Sleep of a busy logger with real-time consumers.
 const SHORT_NAP: Duration = Duration::from_micros(500);
-/// How long nothing comes until the logger asks to be woken.
+/// Time without events after which the logger requests to be woken.
 const BUSY: Duration = Duration::from_millis(50);
-/// The longest sleep where an event may go unnoticed: just after the logger asked to be woken (writers have no fence),
-/// and where consumers wait for watermarks of a session without events.
+/// The longest sleep if an event may go unnoticed: just after the logger requested to be woken (writers have no fence),
+/// and while consumers wait for watermarks of an idle session.
 const DOZE: Duration = Duration::from_millis(10);
-/// How long records of other processes wait for one that was interrupted in the middle of writing.
+/// How long records of other processes wait for an interrupted writer.
 const HOLD: Duration = Duration::from_millis(20);
-/// The same if somebody listens in real time.
+/// How long they wait in a session with real-time consumers.
 const SHORT_HOLD: Duration = Duration::from_millis(5);
-/// Buffers that a cycle must have read so that the next one follows at once.
+/// Number of buffers read in a cycle from which the next cycle follows at once.
 const MANY_BUFFERS: u64 = 64;
-/// If a buffer is not filled in this time, the logger is woken when one is, rather than looking all the time.
+/// If filling a buffer takes longer than this, full buffers wake the logger; otherwise it polls.
 const SLOWLY: Duration = Duration::from_millis(4);
-/// Words of typical events, 96 bytes.
+/// Size of a typical event (96 bytes) in words.
 const EVENT_WORDS: u64 = 12;
-/// Events that are written late are waited for so long, where somebody listens or regions fill; then the writer is woken.
+/// How long delayed events are awaited before their writer is woken, if the session has consumers or regions fill up.
 const PATIENCE: Duration = Duration::from_millis(2);
 
-/// How long events wait for those of a writer who writes late.
+/// How long events wait for those of a delayed writer.
 const LONGEST_DELAY: Duration = Duration::from_millis(200);
 
-/// All that the logger's thread works on.
+/// The state of the logger's thread.
 #[derive(Debug)]
 pub(super) struct Worker {
     shared: Arc<Shared>,
@@ -59,12 +59,12 @@ pub(super) struct Worker {
     poller: Poller,
     regions: Vec<RegionEntry>,
     outputs: Vec<Output>,
-    /// For each output, the regions and processors that it takes records from.
+    /// For each output, the regions and processors from which it takes records.
     sources: Vec<Vec<Source>>,
     heads: Heads,
     sinks: Sinks,
     flush_timer: Duration,
-    /// When what is there is to be written though it is not full; `None` if there is nothing.
+    /// When partly filled buffers must be written; `None` if there are no events.
     flush_at: Option<Instant>,
     last_records: Instant,
     last_cycle: Instant,
@@ -83,8 +83,10 @@ impl Worker {
         shared: Arc<Shared>,
         commands: Receiver<Command>,
     ) -> Result<Worker, LoggerError> {
-        let poller = Poller::new().map_err(LoggerError::system("a poller"))?;
-        poller.add(&shared.bell, BELL, Interest::Read).map_err(LoggerError::system("a poller"))?;
+        let poller = Poller::new().map_err(LoggerError::system("cannot create a poller"))?;
+        poller
+            .add(&shared.bell, BELL, Interest::Read)
+            .map_err(LoggerError::system("cannot create a poller"))?;
         let options = FileOptions::new(&config, machine::header(&config, &shared));
         let keeps = config.has(LogFileMode::BUFFERING);
         let file = match &config.log_file_name {
@@ -125,7 +127,7 @@ impl Worker {
         loop {
             self.obey();
             if self.sinks.is_file_full && self.sinks.mode.has(LogFileMode::REAL_TIME) {
-                // Consumers go on without the file.
+                // Consumers continue without the file.
                 self.write_partial();
                 self.sinks.close_file();
                 self.sinks.is_file_full = false;
@@ -156,11 +158,11 @@ impl Worker {
         self.finish();
     }
 
-    /// Reads what is there into the outputs, and sends consumers what is new. Answers the number of records.
+    /// Reads the pending records into the outputs, sends them to consumers, and returns their number.
     fn cycle(&mut self, instant: Instant, is_complete: bool) -> u64 {
         let now = self.shared.clock.now();
         let hold = match self.sinks.consumers.is_empty() {
-            // Nobody loses events for the sake of another's.
+            // Holding records back must not make a process lose events.
             _ if self.regions.iter().any(RegionEntry::is_short) => Duration::ZERO,
             true => HOLD,
             false => SHORT_HOLD,
@@ -176,11 +178,11 @@ impl Worker {
             if is_complete {
                 watermark = match merged.held_from {
                     Some(time) => time.saturating_sub(1),
-                    // The system time may have been set back; what has been sent counts.
+                    // The system time may have been set back; records already sent are the lower limit.
                     None => self.outputs.iter().map(|output| output.floor).fold(limit, u64::max),
                 };
                 for output in &mut self.outputs {
-                    // Whatever comes later is later.
+                    // Later records must have later times.
                     output.floor = output.floor.max(watermark.saturating_add(1));
                 }
             }
@@ -199,8 +201,8 @@ impl Worker {
         merged.records
     }
 
-    /// The latest time to read: the present, or as far as writers who write late have come. Who does not come on is not
-    /// waited for.
+    /// Returns the latest time to read: the current time, or the progress of delayed writers. A writer that makes no
+    /// progress is not awaited.
     fn limit(&self, now: u64) -> u64 {
         let complete = self.regions.iter().filter_map(RegionEntry::complete_until).min();
         complete.map_or(now, |time| time.clamp(now.saturating_sub(self.longest_delay), now))
@@ -246,12 +248,12 @@ impl Worker {
         self.sinks.lose(lost);
     }
 
-    /// A time that is not before that of any record.
+    /// Returns a time that is not before that of any record.
     fn latest(&self) -> u64 {
         self.outputs.iter().map(|output| output.floor).fold(self.shared.clock.now(), u64::max)
     }
 
-    /// Forgets regions that were closed and read to the end.
+    /// Removes regions that were closed and read to the end.
     fn remove_done(&mut self, now: u64, instant: Instant) {
         let shared = &self.shared;
         let lost = Cell::new(0);
@@ -264,7 +266,7 @@ impl Worker {
             lost.set(lost.get() + region.reader.lost());
             shared.budget.give_back(region.reader.granted());
             if let Some(doorbell) = &region.doorbell {
-                // It is closed right behind this; a failure says that it is gone already.
+                // It is closed right after this; a failure means that it is gone already.
                 let _ = poller.remove(doorbell);
             }
             false
@@ -291,14 +293,14 @@ impl Worker {
         self.shared.counters.regions.store(self.regions.len() as u32, Relaxed);
     }
 
-    /// Sees to it that what has come is written in time.
+    /// Schedules the next write of partly filled buffers.
     fn arm(&mut self, instant: Instant) {
         if self.flush_at.is_none() && self.flush_timer > Duration::ZERO {
             self.flush_at = instant.checked_add(self.flush_timer);
         }
     }
 
-    /// Writes outputs that are not full, and brings the file up to date.
+    /// Writes partly filled outputs and updates the file's header.
     fn write_partial(&mut self) {
         let writes = self.sinks.file.is_some() || self.sinks.mode.has(LogFileMode::BUFFERING);
         if !writes {
@@ -314,7 +316,7 @@ impl Worker {
         self.sinks.flush_file();
     }
 
-    /// Reads everything up to now, and writes it.
+    /// Reads everything up to now and writes it.
     fn flush(&mut self) {
         let instant = Instant::now();
         self.cycle(instant, true);
@@ -322,7 +324,7 @@ impl Worker {
         self.flush_at = None;
     }
 
-    /// Whether so many records since the last cycle fill buffers fast.
+    /// Returns whether this number of records since the last cycle fills buffers quickly.
     fn is_fast(&self, records: u64, instant: Instant) -> bool {
         let elapsed = instant.saturating_duration_since(self.last_cycle);
         let buffers = records as f64 / self.records_of_buffer() as f64;
@@ -333,7 +335,7 @@ impl Worker {
         (u64::from(self.shared.geometry.buffer_bytes) / 8 / EVENT_WORDS).max(1)
     }
 
-    /// Sleeps until there may be something to do.
+    /// Sleeps until there may be work.
     fn sleep(&mut self, records: u64, instant: Instant) {
         let many = MANY_BUFFERS * self.records_of_buffer();
         if records >= many || records > 0 && self.regions.iter().any(RegionEntry::is_short) {
@@ -380,7 +382,7 @@ impl Worker {
                     events |= ready.token != BELL;
                 }
             }
-            // It cannot fail as long as its file is open; if it did, cycles go on at their slowest.
+            // This cannot fail while the file is open; otherwise cycles continue at the slowest rate.
             Err(_) => std::thread::sleep(DOZE),
         }
         if commands {
@@ -395,7 +397,7 @@ impl Worker {
         }
     }
 
-    /// Does what handles have asked for.
+    /// Handles the commands of handles.
     fn obey(&mut self) {
         loop {
             match self.commands.try_recv() {
@@ -413,7 +415,7 @@ impl Worker {
     }
 
     fn obey_one(&mut self, command: Command) {
-        // Whoever asked may have gone, so that nobody takes the answer.
+        // The requester may have gone, in which case the reply is dropped.
         match command {
             Command::AddRegion(id, region) => self.add_region(id, region),
             Command::CloseRegion(id) => {
@@ -463,7 +465,7 @@ impl Worker {
         region.reader.set_wanted(self.wanted);
         self.regions.push(RegionEntry::new(id, region));
         self.list_sources();
-        // It may have written before anybody listened.
+        // The process may have written before the logger polled the region.
         let now = Instant::now();
         self.last_records = now;
         self.arm(now);
@@ -478,21 +480,21 @@ impl Worker {
             .map_err(|error| LoggerError::File { path: Default::default(), error })?;
         let is_first = self.sinks.consumers.is_empty();
         if !is_first {
-            // What is there now belongs to those that listen already.
+            // Earlier events belong to the existing consumers.
             self.cycle(Instant::now(), true);
         }
         self.sinks.consumers.add(id, consumer.ring, consumer.data_ready);
         real_time::count(&self.sinks.consumers, &self.shared.counters);
         if is_first {
             match self.sinks.file.is_some() || self.sinks.mode.has(LogFileMode::BUFFERING) {
-                // It has been recorded.
+                // The events have been recorded.
                 true => {
                     for output in &mut self.outputs {
                         (output.sent_words, output.sent_records) =
                             (output.words.len().max(output.sent_words), output.records);
                     }
                 }
-                // Nobody else has had it.
+                // No other consumer has received them.
                 false => self.sinks.send_kept(),
             }
         }
@@ -553,7 +555,7 @@ impl Worker {
         sinks.options.write_copy(path, sinks.memory.iter(), sinks.losses(), frequency)
     }
 
-    /// Reads what is left, completes the file, and tells the end.
+    /// Reads the remaining records, completes the file, and signals the end.
     fn finish(mut self) {
         let begun = Instant::now();
         for region in &mut self.regions {
@@ -561,7 +563,7 @@ impl Worker {
         }
         loop {
             let instant = Instant::now();
-            // Times that lie in the future do not come any more.
+            // Records with times in the future are not awaited.
             let now = self.shared.clock.now();
             let hold = GRACE;
             self.read(&Pass { now, limit: u64::MAX, instant, is_complete: true, hold });

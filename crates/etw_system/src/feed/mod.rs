@@ -1,4 +1,4 @@
-//! From the kernel's rings to the sessions' regions.
+//! Copying events from the kernel's rings to the sessions' regions.
 
 mod pass;
 mod session;
@@ -24,54 +24,54 @@ use crate::translate::Translator;
 use crate::wants::{DEFAULT_INTERVAL, Enabled, Wants, not_supported};
 use session::{Place, Session};
 
-/// How long after its time an event may come to be seen in its ring.
+/// Delay until an event is certain to be visible in its ring.
 const SETTLE_NANOS: u64 = 100_000;
-/// Bytes of each processor's ring: room for a quarter of a second of samples with the longest stacks.
+/// Size of each processor's ring in bytes: a quarter of a second of samples with the longest stacks.
 const RING_BYTES: u32 = 8 << 20;
-/// How often events are fetched if nobody asks for them earlier; if they fill the rings, or stacks of new programs are
-/// being learnt.
+/// Interval between fetches, without requests; the shorter one applies while events fill the rings or unwind data of
+/// new programs is being learned.
 const PERIOD: Duration = Duration::from_millis(10);
 const SHORT_PERIOD: Duration = Duration::from_millis(2);
-/// How long a session's thread has for each burst of names of files.
+/// Time for a session's thread to process each burst of file names.
 const BURST_PAUSE: Duration = Duration::from_millis(1);
 
-/// The poller's token of requests; sessions have their numbers.
+/// The poller's token for requests; sessions use their numbers.
 const REQUESTS: u64 = u64::MAX;
 
 /// The capture, and the sessions that share it.
 #[derive(Debug)]
 pub(crate) struct Feed {
     capture: Capture,
-    /// What sessions have said that they want.
+    /// The requests of sessions.
     wanted: BTreeMap<u64, Wants>,
-    /// Those that are written to.
+    /// The sessions that are written to.
     sessions: BTreeMap<u64, Session>,
     translator: Translator,
     stacks: Stacks,
-    /// The time between two samples, in units of 100 ns.
+    /// The sampling interval in units of 100 ns.
     sample_interval: u32,
-    /// The processes in which something has changed since a rundown began to be taken, by its session.
+    /// The processes that have changed since a rundown started to be taken, by session.
     changed: BTreeMap<u64, HashSet<u32>>,
-    /// What is attached, or would be if the kernel had it.
+    /// The hooks that are attached, or would be if the kernel had them.
     hooks: Hooks,
-    /// Why the kernel's functions are not known, if they are needed and are not.
+    /// The reason why kernel functions are unknown although needed.
     hidden: Option<AddressesHidden>,
-    /// What has been told of each processor's losses.
+    /// The losses of each processor reported so far.
     lost: Vec<u64>,
-    /// Events that were fetched for which the order of all processors matters, each with where it stands in each session.
+    /// Fetched events that must be ordered across processors, each with its place in each session.
     rare: Vec<(Rare, Vec<Place>)>,
-    /// The kernel's time up to which everything was fetched, and nothing from after it.
+    /// The kernel time up to which everything was fetched, and nothing after it.
     horizon: u64,
-    /// When memory is looked at next.
+    /// Time of the next memory reading.
     memory_due: Instant,
-    /// Waits for requests, and for sessions that cannot wait for events.
+    /// Waits for requests, and for sessions that must be fetched at once.
     poller: Poller,
-    /// Whether events are to be fetched again soon.
+    /// Whether the next fetch is due soon.
     is_urgent: bool,
 }
 
 impl Feed {
-    /// Begins with a first session; answers what is missing, too.
+    /// Starts with a first session, and also returns what the kernel lacks.
     pub(crate) fn start(
         session: u64,
         wants: Wants,
@@ -80,9 +80,9 @@ impl Feed {
         let left_out_process = Some(std::process::id());
         let options =
             CaptureOptions { ring_bytes: RING_BYTES, left_out_process, ..CaptureOptions::default() };
-        // What processes do is followed in any case: their names belong to their ends.
+        // Processes are always followed: their names belong to their ends.
         let capture = Capture::start(needed(), &options).map_err(failure)?;
-        let no_poller = |error: io::Error| not_supported(format!("a poller: {error}"));
+        let no_poller = |error: io::Error| not_supported(format!("cannot create a poller: {error}"));
         let poller = Poller::new().map_err(no_poller)?;
         poller.add(requests, REQUESTS, Interest::Arrival).map_err(no_poller)?;
         let lost = vec![0; capture.processors()];
@@ -110,14 +110,14 @@ impl Feed {
         Ok((feed, missing))
     }
 
-    /// Attaches what a session wants from now on, beside what others want. What the kernel lacks is answered; if it lacks
-    /// everything, nothing changes.
+    /// Replaces the hooks of a session, in addition to those of others. Returns what the kernel lacks; if it lacks
+    /// everything, fails and changes nothing.
     pub(crate) fn want(&mut self, session: u64, wants: Wants) -> Result<Vec<String>, Failure> {
         let hooks = wants.hooks;
         if wants.has_routines() {
             self.hidden = self.translator.know_routines().err();
         }
-        // What a hook has told is read before it is detached.
+        // Read a hook's events before it is detached.
         if !self.sessions.is_empty() {
             self.fetch();
         }
@@ -133,7 +133,7 @@ impl Feed {
                 None => self.wanted.remove(&session),
             };
             self.set_hooks();
-            return Err(not_supported(format!("this kernel does not tell of {text}")));
+            return Err(not_supported(format!("this kernel does not support {text}")));
         }
         while self.stacks.find_images() {
             self.fetch();
@@ -141,7 +141,7 @@ impl Feed {
         let mut missing = self.missing(hooks | needed());
         missing.extend(wants.refused());
         if self.sessions.contains_key(&session) {
-            // What has happened so far is told as it was wanted then.
+            // Earlier events are written according to the previous request.
             self.fetch();
         }
         if let Some(session) = self.sessions.get_mut(&session) {
@@ -157,12 +157,12 @@ impl Feed {
         Ok(missing)
     }
 
-    /// The programs, for a thread that loads those of further hooks.
+    /// Returns the programs, for a thread that loads those of further hooks.
     pub(crate) fn programs(&self) -> KernelPrograms {
         self.capture.programs()
     }
 
-    /// Waits until events are to be fetched again, or there is a request.
+    /// Waits until the next fetch is due or a request arrives.
     pub(crate) fn wait(&mut self) {
         let period = if self.is_urgent { SHORT_PERIOD } else { PERIOD };
         if self.poller.wait(Some(period)).is_err() {
@@ -170,15 +170,15 @@ impl Feed {
         }
     }
 
-    /// A rundown of a session is about to be taken: notes what changes from now on. Answers what is to be in it, if
-    /// anything is.
+    /// Prepares for a rundown of a session: tracks changes from now on. Returns the scope of the rundown, or `None` if
+    /// it would be empty.
     pub(crate) fn watch(&mut self, session: u64, phase: Phase) -> Option<Scope> {
         let scope = self.wanted.get(&session)?.scope(phase)?;
         self.changed.insert(session, HashSet::new());
         Some(scope)
     }
 
-    /// The rundown of a session, with what has changed since it was begun.
+    /// Returns the rundown of a session, updated with the changes since it was started.
     fn up_to_date(&mut self, session: u64, mut inventory: Option<Inventory>) -> Option<Inventory> {
         let changed = self.changed.remove(&session).into_iter().flatten();
         if let Some(inventory) = &mut inventory {
@@ -188,15 +188,15 @@ impl Feed {
         inventory
     }
 
-    /// Begins to write to a session that has said what it wants. What was there already is told to it first.
+    /// Starts writing to a session that has made a request. Existing state is written first.
     pub(crate) fn begin(&mut self, session: u64, region: SystemRegion, inventory: Option<Inventory>) {
         let Some(wants) = self.wanted.get(&session).cloned() else { return };
-        // The horizon is to be behind the session's start.
+        // The horizon must be after the session's start.
         thread::sleep(2 * Duration::from_nanos(SETTLE_NANOS));
         self.fetch();
         let has_names = wants.has_names();
         let unwound = self.stacks.counts();
-        // A session that cannot wake anybody waits somewhat longer.
+        // If the bell cannot be polled, the session waits somewhat longer.
         let _ = self.poller.add(region.bell(), session, Interest::Arrival);
         let mut new = Session::new(wants, region, unwound);
         if let Some(inventory) = self.up_to_date(session, inventory) {
@@ -213,16 +213,16 @@ impl Feed {
         }
     }
 
-    /// Tells those sessions that are told names the names of files that are open already.
+    /// Writes the names of open files to the sessions that receive names.
     fn name_open_files(&mut self) {
-        // A kernel that has no list of them tells each name when its file is met.
+        // A kernel without that list reports each name when its file is used.
         let Ok(mut files) = self.capture.open_files() else { return };
         while files.go_on() {
             self.fetch();
         }
     }
 
-    /// Tells a session all that its flags ask for of what is there.
+    /// Writes the existing state to a session, as far as its flags request it.
     pub(crate) fn capture_system_state(&mut self, session: u64, inventory: Option<Inventory>) {
         self.fetch();
         self.tell_all_names(session);
@@ -232,7 +232,7 @@ impl Feed {
         }
     }
 
-    /// Tells a session of the processes or files that there are, if it wants events of these levels and keywords.
+    /// Writes the running processes or known files to a session, if it wants events of these levels and keywords.
     pub(crate) fn capture_state(&mut self, session: u64, provider: Guid, level: Level, any: Keyword) {
         self.fetch();
         if let Some(session) = self.sessions.get_mut(&session) {
@@ -246,12 +246,12 @@ impl Feed {
         }
     }
 
-    /// Whether no session is left.
+    /// Returns whether no session is left.
     pub(crate) fn is_unwanted(&self) -> bool {
         self.wanted.is_empty()
     }
 
-    /// Writes what has happened up to now to a session and lets it go. Answers what it has in part only.
+    /// Writes the events up to now to a session and removes it. Returns a description of incomplete data.
     pub(crate) fn detach(&mut self, session: u64, inventory: Option<Inventory>) -> Vec<String> {
         thread::sleep(Duration::from_nanos(SETTLE_NANOS));
         self.fetch();
@@ -280,19 +280,19 @@ impl Feed {
         in_part.into_iter().collect()
     }
 
-    /// Tells a session the names of all files, if it is told names.
+    /// Writes the names of all files to a session that receives names.
     fn tell_all_names(&mut self, session: u64) {
         if let Some(session) = self.sessions.get_mut(&session) {
             session.begin_names(NameEvent::FileRundown, &self.translator.files);
         }
         while self.sessions.get(&session).is_some_and(|session| session.has_untold_names()) {
             self.fetch();
-            // The session takes what was written.
+            // Let the session's thread drain its buffers.
             thread::sleep(BURST_PAUSE);
         }
     }
 
-    /// Attaches what all sessions together want, and nothing else.
+    /// Attaches exactly what all sessions together request.
     fn set_hooks(&mut self) {
         let wanted = self.wanted.values();
         let hooks = wanted.fold(needed(), |all, wants| all | wants.hooks | wants.hooks_of_stacks());
@@ -307,7 +307,7 @@ impl Feed {
         self.capture.set_stacks(kinds);
     }
 
-    /// Samples as often as the session that wants it most often.
+    /// Sets the shortest sampling interval that any session requests.
     fn set_interval(&mut self) {
         let sampling = self.wanted.values().filter(|wants| wants.flags.has(EnableFlags::PROFILE));
         let interval = sampling.map(|wants| wants.sample_interval).min().unwrap_or(self.sample_interval);
@@ -322,12 +322,12 @@ impl Feed {
         }
     }
 
-    /// Whether a hook's events would say nothing, since the kernel's addresses are hidden.
+    /// Returns whether a hook's events would be useless because the kernel's addresses are hidden.
     fn is_hidden(&self, hook: Hook) -> bool {
         hook == Hook::SystemCall && self.hidden.is_some()
     }
 
-    /// Which of these hooks the kernel lacks, with the reasons.
+    /// Returns which of these hooks the kernel lacks, with the reasons.
     fn missing(&self, hooks: Hooks) -> Vec<String> {
         let missing = self.capture.missing().iter().filter(|(hook, _)| hooks.has(*hook));
         let missing = missing.map(|(hook, reason)| format!("{hook}: {reason}"));
@@ -336,7 +336,7 @@ impl Feed {
     }
 }
 
-/// A refusal of the capture, as sessions are told it.
+/// Converts a failure of the capture for sessions.
 fn failure(error: CaptureError) -> Failure {
     let kind = match error {
         CaptureError::NotPermitted { .. } => ErrorKind::AccessDenied,
@@ -345,7 +345,7 @@ fn failure(error: CaptureError) -> Failure {
     Failure::new(kind, error.to_string())
 }
 
-/// What is captured whatever a session wants.
+/// Returns the hooks that are attached for any session.
 fn needed() -> Hooks {
     Hooks::of(&[Hook::Process])
 }

@@ -1,4 +1,4 @@
-//! One pass: fetches what the kernel's rings hold and writes it to the sessions.
+//! A pass: fetches the contents of the kernel's rings and writes them to the sessions.
 
 use std::time::{Duration, Instant};
 
@@ -17,16 +17,16 @@ use crate::rare::Rare;
 use crate::translate::{Translator, manifest};
 use crate::wants::Wants;
 
-/// Readings of one ring in a row, each of about a mebibyte: so that nobody keeps the others waiting.
+/// Maximum readings of one ring in a row, each about a mebibyte, so that no ring delays the others.
 const READINGS: usize = 16;
-/// How often memory is told of, as Windows does.
+/// Interval between memory events, as on Windows.
 const MEMORY_PERIOD: Duration = Duration::from_millis(500);
 
 impl Feed {
-    /// Writes what has happened to all sessions.
+    /// Fetches all events and writes them to the sessions.
     ///
-    /// Each processor's events come in their order. What begins and ends processes and threads is looked at in the order
-    /// of all processors together, since a process begins on one of them and goes on on another.
+    /// Each processor's events come in order. Starts and ends of processes and threads are handled in the order of all
+    /// processors together, since a process starts on one of them and continues on another.
     pub(crate) fn fetch(&mut self) {
         let complete = clock::monotonic_nanos().saturating_sub(SETTLE_NANOS);
         self.horizon = complete;
@@ -60,7 +60,7 @@ impl Feed {
                 if events == 0 {
                     break;
                 }
-                // The ring had more than one reading hands out.
+                // The ring had more than one reading returns.
                 self.is_urgent |= reading > 0;
             }
         }
@@ -79,7 +79,7 @@ impl Feed {
         }
     }
 
-    /// Writes what was fetched.
+    /// Writes the fetched events.
     fn deliver(&mut self) {
         self.rare.sort_by_key(|(rare, _)| rare.time);
         let mut programs = Programs::default();
@@ -148,7 +148,7 @@ impl Feed {
         }
     }
 
-    /// Tells of processes that were forked long ago and run no program of their own.
+    /// Writes the starts of processes that were forked long ago and have run no program.
     fn tell_overdue(&mut self, now: u64) {
         let mut records = RecordBuffer::new();
         while let Some(process_id) = self.translator.processes.overdue(now) {
@@ -168,7 +168,7 @@ impl Feed {
         }
     }
 
-    /// Tells of memory, at times.
+    /// Writes memory usage periodically.
     fn tell_memory(&mut self, now: u64) {
         let instant = Instant::now();
         let is_wanted = self.sessions.values().any(|session| !session.wants.enabled.is_empty());
@@ -187,7 +187,7 @@ impl Feed {
     }
 }
 
-/// The processes that are not any more what they were before an event.
+/// Returns the processes that an event changes.
 fn changed_by(event: &Event<'_>) -> impl Iterator<Item = u32> {
     let child = match event.body {
         Body::Fork(fork) => Some(fork.process_id),
@@ -197,7 +197,7 @@ fn changed_by(event: &Event<'_>) -> impl Iterator<Item = u32> {
     own.into_iter().chain(child)
 }
 
-/// Puts the records that an event is for a session; answers how many.
+/// Writes the records of an event for a session, and returns their number.
 fn put(
     translator: &mut Translator,
     event: &Event<'_>,

@@ -1,4 +1,4 @@
-//! A session that wants events of the system, and its records that are to be written.
+//! A session that receives system events, and its queued records.
 
 use etw_event::Ticks;
 use etw_kernel::EnableFlags;
@@ -17,46 +17,46 @@ use crate::programs::Programs;
 use crate::translate::{Files, Processes, Translator, image, manifest};
 use crate::wants::{Doer, Enabled, Wants, names_files};
 
-/// Bytes of names of files that are told at once.
+/// Maximum size in bytes of a burst of file names.
 const BURST_BYTES: usize = 128 << 10;
 
-/// Where an event stands in a session.
+/// The place of an event in a session's queue.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Records that are queued in front of it, behind the one before.
+    /// Records queued before it, and after the previous place.
     pub(super) records: usize,
-    /// The time of the event that it is the stack of, if the session wants that.
+    /// The time of the event that this stack belongs to, if the session wants the stack.
     pub(super) stack_of: Option<Ticks>,
 }
 
-/// A session that wants events of the system.
+/// A session that receives system events.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) wants: Wants,
     pub(super) region: SystemRegion,
     pub(super) clock: SessionClock,
-    /// By processor.
+    /// One queue for each processor.
     pub(super) queues: Vec<Queue>,
-    /// What had become of stacks before the first of its own.
+    /// The counts of stacks before this session's first one.
     pub(super) unwound: UnwindCounts,
-    /// The keys of files whose names are still to be told, and as what.
+    /// The keys of files whose names are still to be written, and the event to use.
     untold: (NameEvent, std::vec::IntoIter<u64>),
 }
 
-/// Records of one processor that are to be written.
+/// Queued records of one processor.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub(super) records: RecordBuffer,
-    /// Records behind the last event that all processors' order matters for.
+    /// Records after the last event that must be ordered across processors.
     pub(super) new: usize,
     pub(super) awaited: Awaited,
 }
 
-/// The last event whose stack is wanted: its time, of the capture and of the session.
+/// The last event whose stack is wanted: its time on the capture's clock and on the session's.
 pub(super) type Awaited = Option<(u64, Ticks)>;
 
 impl Queue {
-    /// An empty queue in the memory of another one, which awaits the same stack.
+    /// Creates an empty queue that reuses another one's memory and awaits the same stack.
     pub(super) fn of(mut records: RecordBuffer, awaited: Awaited) -> Queue {
         records.clear();
         Queue { records, new: 0, awaited }
@@ -64,19 +64,19 @@ impl Queue {
 }
 
 impl Session {
-    /// A session that has been written nothing yet.
+    /// Creates a session without records.
     pub(super) fn new(wants: Wants, region: SystemRegion, unwound: UnwindCounts) -> Session {
         let clock = SessionClock::new(region.clock());
         let untold = (NameEvent::Name, Vec::new().into_iter());
         Session { wants, region, clock, queues: Vec::new(), unwound, untold }
     }
 
-    /// Whether names of files are still to be told.
+    /// Returns whether file names are still to be written.
     pub(super) fn has_untold_names(&self) -> bool {
         self.untold.1.len() > 0
     }
 
-    /// Where an event of a processor stands that is kept until others have come.
+    /// Returns the place of a processor's event that is held back until others have arrived.
     pub(super) fn place(&mut self, processor: usize, event: &Event<'_>) -> Place {
         let Some(queue) = self.queues.get_mut(processor) else {
             return Place { records: 0, stack_of: None };
@@ -89,7 +89,7 @@ impl Session {
         Place { records, stack_of }
     }
 
-    /// Puts the images that are loaded or unloaded.
+    /// Queues loaded or unloaded images.
     pub(super) fn put_images(
         &self,
         translator: &Translator,
@@ -108,7 +108,7 @@ impl Session {
         self.wants.enabled.iter().any(Enabled::asks_for_programs)
     }
 
-    /// Whether the session wants a record that was queued, by the program that caused it.
+    /// Returns whether the session wants a queued record, given the program that caused it.
     pub(super) fn wants_of(&self, record: &[u64], programs: &Programs, known: &Processes) -> bool {
         let Some(owner) = self.asks_for_programs().then(|| ManifestOwner::of(record)).flatten() else {
             return true;
@@ -124,11 +124,11 @@ impl Session {
     }
 
     pub(super) fn write(&self, processor: u32, record: &[u64]) {
-        // A session that is over takes nothing more, and is let go of soon.
+        // A stopped session rejects records, and is removed soon.
         let _ = self.region.write(processor, self.region.clock().now(), record);
     }
 
-    /// Tells the sampling interval, if samples are wanted, and what it was before, at a time up to which all has been
+    /// Writes the sampling interval and its previous value if samples are wanted, at a time up to which everything was
     /// written.
     pub(super) fn tell_interval(
         &self,
@@ -149,14 +149,14 @@ impl Session {
         self.write(0, records.words());
     }
 
-    /// Will tell the names that are known of files, some at each look for events.
+    /// Schedules the known file names; some are written on each fetch.
     pub(super) fn begin_names(&mut self, event: NameEvent, files: &Files) {
         if self.wants.has_names() {
             self.untold = (event, files.keys().collect::<Vec<_>>().into_iter());
         }
     }
 
-    /// Tells some more names, at a time up to which all has been written.
+    /// Writes some more names, at a time up to which everything was written.
     pub(super) fn tell_names(&mut self, time: u64, files: &Files) {
         let stamp = Stamp::new(Ticks(self.clock.of(time) as i64), 0, 0);
         let mut records = RecordBuffer::new();
@@ -175,12 +175,12 @@ impl Session {
         }
     }
 
-    /// Tells what is there, at a time up to which all has been written.
+    /// Writes the existing state, at a time up to which everything was written.
     pub(super) fn tell_inventory(&self, mut inventory: Inventory, time: u64) {
         inventory.tell(Ticks(self.clock.of(time) as i64), |record| self.write(0, record));
     }
 
-    /// Tells these providers' rundown of the processes that there are.
+    /// Writes the rundown of running processes for these providers.
     pub(super) fn run_down_processes(&self, translator: &Translator, horizon: u64, enabled: &[Enabled]) {
         let mut records = RecordBuffer::new();
         manifest::put_processes(translator, Ticks(self.clock.of(horizon) as i64), enabled, &mut records);

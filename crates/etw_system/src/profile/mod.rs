@@ -1,6 +1,6 @@
-//! Recording profiles (`.wprp`), and what of them Linux can record.
+//! Recording profiles (`.wprp`), and the parts of them that Linux can record.
 //!
-//! A [`Recording`] is made of profiles: the sessions to start, and what is left out, with the reason.
+//! A [`Recording`] is planned from profiles: it has the sessions to start, and the parts left out with the reasons.
 
 mod plan;
 
@@ -8,42 +8,37 @@ use etw_profile::{ProfileError, ProfileFile};
 
 pub use plan::{LeftOut, PlannedSession, Recording, enable, level};
 
-/// The profiles that are built in: those of `wpr` whose events Linux has.
+/// Returns the built-in profiles: those of `wpr` whose events exist on Linux.
 ///
 /// # Errors
-/// Never fails; a test parses the file.
+///
+/// Never fails in practice; a test parses the file.
 pub fn built_in() -> Result<ProfileFile<'static>, ProfileError> {
     ProfileFile::parse(include_str!("built_in.wprp"))
 }
 
-/// Why a profile that is built into `wpr` on Windows is not there.
+/// Returns the reason why a built-in profile of `wpr` on Windows is unavailable.
 pub fn refusal(name: &str) -> Option<&'static str> {
     let (_, reason) = REFUSED.iter().find(|(refused, _)| refused.eq_ignore_ascii_case(name))?;
     Some(reason)
 }
 
-const OF_WINDOWS: &str = "what it records is of Windows' graphics, audio and applications";
+const OF_WINDOWS: &str = "it records graphics, audio and applications of Windows";
 
 const REFUSED: &[(&str, &str)] = &[
     ("Registry", "Linux has no registry"),
-    ("Heap", "Linux tells of no allocations from heaps; VirtualAllocation has the memory that programs take"),
+    ("Heap", "Linux reports no heap allocations; VirtualAllocation records memory that programs reserve"),
     (
         "HeapSnapshot",
-        "Linux tells of no allocations from heaps; VirtualAllocation has the memory that programs take",
+        "Linux reports no heap allocations; VirtualAllocation records memory that programs reserve",
     ),
     ("Pool", "Linux has no pools"),
     ("Handle", "Linux has no handles to objects of the kernel"),
     ("Minifilter", "Linux has no filter drivers between programs and file systems"),
-    (
-        "ResidentSet",
-        "Linux does not tell of single pages that change their list; VirtualAllocation has page faults",
-    ),
-    (
-        "ReferenceSet",
-        "Linux does not tell of single pages that change their list; VirtualAllocation has page faults",
-    ),
+    ("ResidentSet", "Linux does not report page list changes; VirtualAllocation records page faults"),
+    ("ReferenceSet", "Linux does not report page list changes; VirtualAllocation records page faults"),
     ("Power", "its events are not captured on Linux yet"),
-    ("DotNET", "programs of .NET write to LTTng and EventPipe here, not to ETW"),
+    ("DotNET", ".NET programs write to LTTng and EventPipe on Linux, not to ETW"),
     ("GPU", OF_WINDOWS),
     ("Audio", OF_WINDOWS),
     ("Video", OF_WINDOWS),

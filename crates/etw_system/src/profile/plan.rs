@@ -1,4 +1,4 @@
-//! What of profiles Linux can record: sessions, with flags, stacks and providers.
+//! The parts of profiles that Linux can record: sessions with flags, stacks and providers.
 
 use std::fmt;
 
@@ -11,47 +11,47 @@ use etw_profile::{
     StackFilter, SystemProvider,
 };
 
-/// KiB of a buffer, where a profile does not say it, as in `wpr`'s own profiles.
+/// Default buffer size in KiB, as in `wpr`'s own profiles.
 const BUFFER_SIZE_KIB: u32 = 1024;
 
-/// What is recorded where several profiles are started together.
+/// A plan for recording several profiles together.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recording {
     /// The sessions.
     pub sessions: Vec<PlannedSession>,
-    /// What of the profiles is not recorded.
+    /// The parts of the profiles that are not recorded.
     pub left_out: Vec<LeftOut>,
     /// Whether the file is compressed.
     pub compresses: bool,
 }
 
-/// A session that a profile's collectors ask for.
+/// A session requested by the collectors of a profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedSession {
     /// Name of the collectors.
     pub name: String,
-    /// The system's events.
+    /// The flags of system events.
     pub flags: EnableFlags,
-    /// Hook ids of those whose stack is told.
+    /// Hook ids of the events with stacks.
     pub stacks: Vec<u16>,
-    /// KiB of a buffer.
+    /// Buffer size in KiB.
     pub buffer_size_kib: u32,
-    /// Its buffers in memory, if the profile says it.
+    /// Number or share of buffers in memory, if the profile specifies it.
     pub buffers: Option<Buffers>,
-    /// MiB of the file; 0 for as many as there are.
+    /// Maximum file size in MiB; 0 for unlimited.
     pub maximum_file_size_mib: u32,
-    /// Whether the newest events replace the oldest ones then.
+    /// Whether the newest events replace the oldest ones at the maximum size.
     pub is_circular: bool,
     /// The providers.
     pub providers: Vec<EventProvider>,
 }
 
-/// Something that is not recorded.
+/// A part of a profile that is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeftOut {
-    /// What: a keyword, a stack, a provider, …
+    /// The part: a keyword, stack, provider, …
     pub what: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -62,7 +62,8 @@ impl fmt::Display for LeftOut {
 }
 
 impl Recording {
-    /// What Linux records of these profiles. Collectors of one name are one session, with the most that they ask for.
+    /// Plans the recording of these profiles on Linux. Collectors with the same name become one session with the larger
+    /// of their settings.
     pub fn new(profiles: &[Profile]) -> Recording {
         let mut recording = Recording::default();
         for profile in profiles {
@@ -108,14 +109,14 @@ impl Recording {
         }
     }
 
-    /// The flags and stacks of providers of the system's events.
+    /// Returns the flags and stacks of system providers.
     fn of_system(&mut self, providers: &[SystemProvider]) -> (EnableFlags, Vec<u16>) {
         let (mut flags, mut stacks) = (EnableFlags::NONE, Vec::new());
         for provider in providers {
             for keyword in &provider.keywords {
                 match EnableFlags::of_keyword(keyword) {
                     Ok(more) => flags = flags | more,
-                    // How many processors there are is told in every recording of the system.
+                    // Every recording of system events contains the number of processors.
                     Err(_) if keyword.eq_ignore_ascii_case("CpuConfig") => {}
                     Err(FlagError::Refused { reason, .. }) => {
                         self.leave_out(&format!("keyword {keyword}"), reason)
@@ -127,7 +128,7 @@ impl Recording {
                 }
             }
             for mask in &provider.custom_keywords {
-                // The upper three bits are the number of the word.
+                // The upper three bits select the word.
                 match (mask >> 29, EnableFlags(*mask)) {
                     (0, more) if more.hooks().is_ok() => flags = flags | more,
                     _ => self.leave_out(&format!("keyword {mask:#x}"), "Linux has nothing for this flag"),
@@ -137,7 +138,7 @@ impl Recording {
                 match StackWalks::parse(stack) {
                     Ok(walks) => stacks.extend_from_slice(walks.hook_ids()),
                     Err(StackWalkError::Without(_)) => {
-                        self.leave_out(&format!("stack {stack}"), "Linux tells of mappings without a stack");
+                        self.leave_out(&format!("stack {stack}"), "Linux reports mappings without a stack");
                     }
                     Err(_) => self.leave_out(&format!("stack {stack}"), "Linux has no such event"),
                 }
@@ -155,12 +156,12 @@ impl Recording {
         (flags, stacks)
     }
 
-    /// What sessions here do not have.
+    /// Records the unsupported settings of a collector.
     fn leave_out_of(&mut self, collector: &Collector) {
         if collector.kind == CollectorKind::Heap {
             self.leave_out(
                 &format!("heap collector {}", collector.name),
-                "Linux tells of no allocations from heaps",
+                "Linux reports no heap allocations",
             );
         }
         for counter in &collector.hardware_counters {
@@ -168,16 +169,13 @@ impl Recording {
             self.leave_out(&what, "its events are not captured on Linux yet");
         }
         if collector.caches_stacks {
-            self.leave_out("StackCaching", "each event's stack is told whole; nothing is missing");
+            self.leave_out("StackCaching", "each event carries its whole stack");
         }
         if collector.file_max.is_some_and(|count| count > 1) {
             self.leave_out("FileMax", "a recording is one file");
         }
         for attribute in &collector.attributes {
-            self.leave_out(
-                attribute,
-                "the sessions of a recording are the recorder's own, and nobody else's",
-            );
+            self.leave_out(attribute, "a recording uses its own sessions only");
         }
     }
 
@@ -203,7 +201,7 @@ impl PlannedSession {
         }
     }
 
-    /// Takes the larger sizes.
+    /// Applies the larger sizes.
     fn size(&mut self, collector: &Collector) {
         let kib =
             collector.buffer_size_kib.map_or(BUFFER_SIZE_KIB, |kib| u32::try_from(kib).unwrap_or(u32::MAX));
@@ -224,7 +222,7 @@ impl PlannedSession {
         self.is_circular |= collector.file_mode == Some(FileMode::Circular);
     }
 
-    /// MiB of the buffers on a machine with so much memory, if the profile says how many they are.
+    /// Returns the total buffer size in MiB on a machine with `memory_mib` of memory, if the profile specifies it.
     pub fn buffer_space_mib(&self, memory_mib: u64) -> Option<u64> {
         Some(match self.buffers? {
             Buffers::Count(count) => count.saturating_mul(self.buffer_size_kib.into()).div_ceil(1024),
@@ -235,14 +233,14 @@ impl PlannedSession {
         })
     }
 
-    /// Adds a provider, or to one that is there what is wanted more.
+    /// Adds a provider, or merges its settings into an existing one.
     fn want(&mut self, provider: &EventProvider) {
         let present = self.providers.iter_mut().find(|present| present.name == provider.name);
         let Some(present) = present else {
             self.providers.push(provider.clone());
             return;
         };
-        // No keywords are all of them.
+        // No keywords means all of them.
         let wants_all = present.keywords == 0 || provider.keywords == 0;
         present.keywords = if wants_all { 0 } else { present.keywords | provider.keywords };
         present.level = present.level.zip(provider.level).map(|(one, other)| one.max(other));
@@ -257,7 +255,7 @@ impl PlannedSession {
         for (state, more) in states {
             *state = state.map(|keywords| keywords | more.unwrap_or(0)).or(more);
         }
-        // Filters that differ would each leave out what the other one wants.
+        // Different filters would each exclude events that the other wants.
         if present.filters != provider.filters {
             present.filters.clear();
         }
@@ -270,12 +268,12 @@ impl PlannedSession {
     }
 }
 
-/// The highest level that a profile wants of a provider; 255 where it says none.
+/// Returns the highest level that a profile requests of a provider; 255 by default.
 pub fn level(provider: &EventProvider) -> Level {
     Level(provider.level.unwrap_or(255))
 }
 
-/// What a session is asked for, of the provider that has this GUID.
+/// Returns the enable request for a provider with this GUID.
 pub fn enable(provider: &EventProvider, guid: Guid) -> EnableBuilder {
     let mut spec = ProviderSpec::new(ProviderKey::Guid(guid));
     spec.level = level(provider);
@@ -359,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_linux_has_is_recorded_and_the_rest_is_told() {
+    fn supported_parts_are_recorded_and_the_rest_is_reported() {
         let recording =
             recording(&["<SystemCollectorId Value='SC'><SystemProviderId Value='A'/></SystemCollectorId>
             <HeapEventCollectorId Value='HC'/><EventCollectorId Value='EC'><EventProviders>
@@ -399,12 +397,12 @@ mod tests {
         let guid = Guid::from_provider_name("Shop");
         let (of, enable) = enable(wanted, guid).build().unwrap();
         assert_eq!((of, enable.level, enable.any), (guid, Level(5), Keyword(0x11)));
-        // Only one of them wants just one program.
+        // Only one of them restricts the programs.
         assert_eq!((enable.properties.0, enable.filters.len()), (EnableProperties::STACK_TRACE, 0));
     }
 
     #[test]
-    fn a_session_without_events_is_none() {
+    fn a_session_without_events_is_dropped() {
         let recording = recording(&["<EventCollectorId Value='EC'/>"]);
         assert_eq!(recording.sessions, []);
     }

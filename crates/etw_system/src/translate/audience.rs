@@ -1,4 +1,4 @@
-//! Who is told an event of the kernel's manifest providers.
+//! The recipients of an event of the kernel's manifest providers.
 
 use etw_kernel::classes::{KernelEvent, RecordBuffer, Stamp};
 use etw_kernel::providers::{ManifestEvent, SameFields};
@@ -6,22 +6,22 @@ use etw_kernel::providers::{ManifestEvent, SameFields};
 use super::processes::Processes;
 use crate::wants::{Doer, Enabled};
 
-/// Who wants events of the providers.
+/// The enabled providers of a session, and what is needed to filter their events.
 #[derive(Clone, Copy)]
 pub(super) struct Audience<'a> {
     pub(super) processes: &'a Processes,
     pub(super) enabled: &'a [Enabled],
-    /// Whether the programs of processes are known as they are at the time of the event.
+    /// Whether the known programs of processes are those at the time of the event.
     pub(super) is_in_order: bool,
 }
 
 impl<'a> Audience<'a> {
-    /// For events that are in the order of all processors.
+    /// Creates an audience for events that are in the order of all processors.
     pub(super) fn new(processes: &'a Processes, enabled: &'a [Enabled]) -> Audience<'a> {
         Audience { processes, enabled, is_in_order: true }
     }
 
-    /// Puts an event of a process, if it is wanted; answers whether.
+    /// Writes a process's event if it is wanted, and returns whether it is.
     pub(super) fn put(
         &self,
         stamp: &Stamp,
@@ -37,7 +37,7 @@ impl<'a> Audience<'a> {
         self.enabled.iter().any(is_wanted) && records.put_manifest(stamp, event)
     }
 
-    /// Puts the event that has the fields of a classic one, if it is wanted; answers whether.
+    /// Writes the event that has the fields of a classic one if it is wanted, and returns whether it is.
     pub(super) fn put_same(
         &self,
         stamp: &Stamp,

@@ -1,15 +1,15 @@
-//! Where the records of an event go.
+//! The destination of an event's records.
 
 use etw_kernel::classes::{KernelEvent, RecordBuffer, Stamp};
 use etw_kernel::providers::ManifestEvent;
 
 use super::audience::Audience;
 
-/// A buffer, and how many records were put.
+/// A buffer, and the number of records written to it.
 pub(super) struct Counted<'r> {
     records: &'r mut RecordBuffer,
     pub(super) count: usize,
-    /// For whom events are put as those of manifest providers.
+    /// The audience, if events are written as those of manifest providers.
     manifest: Option<Audience<'r>>,
 }
 
@@ -18,7 +18,7 @@ impl<'r> Counted<'r> {
         Counted { records, count: 0, manifest: None }
     }
 
-    /// Puts classic events as those manifest events that have the same fields.
+    /// Writes classic events as the manifest events with the same fields.
     pub(super) fn of_manifest(records: &'r mut RecordBuffer, audience: Audience<'r>) -> Counted<'r> {
         Counted { records, count: 0, manifest: Some(audience) }
     }
@@ -31,7 +31,7 @@ impl<'r> Counted<'r> {
         self.count += usize::from(is_put);
     }
 
-    /// Puts an event of a manifest provider that stands for no classic one, where events are put as such.
+    /// Writes a manifest event without a classic counterpart; does nothing in the classic form.
     pub(super) fn put_manifest(&mut self, stamp: &Stamp, event: &impl ManifestEvent) {
         let put = |audience: &Audience<'_>| audience.put(stamp, stamp.process_id, event, self.records);
         self.count += usize::from(self.manifest.as_ref().is_some_and(put));

@@ -15,7 +15,7 @@ use etw_kernel::records::{File, FileAct, FileBegin, FileEnd, FilePaths};
 use super::counted::Counted;
 use crate::wants::{FILE_OPERATIONS, names_files};
 
-/// Most files whose names are kept, as many as the kernel's side does.
+/// Maximum number of file names kept; the kernel's side has the same limit.
 const NAMES_MOST: usize = 65_536;
 
 /// Files are shared for reading, writing and deleting.
@@ -23,22 +23,22 @@ const SHARED_FOR_ALL: u32 = 7;
 /// `FILE_ATTRIBUTE_DIRECTORY`, `FILE_ATTRIBUTE_NORMAL`.
 const DIRECTORY: u32 = 0x10;
 const NORMAL: u32 = 0x80;
-/// `CreateOptions` of a directory and of another file that must not be there yet.
+/// `CreateOptions` of a directory and of another file that must not exist yet.
 const NEW_DIRECTORY: u32 = 0x0200_0001;
 const NEW_FILE: u32 = 0x0200_0040;
 
-/// What is known of files, for all sessions together: the names that their keys stand for.
+/// The names of files by their keys, shared by all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     names: HashMap<u64, Box<[u8]>>,
-    /// The keys, those that were told first in front.
+    /// The keys, oldest first.
     order: VecDeque<u64>,
     path: Vec<u8>,
     second_path: Vec<u8>,
 }
 
 impl Files {
-    /// Takes in what an event says. To be called when it has been translated for all.
+    /// Processes an event. Must be called once it has been translated for all sessions.
     pub(super) fn remember(&mut self, file: &File<'_>) {
         self.path.clear();
         match file {
@@ -54,7 +54,7 @@ impl Files {
         }
     }
 
-    /// Gives a key the name that `path` has.
+    /// Assigns the name in `path` to a key.
     fn name(&mut self, key: u64) {
         let known = self.names.get_mut(&key);
         let is_known = known.is_some();
@@ -74,7 +74,7 @@ impl Files {
         }
     }
 
-    /// Puts what an event is for a session with these flags.
+    /// Writes the records of an event for a session with these flags.
     pub(super) fn put(
         &mut self,
         file: &File<'_>,
@@ -160,24 +160,23 @@ impl Files {
         }
     }
 
-    /// The keys whose names are known, those that were told first in front.
+    /// Iterates over the keys with known names, oldest first.
     pub(crate) fn keys(&self) -> impl Iterator<Item = u64> {
         self.order.iter().copied()
     }
 
-    /// The name of a key, if it is still known.
+    /// Returns the name of a key, if still known.
     pub(crate) fn name_of(&self, event: NameEvent, key: u64) -> Option<FileIoName<'_>> {
         Some(named(event, key, self.names.get(&key)?))
     }
 }
 
-/// Whether an operation on a path is told with a key, since nothing else of its event says which file it is.
+/// Returns whether events of an operation on a path have a key, since no other field identifies the file.
 fn has_key(act: FileAct) -> bool {
     !matches!(act, FileAct::Open | FileAct::MakeDirectory | FileAct::MakeNode | FileAct::MadeNew)
 }
 
-/// The key of what a path names, where nobody says which file that is: a number made of the path (FNV-1a), lower than any
-/// address of the kernel.
+/// Returns the key for a path if no file object is known: a hash of the path (FNV-1a), lower than any kernel address.
 fn key_of(path: &[u8]) -> u64 {
     let hash = path.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -240,7 +239,7 @@ fn put_simple(event: SimpleEvent, told: &FileBegin, stamp: &Stamp, records: &mut
     records.put(stamp, &FileIoSimple { event, irp, file_object, file_key, thread_id: stamp.thread_id });
 }
 
-/// The end of an operation; behind a descriptor's, the open file is closed too.
+/// Writes the end of an operation; after the end of a descriptor's close, the open file is closed too.
 fn put_end(told: &FileEnd, has_ends: bool, stamp: &Stamp, records: &mut Counted<'_>) {
     let FileEnd { operation: irp, object: file_object, key: file_key, result, .. } = *told;
     let error = u32::try_from(result.min(0).unsigned_abs()).unwrap_or(u32::MAX);

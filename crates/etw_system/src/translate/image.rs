@@ -3,7 +3,7 @@
 use etw_kernel::classes::{ImageEvent, RecordBuffer, Stamp};
 use etw_kernel::images::ImageStep;
 
-/// Puts what is told of images: that they are loaded, each with its build id, or unloaded.
+/// Writes images as loaded, each with its build id, or as unloaded.
 pub(crate) fn put_steps(steps: &[ImageStep], is_load: bool, stamp: &Stamp, records: &mut RecordBuffer) {
     for ImageStep { process_id, image, .. } in steps.iter().filter(|step| step.is_load == is_load) {
         let event = if is_load { ImageEvent::Load } else { ImageEvent::Unload };

@@ -1,4 +1,4 @@
-//! The events of the kernel's manifest providers: the same captured events in another vocabulary.
+//! The events of the kernel's manifest providers: the same captured events in another format.
 
 use etw_event::Ticks;
 use etw_kernel::classes::{FileIoName, RecordBuffer, Stamp, linux};
@@ -17,7 +17,7 @@ use super::{Translator, network};
 use crate::clock::{SessionClock, filetime_of};
 use crate::wants::{Enabled, FILE_OPERATIONS};
 
-/// Puts the records that an event is for a session that has enabled these providers; answers how many.
+/// Writes the records of an event for a session that has enabled these providers, and returns their number.
 pub(crate) fn translate(
     translator: &mut Translator,
     event: &Event<'_>,
@@ -29,7 +29,7 @@ pub(crate) fn translate(
         return 0;
     }
     let Translator { processes, files, .. } = translator;
-    // Other events are translated before those of all processors are in one order.
+    // Other events are translated before those of all processors are in order.
     let is_in_order = matches!(event.body, Body::Fork(_) | Body::Exec(_) | Body::Exit { .. });
     let mut put = Put { audience: Audience { processes, enabled, is_in_order }, records, count: 0 };
     let stamp = Stamp::new(Ticks(clock.of(event.time) as i64), event.process_id, event.thread_id);
@@ -52,7 +52,7 @@ pub(crate) fn translate(
         Body::DiskComplete { disk, issued, .. } => {
             let begun = issued.unwrap_or(event.time);
             let response_time = clock.of(event.time).saturating_sub(clock.of(begun));
-            // A disk is done in whatever thread its interrupt comes.
+            // A disk request completes on whichever thread its interrupt hits.
             let stamp = Stamp::new(stamp.time, disk.issuer_process_id, disk.issuer_thread_id);
             let disk_number = linux::disk_number(disk.device >> 20, disk.device);
             let transfer = |event| Disk {
@@ -84,7 +84,7 @@ pub(crate) fn translate(
     put.count
 }
 
-/// Puts the start of a process that runs no program of its own.
+/// Writes the start of a process that runs no program of its own.
 pub(crate) fn put_start(
     translator: &Translator,
     process_id: u32,
@@ -96,7 +96,7 @@ pub(crate) fn put_start(
     put.put_process(&Stamp::new(time, process_id, process_id), process_id, ProcessEvent::Start);
 }
 
-/// Puts the processes that there are.
+/// Writes the running processes.
 pub(crate) fn put_processes(
     translator: &Translator,
     time: Ticks,
@@ -109,7 +109,7 @@ pub(crate) fn put_processes(
     }
 }
 
-/// Puts the images that are loaded or unloaded.
+/// Writes loaded or unloaded images.
 pub(crate) fn put_images(
     translator: &Translator,
     steps: &[ImageStep],
@@ -128,13 +128,13 @@ pub(crate) fn put_images(
     }
 }
 
-/// Puts how memory is used.
+/// Writes memory usage.
 pub(crate) fn put_memory(info: &MemInfo, time: Ticks, enabled: &[Enabled], records: &mut RecordBuffer) {
     let audience = Audience { processes: &Processes::default(), enabled, is_in_order: true };
     audience.put(&Stamp::new(time, 0, 0), 0, info, records);
 }
 
-/// Puts the name of a file.
+/// Writes the name of a file.
 pub(crate) fn put_name(
     name: &FileIoName<'_>,
     stamp: &Stamp,
@@ -144,7 +144,7 @@ pub(crate) fn put_name(
     Audience { processes: &Processes::default(), enabled, is_in_order: true }.put_same(stamp, name, records);
 }
 
-/// Where records go that a session wants.
+/// The destination of a session's records.
 struct Put<'a> {
     audience: Audience<'a>,
     records: &'a mut RecordBuffer,
@@ -152,22 +152,22 @@ struct Put<'a> {
 }
 
 impl Put<'_> {
-    /// Puts an event that the process of its stamp does, if it is wanted.
+    /// Writes an event caused by the process in its stamp, if it is wanted.
     fn put(&mut self, stamp: &Stamp, event: &impl ManifestEvent) {
         self.put_of(stamp, stamp.process_id, event);
     }
 
-    /// Puts an event of a process, if it is wanted.
+    /// Writes a process's event, if it is wanted.
     fn put_of(&mut self, stamp: &Stamp, process_id: u32, event: &impl ManifestEvent) {
         self.count += usize::from(self.audience.put(stamp, process_id, event, self.records));
     }
 
-    /// Where classic events go that have the fields of manifest events.
+    /// Returns the destination of classic events whose fields equal those of manifest events.
     fn same(&mut self) -> Counted<'_> {
         Counted::of_manifest(self.records, self.audience)
     }
 
-    /// Puts what programs do with files.
+    /// Writes file operations.
     fn put_file(&mut self, file: &File<'_>, files: &mut Files, stamp: &Stamp) {
         if self.audience.enabled.iter().any(|enabled| enabled.guid() == FILE_PROVIDER) {
             let mut same = self.same();
@@ -177,7 +177,7 @@ impl Put<'_> {
         }
     }
 
-    /// Puts the start of the process that an event is of, if that has not been told.
+    /// Writes the start of the event's process, unless it has been written.
     fn put_untold_start(&mut self, stamp: &Stamp) {
         if self.audience.processes.get(stamp.process_id).is_some_and(|known| !known.is_told) {
             self.put_process(stamp, stamp.process_id, ProcessEvent::Start);

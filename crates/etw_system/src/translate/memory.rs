@@ -14,10 +14,10 @@ const MEM_COMMIT: u32 = 0x1000;
 const MEM_RESERVE: u32 = 0x2000;
 const MEM_RELEASE: u32 = 0x8000;
 
-/// Bytes of a page where page faults are told.
+/// Page size in bytes used for page faults.
 const PAGE_BYTES: u32 = 4096;
 
-/// Puts what a process does with addresses.
+/// Writes a process's memory operation.
 pub(super) fn put(
     memory: &records::Memory,
     process_id: u32,
@@ -43,7 +43,7 @@ pub(super) fn put(
     }
 }
 
-/// Puts a page fault; `ticks` brings a time to the session's clock.
+/// Writes a page fault; `ticks` converts a time to the session's clock.
 pub(super) fn put_fault(
     event: &Event<'_>,
     fault: &records::PageFault,

@@ -1,4 +1,4 @@
-//! From what Linux does to the events that the NT kernel logger has for it.
+//! Translation of Linux events to those of the NT kernel logger.
 
 mod audience;
 mod counted;
@@ -25,34 +25,34 @@ use counted::Counted;
 pub(crate) use file::Files;
 pub(crate) use processes::{Processes, file_name};
 
-/// The thread that all threads of the kernel are children of.
+/// The parent of all kernel threads.
 const KTHREADD: u32 = 2;
 /// Softirqs that serve timers (`TIMER_SOFTIRQ`, `HRTIMER_SOFTIRQ` of `linux/interrupt.h`).
 const TIMER_SOFTIRQS: [u32; 2] = [1, 8];
 
-/// What is known of processes and threads beside their events, for all sessions together.
+/// State of processes and threads beyond their events, shared by all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Translator {
     pub(crate) processes: Processes,
-    /// Since when a thread does not run.
+    /// Since when a thread has not run.
     switched_out: HashMap<u32, u64>,
     routines: Option<&'static Routines>,
     pub(crate) files: Files,
 }
 
 impl Translator {
-    /// One that knows the processes that are there already.
+    /// Creates a translator that knows the running processes.
     pub(crate) fn of_this_machine() -> Translator {
         Translator { processes: Processes::of_this_machine(), ..Translator::default() }
     }
 
-    /// Will tell of the kernel's functions.
+    /// Prepares for naming kernel functions.
     pub(crate) fn know_routines(&mut self) -> Result<(), AddressesHidden> {
         self.routines = Some(Routines::of_this_boot()?);
         Ok(())
     }
 
-    /// Forgets what ends with an event. To be called when it has been translated for all.
+    /// Drops state that ends with an event. Must be called once it has been translated for all sessions.
     pub(crate) fn forget(&mut self, event: &Event<'_>) {
         self.processes.forget(event);
         match event.body {
@@ -60,7 +60,7 @@ impl Translator {
                 self.switched_out.remove(&event.thread_id);
             }
             Body::ContextSwitch(switch) => {
-                // A thread's last switch comes behind its end.
+                // A thread's last switch comes after its end.
                 let has_ended = linux::thread_state(switch.old_state) == linux::state::TERMINATED;
                 if event.thread_id != 0 && !has_ended {
                     self.switched_out.insert(event.thread_id, event.time);
@@ -72,7 +72,7 @@ impl Translator {
         }
     }
 
-    /// Puts the start of a process.
+    /// Writes the start of a process.
     pub(crate) fn put_start(&self, process_id: u32, stamp: &Stamp, records: &mut RecordBuffer) {
         self.put_start_counted(process_id, stamp, &mut Counted::new(records));
     }
@@ -83,7 +83,7 @@ impl Translator {
         }
     }
 
-    /// Puts the records that an event is for a session with these flags; answers how many.
+    /// Writes the records of an event for a session with these flags, and returns their number.
     pub(crate) fn translate(
         &mut self,
         event: &Event<'_>,
@@ -234,7 +234,7 @@ impl Translator {
     }
 }
 
-/// What CPU times and waits are counted in: the header's `TimerResolution`, 15.625 ms.
+/// The unit of CPU times and waits: the header's `TimerResolution`, 15.625 ms.
 const TIMER_RESOLUTION_NANOS: u64 = 15_625_000;
 
 fn thread<'f>(event: ThreadEvent, fork: &Fork<'f>) -> Thread<'f> {
@@ -261,7 +261,7 @@ fn put_disk(disk: &Disk, response_time: u64, stamp: &Stamp, records: &mut Counte
             records.put(stamp, &flush);
             return;
         }
-        // Windows has no event for what else disks are asked for, such as to discard.
+        // Windows has no event for other disk requests, such as discard.
         _ => return,
     };
     let io = DiskIo {

@@ -8,11 +8,11 @@ use etw_kernel::records::{self, ConnectionOptions, Network, NetworkAct};
 
 use super::counted::Counted;
 
-/// Numbers of address families in Windows.
+/// Address family numbers of Windows.
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 23;
 
-/// Puts what happened on the network, at a time in nanoseconds since the system started.
+/// Writes a network event at a time in nanoseconds since the system started.
 pub(super) fn put(network: &Network, time: u64, stamp: &Stamp, records: &mut Counted<'_>) {
     match (network.protocol, network.act) {
         (protocol, NetworkAct::Fail { error }) => put_fail(network, protocol, error, stamp, records),
@@ -36,7 +36,7 @@ fn put_tcp(network: &Network, act: NetworkAct, time: u64, stamp: &Stamp, records
             return records.put(stamp, &connect(network, TcpConnectEvent::Accept, &options));
         }
         NetworkAct::Send { bytes } => {
-            // When it began is not known; in the records of Windows, too, both are mostly the same.
+            // The start time is unknown; in records of Windows, too, both are mostly equal.
             let millis = (time / 1_000_000) as u32;
             let send = TcpSend {
                 process_id: network.process_id,
@@ -66,7 +66,7 @@ fn put_tcp(network: &Network, act: NetworkAct, time: u64, stamp: &Stamp, records
     records.put(stamp, &event);
 }
 
-/// The ends of a connection: its destination is the peer, whichever way data goes.
+/// Returns the ends of a connection: the destination is the peer, in whichever direction data flows.
 fn of_connection(network: &Network) -> Endpoints {
     Endpoints { destination: network.peer, source: network.own }
 }

@@ -1,4 +1,4 @@
-//! What is known of processes beside their events.
+//! State of processes beyond their events.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,18 +10,18 @@ use etw_sys::clock;
 
 use crate::clock::filetime_of;
 
-/// How long a process that was forked is given to run a program of its own, before it is told as a copy of its parent.
+/// Time for a forked process to run a program, before it is reported as a copy of its parent.
 const TIME_TO_EXEC_NANOS: u64 = 500_000_000;
 
 /// Processes by their ids.
 ///
-/// Linux begins a process as a copy of its parent, which then runs another program; Windows begins it with its program.
-/// So a process is told to have started when it runs its program, or, if it does not, some time after it was forked, or
-/// when it ends.
+/// Linux starts a process as a copy of its parent, which then runs another program; Windows starts it with its program.
+/// So the start of a process is reported when it runs its program, or otherwise some time after the fork or when it
+/// ends.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     known: HashMap<u32, Known>,
-    /// Processes that were forked, with the times.
+    /// Forked processes, with the times.
     forked: VecDeque<(u64, u32)>,
 }
 
@@ -32,20 +32,20 @@ pub(super) struct Known {
     pub(super) parent_id: u32,
     pub(super) session_id: u32,
     pub(super) uid: u32,
-    /// When it was made.
+    /// Creation time.
     pub(super) created: FileTime,
     pub(super) image: Box<[u8]>,
-    /// Path of its program; empty if that is not known.
+    /// Path of its program; empty if unknown.
     path: Box<[u8]>,
     pub(super) arguments: Box<[u8]>,
-    /// Whether its start has been told.
+    /// Whether its start has been reported.
     pub(super) is_told: bool,
-    /// Whether its fork has been seen, or it was there before.
+    /// Whether its fork has been seen, or it was running before.
     is_forked: bool,
 }
 
 impl Processes {
-    /// The processes that run now.
+    /// Returns the running processes.
     pub(super) fn of_this_machine() -> Processes {
         let mut processes = Processes::default();
         let begin = start_of_system();
@@ -53,24 +53,24 @@ impl Processes {
         processes
     }
 
-    /// The process that has an id.
+    /// Returns the process with an id.
     pub(super) fn get(&self, process_id: u32) -> Option<&Known> {
         self.known.get(&process_id)
     }
 
-    /// The ids, in ascending order.
+    /// Returns the ids in ascending order.
     pub(super) fn ids(&self) -> Vec<u32> {
         let mut ids: Vec<u32> = self.known.keys().copied().collect();
         ids.sort_unstable();
         ids
     }
 
-    /// The file name of the program that a process runs.
+    /// Returns the file name of the program that a process runs.
     pub(crate) fn program_of(&self, process_id: u32) -> Option<&[u8]> {
         self.get(process_id).map(|known| &*known.image)
     }
 
-    /// Takes in what an event says of processes. To be called before the event is translated.
+    /// Processes an event. Must be called before the event is translated.
     pub(crate) fn follow(&mut self, event: &Event<'_>) {
         match event.body {
             Body::Fork(fork) if fork.is_process() => self.begin(event.time, &fork),
@@ -79,7 +79,7 @@ impl Processes {
         }
     }
 
-    /// Forgets what ends with an event. To be called when the event has been translated for all sessions.
+    /// Drops what ends with an event. Must be called once the event has been translated for all sessions.
     pub(super) fn forget(&mut self, event: &Event<'_>) {
         match event.body {
             Body::Exit { process_code: Some(_), .. } => {
@@ -94,7 +94,7 @@ impl Processes {
         }
     }
 
-    /// The next process that was forked long before `now` and runs no program of its own.
+    /// Returns the next process that was forked long before `now` and has run no program.
     pub(crate) fn overdue(&mut self, now: u64) -> Option<u32> {
         while let Some((time, process_id)) = self.forked.front().copied() {
             if time.saturating_add(TIME_TO_EXEC_NANOS) > now {
@@ -128,11 +128,11 @@ impl Processes {
 
     fn begin(&mut self, time: u64, fork: &Fork<'_>) {
         if let Some(known) = self.known.get_mut(&fork.process_id).filter(|known| !known.is_forked) {
-            // What it runs was told first, by another processor.
+            // Another processor reported its program first.
             (known.is_forked, known.parent_id) = (true, fork.parent_id);
             return;
         }
-        // Unless it runs a program, it goes on with its parent's.
+        // Unless it runs a program, it continues with its parent's.
         let parent = self.known.get(&fork.parent_id);
         let known = Known {
             key: time,
@@ -172,12 +172,12 @@ impl Processes {
 }
 
 impl Known {
-    /// Path of the program; its name if that is all that is known, as of threads of the kernel.
+    /// Returns the path of the program; its name if only that is known, as for kernel threads.
     pub(super) fn path(&self) -> &[u8] {
         if self.path.is_empty() { &self.image } else { &self.path }
     }
 
-    /// An event of the process.
+    /// Returns an event of the process.
     pub(super) fn event(&self, event: ProcessEvent, process_id: u32, exit_status: i32) -> Process<'_> {
         Process {
             event,
@@ -193,23 +193,23 @@ impl Known {
     }
 }
 
-/// The part of a path after its last slash.
+/// Returns the part of a path after its last slash.
 pub(crate) fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
-/// A clock tick of `/proc` (10 ms on all systems of today) in units of 100 ns.
+/// A clock tick of `/proc` in units of 100 ns: 10 ms on all current systems.
 const FILETIME_A_TICK: u64 = 100_000;
 
-/// When the system started.
+/// Returns the time at which the system started.
 fn start_of_system() -> FileTime {
     let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
     let seconds: f64 = uptime.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0);
     FileTime(clock::filetime() as i64 - (seconds * 1e7) as i64)
 }
 
-/// The path of a program that a process has just begun to run. One that is relative to the directory of the process is
-/// what it was given if the process is gone.
+/// Returns the full path of a program that a process has just started to run. A relative path is returned unchanged if
+/// the process is gone.
 fn full_path(process_id: u32, given: &[u8]) -> Box<[u8]> {
     if given.starts_with(b"/") {
         return given.into();

@@ -1,4 +1,5 @@
-//! Another user at a host: a child process that becomes user 65534. Skips, and says so, unless run by root.
+//! Another user's access to a host, in a child process that becomes user 65534. Prints a reason and skips unless run by
+//! root.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -16,7 +17,7 @@ const NOBODY: u32 = 65534;
 /// Runs one test of this program as user 65534, with the host's directory in `CHILD`.
 fn as_nobody(host: &TestHost, test: &str) {
     std::fs::set_permissions(host.dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    // The program itself may lie where only root can go.
+    // The executable itself may be where only root has access.
     let program = host.dir.path().join("test-program");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -33,7 +34,7 @@ fn as_nobody(host: &TestHost, test: &str) {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// The instance, if this is the child.
+/// Returns the instance if this is the child.
 fn in_child() -> Option<Instance> {
     std::env::var_os(CHILD).map(Instance::at)
 }
@@ -69,7 +70,7 @@ fn others_may_do_nothing_by_default() {
         let mut controller = Controller::connect_to(&instance).unwrap();
         let mine = SessionBuilder::new("Mine").real_time();
         assert_eq!(kind(mine.start(&mut controller)), Some(ErrorKind::AccessDenied));
-        // With a file beside the request, which the host does not even open.
+        // With a file in the request, which the host does not even open.
         let dir = tempfile::tempdir().unwrap();
         let mine = SessionBuilder::new("Mine").file(dir.path().join("mine.etl"));
         assert_eq!(kind(mine.start(&mut controller)), Some(ErrorKind::AccessDenied));
@@ -101,7 +102,7 @@ fn what_the_list_allows_and_no_more() {
         let enable = |name: &str| EnableBuilder::new(name.parse().unwrap());
         controller.enable("web-1", &enable("Shop")).unwrap();
         assert_eq!(kind(controller.enable("web-1", &enable("Bank"))), Some(ErrorKind::AccessDenied));
-        // Root's process has the provider, and its events are not for this user.
+        // Root's process has the provider, and its events are not visible to this user.
         assert_eq!(controller.enables("web-1").unwrap()[0].processes, 0);
         // The host opens no file for this user, so the file is opened here and passed.
         let dir = tempfile::tempdir().unwrap();

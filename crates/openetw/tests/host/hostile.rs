@@ -1,4 +1,4 @@
-//! Clients that do what they should not: they harm only themselves.
+//! Misbehaving clients harm only themselves.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use openetw::session::{Access, EnableBuilder, HostLimits, SessionBuilder};
 
 use crate::{Client, TestHost};
 
-/// A number that looks random, the same in every run.
+/// A pseudo-random number, the same in every run.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
 }
 
 #[test]
-fn packets_of_nonsense_end_the_connection() {
+fn invalid_packets_end_the_connection() {
     let host = TestHost::new();
     let mut seed = 1;
     for round in 0..300u32 {
@@ -36,7 +36,7 @@ fn packets_of_nonsense_end_the_connection() {
 }
 
 #[test]
-fn a_wrong_version_is_told() {
+fn a_wrong_version_is_reported() {
     let host = TestHost::new();
     let connection = Connection::connect(&host.instance.socket()).unwrap();
     connection.send(&encode(&Hello { version: 99, role: Role::Controller }).unwrap(), &[]).unwrap();
@@ -50,7 +50,7 @@ fn a_wrong_version_is_told() {
 fn thousands_of_connections_and_then_one_more() {
     let limits = HostLimits { connections_per_process: 64, ..HostLimits::default() };
     let host = TestHost::with(limits, Access::default());
-    // All of one process: most are turned away, and the others are still served.
+    // All from one process: most are rejected, and the others are still served.
     let mut controller = host.controller();
     let mut kept = Vec::new();
     for _ in 0..3000 {
@@ -62,7 +62,7 @@ fn thousands_of_connections_and_then_one_more() {
         drop(Connection::connect(&host.instance.socket()).unwrap());
     }
     assert_eq!(controller.list().unwrap(), []);
-    // There is room again.
+    // New ones are accepted again.
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(host.controller().list().unwrap(), []);
 }

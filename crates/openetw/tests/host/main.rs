@@ -1,4 +1,4 @@
-//! Hosts, talked to by real processes and sockets: controllers, providers, hostile clients, other users.
+//! Hosts used by real processes and sockets: controllers, providers, hostile clients, other users.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
@@ -16,7 +16,7 @@ use etw_protocol::{Channel, FromProvider, Message, PacketBuffer, Role, ToProvide
 use openetw::Guid;
 use openetw::session::{Access, Controller, Host, HostLimits, HostOptions, HostThread, Instance};
 
-/// A host in a directory of its own.
+/// A host in its own directory.
 struct TestHost {
     _host: HostThread,
     instance: Instance,
@@ -80,7 +80,7 @@ impl Client {
         self.next_with_files().0
     }
 
-    /// Whether the host ends the connection, whatever it sends before.
+    /// Returns whether the host ends the connection, ignoring messages before that.
     fn ends(&mut self) -> bool {
         let mut raw = vec![0; 70_000];
         loop {

@@ -1,4 +1,4 @@
-//! What processes with providers are told.
+//! Messages to processes with providers.
 
 use etw_protocol::ToProvider;
 use etw_sys::SharedWords;
@@ -30,7 +30,7 @@ fn enabled_before_and_after_it_registers() {
     assert_eq!((same, epoch, wanted.level, wanted.any), (slot, 1, Level::WARNING, Keyword(0x10)));
     assert_eq!(process.next::<ToProvider>(), ToProvider::Registered { id: 7 });
 
-    // A provider that nobody has enabled yet, and the region that is there already.
+    // A provider that is not enabled yet, and the existing region.
     process.register(8, "Late");
     assert_eq!(process.next::<ToProvider>(), ToProvider::Registered { id: 8 });
     controller.enable("S", &enable("Late")).unwrap();
@@ -61,7 +61,7 @@ fn who_is_registered() {
     SessionBuilder::new("S").file(host.path("s.etl")).start(&mut controller).unwrap();
     let stacks = enable("Shop:Warning::0x10:0x10").stacks();
     controller.enable("S", &stacks).unwrap();
-    // One that is not for this process.
+    // One whose filters exclude this process.
     SessionBuilder::new("T").file(host.path("t.etl")).start(&mut controller).unwrap();
     controller.enable("T", &enable("Shop").filter(Filter::Pids(vec![1]))).unwrap();
     let mut process = host.provider();
@@ -100,7 +100,7 @@ fn filters_of_processes_are_the_hosts() {
     controller.enable("S", &enable("Shop").filter(Filter::Pids(vec![us]))).unwrap();
     assert!(matches!(process.next(), ToProvider::Region { .. }));
     assert!(matches!(process.next(), ToProvider::Enable { .. }));
-    // Changed so that it does not pass any more.
+    // Changed so that it no longer passes.
     let other = Filter::ExecutableNames(vec!["another-program.exe".to_owned()]);
     controller.enable("S", &enable("Shop").filter(other)).unwrap();
     assert!(matches!(process.next(), ToProvider::Disable { .. }));

@@ -1,4 +1,4 @@
-//! Sessions: started, asked, changed, stopped, and refused for a reason that is named.
+//! Sessions: started, queried, changed, stopped, and refused with a reason.
 
 use openetw::session::{
     Access, ControllerError, EnableBuilder, ErrorKind, Host, HostError, HostLimits, HostOptions, Instance,
@@ -25,7 +25,7 @@ fn a_session_lives_until_it_is_stopped() {
         (4096, std::process::id()),
         "128 MiB"
     );
-    // It outlives its starter, and others know it by its name in any case.
+    // It outlives the process that started it, and others find it by its name.
     drop(controller);
     let mut controller = host.controller();
     assert_eq!(controller.query("FIRST").unwrap().properties.log_file_name, file);
@@ -145,7 +145,7 @@ fn one_host_an_instance_and_a_dead_ones_socket_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     drop(etw_sys::socket::Listener::bind(&Instance::at(dir.path()).socket()).unwrap());
     assert!(bind(dir.path()).is_ok());
-    // A program finds the host that runs, or is one.
+    // A program finds the running host, or becomes one.
     let mut runtime = Runtime::connect_or_host_at(&host.instance).unwrap();
     assert!(!runtime.is_host());
     assert_eq!(runtime.controller().list().unwrap(), []);

@@ -1,4 +1,4 @@
-//! Sessions of a host with a provider of the system's events.
+//! Sessions of a host with a provider of system events.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,12 +13,12 @@ use openetw::{Guid, Keyword, Level};
 use crate::TestHost;
 
 const PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
-/// A flag that is given, one that is missing, and one without which nothing is given.
+/// A supported flag, a missing one, and one without which nothing is supported.
 const GIVEN: u32 = 1;
 const MISSING: u32 = 2;
 const NOTHING: u32 = 4;
 
-/// A system that tells nothing, and remembers what sessions wanted of it.
+/// A system provider that writes nothing, and records the requests of sessions.
 #[derive(Debug, Default)]
 struct Silent {
     wanted: Mutex<BTreeMap<u64, SystemWants>>,
@@ -66,18 +66,18 @@ fn text(result: Result<impl Sized, ControllerError>) -> String {
 }
 
 #[test]
-fn what_is_missing_is_told_and_who_gets_nothing_has_no_file() {
+fn missing_events_are_reported_and_a_refused_session_has_no_file() {
     let (system, host) = host();
     let mut controller = host.controller();
     let session = |name: &str, flags| SessionBuilder::new(name).file(host.path(name)).enable_flags(flags);
     let status = session("some", GIVEN | MISSING).start(&mut controller).unwrap();
     assert_eq!(status.system_missing, ["disk I/O: no disk"]);
     assert_eq!(status.properties.enable_flags, GIVEN | MISSING);
-    // A file that there is stays as it is.
+    // An existing file stays unchanged.
     std::fs::write(host.path("none"), "precious").unwrap();
     assert!(text(session("none", NOTHING).start(&mut controller)).contains("silent"));
     assert_eq!(std::fs::read(host.path("none")).unwrap(), b"precious");
-    // Nor has the system anything of a session whose file cannot be made.
+    // Nor does the system provider keep a session whose file cannot be created.
     assert!(session("no/where", GIVEN).start(&mut controller).is_err());
     assert_eq!(system.wanted.lock().unwrap().len(), 1);
 
@@ -86,7 +86,7 @@ fn what_is_missing_is_told_and_who_gets_nothing_has_no_file() {
     assert_eq!(controller.query("some").unwrap().system_missing, ["disk I/O: no disk"]);
     let status = controller.update("some", update(GIVEN)).unwrap();
     assert_eq!((status.system_missing, status.properties.enable_flags), (Vec::new(), GIVEN));
-    // What has been told in part is known at the end.
+    // Incomplete data is reported at the end.
     assert_eq!(controller.stop("some").unwrap().system_missing, ["stacks are cut"]);
     assert!(system.wanted.lock().unwrap().is_empty() && system.regions.lock().unwrap().is_empty());
 }
@@ -125,7 +125,7 @@ fn the_systems_providers_are_enabled_like_others() {
     let ours = providers.iter().find(|provider| provider.guid == PROVIDER).unwrap();
     assert_eq!((ours.pids.len(), ours.enables.len(), ours.enables[0].any.0), (0, 1, 0x10));
     controller.capture_state("S", PROVIDER, Level(0), Keyword(0)).unwrap();
-    // What it lacks the session goes on without.
+    // The session continues without what is missing.
     controller.enable("S", &enable(":1")).unwrap();
     assert_eq!(controller.query("S").unwrap().system_missing, ["the systemis silent"]);
     assert_eq!(wanted()[0].enables[0].1.level.0, 4);

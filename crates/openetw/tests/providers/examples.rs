@@ -1,4 +1,4 @@
-//! The examples of this crate, run as a user runs them.
+//! The examples of this crate, run as users run them.
 
 use std::io::Read;
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use crate::{TestHost, enable, hears, wait};
 
-/// An example with an instance of its own.
+/// Returns the command of an example with its own instance.
 fn command(name: &str, directory: &Path) -> Command {
-    // Examples are built beside the tests.
+    // Examples are built next to the tests.
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name);
     let mut command = Command::new(program);
@@ -16,7 +16,7 @@ fn command(name: &str, directory: &Path) -> Command {
     command
 }
 
-/// Runs an example; its output.
+/// Runs an example and returns its output.
 fn example(name: &str, directory: &Path, arguments: &[&str]) -> String {
     let output = command(name, directory).args(arguments).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -31,7 +31,8 @@ fn a_program_records_itself_and_reads_what_it_wrote() {
     assert_eq!(text, "300 events written, 0 lost\n300 events read\n");
 }
 
-/// Starts an example that listens, and when it does, `demo_provider`; the lines of the example, and the provider's id.
+/// Starts an example that consumes events, and `demo_provider` once it listens; returns the lines of the example, and
+/// the provider's id.
 fn listens(name: &str, arguments: &[&str]) -> (Vec<String>, u32) {
     let directory = tempfile::tempdir().unwrap();
     let mut listener =

@@ -1,4 +1,4 @@
-//! What sessions want of a provider: levels, keywords, filters, groups, state.
+//! Settings with which sessions enable a provider: levels, keywords, filters, groups, state.
 
 use openetw::provider::{ControlCode, Outcome};
 use openetw::session::{
@@ -30,7 +30,7 @@ pub(crate) fn write_numbered() {
     event!(NUMBERED, "B", level: Level::ERROR, str8("text", "other"), i32("n", 7));
 }
 
-/// `1`, `2`, `3`, `A`, `B` for the events that are there, a `+` behind those with a stack.
+/// Returns `1`, `2`, `3`, `A`, `B` for the events present, followed by `+` for those with a stack.
 fn marks(seen: &[Seen]) -> String {
     let mark = |event: &Seen| {
         let name = match event.descriptor.id {
@@ -43,7 +43,7 @@ fn marks(seen: &[Seen]) -> String {
 }
 
 #[test]
-fn sessions_get_what_they_ask_for_of_one_provider() {
+fn sessions_get_the_requested_events_of_one_provider() {
     let us = std::env::current_exe().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let of = |spec: &str| enable(&format!("OpenETW.Test.Numbered{spec}"));
     let payload = |field: &str, operator, value: &str| {
@@ -85,7 +85,7 @@ fn sessions_get_what_they_ask_for_of_one_provider() {
         (of("").filter(stack_levels(true)), "1+23AB+"),
         (of("").filter(stack_levels(false)), "12+3+A+B"),
     ];
-    // Eight sessions have the provider at once, each in its own way.
+    // Eight sessions enable the provider at once, each with other settings.
     for checks in checks.chunks(8) {
         let host = TestHost::new();
         for (number, (enable, _)) in checks.iter().enumerate() {
@@ -107,7 +107,7 @@ fn sessions_get_what_they_ask_for_of_one_provider() {
 fn a_filter_of_processes_lets_one_of_them_through() {
     let host = TestHost::new();
     let mut controller = host.start("Pid", &[]);
-    // The first waits for its providers to be enabled, so that its id is known before.
+    // The first waits for its providers to be enabled, so its id is known by then.
     let mut first = host.start_role("enabled");
     hears(&mut first, "registered");
     let filter = Filter::Pids(vec![first.id()]);
@@ -161,7 +161,7 @@ pub(crate) fn answer_for_state() {
 }
 
 #[test]
-fn callbacks_hear_of_sessions_and_tell_one_of_them_the_state() {
+fn callbacks_see_sessions_and_write_state_to_one_of_them() {
     let host = TestHost::new();
     let mut controller = host.start("A", &[enable("OpenETW.Test.State:4")]);
     let mut child = host.start_role("state");
@@ -176,7 +176,7 @@ fn callbacks_hear_of_sessions_and_tell_one_of_them_the_state() {
     hears(&mut child, "off false");
     ends_well(child);
     let texts = |seen: Vec<Seen>| seen.into_iter().map(|event| event.text).collect::<Vec<_>>();
-    // What the callback writes when B comes is an event like others, so A has it too if its level lets it.
+    // Events from the callback for B are ordinary events, so A receives them too if its level permits.
     assert!(!texts(a).iter().any(|text| text.starts_with("State")));
     assert_eq!(texts(b).iter().filter(|text| *text == "State any=48").count(), 1);
 }

@@ -1,4 +1,4 @@
-//! Hosts that are not there, come later, end, are killed, and come again, while a program goes on.
+//! Hosts that are absent, start later, stop, are killed and restart while a program continues.
 
 use openetw::provider::Outcome;
 use openetw::session::{Controller, Host, HostOptions, Instance, SessionBuilder};
@@ -17,7 +17,7 @@ pub(crate) fn be_a_host() {
     drop(host);
 }
 
-/// Writes ten events whenever some session begins to want them.
+/// Writes ten events whenever a session enables the provider.
 pub(crate) fn write_when_enabled() {
     std::thread::spawn(|| {
         until_stdin_ends();
@@ -51,7 +51,7 @@ fn programs_outlive_hosts() {
         let texts: Vec<String> = host.stop("S").into_iter().map(|event| event.text).collect();
         assert_eq!(texts, (from..from + 10).map(|n| format!("E n={n}")).collect::<Vec<_>>());
     };
-    // A host that comes later, and one after it has ended.
+    // A host that starts later, and one after it has stopped.
     for round in 0..2 {
         host.start("S", &[enable("OpenETW.Test.Enabled")]);
         hears(&mut program, "written");
@@ -60,7 +60,7 @@ fn programs_outlive_hosts() {
         drop(host.host);
         host = TestHost::at(host.dir);
     }
-    // One that dies.
+    // One that is killed.
     let TestHost { host: ends, dir } = host;
     drop(ends);
     let instance = Instance::at(dir.path());
@@ -74,7 +74,7 @@ fn programs_outlive_hosts() {
         dying.kill().unwrap();
         dying.wait().unwrap();
         hears(&mut program, "disabled");
-        // Whatever was written by then can be read.
+        // Everything written by then can be read.
         let seen = read(&dir.path().join("dies.etl"), &Schemas::new());
         assert!(seen.iter().all(|event| event.text.starts_with("E n=")));
     }

@@ -15,7 +15,7 @@ provider! {
     static GROUPED: "OpenETW.Test.Grouped", group: Guid::from_bytes([3; 16]);
 }
 
-/// Hands every type of field to a macro: `type(value) = "what is read";`.
+/// Passes every type of field to a macro: `type(value) = "decoded text";`.
 macro_rules! every_type {
     ($with:ident) => {
         $with! {
@@ -248,7 +248,7 @@ fn every_kind_of_event() {
 }
 
 #[test]
-fn what_sessions_ask_to_have_beside_each_event() {
+fn requested_extended_items() {
     let host = TestHost::new();
     let all = EnableProperties::SID
         | EnableProperties::TS_ID

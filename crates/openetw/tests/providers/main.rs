@@ -1,5 +1,5 @@
-//! Events from a program to a file and back: what processes write, through a host and its logger, is read by our own
-//! reader and compared. The processes are this test again, in roles.
+//! Events from a program to a file and back: events written through a host and its logger are read by our own reader
+//! and compared. The processes are this test again, in roles.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 use openetw::session::{Controller, EnableBuilder, Host, HostOptions, HostThread, Instance, SessionBuilder};
 use openetw::{EventDescriptor, ExtendedType, Guid, HeaderKind, Schemas, Trace};
 
-/// How long anything may take.
+/// Time limit for any step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A host in this process, in a directory of its own.
+/// A host in this process, in its own directory.
 struct TestHost {
     host: HostThread,
     dir: tempfile::TempDir,
@@ -31,7 +31,7 @@ struct TestHost {
 #[derive(Debug)]
 struct Seen {
     provider: Guid,
-    /// The provider's name as the event or its schema tells it.
+    /// The provider's name in the event or its schema.
     provider_name: String,
     kind: HeaderKind,
     descriptor: EventDescriptor,
@@ -65,7 +65,7 @@ impl TestHost {
         self.dir.path().join(format!("{session}.etl"))
     }
 
-    /// Starts a session that writes to a file of its name.
+    /// Starts a session that writes to a file named after it.
     fn start(&self, session: &str, enables: &[EnableBuilder]) -> Controller {
         let mut controller = self.controller();
         SessionBuilder::new(session).file(self.file(session)).start(&mut controller).unwrap();
@@ -75,7 +75,7 @@ impl TestHost {
         controller
     }
 
-    /// Stops a session that has lost nothing, and reads its file.
+    /// Stops a session, checks that it lost nothing, and reads its file.
     fn stop(&self, session: &str) -> Vec<Seen> {
         self.stop_with(session, &Schemas::new())
     }
@@ -112,7 +112,7 @@ fn start_role(dir: &Path, role: &str) -> Child {
         .unwrap()
 }
 
-/// Ends the standard input of a process, and waits for its end.
+/// Closes the standard input of a process and waits for its end.
 fn ends_well(mut child: Child) {
     drop(child.stdin.take());
     assert!(wait(&mut child).success());
@@ -129,7 +129,7 @@ fn wait(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// Waits until a process has said so.
+/// Waits until a process has written this line.
 fn hears(child: &mut Child, word: &str) {
     let mut heard = Vec::new();
     let out = child.stdout.as_mut().unwrap();
@@ -148,7 +148,7 @@ fn until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// In a role: waits until the test ends the standard input.
+/// In a role: waits until the test closes the standard input.
 fn until_stdin_ends() {
     let _ = std::io::read_to_string(std::io::stdin());
 }
@@ -157,7 +157,7 @@ fn enable(spec: &str) -> EnableBuilder {
     EnableBuilder::new(spec.parse().unwrap())
 }
 
-/// All events of a file but the sessions' own.
+/// Returns all events of a file except the sessions' own.
 fn read(file: &Path, schemas: &Schemas) -> Vec<Seen> {
     let mut seen = Vec::new();
     let mut trace = Trace::builder().file(file).schemas(schemas).open().unwrap();
@@ -202,7 +202,7 @@ fn read(file: &Path, schemas: &Schemas) -> Vec<Seen> {
     seen
 }
 
-/// What the processes that tests start do.
+/// The code of the processes that tests start.
 #[test]
 fn role() {
     match std::env::var("ETW_TEST_ROLE").unwrap_or_default().as_str() {

@@ -1,4 +1,4 @@
-//! What processes do while they write: fork, exec, start and end threads, take signals, die.
+//! Processes that write while they fork, exec, start and end threads, handle signals or die.
 
 #![expect(unsafe_code, reason = "forks, and installs a signal handler")]
 
@@ -17,7 +17,7 @@ use crate::{Seen, TestHost, enable, ends_well, hears, read};
 
 provider!(static APP: "OpenETW.Test.Process");
 
-/// An event that tells the process's own idea of its id.
+/// An event with the process id as the process itself knows it.
 fn write(number: u32) -> Outcome {
     event!(APP, "E", u32("n", number), pid("pid", std::process::id()))
 }
@@ -42,7 +42,7 @@ fn numbers(seen: &[Seen]) -> Vec<u32> {
 pub(crate) fn fork() {
     APP.register();
     assert_eq!(write(1), Outcome::Written);
-    // SAFETY: the child does what a program may do that is ready for it, and ends without exit handlers.
+    // SAFETY: the child only does what is allowed after a fork, and ends without exit handlers.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let written = (2..5).all(|number| write(number) == Outcome::Written);
@@ -63,7 +63,7 @@ pub(crate) fn fork() {
 
 fn ends_with_zero(child: libc::pid_t) -> bool {
     let mut status = 0;
-    // SAFETY: waits for our own child, with a place for its status.
+    // SAFETY: waits for our own child, with memory for its status.
     unsafe { libc::waitpid(child, &raw mut status, 0) == child && status == 0 }
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn exec() {
 pub(crate) fn executed() {
     APP.register();
     assert_eq!(write(2), Outcome::Written);
-    // Nothing of the program before is left open.
+    // No handle of the previous program is left open.
     let names = std::fs::read_dir("/proc/self/fd").unwrap();
     let memory = names.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
     let memory = memory.filter(|target| target.to_string_lossy().contains("memfd:")).count();
@@ -164,11 +164,11 @@ pub(crate) fn write_from_handlers() {
         }
     }
     APP.register();
-    // SAFETY: the handler only writes events, which may be done in a handler.
+    // SAFETY: the handler only writes events, which is async-signal-safe.
     unsafe { libc::signal(libc::SIGALRM, handler as *const () as libc::sighandler_t) };
     let every = libc::timeval { tv_sec: 0, tv_usec: 100 };
     let timer = libc::itimerval { it_interval: every, it_value: every };
-    // SAFETY: starts a timer that this process has a handler for.
+    // SAFETY: starts a timer whose signal this process handles.
     unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
     let mut number = 0;
     while WRITTEN.load(Ordering::Relaxed) < 500 {
@@ -197,7 +197,7 @@ fn signal_handlers_write_in_between() {
     assert!(handler.len() >= 500);
 }
 
-/// Events a line of the output stands for.
+/// Number of events that a line of the output reports.
 const A_LINE: u32 = 500;
 
 pub(crate) fn write_until_killed() {

@@ -1,11 +1,11 @@
-//! Baseline texts that another reader printed of real traces: `EVENT` and `COUNT` lines.
+//! Baseline texts that another reader printed for real traces: `EVENT` and `COUNT` lines.
 
 use std::collections::BTreeMap;
 
 /// One `EVENT` line.
 #[derive(Debug)]
 pub(crate) struct BaselineEvent {
-    /// Milliseconds from the trace's start, as three decimals were printed: in microseconds.
+    /// Time since the trace's start in microseconds; printed as milliseconds with three decimals.
     pub(crate) time_micros: i64,
     /// The other reader's name for the provider and event.
     pub(crate) name: String,
@@ -26,11 +26,11 @@ pub(crate) struct BaselineEvent {
 pub(crate) struct Baseline {
     /// The first five events of each name.
     pub(crate) events: Vec<BaselineEvent>,
-    /// How many events that reader saw of each name.
+    /// Number of events of each name.
     pub(crate) counts: BTreeMap<String, u64>,
 }
 
-/// Reads a baseline; panics on a line of no known form, so that nothing is passed over.
+/// Reads a baseline. Panics on a line of unknown form, so that nothing is skipped.
 pub(crate) fn parse(text: &str) -> Baseline {
     let mut baseline = Baseline::default();
     for line in text.lines().map(|line| line.trim_start_matches('\u{feff}').trim_end_matches('\r')) {
@@ -62,14 +62,14 @@ fn event(line: &str) -> BaselineEvent {
     };
     let id = |text: String| text.parse::<i64>().expect("an id").try_into().ok();
     let (pid, tid) = (id(head("PID")), id(head("TID")));
-    // The process name is that reader's own tracking.
+    // The process name comes from that reader's own tracking.
     head("PName");
     let (processor, payload_len) = (head("ProceNum"), head("DataLen"));
     let mut pairs: Vec<(String, String)> = Vec::new();
     for field in fields {
         match field.split_once('=') {
             Some((name, value)) if !name.contains(' ') => pairs.push((name.to_owned(), value.to_owned())),
-            // A value may hold "; " itself.
+            // A value may contain "; " itself.
             _ => {
                 if let (Some(last), false) = (pairs.last_mut(), field.is_empty()) {
                     last.1.push_str("; ");

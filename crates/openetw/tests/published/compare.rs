@@ -1,20 +1,20 @@
-//! Comparing a value as this library shows it with the same value as another reader printed it.
+//! Comparing a value as displayed by this library with the same value as printed by another reader.
 
 use serde_json::Value;
 
-/// How two values relate.
+/// The relation of two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The same value.
     Equal,
-    /// The other reader prints a name of its own for a number, which cannot be compared.
+    /// The other reader prints its own name for a number, which cannot be compared.
     OwnName,
     /// Different values.
     Different,
 }
 
-/// Compares with a value of a baseline text: numbers with thousands separators, texts cut after 20 characters,
-/// times as `yy/MM/dd HH:mm:ss.ff`, GUIDs without braces, truth values as `True` and `False`.
+/// Compares with a value of a baseline text: numbers with thousands separators, texts cut after 20 characters, times as
+/// `yy/MM/dd HH:mm:ss.ff`, GUIDs without braces, Booleans as `True` and `False`.
 pub(crate) fn with_baseline(ours: &Value, theirs: &str) -> Outcome {
     let equal = |same: bool| if same { Outcome::Equal } else { Outcome::Different };
     match ours {
@@ -40,7 +40,7 @@ pub(crate) fn with_baseline(ours: &Value, theirs: &str) -> Outcome {
                 return equal(code == expected);
             }
             let bare = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(text);
-            // Flags are joined by commas there; addresses have their port, even 0.
+            // The other reader separates flags by commas; addresses have a port, even if it is 0.
             let flags = text.replace(" | ", ", ");
             let ports = [format!("{text}:0"), format!("[{text}]:0")];
             equal([text, bare, &flags, &ports[0], &ports[1]].iter().any(|ours| cut(ours, theirs)))
@@ -67,7 +67,7 @@ pub(crate) fn with_event_log(ours: &Value, theirs: &Value) -> bool {
     }
 }
 
-/// A SOCKADDR given as hexadecimal digits, as text.
+/// Returns a SOCKADDR given as hexadecimal digits as text.
 pub(crate) fn socket_address(hex: &str) -> Option<String> {
     let bytes: Option<Vec<u8>> =
         (0..hex.len() / 2).map(|at| u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok()).collect();
@@ -88,7 +88,7 @@ pub(crate) fn socket_address(hex: &str) -> Option<String> {
     }
 }
 
-/// An integer however it is shown.
+/// Parses an integer in any of the displayed forms.
 pub(crate) fn integer(value: &Value) -> Option<i128> {
     match value {
         Value::Number(number) => number.to_string().parse().ok(),
@@ -102,12 +102,12 @@ fn hexadecimal(text: &str) -> Option<i128> {
     i128::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-/// An integer of a baseline; signed ones print as hexadecimal at times.
+/// Parses an integer of a baseline; signed ones are sometimes in hexadecimal.
 fn number(text: &str) -> Option<i128> {
     hexadecimal(text).or_else(|| text.replace(',', "").parse().ok())
 }
 
-/// The code of a text of one character.
+/// Returns the code of a text of one character.
 fn one_character(text: &str) -> Option<i128> {
     let mut characters = text.chars();
     let first = characters.next()?;
@@ -129,12 +129,12 @@ fn float(ours: &Value, theirs: &str) -> bool {
     }
 }
 
-/// Whether two integers are the same but for the sign that a reader gives them.
+/// Returns whether two integers are equal, ignoring how a reader interprets the sign bit.
 fn same_bits(left: i128, right: i128) -> bool {
     left == right || [8, 16, 32, 64].iter().any(|bits| (left - right).abs() == 1i128 << bits)
 }
 
-/// Whether `theirs` is `ours`, or its first 20 characters and `...`.
+/// Returns whether `theirs` is `ours`, or its first 20 characters and `...`.
 fn cut(ours: &str, theirs: &str) -> bool {
     match theirs.strip_suffix("...") {
         Some(start) if start.encode_utf16().count() == 20 => {
@@ -144,7 +144,7 @@ fn cut(ours: &str, theirs: &str) -> bool {
     }
 }
 
-/// `2026-01-02T03:04:05.1234567Z` as `26/01/02 03:04:05.1234567`.
+/// Converts `2026-01-02T03:04:05.1234567Z` to `26/01/02 03:04:05.1234567`.
 fn short_time(text: &str) -> Option<String> {
     if text.len() != 28 || !text.ends_with('Z') || text.get(10..11) != Some("T") {
         return None;

@@ -1,4 +1,4 @@
-//! Reading a trace into events that can be compared: the header's facts and the event as JSON.
+//! Reading a trace into comparable events: header fields, and the event as JSON.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,9 +24,9 @@ pub(crate) struct Event {
     pub(crate) payload: Vec<u8>,
     /// Whether the record is of a classic class.
     pub(crate) classic: bool,
-    /// The numbers behind the names that maps give to values.
+    /// The numbers for which maps give names.
     pub(crate) mapped: BTreeMap<String, i128>,
-    /// Provider, id or opcode: what makes two events the same kind.
+    /// Provider, and id or opcode: the kind of event.
     pub(crate) kind: String,
     /// The event as `etw dump --format json` writes it.
     pub(crate) json: Value,
@@ -39,8 +39,7 @@ impl Event {
     }
 }
 
-/// All events of files that are read together, decoded with what they carry, the schemas of `schemas` and what is
-/// built in.
+/// Returns all events of files read together, decoded with embedded and built-in schemas and those of `schemas`.
 pub(crate) fn read(files: &[PathBuf], schemas: &[PathBuf]) -> Vec<Event> {
     let mut sources = Schemas::new();
     for file in sources.add_files(schemas) {

@@ -1,4 +1,4 @@
-//! What others published of real traces, read into values that can be compared.
+//! Published results for real traces, read into comparable values.
 
 pub(crate) mod baseline;
 pub(crate) mod compare;

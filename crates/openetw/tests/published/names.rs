@@ -1,24 +1,24 @@
-//! Names of events in order, as another reader printed them of several files read together.
+//! Event names in order, as printed by another reader for several files read together.
 
 use std::collections::BTreeMap;
 
 use super::events::Event;
 
-/// How events and names agree.
+/// The agreement of events and names.
 #[derive(Debug, Default)]
 pub(crate) struct Alignment {
-    /// Names that stand where the event does.
+    /// Number of names that match their event.
     pub(crate) matched: usize,
-    /// Names without an event at their place.
+    /// Number of names without an event in their place.
     pub(crate) unmatched_names: usize,
     /// The first of them.
     pub(crate) first: Vec<String>,
-    /// Events that the other reader drops, by kind.
+    /// Number of events that the other reader drops, by kind.
     pub(crate) dropped: BTreeMap<String, usize>,
 }
 
-/// Walks events and names side by side. Events of the same time are a set: what order they have among each other
-/// no clock tells. Kinds of events that the list never names are dropped there.
+/// Compares events and names in order. Events with the same time are a set, since no clock determines their order.
+/// Kinds of events that the list never names are dropped by the other reader.
 pub(crate) fn align(events: &[Event], names: &[&str]) -> Alignment {
     let mut result = Alignment::default();
     let listed: std::collections::BTreeSet<&str> = names.iter().copied().collect();
@@ -51,7 +51,7 @@ pub(crate) fn align(events: &[Event], names: &[&str]) -> Alignment {
     result
 }
 
-/// The other reader's name of an event: task and opcode, with that reader's own words for some.
+/// Returns the other reader's name of an event: task and opcode, with its own words for some.
 fn name_of(event: &Event) -> String {
     let system = &event.json["System"];
     let name = match system["EventType"].as_str() {
@@ -68,7 +68,7 @@ fn name_of(event: &Event) -> String {
     }
 }
 
-/// Names of ours, and what the other reader calls the same.
+/// Our names, and the other reader's names for the same.
 const OWN_WORDS: &[(&str, &str)] = &[
     ("EventTrace/Header", "EventTrace"),
     ("EventTrace/RDComplete", "EventTrace/RundownComplete"),

@@ -1,14 +1,14 @@
-//! NT paths as DOS paths, by the volume mapping that a merged trace carries.
+//! NT paths as DOS paths, by the volume mapping in a merged trace.
 
 use serde_json::Value;
 
 use super::events::Event;
 
-/// Prefixes of NT paths with what DOS paths have in their place.
+/// Prefixes of NT paths and their DOS counterparts.
 pub(crate) struct Volumes(Vec<(String, String)>);
 
 impl Volumes {
-    /// The mapping that the trace tells.
+    /// Returns the mapping in the trace.
     pub(crate) fn of(events: &[Event]) -> Volumes {
         let mut prefixes = vec![
             (r"\Device\Mup\".to_owned(), r"\\".to_owned()),
@@ -25,7 +25,7 @@ impl Volumes {
         Volumes(prefixes)
     }
 
-    /// Whether a path of ours becomes the (cut) path of the other reader.
+    /// Returns whether one of our paths becomes the (cut) path of the other reader.
     pub(crate) fn equal(&self, ours: &Value, theirs: &str) -> bool {
         let Some(path) = ours.as_str() else { return false };
         let mapped =

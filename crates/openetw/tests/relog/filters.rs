@@ -1,4 +1,4 @@
-//! What a filter leaves.
+//! The events that a filter keeps.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::{assert_within, builder, counted, files, lines};
 /// Filters for each file.
 const FILTERS: usize = 6;
 
-/// A filter of values that stand in the trace, and whether it bounds the time.
+/// A filter for values in the trace, and whether it limits the time.
 fn filter(numbers: &mut Numbers, samples: &[String], times: &[i64]) -> (EventFilter, bool) {
     let pick = |numbers: &mut Numbers| samples[numbers.below(samples.len())].clone();
     let mut text = pick(numbers);
@@ -34,7 +34,7 @@ fn filter(numbers: &mut Numbers, samples: &[String], times: &[i64]) -> (EventFil
     (filter, is_bounded)
 }
 
-/// Conditions that some of a trace's events meet, and times in it.
+/// Returns conditions that some of a trace's events meet, and times in it.
 fn samples(path: &Path) -> (Vec<String>, Vec<i64>) {
     let mut trace = Trace::open_file(path).unwrap();
     let (mut conditions, mut times, mut count) = (HashSet::new(), Vec::new(), 0u64);
@@ -59,7 +59,7 @@ fn samples(path: &Path) -> (Vec<String>, Vec<i64>) {
     (conditions, times)
 }
 
-/// The time and thread of the event that a stack belongs to.
+/// Returns the time and thread of the event that a stack belongs to.
 fn stack_of(record: &Record<'_>) -> Option<(i64, u32)> {
     let is_stack =
         record.provider_id() == classes::STACK_WALK && matches!(record.descriptor().opcode.0, 32 | 37 | 38);
@@ -96,7 +96,7 @@ fn what_a_filter_wants_stays_as_it_is_and_with_its_stacks() {
             let kept = lines(&[&output], &EventFilter::default(), key);
             let kept_counts = counted(kept.iter().map(|(line, _)| line.clone()));
             assert_within(&kept_counts, &counts, &what);
-            // A stack is of its event's time, not of its own.
+            // A stack has its event's time, not its own.
             let wanted = lines(&source, &filter, stack_of).into_iter();
             let wanted = wanted.filter(|(_, stack)| !is_bounded || stack.is_none()).map(|(line, _)| line);
             assert_within(&counted(wanted), &kept_counts, &what);
@@ -105,7 +105,7 @@ fn what_a_filter_wants_stays_as_it_is_and_with_its_stacks() {
             let is_needed = |stack: &Option<(i64, u32)>| {
                 stack.is_some_and(|(time, thread)| events.contains(&(time, Some(thread))))
             };
-            // What stays whatever the time is has its stacks in another part.
+            // Events that are kept at any time have their stacks in another part.
             let needed = all.iter().filter(|(_, (_, stack))| !is_bounded && is_needed(stack));
             assert_within(&counted(needed.map(|(line, _)| line.clone())), &kept_counts, &what);
         }

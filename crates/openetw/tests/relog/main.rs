@@ -1,4 +1,4 @@
-//! Traces written anew, compared with what they were made from event by event, as JSON.
+//! Rewritten traces, compared with their sources event by event, as JSON.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
@@ -21,10 +21,10 @@ use openetw::{
     Clock, ClockType, EventFilter, FileTime, HookId, PointerSize, Record, Ticks, Trace, TraceBuilder, classes,
 };
 
-/// How often each line stands in a trace.
+/// Number of occurrences of each line in a trace.
 type Lines = HashMap<String, u32>;
 
-/// Files of every kind that can be made, and the real ones where they are, each where it can be read.
+/// Generated files of every kind, and the real ones that are available, each where it can be read.
 fn files(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for (name, kind) in Kind::ALL {
@@ -40,8 +40,8 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A trace of the kernel: processes, and samples and switches whose stacks come later, on any processor, some in two
-/// parts, some as keys whose frames come later still, or when the key means another stack already.
+/// Returns a trace of the kernel: processes, and samples and switches whose stacks come later on any processor, some in
+/// two parts, some as keys whose frames come later still, or after the key has been reused for another stack.
 fn write_stacks(path: &Path) {
     let clock = Clock::new(ClockType::Qpc, Ticks(1000), FileTime(133_000_000_000_000_000), 10_000_000);
     let file = fs::File::create(path).unwrap();
@@ -64,7 +64,7 @@ fn write_stacks(path: &Path) {
         let time = 2000 + step * 10;
         let thread = 40 + numbers.below(8) as u32;
         match step % 4 {
-            // System calls, whose headers tell their thread; samples, whose headers do not.
+            // System calls, whose headers have a thread id; samples, whose headers do not.
             0 => put(&mut numbers, time, 0x0F33, Some(thread), &[0xFFFF_8000_0000_1000]),
             1 => put(&mut numbers, time, 0x0F2E, None, &[0x40_1000, u64::from(thread) | 1 << 32]),
             2 => {
@@ -94,8 +94,8 @@ fn builder(files: &[&Path]) -> TraceBuilder {
     files.iter().fold(Trace::builder(), |builder, path| builder.file(path)).process_names(true)
 }
 
-/// Every event that the filter wants, as JSON, with whatever `key` says of it; log file headers and what the relogger
-/// embeds are left out.
+/// Returns every event that passes the filter as JSON, with the text that `key` adds; log file headers and events
+/// embedded by the relogger are left out.
 fn lines<K>(
     files: &[&Path],
     filter: &EventFilter,
@@ -124,7 +124,7 @@ fn counted(lines: impl IntoIterator<Item = String>) -> Lines {
     counted
 }
 
-/// Fails with the first line that `part` has more often than `whole`.
+/// Fails with the first line that occurs more often in `part` than in `whole`.
 fn assert_within(part: &Lines, whole: &Lines, what: &str) {
     for (line, count) in part {
         let found = whole.get(line).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Several files in one.
+//! Merging several files into one.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,8 +22,8 @@ fn all(files: &[&Path]) -> super::Lines {
     counted(lines(files, &EventFilter::default(), |_| ()).into_iter().map(|(line, ())| line))
 }
 
-/// Fails unless the file is laid out as Windows' own: numbers of buffers, times of flushes, and each processor's events
-/// in order in the order of the file. Answers how many records are in the first buffer.
+/// Fails unless the file is laid out as on Windows: numbers of buffers, times of flushes, and each processor's events
+/// in order within the file. Returns the number of records in the first buffer.
 fn assert_layout(path: &Path) -> u64 {
     let bytes = fs::read(path).unwrap();
     let file = EtlFile::open(&bytes).unwrap();
@@ -95,7 +95,7 @@ fn events_of_all_files_are_in_one_in_the_order_of_time() {
             let found = all(&[&output]);
             assert_within(&expected, &found, &what);
             assert_within(&found, &expected, &what);
-            // Beside the header, the first buffer has what no event is.
+            // Besides the header, the first buffer contains the records that are not events.
             let first = assert_layout(&output) - 1;
             assert_eq!(relogged.events + first, events_of(&files), "{what}");
             let lost: u32 = trace.headers().iter().map(|header| header.events_lost).sum();
@@ -108,7 +108,7 @@ fn events_of_all_files_are_in_one_in_the_order_of_time() {
     }
 }
 
-/// A trace of TraceLogging events, classic events without a schema, and messages with a time and without.
+/// Returns a trace of TraceLogging events, classic events without a schema, and messages with and without a time.
 fn write_by(path: &Path, clock: Clock, seed: u64) {
     let file = fs::File::create(path).unwrap();
     let mut writer = EtlWriter::new(file, WriterOptions::new(clock, 4096, 2)).unwrap();
@@ -128,7 +128,7 @@ fn write_by(path: &Path, clock: Clock, seed: u64) {
             2 => RecordBuilder::full(PointerSize::Eight, Guid::from_u128(seed.into()), &descriptor),
             _ => RecordBuilder::message(10, PointerSize::Eight).message_guid(Guid::from_u128(1)),
         };
-        // Every other message has the time of the record before it.
+        // Every other message takes the time of the previous record.
         let record = if number % 8 == 7 { record } else { record.time(clock.to_ticks(time)) };
         let record = record.payload(&number.to_le_bytes()).build().unwrap();
         writer.write((number / 8 % 2) as u16, &record).unwrap();
@@ -144,11 +144,11 @@ fn events_by_the_system_time_keep_their_times_by_a_counter() {
     let start = traces::START;
     write_by(&counted_by, Clock::new(ClockType::Qpc, Ticks(7_000_000_123), start, 2_399_999_983), 5);
     let by_start = |start: i64| Clock::new(ClockType::SystemTime, Ticks(start), FileTime(start), 0);
-    // The earlier of the starts becomes the header's; its reading of the counter is exact to a tick.
+    // The header has the earlier start; its reading of the counter is exact to a tick.
     for (own, most_apart) in [(start.0 + 50, 0), (start.0 - 50, 1)] {
         write_by(&by_system_time, by_start(own), 6);
         for files in [[&*counted_by, &*by_system_time], [&*by_system_time, &*counted_by]] {
-            // Of one time, any may be first.
+            // Events with the same time may come in any order.
             let of = |files: &[&Path]| -> Vec<(i64, Guid, Vec<u8>)> {
                 let mut all = Vec::new();
                 let mut trace = builder(files).open().unwrap();
@@ -196,7 +196,7 @@ fn events_by_the_system_time_keep_their_times_by_a_counter() {
     assert_eq!(found, expected);
 }
 
-/// Records but for log file headers.
+/// Returns the records except log file headers.
 fn events_of(files: &[&Path]) -> u64 {
     let mut count = 0;
     let mut trace = builder(files).open().unwrap();

@@ -1,4 +1,4 @@
-//! Parts, and what they are together.
+//! Parts of a trace, and their combination.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use openetw::{EventFilter, Trace};
 
 use super::{assert_within, builder, counted, files, lines};
 
-/// The ways to split a trace of a length in which every part is worth looking at.
+/// Returns the ways to split a trace of a length in which every part is worth checking.
 fn ways(path: &Path) -> Vec<SplitBy> {
     let mut trace = Trace::open_file(path).unwrap();
     let (mut first, mut last) = (i64::MAX, i64::MIN);
@@ -40,7 +40,7 @@ fn parts_are_together_what_was_split() {
             let split = Relogger::new().split(&mut trace, by, parts.path().join("part.etl"));
             let split: Vec<Relogged> = match split {
                 Ok(split) => split,
-                // Some files have nothing but what parts share, which may be nearly all of it.
+                // Some files consist almost entirely of what parts share.
                 Err(error) => {
                     let text = error.to_string();
                     assert!(

@@ -1,4 +1,4 @@
-//! What is redacted is nowhere in the file.
+//! Redacted values do not occur anywhere in the file.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn wide(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// The bytes that give a secret away, in each of the forms that the trace has it in.
+/// Returns the bytes of a secret in each of the trace's encodings.
 fn secrets() -> Vec<Vec<u8>> {
     vec![wide(SECRET), SECRET.as_bytes().to_vec(), 0xC0FF_EE99u32.to_le_bytes().to_vec(), sid()]
 }
@@ -33,7 +33,7 @@ fn sid() -> Vec<u8> {
     [&[1, 4, 0, 0, 0, 0, 0, 5][..], &parts.map(u32::to_le_bytes).concat()].concat()
 }
 
-/// Logins and logouts of one provider, on two processors.
+/// Returns logins and logouts of one provider, on two processors.
 fn write_source(path: &Path) {
     let clock = Clock::new(ClockType::Qpc, Ticks(1000), FileTime(133_000_000_000_000_000), 10_000_000);
     let file = fs::File::create(path).unwrap();
@@ -73,7 +73,7 @@ fn write_source(path: &Path) {
     writer.finish(FileTime(0)).unwrap();
 }
 
-/// All bytes that the file's buffers hold, decompressed.
+/// Returns all bytes in the file's buffers, decompressed.
 fn bytes_of(path: &Path) -> Vec<u8> {
     let bytes = fs::read(path).unwrap();
     let file = EtlFile::open(&bytes).unwrap();
@@ -211,7 +211,7 @@ fn what_cannot_be_decoded_is_blanked() {
     writer.finish(FileTime(0)).unwrap();
     let mut trace = Trace::open_file(&source).unwrap();
     let redaction = format!("{provider}/1.Anything").parse().unwrap();
-    // That no event is known to have the field is no success.
+    // Fails if no event is known to have the field.
     let relogger = Relogger::new().redact(redaction);
     let refused = relogger.write(&mut trace, &output).unwrap_err();
     assert!(matches!(refused, RelogError::NothingToRedact { .. }), "{refused}");

@@ -1,4 +1,4 @@
-//! What users of other systems complain of, and what is not so here. The table in `docs/sessions.md` says which is which.
+//! Complaints of users of other systems, checked not to apply here. The table in `docs/sessions.md` lists them.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use openetw::session::{Controller, Instance, LogFileMode, SessionBuilder, Sessio
 use crate::process::Process;
 use crate::{TestHost, enable, events_of, eventually, numbers};
 
-/// Starts a session that has the tests' provider enabled.
+/// Starts a session that has enabled the tests' provider.
 fn start(controller: &mut Controller, session: SessionBuilder) {
     let name = session.properties().logger_name.clone();
     session.start(controller).unwrap();
     controller.enable(&name, &enable()).unwrap();
 }
 
-/// What the header of a file says was lost.
+/// Returns the losses in the header of a file.
 fn lost_by(path: &std::path::Path) -> u64 {
     let trace = Trace::open_file(path).unwrap();
     trace.headers()[0].events_lost.into()
@@ -51,7 +51,7 @@ fn each_session_loses_for_itself_and_says_so_everywhere() {
     let (roomy, tight) = (controller.stop("Roomy").unwrap(), controller.stop("Tight").unwrap());
     assert_eq!((roomy.events_written, roomy.events_lost), (100_000, 0));
     assert_eq!(numbers(&events_of(&host.path("roomy.etl"))).len(), 100_000);
-    // The writers' own count, the session's, the file's, and what is in the file are one.
+    // The counts of the writers, the session and the file equal the number of events in the file.
     assert_eq!((tight.events_written + tight.events_lost, tight.events_lost), (100_000, told));
     assert_eq!(lost_by(&host.path("tight.etl")), told);
     assert_eq!(numbers(&events_of(&host.path("tight.etl"))).len() as u64, tight.events_written);
@@ -106,7 +106,7 @@ fn statistics_are_true_at_all_times() {
     }
     let flushed = controller.flush("S").unwrap();
     assert_eq!(flushed.events_written + flushed.events_lost, 25_000);
-    // The thread is one of the host, which is this process.
+    // The thread belongs to the host, which is this process.
     let thread = flushed.logger_thread_id;
     assert!(std::path::Path::new(&format!("/proc/self/task/{thread}")).exists());
     let status = controller.stop("S").unwrap();
@@ -118,7 +118,7 @@ fn statistics_are_true_at_all_times() {
     assert_eq!((status.real_time_buffers_lost, status.real_time_events_lost), (0, 0));
 }
 
-/// What a process has: handles, threads, and bytes that belong to it alone.
+/// Resources of a process: handles, threads and private memory in bytes.
 fn possessions(id: u32) -> (usize, usize, u64) {
     let count = |what: &str| std::fs::read_dir(format!("/proc/{id}/{what}")).unwrap().count();
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();

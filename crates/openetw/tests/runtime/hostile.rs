@@ -1,4 +1,4 @@
-//! Programs that mean harm: what they do to their memory, their connections and their handles is their own affair.
+//! Hostile programs: what they do to their memory, connections and handles harms only themselves.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::Command;
@@ -18,12 +18,12 @@ use openetw::{Guid, Trace};
 use crate::process::{PROVIDER, Process};
 use crate::{TestHost, enable, eventually, numbers, written};
 
-/// How long harm is done.
+/// Duration of the attack.
 const TIME: Duration = Duration::from_millis(1500);
 /// Events of the honest process in each round.
 const ROUND: u32 = 200;
 
-/// A connection that a test speaks for.
+/// A raw connection, driven by the test.
 struct Client {
     channel: Channel,
     buffer: PacketBuffer,
@@ -53,7 +53,7 @@ impl Client {
     }
 }
 
-/// Numbers that look random (xorshift).
+/// A pseudo-random sequence (xorshift).
 fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -61,7 +61,7 @@ fn random(state: &mut u64) -> u64 {
     *state
 }
 
-/// Stores over and over into every part of a memory: what looks random, and what looks like records and their sizes.
+/// Stores over and over into every part of a memory: random values, and values that resemble records and their sizes.
 fn scribble(words: &SharedWords, mut state: u64, stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         let at = random(&mut state) as usize % words.len();
@@ -73,7 +73,7 @@ fn scribble(words: &SharedWords, mut state: u64, stop: &AtomicBool) {
             _ => 0,
         };
         words[at].store(word, Relaxed);
-        // The words in front steer all the others.
+        // The first words control all the others.
         words[at % 64].fetch_xor(1 << (word % 64), Relaxed);
     }
 }
@@ -86,7 +86,7 @@ fn a_process_that_scribbles_over_its_memory_spoils_its_own_events_only() {
     controller.enable("S", &enable()).unwrap();
     let mut honest = Process::writer(host.dir.path());
     let (evil, file, epoch) = Client::provider(&host);
-    // The size of the memory stands.
+    // The size of the memory is sealed.
     for change in ["truncate -s 0", "truncate -s 4096", "truncate -s 1G"] {
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         let status =
@@ -94,7 +94,7 @@ fn a_process_that_scribbles_over_its_memory_spoils_its_own_events_only() {
         assert!(!status.success(), "{change}");
     }
     let words = Arc::new(SharedWords::map(&file).unwrap());
-    // Some that look right first, so that the logger has begun: with sizes that lie.
+    // First some that look right, so that the logger has started: with false sizes.
     let region = Region::attach(SharedWords::map(&file).unwrap()).unwrap();
     for lie in [0u64, 8, 79, 95, 97, 4096, 0xFFFF] {
         if let Reserve::Slot(slot) = region.reserve(epoch, 0, 96, || 1 << 40) {
@@ -113,7 +113,7 @@ fn a_process_that_scribbles_over_its_memory_spoils_its_own_events_only() {
         honest.write_all(ROUND);
         count += ROUND;
         let _ = words.discard(0..words.len());
-        // The session still does what it is asked.
+        // The session still handles requests.
         let status = controller.query("S").unwrap();
         assert!(status.last_error.is_empty(), "{}", status.last_error);
         thread::sleep(Duration::from_millis(10));
@@ -128,7 +128,7 @@ fn a_process_that_scribbles_over_its_memory_spoils_its_own_events_only() {
     trace
         .for_each_layout(|event| match event.record.process_id() {
             Some(id) if id == honest.id() => events.extend(written(event).unwrap()),
-            // What the other one made up bears its own id.
+            // Forged events of the other one carry its own id.
             Some(id) if id == std::process::id() || id == 0 => foreign += 1,
             other => panic!("an event of process {other:?}"),
         })
@@ -190,7 +190,7 @@ fn a_host_with_few_handles_turns_away_and_goes_on() {
     SessionBuilder::new("S").file(dir.path().join("s.etl")).start(&mut controller).unwrap();
     controller.enable("S", &enable()).unwrap();
     let mut honest = Process::writer(dir.path());
-    // Providers take most handles; each of these sends handles of its own on top.
+    // Providers use most handles; each of these sends additional handles.
     let mut kept = Vec::new();
     for _ in 0..300 {
         let Ok(channel) = Channel::connect(&instance, Role::Provider) else { continue };

@@ -60,7 +60,7 @@ fn an_autologger_starts_with_the_host_and_goes_on_with_the_next_one() {
     host.end();
     eventually("the provider knows that the host is gone", || !writer.is_enabled());
     assert_eq!(numbers(&events_of(&file)), (0..10).collect::<Vec<u32>>());
-    // With no host, nothing is wanted.
+    // Without a host, no event is wanted.
     assert_eq!(writer.write(10), (0, 0));
 
     let mut host = Process::host(dir.path());
@@ -91,10 +91,10 @@ fn what_a_killed_host_was_doing_is_told_by_the_next_one() {
     host.kill();
     eventually("the provider knows that the host is gone", || !writer.is_enabled());
     assert_eq!(writer.write(5), (0, 0));
-    // What was flushed reads, though nobody has completed the file.
+    // Flushed events are readable, although the file was never completed.
     assert_eq!(numbers(&events_of(&file)), (0..100).collect::<Vec<u32>>());
 
-    // The socket that is left is replaced, the session is told of, and there is a new start.
+    // The remaining socket is replaced, the session is reported, and a new one starts.
     let mut host = Process::host(dir.path());
     let reports = host.ask("reports");
     assert!(

@@ -1,5 +1,5 @@
-//! Sessions from end to end: hosts and processes with providers, each a process of its own as in real life, and what is
-//! in the files and arrives live.
+//! Sessions end to end: hosts and processes with providers, each a separate process as in production, and the contents
+//! of files and live streams.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use openetw::session::{Controller, EnableBuilder, Host, HostOptions, HostThread, Instance};
 use openetw::{EventError, Trace};
 
-/// A host in this process, in a directory of its own.
+/// A host in this process, in its own directory.
 struct TestHost {
     _host: HostThread,
     dir: tempfile::TempDir,
@@ -42,7 +42,7 @@ impl TestHost {
     }
 }
 
-/// An event as the writers of these tests write them.
+/// An event in the form that the writers of these tests use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Written {
     name: String,
@@ -50,7 +50,7 @@ struct Written {
     process: u32,
 }
 
-/// The events of the tests' provider in a file, in the order of time.
+/// Returns the events of the tests' provider in a file, in the order of time.
 fn events_of(path: &Path) -> Vec<Written> {
     let mut events = Vec::new();
     let mut trace = Trace::open_file(path).unwrap();
@@ -68,7 +68,7 @@ fn written(event: &openetw::Event<'_>) -> Result<Option<Written>, EventError> {
     Ok(Some(Written { name: name.to_string(), number: event.get("number")?, process }))
 }
 
-/// The numbers of the plain events, sorted.
+/// Returns the sorted numbers of the plain events.
 fn numbers(events: &[Written]) -> Vec<u32> {
     let mut numbers: Vec<u32> =
         events.iter().filter(|event| event.name == "Number").map(|event| event.number).collect();
@@ -81,7 +81,7 @@ fn enable() -> EnableBuilder {
     EnableBuilder::new(process::PROVIDER.parse().unwrap())
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

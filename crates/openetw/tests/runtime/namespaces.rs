@@ -1,4 +1,4 @@
-//! Processes in PID namespaces and containers of their own. Skips, and says so, where the system does not let us.
+//! Processes in their own PID namespaces and containers. Prints a reason and skips if the system does not permit them.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use openetw::{ExtendedType, Trace};
 use crate::process::Process;
 use crate::{TestHost, enable, events_of};
 
-/// The tests' writer behind another program.
+/// The tests' writer, started by another program.
 fn behind(wrapper: &mut Command, directory: &Path) -> Process {
     let inner = Process::command(directory, "writer");
     wrapper.arg(inner.get_program()).args(inner.get_args());
@@ -45,7 +45,7 @@ fn process_ids_are_the_hosts_own() {
     let events = events_of(&host.path("s.etl"));
     assert_eq!(events.len(), 100);
     assert!(events.iter().all(|event| event.process == seen), "{seen}: {:?}", events[0]);
-    // So are the ids of its threads: the writer's is one of those that the system shows here.
+    // So are the ids of its threads: the writer's is one of those visible here.
     let mut trace = Trace::open_file(host.path("s.etl")).unwrap();
     let tasks = fs::read_dir(format!("/proc/{seen}/task")).unwrap();
     let tasks: Vec<u32> =
@@ -62,7 +62,7 @@ fn process_ids_are_the_hosts_own() {
 #[test]
 fn the_container_is_told_where_it_is_asked_for() {
     const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-    // The one hierarchy of version 2, or that of systemd in version 1.
+    // The single hierarchy of version 2, or that of systemd in version 1.
     let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/systemd"].map(Path::new);
     let root = roots.into_iter().find(|root| root.join("cgroup.procs").exists());
     let group = root.map(|root| root.join(format!("docker-{ID}.scope")));

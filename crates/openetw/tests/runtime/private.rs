@@ -1,4 +1,4 @@
-//! Sessions that live in the program itself.
+//! Sessions inside the program itself.
 
 use openetw::session::{ErrorKind, Runtime, RuntimeError, SessionBuilder};
 
@@ -32,7 +32,7 @@ fn a_program_records_itself_with_no_daemon_and_no_socket() {
     crate::eventually("the provider knows that the host is gone", || !OWN.is_enabled());
     assert_eq!(event!(OWN, "Number", u32("number", 0)), Outcome::NotEnabled);
 
-    // Another one, and a session that ends because the program drops it.
+    // Another one, and a session that stops because the program drops it.
     let mut own = Runtime::private().unwrap();
     let file = dir.path().join("again.etl");
     SessionBuilder::new("Own").file(&file).start(own.controller()).unwrap();

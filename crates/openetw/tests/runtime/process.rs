@@ -1,4 +1,4 @@
-//! Processes of the tests: this program again, in a role that an environment variable names.
+//! Processes of the tests: this program again, in a role given by an environment variable.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -12,12 +12,12 @@ use etw_provider::{ControlCode, Outcome, event, provider};
 
 pub(crate) const PROVIDER: &str = "OpenETW.Test";
 const ROLE: &str = "OPENETW_TEST_ROLE";
-/// What answers begin with, between the lines of the test harness.
+/// Prefix of replies, to tell them from lines of the test harness.
 const ANSWER: &str = "> ";
 
 provider!(static TEST: PROVIDER);
 
-/// A process in a role. Killed when it is dropped.
+/// A process in a role; killed when dropped.
 pub(crate) struct Process {
     child: Child,
     input: ChildStdin,
@@ -25,17 +25,17 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// A process with the tests' provider, which is registered when this returns.
+    /// Starts a process with the tests' provider, which is registered when this returns.
     pub(crate) fn writer(directory: &Path) -> Process {
         Process::start(Process::command(directory, "writer"))
     }
 
-    /// A host.
+    /// Starts a host.
     pub(crate) fn host(directory: &Path) -> Process {
         Process::start(Process::command(directory, "host"))
     }
 
-    /// The command of a process in a role.
+    /// Returns the command of a process in a role.
     pub(crate) fn command(directory: &Path, role: &str) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
@@ -58,33 +58,33 @@ impl Process {
         self.child.id()
     }
 
-    /// Says something and waits for the answer.
+    /// Sends a request and waits for the reply.
     pub(crate) fn ask(&mut self, line: &str) -> String {
         writeln!(self.input, "{line}").unwrap();
         self.answer()
     }
 
-    /// The next thing that it says.
+    /// Returns its next reply.
     pub(crate) fn answer(&mut self) -> String {
         let mut line = String::new();
         loop {
             line.clear();
             assert!(self.output.read_line(&mut line).unwrap() > 0, "the process has ended");
-            // The harness writes the test's name in front of the first answer.
+            // The harness writes the test's name before the first reply.
             if let Some((_, answer)) = line.split_once(ANSWER) {
                 return answer.trim_end().to_owned();
             }
         }
     }
 
-    /// Writes events with the next numbers; how many were written and lost.
+    /// Writes events with the next numbers, and returns how many were written and lost.
     pub(crate) fn write(&mut self, count: u32) -> (u32, u32) {
         let answer = self.ask(&format!("write {count}"));
         let (written, lost) = answer.split_once(' ').unwrap();
         (written.parse().unwrap(), lost.parse().unwrap())
     }
 
-    /// Writes events, of which none must get lost or be unwanted.
+    /// Writes events, all of which must be wanted and none lost.
     pub(crate) fn write_all(&mut self, count: u32) {
         assert_eq!(self.write(count), (count, 0));
     }
@@ -93,13 +93,13 @@ impl Process {
         self.ask("enabled") == "true"
     }
 
-    /// Ends it as `kill -9` does.
+    /// Kills it like `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Ends it in good order.
+    /// Ends it cleanly.
     pub(crate) fn end(&mut self) {
         let _ = writeln!(self.input, "end");
         assert!(self.child.wait().unwrap().success());
@@ -113,7 +113,7 @@ impl Drop for Process {
     }
 }
 
-/// Not a test of its own: what the processes of the tests run.
+/// Not a test itself: the code of the tests' processes.
 #[test]
 fn role() {
     match std::env::var(ROLE).as_deref() {
@@ -178,7 +178,7 @@ fn host_until_told() {
     let host = Host::bind(options, move |line| kept.lock().unwrap().push(line.to_owned())).unwrap();
     let host = host.spawn().unwrap();
     tell("ready");
-    // Whatever it is told, it answers what it has reported.
+    // The reply to every request is the reported result.
     lines().for_each(|_| tell(&reports.lock().unwrap().join("; ")));
     host.stop();
 }
@@ -193,7 +193,7 @@ fn own_until_told() {
     lines().for_each(drop);
 }
 
-/// Opens the sessions that it is told the names of, and keeps them open.
+/// Opens the named sessions and keeps them open.
 fn read_when_told() {
     tell("ready");
     let mut opened = Vec::new();

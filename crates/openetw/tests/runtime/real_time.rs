@@ -1,5 +1,5 @@
-//! Consumers in real time, each a process of its own: how soon they have events, and that nothing that they do, or that
-//! becomes of them, holds up writers, or is missing without being counted.
+//! Real-time consumers, each in its own process: latency of events, and that consumers neither delay writers nor miss
+//! events without counting them, whatever they do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,32 +15,32 @@ const SESSION: &str = "OPENETW_TEST_SESSION";
 const FILE: &str = "OPENETW_TEST_FILE";
 const PAUSE: &str = "OPENETW_TEST_PAUSE";
 
-/// Events that a consumer's ring has no room for: half as many again.
+/// Events that overflow a consumer's ring: one and a half times its capacity.
 const MANY: u64 = 1_400_000;
-/// Events after which a consumer that is slow is so no more.
+/// Events after which a slow consumer catches up.
 const SLOW: u64 = 100_000;
 
-/// A real-time session by the name of `Live`.
+/// Starts a real-time session named `Live`.
 struct Live {
     host: TestHost,
     controller: Controller,
 }
 
-/// What a consumer tells when its session has ended.
+/// A consumer's report after its session has stopped.
 #[derive(Debug)]
 struct Report {
-    /// Events it got.
+    /// Number of events received.
     got: u64,
-    /// Sum of what records of losses told.
+    /// Sum of the losses in loss records.
     lost: u64,
-    /// Numbers that were passed over.
+    /// Number of skipped event numbers.
     missing: u64,
-    /// The least number and one more than the greatest.
+    /// The lowest number, and one more than the highest.
     first: u64,
     end: u64,
-    /// Times that lay before those of events before.
+    /// Number of times that were earlier than those of previous events.
     inversions: u64,
-    /// Microseconds from the writing of an event to its delivery, of half of the events and of nearly all.
+    /// Microseconds from writing an event to its delivery: median, and nearly all events.
     median_micros: u64,
     p99_micros: u64,
 }
@@ -55,8 +55,8 @@ impl Live {
         Live { host, controller }
     }
 
-    /// Starts a consumer; it has the session open when this returns. `pause` is in milliseconds for each
-    /// hundred events.
+    /// Starts a consumer, which has opened the session when this returns. `pause` is in milliseconds per hundred
+    /// events.
     fn consumer(&mut self, pause: u32) -> Process {
         self.consumer_with(pause, None)
     }
@@ -91,7 +91,7 @@ fn signal(process: &Process, name: &str) {
     assert!(kill.args([&format!("-{name}"), &process.id().to_string()]).status().unwrap().success());
 }
 
-/// What a consumer's process does.
+/// The code of a consumer's process.
 pub(crate) fn consume() {
     let variable = |name| std::env::var(name).ok();
     let pause = Duration::from_millis(variable(PAUSE).map_or(0, |text| text.parse().unwrap()));
@@ -146,12 +146,12 @@ fn a_stopped_consumer_holds_nobody_up_and_learns_what_it_missed() {
     let mut writer = live.writer();
     writer.write_all(10);
     signal(&stopped, "STOP");
-    // More than a consumer's ring has room for.
+    // More than a consumer's ring can hold.
     let start = Instant::now();
     let (mut sent, mut not_sent) = (10u64, 0u64);
     for _ in 0..MANY / 10_000 {
         let (ok, failed) = writer.write(10_000);
-        // On a busy machine the session itself is to lose nothing.
+        // On a busy machine the session itself must not lose events.
         live.controller.flush("Live").unwrap();
         (sent, not_sent) = (sent + u64::from(ok), not_sent + u64::from(failed));
     }
@@ -166,7 +166,7 @@ fn a_stopped_consumer_holds_nobody_up_and_learns_what_it_missed() {
     let Report { got, lost, missing, end, inversions, .. } = report_of_stopped;
     assert_eq!(got + lost, MANY + 10, "every event came or was counted: {report_of_stopped:?}");
     assert_eq!((missing + (MANY + 10 - end), inversions), (lost, 0), "{report_of_stopped:?}");
-    // The file and the other consumer have nothing of it.
+    // The file and the other consumer are not affected.
     let found = report(&mut other);
     assert_eq!((found.got + found.lost, found.inversions), (MANY + 10, 0), "{found:?}");
     assert!(lost + found.lost >= status.real_time_events_lost, "{report_of_stopped:?} {found:?}");
@@ -176,7 +176,7 @@ fn a_stopped_consumer_holds_nobody_up_and_learns_what_it_missed() {
 #[test]
 fn a_slow_consumer_misses_what_it_is_too_slow_for() {
     let mut live = Live::new(|session, _| session);
-    // Fifty thousand events a second at most.
+    // At most fifty thousand events a second.
     let mut slow = live.consumer(2);
     let mut writer = live.writer();
     let start = Instant::now();
@@ -204,7 +204,7 @@ fn a_killed_consumer_is_forgotten() {
         writer.write_all(1000);
     }
     eventually("the killed ones are forgotten", || live.controller.query("Live").unwrap().consumers == 1);
-    // Who comes late has what comes later.
+    // A late consumer receives later events only.
     let mut late = live.consumer(0);
     writer.write_all(500);
     let status = live.stop();
@@ -283,7 +283,7 @@ fn events_arrive_soon_with_the_default_timer_and_nobody_flushing() {
         let Report { got, lost, median_micros, p99_micros, .. } = report(&mut consumer);
         eprintln!("an event every {pause} ms: median {median_micros} us, 99 % within {p99_micros} us");
         assert_eq!((got, lost), ((400 / pause).clamp(10, 100), 0));
-        // The buffers' timer is one second; a machine that is busy with other tests may take its time.
+        // The flush timer is one second; a machine busy with other tests may take longer.
         assert!(median_micros < 100_000, "{median_micros}");
     }
 }

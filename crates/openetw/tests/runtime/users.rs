@@ -1,4 +1,4 @@
-//! Processes of several users at the system's host: whose events go where. Skips, and says so, unless run by root.
+//! Access to events by several users at the system's host. Prints a reason and skips unless run by root.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -14,14 +14,14 @@ use crate::{enable, events_of, eventually};
 
 const OTHER: u32 = 65534;
 
-/// A host that others may connect to, with the rights of a list.
+/// A host that others may connect to, with the rights in an access list.
 struct Open {
     _host: HostThread,
     dir: tempfile::TempDir,
 }
 
 impl Open {
-    /// `None`, with the reason, unless this is root.
+    /// Returns `None` and prints the reason unless run by root.
     fn new(list: &str) -> Option<Open> {
         if etw_sys::credentials::effective_uid() != 0 {
             println!("skipped: only root can become another user");
@@ -32,7 +32,7 @@ impl Open {
         let mut options = HostOptions::new(Instance::at(dir.path()));
         options.access = Access::from_list(list).unwrap();
         let host = Host::bind(options, |_| {}).unwrap().spawn().unwrap();
-        // The program itself may lie where only root can go.
+        // The executable itself may be where only root has access.
         let program = dir.path().join("program");
         std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -48,7 +48,7 @@ impl Open {
         self.other_in(self.dir.path(), role)
     }
 
-    /// The same at another instance.
+    /// A process of the other user in a role, at another instance.
     fn other_in(&self, instance: &Path, role: &str) -> Process {
         let inner = Process::command(instance, role);
         let mut command = Command::new(self.dir.path().join("program"));
@@ -60,7 +60,7 @@ impl Open {
     }
 }
 
-/// Starts a session that has the tests' provider enabled.
+/// Starts a session that has enabled the tests' provider.
 fn start(controller: &mut Controller, name: &str, mode: LogFileMode, directory: &Path) {
     SessionBuilder::new(name).file(directory.join(name)).mode(mode).start(controller).unwrap();
     controller.enable(name, &enable()).unwrap();
@@ -92,7 +92,7 @@ fn a_users_session_has_the_users_own_events() {
     let Some(host) = Open::new(list) else { return };
     let mut controller = host.controller();
     let file = host.dir.path().join("leased.etl");
-    // The host opens no file for the other user, who opens it itself.
+    // The host opens no file for the other user, whose process opens it itself.
     std::fs::write(&file, b"").unwrap();
     std::os::unix::fs::chown(&file, Some(OTHER), Some(OTHER)).unwrap();
     let mut owner = host.other("owner");
@@ -134,7 +134,7 @@ fn a_user_needs_no_root() {
     let mut owner = place.other_in(&own, "owner");
     let mut writer = place.other_in(&own, "writer");
     writer.write_all(10);
-    // It is this user's alone, and root's.
+    // Only this user and root have access.
     let socket = std::fs::metadata(Instance::at(&own).socket()).unwrap();
     assert_eq!(socket.permissions().mode() & 0o777, 0o600);
     let status = Controller::connect_to(&Instance::at(&own)).unwrap().query("Leased").unwrap();

@@ -1,4 +1,4 @@
-//! Everything that a controller can ask, with events that show that it is so.
+//! All requests of a controller, with events that show their effect.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ fn files_follow_each_other_and_then_only_real_time() {
     assert_eq!(status.properties.log_file_name, "");
     assert_eq!(numbers(&events_of(&host.path("part1.etl"))), (0..10).collect::<Vec<u32>>());
     assert_eq!(numbers(&events_of(&host.path("part2.etl"))), (10..20).collect::<Vec<u32>>());
-    // It goes on: these wait for a consumer, and are counted when none comes.
+    // It continues: these wait for a consumer, and are counted if none arrives.
     writer.write_all(10);
     let status = controller.stop("S").unwrap();
     assert_eq!((status.events_written, status.events_lost, status.real_time_events_lost), (30, 0, 10));
@@ -115,7 +115,7 @@ fn a_ring_is_dumped_on_demand_and_goes_on() {
     writer.write_all(10);
     controller.dump("Flight", &host.path("one.etl")).unwrap();
     let found = numbers(&events_of(&host.path("one.etl")));
-    // The newest, in no more room than was given.
+    // The newest events, in no more space than given.
     assert_eq!(found.last(), Some(&(total + 9)));
     assert!(std::fs::metadata(host.path("one.etl")).unwrap().len() <= 4 << 20);
     assert!(found.len() > 5000 && found.len() < total as usize, "{} events", found.len());
