@@ -1,4 +1,4 @@
-//! What `etw provider show` says of the kernel logger's flags.
+//! The kernel logger's flags in `etw provider show`.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use openetw::kernel::{EnableFlags, Flag, Support};
 use serde_json::{Value, json};
 
-/// The flags, with the names that tools have for them, and the groups, for people.
+/// Writes the flags and groups as text, with their names in each tool.
 pub(crate) fn put_text(out: &mut Vec<u8>) -> Result<()> {
     writeln!(
         out,
@@ -27,7 +27,7 @@ pub(crate) fn put_text(out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The flags for programs.
+/// Returns the flags as JSON.
 pub(crate) fn flags_json() -> Value {
     let object = |flag: &Flag| {
         json!({
@@ -43,7 +43,7 @@ pub(crate) fn flags_json() -> Value {
     EnableFlags::KNOWN.iter().map(object).collect()
 }
 
-/// The groups for programs.
+/// Returns the groups as JSON.
 pub(crate) fn groups_json() -> Value {
     let object = |(name, members): &(&str, &str)| json!({"Name": name, "Members": members.split('+').collect::<Vec<_>>()});
     EnableFlags::GROUPS.iter().map(object).collect()
