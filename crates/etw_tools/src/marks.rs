@@ -1,4 +1,4 @@
-//! Marks: texts that a user has put between the kernel's events (`PerfInfo/Mark`), by `xperf -m` and its like.
+//! Marks: user texts among the kernel's events (`PerfInfo/Mark`), written by `xperf -m` and similar commands.
 
 use std::ffi::CString;
 
@@ -11,12 +11,12 @@ use openetw::{Guid, Level, Opcode, classes};
 
 use crate::host;
 
-/// What marks are written by. On Windows the kernel does it.
+/// Name of the provider that writes marks. On Windows the kernel writes them.
 const NAME: &str = "OpenETW-Marks";
-/// The type of the event in the class PerfInfo.
+/// Type of the event in the class PerfInfo.
 const MARK: Opcode = Opcode(34);
 
-/// Writes a mark into every session that has events of the kernel.
+/// Writes a mark into every session that records kernel events.
 pub(crate) fn mark(text: &str) -> Result<()> {
     let mut running = host::running()?;
     let sessions = running.as_mut().map(Controller::list).transpose()?.unwrap_or_default();

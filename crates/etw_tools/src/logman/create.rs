@@ -1,4 +1,4 @@
-//! What the options of `logman` make of a collector, or change of a session.
+//! Conversion of `logman` options to a collector, or to changes of a session.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ use openetw::{Guid, Level, classes};
 use super::collector::{Collector, Version, Wanted};
 use crate::options::{Given, Options, millis_of, number_of};
 
-/// Flags of the kernel where none are named, as on Windows: processes, threads, disks and the network.
+/// Default kernel flags, as on Windows: processes, threads, disks and the network.
 const DEFAULT_FLAGS: u32 = EnableFlags::PROCESS.0
     | EnableFlags::THREAD.0
     | EnableFlags::DISK_IO.0
     | EnableFlags::DISK_FILE_IO.0
     | EnableFlags::NETWORK_TCPIP.0;
 
-/// What is to change of a session that runs.
+/// Changes to a running session.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) update: SessionUpdate,
@@ -28,7 +28,7 @@ pub(super) struct Changes {
     pub(super) disables: Vec<Guid>,
 }
 
-/// The collector that the options describe.
+/// Returns the collector that the options describe.
 pub(super) fn collector(
     name: &str,
     options: &Options,
@@ -40,7 +40,7 @@ pub(super) fn collector(
     Ok(collector)
 }
 
-/// Fills in what sets have and sessions do not: a file, and versions of it.
+/// Sets the defaults of sets, which sessions do not have: a file, and a suffix of its name.
 pub(super) fn save_defaults(collector: &mut Collector, options: &Options) -> Result<()> {
     let goes_on = collector.overwrites || collector.changes_files || collector.mode.has(LogFileMode::APPEND);
     if options.last("v").is_none() && !goes_on {
@@ -52,7 +52,7 @@ pub(super) fn save_defaults(collector: &mut Collector, options: &Options) -> Res
     Ok(())
 }
 
-/// Changes a collector as the options say.
+/// Applies the options to a collector.
 pub(super) fn apply(
     collector: &mut Collector,
     options: &Options,
@@ -89,7 +89,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// The file of `-o`, which has the extension `etl` if none is given.
+/// Returns the file of `-o`, with the extension `etl` if it has none.
 fn output_file(text: &str) -> Result<PathBuf> {
     let file = std::path::absolute(path(text)?)?;
     let has_extension = file.extension().is_some();
@@ -182,14 +182,14 @@ fn buffers(collector: &mut Collector, options: &Options) -> Result<()> {
 fn numbers_of_buffers(given: &Given) -> Result<(u32, u32)> {
     let number = |index: usize| given.values.get(index).map_or(Ok(0), |text| number_of("nb", text));
     let (least, most) = (number(0)?, number(1)?);
-    // Scripts from Windows name few buffers; the fewest never keep a session from having two.
+    // Scripts from Windows give small maximums; every session gets at least two buffers.
     Ok((least, if most == 0 { 0 } else { most.max(2) }))
 }
 
-/// What the options change of a session that runs.
+/// Returns the changes to a running session.
 pub(super) fn changes(options: &Options, known: &Known, controller: &mut Controller) -> Result<Changes> {
     for name in ["f", "max", "cnf", "ow", "a", "v", "bs", "ct", "mode", "ln"] {
-        // Scripts repeat the options of the start with each provider that they add.
+        // Scripts repeat the start options with each provider that they add.
         let repeats = options.last("p").is_some();
         if options.last(name).is_some() && !repeats {
             return Err(usage(format_args!(
@@ -244,7 +244,7 @@ fn apply_providers(
     apply(collector, &only, known, Some(controller))
 }
 
-/// What is behind `-p`, or in a line of a file.
+/// Parses the values of `-p`, or a line of a file.
 fn wanted(parts: &[String], known: &Known, controller: Option<&mut Controller>) -> Result<Wanted> {
     let part = |index: usize| parts.get(index).map(String::as_str).filter(|text| !text.trim().is_empty());
     let found = known.find(part(0).unwrap_or_default(), controller)?;
@@ -258,14 +258,14 @@ fn wanted(parts: &[String], known: &Known, controller: Option<&mut Controller>) 
     Ok(Wanted { name: found.name, guid: found.guid, level, any, all: 0, properties: 0 })
 }
 
-/// The providers of a file for `-pf`: one a line, name or GUID, flags, level.
+/// Reads the file of `-pf`: on each line a provider's name or GUID, flags and level.
 fn provider_file(file: &Path) -> Result<Vec<Vec<String>>> {
     let text = super::read_text(file).with_context(|| format!("-pf {}", file.display()))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with([';', '#']));
     Ok(lines.map(parts_of_line).collect())
 }
 
-/// A line's parts; quotation marks and braces keep blanks together.
+/// Splits a line; quotation marks and braces keep blanks together.
 fn parts_of_line(line: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut end = None;
@@ -288,7 +288,7 @@ fn parts_of_line(line: &str) -> Vec<String> {
     parts
 }
 
-/// A mode by the name that `-mode` has for it, or by that of `evntrace.h`.
+/// Returns the mode with a `-mode` name or an `evntrace.h` name.
 fn mode_of(name: &str) -> Option<LogFileMode> {
     let squeeze = |name: &str| name.to_lowercase().replace(['-', '_'], "");
     let wanted = squeeze(name.strip_prefix("EVENT_TRACE_").unwrap_or(name));

@@ -25,7 +25,7 @@ use crate::options::Options;
 use crate::run::refuse;
 use crate::{host, session};
 
-/// What lists the sessions that run.
+/// The command that lists running sessions.
 const LISTER: &str = "logman query -ets";
 
 /// Runs the tool.
@@ -39,7 +39,7 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     } else {
         refuse(table::refusal(&options))?;
         let result = act(&verb.unwrap_or_default(), &options, &mut out);
-        // What was found before a failure is shown all the same.
+        // Output from before a failure is still printed.
         if result.is_ok() {
             writeln!(out, "The command completed successfully.")?;
         }
@@ -69,16 +69,16 @@ fn act(verb: &str, options: &Options, out: &mut Vec<u8>) -> Result<()> {
     }
 }
 
-/// A command line that has been read.
+/// A parsed command line.
 struct Command<'o> {
     options: &'o Options,
-    /// Whether it is about sessions themselves, not about saved sets.
+    /// Whether it applies to sessions directly, not to saved sets.
     is_ets: bool,
     store: Store,
 }
 
 impl Command<'_> {
-    /// The one name that a verb needs: behind `-n`, or alone.
+    /// Returns the only name that a verb takes: the value of `-n`, or a word.
     fn name(&self, rest: &[String]) -> Result<String> {
         let name = match (self.options.value("n"), rest) {
             (Some(name), []) => name.to_owned(),
@@ -119,7 +119,7 @@ impl Command<'_> {
         if let Some(set) = self.store.load(&name)? {
             return self.start_set(set);
         }
-        // Documents leave -ets out where they say themselves what the session is to be.
+        // Documents omit -ets from commands that describe a session in full.
         if ["p", "pf", "o", "rt"].iter().any(|option| self.options.last(option).is_some()) {
             return self.start_session(&name, &known);
         }
@@ -131,7 +131,7 @@ impl Command<'_> {
     }
 
     fn start_session(&self, name: &str, known: &Known) -> Result<()> {
-        // What is wrong with the options is told before a host is started for nothing.
+        // Options are checked before a host is started.
         let mut running = host::running()?;
         let collector = create::collector(name, self.options, known, running.as_mut())?;
         let file = collector.file_for_session()?;
@@ -154,7 +154,7 @@ impl Command<'_> {
         let mut started: Vec<String> = Vec::new();
         for (session, plan) in plans {
             if let Err(error) = plan.start(&mut controller) {
-                // A set runs as a whole or not at all.
+                // A set starts completely or not at all.
                 started.iter().for_each(|session| drop(controller.stop(session)));
                 return Err(error);
             }
@@ -293,13 +293,13 @@ impl Command<'_> {
     }
 }
 
-/// Reads a text file of Windows: UTF-16 with a byte order mark, else UTF-8.
+/// Reads a text file from Windows: UTF-16 with a byte order mark, else UTF-8.
 fn read_text(file: &Path) -> Result<String> {
     let bytes = std::fs::read(file).with_context(|| format!("{}: cannot be read", file.display()))?;
     Ok(encoding_rs::UTF_8.decode(&bytes).0.into_owned())
 }
 
-/// What stands behind `create trace`; the other kinds of collectors are not there.
+/// Returns the words after `create trace`; other kinds of collectors are not supported.
 fn trace_only<'w>(verb: &str, rest: &'w [String]) -> Result<&'w [String]> {
     let kind = rest.first().map(|kind| kind.to_lowercase()).unwrap_or_default();
     let alternative = match kind.as_str() {

@@ -2,7 +2,7 @@
 
 use crate::options::{Opt, Options, flag, help as rows, value, values};
 
-/// Every option. Two dashes take one back.
+/// Every option. Two dashes negate one.
 pub(super) const TABLE: &[Opt] = &[
     flag("ets", "About sessions themselves, at once, without saved sets."),
     value("n", "NAME", "Name of the set or session; may stand alone too."),
@@ -56,7 +56,7 @@ pub(super) const TABLE: &[Opt] = &[
     flag("ul", "Refused: private sessions are of the program itself (docs/sessions.md).").or_not(),
 ];
 
-/// The first option that was given and makes no sense here, with what to do instead.
+/// Returns the first unsupported option on the command line, with an alternative.
 pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)> {
     let of = |name: &str| {
         Some(match name {
@@ -75,7 +75,7 @@ pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)>
     given.clone().find_map(|given| Some((given.name, of(given.name)?)))
 }
 
-/// The help, of a verb or of all.
+/// Returns the help for a verb, or for all.
 pub(super) fn help(verb: Option<&str>) -> String {
     let usage = match verb {
         Some("query") => &VERBS[1..4],

@@ -1,4 +1,4 @@
-//! Data collector sets as XML, in the form that `logman export` of Windows writes and `logman import` reads.
+//! Data collector sets as XML, in the format of `logman export` and `logman import` on Windows.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use etw_app::text::wide_number;
 const SERIAL_NUMBER: u64 = 0x200;
 const MONTH_DAY_HOUR_MINUTE: u64 = 0x4000;
 
-/// The deepest nesting that is followed, and the most elements: sets have five and some hundred.
+/// Maximum nesting and number of elements; real sets have five levels and about a hundred elements.
 const MAX_DEPTH: usize = 32;
 const MAX_ELEMENTS: usize = 1 << 20;
 
@@ -37,7 +37,7 @@ impl Element {
         self.child(name).map_or("", |child| child.text.trim())
     }
 
-    /// A number; booleans are 0 and -1.
+    /// Parses a number; booleans are 0 and -1.
     fn number(&self, name: &str) -> Result<u64, String> {
         match self.text(name) {
             "" => Ok(0),
@@ -52,7 +52,7 @@ impl Element {
     }
 }
 
-/// Reads a set. Fails with what is wrong.
+/// Parses a set; errors describe the problem.
 pub(super) fn read(text: &str) -> Result<Set, String> {
     let root = elements(text)?;
     if root.name != "DataCollectorSet" {
@@ -133,7 +133,7 @@ fn collector(root: &Element, element: &Element, directory: &str) -> Result<Colle
     })
 }
 
-/// The file of a set that was written here; of one from Windows only the name of the file is of use.
+/// Returns the output file. For a set from Windows, only the file name is used.
 fn file_of(directory: &str, name: &str) -> Result<PathBuf, String> {
     let name = name.rsplit('\\').next().unwrap_or_default();
     let name = if name.contains('.') { name.to_owned() } else { format!("{name}.etl") };
@@ -143,7 +143,7 @@ fn file_of(directory: &str, name: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Milliseconds of a text in seconds.
+/// Parses seconds and returns milliseconds.
 fn millis(text: &str) -> Result<u32, String> {
     let seconds: f64 =
         if text.is_empty() { 0.0 } else { text.parse().map_err(|_| format!("FlushTimer: '{text}'"))? };
@@ -168,7 +168,7 @@ fn provider(element: &Element) -> Result<Wanted, String> {
     })
 }
 
-/// The tree of a text.
+/// Parses XML text to a tree.
 fn elements(text: &str) -> Result<Element, String> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().expand_empty_elements = true;
@@ -209,7 +209,7 @@ fn elements(text: &str) -> Result<Element, String> {
     }
 }
 
-/// Writes a set.
+/// Formats a set as XML.
 pub(super) fn write(set: &Set) -> String {
     let mut out = Writer { text: "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned(), depth: 0 };
     let first = set.collectors.first();
@@ -236,7 +236,7 @@ fn write_collector(out: &mut Writer, collector: &Collector) {
     let has = |bit| mode.has(bit);
     let file =
         collector.file.as_ref().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy();
-    // What has an element of its own.
+    // Modes with an element of their own.
     let own = LogFileMode::CIRCULAR.0
         | LogFileMode::APPEND.0
         | LogFileMode::PREALLOCATE.0
@@ -296,7 +296,7 @@ fn write_provider(out: &mut Writer, provider: &Wanted) {
     });
 }
 
-/// XML with an element a line.
+/// An XML writer with one element per line.
 struct Writer {
     text: String,
     depth: usize,
@@ -418,7 +418,7 @@ mod tests {
             "more than 255",
         );
         check(&"<a>".repeat(1000), "more elements, or deeper ones");
-        // Cut anywhere, it is refused or read, and never a panic.
+        // Truncated input is rejected or parsed, without a panic.
         let whole = write(&set());
         for end in (0..whole.len()).filter(|end| whole.is_char_boundary(*end)) {
             let _ = read(&whole[..end]);

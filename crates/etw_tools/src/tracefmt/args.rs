@@ -1,4 +1,4 @@
-//! The options of tracefmt.
+//! Command line of tracefmt.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use etw_app::status::{Failed, code, usage};
 
 use crate::options::{self, Opt, flag, value, values};
 
-/// Where formats are looked for if nothing is said.
+/// Environment variable with the default search path of formats.
 const SEARCH_PATH: &str = "TRACE_FORMAT_SEARCH_PATH";
-/// The session of `-rt` alone.
+/// Default session of `-rt`.
 const DEFAULT_SESSION: &str = "NT Kernel Logger";
 
 const TABLE: &[Opt] = &[
@@ -40,7 +40,7 @@ const TABLE: &[Opt] = &[
     flag("v", "Tell what was read of each file."),
 ];
 
-/// What `tracefmt -?` says.
+/// Returns the text of `tracefmt -?`.
 pub(super) fn help() -> String {
     format!(
         "tracefmt: messages of traces as text
@@ -59,13 +59,13 @@ Examples:
     )
 }
 
-/// What is asked for.
+/// The parsed command line.
 #[derive(Debug, Default)]
 pub(super) struct Options {
     pub(super) files: Vec<PathBuf>,
     pub(super) session: Option<String>,
     pub(super) schemas: Vec<PathBuf>,
-    /// The file of messages.
+    /// The output file of messages.
     pub(super) output: Option<PathBuf>,
     pub(super) summary: Option<PathBuf>,
     pub(super) display: bool,
@@ -80,7 +80,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Reads the command line; `None` if help is asked for.
+    /// Parses the command line; returns `None` if help is requested.
     pub(super) fn parse(words: &[OsString]) -> Result<Option<Options>> {
         let given = options::Options::read(words, TABLE)?;
         if given.asks_for_help {
@@ -137,7 +137,7 @@ impl Options {
     }
 }
 
-/// Files and directories that have formats.
+/// Returns the files and directories with formats.
 fn schemas(given: &options::Options) -> Result<Vec<PathBuf>> {
     let list = |text: &str| -> Result<Vec<PathBuf>> {
         let parts = text.split(';').filter(|part| !part.is_empty());
@@ -163,7 +163,7 @@ fn schemas(given: &options::Options) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The symbol file of a program file: in one of the directories, or beside it.
+/// Returns the symbol file of a program: from one of the directories, or from the program's own.
 fn symbols_of(image: &Path, directories: &[PathBuf]) -> Result<PathBuf> {
     let name = image.with_extension("pdb");
     let in_directories = directories.iter().filter_map(|directory| Some(directory.join(name.file_name()?)));

@@ -1,4 +1,4 @@
-//! `tracelog`: the tool of the driver kit for sessions and the providers that are enabled in them.
+//! `tracelog`: the driver kit's tool for sessions and the providers enabled in them.
 
 mod autologger;
 mod command;
@@ -67,7 +67,7 @@ fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
 }
 
 fn start(name: &str, options: &Options, known: &Known, out: &mut Vec<u8>) -> Result<SessionStatus> {
-    // What is wrong with the options is told before a host is started for nothing.
+    // Options are checked before a host is started.
     let mut running = host::running()?;
     let plan = command::plan(name, options, known, running.as_mut())?;
     let mut controller = running.map_or_else(host::connect, Ok)?;
@@ -76,7 +76,7 @@ fn start(name: &str, options: &Options, known: &Known, out: &mut Vec<u8>) -> Res
     Ok(status)
 }
 
-/// Enables or disables the providers of `-guid`, or asks for their state.
+/// Enables or disables the providers of `-guid`, or captures their state.
 fn providers(action: &Given, name: &str, options: &Options, known: &Known) -> Result<SessionStatus> {
     with_session(name, |controller| {
         let asked = command::asked(options, known, Some(controller))?;
@@ -106,7 +106,7 @@ fn providers(action: &Given, name: &str, options: &Options, known: &Known) -> Re
     })
 }
 
-/// Of those that are named, or of all that the session has enabled.
+/// Captures the state of the given providers, or of all enabled in the session.
 fn capture_state(name: &str, enables: &[EnableBuilder], controller: &mut Controller) -> Result<()> {
     if enables.is_empty() {
         for enabled in controller.enables(name)? {

@@ -2,7 +2,7 @@
 
 use crate::options::{Opt, Options, flag, help as rows, value, values};
 
-/// What is done; one of them.
+/// Actions; a command line has exactly one.
 pub(super) const ACTIONS: &[Opt] = &[
     values("start", "[LOGGER]", 0, 1, "Start a session; without a name \"NT Kernel Logger\"."),
     values("stop", "[LOGGER]", 0, 1, "Stop a session."),
@@ -34,7 +34,7 @@ pub(super) const ACTIONS: &[Opt] = &[
     values("systemrundown", "[LOGGER]", 0, 1, "Refused: sessions have it at their begin and end."),
 ];
 
-/// Every option, actions first.
+/// All options, actions first.
 pub(super) const OPTIONS: &[Opt] = &[
     values("guid", "#GUID|FILE|*NAME", 1, 1, "Providers; a file has a line GUID;keywords;level for each."),
     values("f", "[FILE]", 0, 1, "File [default: LogFile.etl]."),
@@ -103,7 +103,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     values("lbr", "EVENTS", 1, 2, "Refused, as -Pmc."),
 ];
 
-/// The first option that was given and makes no sense here, with what to do instead.
+/// Returns the first unsupported option on the command line, with an alternative.
 pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)> {
     let of = |name: &str| {
         Some(match name {
@@ -130,7 +130,7 @@ pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)>
     options.given.iter().find_map(|given| Some((given.name, of(given.name)?)))
 }
 
-/// The help.
+/// Returns the help.
 pub(super) fn help() -> String {
     format!(
         "tracelog starts, stops and shows trace sessions, and enables providers in them.\n\n\

@@ -1,4 +1,4 @@
-//! The options of tracerpt.
+//! Command line of tracerpt.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ const TABLE: &[Opt] = &[
     value("config", "FILE", "Options from a file: a line each, `option=value`."),
 ];
 
-/// What `tracerpt -?` says.
+/// Returns the text of `tracerpt -?`.
 pub(super) fn help() -> String {
     format!(
         "tracerpt: event traces as files, for people and for other programs
@@ -57,7 +57,7 @@ Examples:
     )
 }
 
-/// What is asked for.
+/// The parsed command line.
 #[derive(Debug, Default)]
 pub(super) struct Options {
     pub(super) files: Vec<PathBuf>,
@@ -69,7 +69,7 @@ pub(super) struct Options {
     pub(super) summary: Option<PathBuf>,
     pub(super) report: Option<PathBuf>,
     pub(super) report_format: PageFormat,
-    /// Rows of each table of the report.
+    /// Rows in each table of the report.
     pub(super) rows: usize,
     pub(super) export: Option<PathBuf>,
     pub(super) interpreted: Option<PathBuf>,
@@ -78,7 +78,7 @@ pub(super) struct Options {
     pub(super) lenient: bool,
 }
 
-/// Formats of the dump file.
+/// The format of the dump file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum DumpFormat {
     #[default]
@@ -88,7 +88,7 @@ pub(super) enum DumpFormat {
 }
 
 impl Options {
-    /// Reads the command line, and the settings file that it names; `None` if help is asked for.
+    /// Parses the command line and the settings file that it names; returns `None` if help is requested.
     pub(super) fn parse(words: &[OsString]) -> Result<Option<Options>> {
         let mut given = options::Options::read(words, TABLE)?;
         if given.asks_for_help {
@@ -99,7 +99,7 @@ impl Options {
                 .with_context(|| format!("{name}: the settings file cannot be read"))?;
             let settings = options::Options::read(&settings(&text), TABLE)?;
             given.words.extend(settings.words);
-            // The command line comes last, and the last counts.
+            // The last occurrence of an option wins, so the command line overrides the file.
             given.given.splice(0..0, settings.given);
         }
         if given.last("df").is_some() {
@@ -194,7 +194,7 @@ impl Options {
         Ok(self)
     }
 
-    /// The files that will be written.
+    /// Returns the files to write.
     pub(super) fn outputs(&self) -> Vec<&PathBuf> {
         let outputs = [&self.dump, &self.summary, &self.report, &self.export, &self.interpreted];
         outputs.into_iter().flatten().collect()
@@ -211,7 +211,7 @@ impl DumpFormat {
     }
 }
 
-/// The name of the report where none is given.
+/// Returns the default name of the report.
 fn page_name(format: PageFormat) -> &'static str {
     match format {
         PageFormat::Xml => "workload.xml",
@@ -227,7 +227,7 @@ fn one_of(option: &str, value: &str, wanted: &str) -> anyhow::Error {
     usage(format_args!("{option} {value}: {wanted} is wanted"))
 }
 
-/// The words of a settings file: lines `option=value` or `option`; sections in brackets and comments are passed over.
+/// Returns the words of a settings file with lines `option=value` or `option`; skips section headings and comments.
 fn settings(text: &str) -> Vec<OsString> {
     let mut words = Vec::new();
     for line in text.trim_start_matches('\u{FEFF}').lines().map(str::trim) {
@@ -271,7 +271,7 @@ mod tests {
         let words = ["-rt", "NT Kernel Logger", "-o", "logfile.csv", "-of", "CSV"];
         let options = Options::parse(&words.map(OsString::from)).unwrap().unwrap();
         assert_eq!((&*options.sessions[0], options.format), ("NT Kernel Logger", DumpFormat::Csv));
-        // As it is pasted from documents, with en dashes.
+        // En dashes, as pasted from documents.
         let options = parse("/tmp/trace.etl –o out.csv –OF csv /y").unwrap();
         assert_eq!(options.outputs(), [&PathBuf::from("out.csv")]);
         assert!(options.overwrite);

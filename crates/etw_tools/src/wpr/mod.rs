@@ -1,4 +1,4 @@
-//! `wpr`: records what recording profiles say.
+//! `wpr`: records the events selected by recording profiles.
 
 mod recording;
 mod show;
@@ -23,7 +23,7 @@ use crate::options::Options;
 use crate::run::{refuse, run_options};
 use crate::session;
 
-/// Most profiles in one command, as on Windows.
+/// Maximum profiles in one command, as on Windows.
 const MAX_PROFILES: usize = 64;
 
 /// Runs the tool.
@@ -69,7 +69,7 @@ fn mode(options: &Options) -> LoggingMode {
 fn start(options: &Options, recorder: &Recorder) -> Result<()> {
     let mode = mode(options);
     if let Some(file) = options.value("filemode") {
-        // Documents name the file here too, but -stop is what writes it.
+        // Documents also name the file here, but -stop writes it.
         path(file)?;
     }
     let named: Vec<&String> = options.all("start").flat_map(|given| &given.values).collect();
@@ -127,7 +127,7 @@ fn export(options: &Options) -> Result<()> {
     std::fs::write(file, write(&profiles)).with_context(|| format!("{}: cannot be written", file.display()))
 }
 
-/// The profiles of names that `+` joins.
+/// Returns the profiles with names joined by `+`.
 fn joined(names: &str, mode: LoggingMode) -> Result<Vec<Profile>> {
     names.split('+').map(|name| profiles::load(name.trim(), Some(mode))).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::options::{Opt, Options, flag, help as rows, value, values};
 
-/// The options, by the topics of the help.
+/// The options, grouped by help topic.
 const TOPICS: &[(&str, &[Opt])] = &[
     (
         "start",
@@ -83,7 +83,7 @@ const TOPICS: &[(&str, &[Opt])] = &[
     ),
 ];
 
-/// What makes no sense here, with what to do instead.
+/// Unsupported options, with an alternative.
 const REFUSED: &[(&str, &str)] = &[
     ("boottrace", "use an autologger of the daemon (docs/daemon.md)"),
     ("addboot", "use an autologger of the daemon (docs/daemon.md)"),
@@ -136,24 +136,24 @@ const REFUSED: &[(&str, &str)] = &[
     ("supresspii", "use `etw relog`, which leaves events out"),
 ];
 
-/// All options.
+/// Returns all options.
 pub(super) fn table() -> Vec<Opt> {
     let refused = REFUSED.iter().map(|(name, _)| values(name, "", 0, 8, ""));
     TOPICS.iter().flat_map(|(_, options)| options.iter().copied()).chain(refused).collect()
 }
 
-/// The first option that was given and makes no sense here, with what to do instead.
+/// Returns the first unsupported option on the command line, with an alternative.
 pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)> {
     REFUSED.iter().find(|(name, _)| options.last(name).is_some()).copied()
 }
 
-/// The verb that was given: the first topic's option.
+/// Returns the verb on the command line: the first option of a topic.
 pub(super) fn verb(options: &Options) -> Option<&'static str> {
     let topics = || TOPICS.iter().map(|(topic, _)| *topic);
     options.given.iter().find_map(|given| topics().find(|topic| *topic == given.name))
 }
 
-/// The help, of a topic if there is one of this name.
+/// Returns the help, of a topic if there is one with this name.
 pub(super) fn help(topic: Option<&str>) -> String {
     let of_topic =
         TOPICS.iter().find(|(name, _)| topic.is_some_and(|topic| topic.eq_ignore_ascii_case(name)));

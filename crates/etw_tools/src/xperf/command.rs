@@ -1,4 +1,4 @@
-//! What the words of `xperf` mean: acts, in their order.
+//! Parsing of the `xperf` command line into actions, in order.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::host;
 use crate::options::{Given, Options, millis_of, number_of};
 use crate::session::{KERNEL_LOGGER, Plan, sample_interval};
 
-/// One thing to do.
+/// An action to perform.
 #[derive(Debug)]
 pub(super) enum Act {
     Start(Box<Segment>),
@@ -26,7 +26,7 @@ pub(super) enum Act {
     Stop(String),
     Flush(String, Option<PathBuf>),
     CaptureState(String, Vec<EnableBuilder>),
-    /// The sampling interval of the kernel's session that runs, in units of 100 ns.
+    /// The sampling interval of the running kernel session, in units of 100 ns.
     Interval(u32),
     Mark(String),
     Loggers,
@@ -52,7 +52,7 @@ pub(super) struct Segment {
     clock: SessionClock,
 }
 
-/// What is being put together.
+/// The action whose options are being parsed.
 enum Open {
     None,
     Start(Segment),
@@ -60,7 +60,7 @@ enum Open {
     Flush(String, Option<PathBuf>),
 }
 
-/// Reads the words; what they say about files that are merged is read by [`merged`].
+/// Parses the command line, except the options of merging, which [`merged`] parses.
 pub(super) fn acts(options: &Options, known: &Known) -> Result<Vec<Act>> {
     if let Some(word) = options.words.first() {
         return Err(usage(format_args!("'{word}' belongs to no option")));
@@ -71,7 +71,7 @@ pub(super) fn acts(options: &Options, known: &Known) -> Result<Vec<Act>> {
     Ok(reader.acts)
 }
 
-/// The file that what is stopped is merged into.
+/// Returns the file that the stopped sessions are merged into.
 pub(super) fn merged(options: &Options) -> Result<Option<PathBuf>> {
     options.value("d").map(|text| Ok(PathBuf::from(path(text)?))).transpose()
 }
@@ -80,7 +80,7 @@ struct Reader<'k> {
     acts: Vec<Act>,
     open: Open,
     known: &'k Known,
-    /// A host that is asked for providers, if one runs.
+    /// The connection for provider look-ups, if a host runs.
     running: Option<Controller>,
 }
 
@@ -109,7 +109,7 @@ impl Reader<'_> {
             }
             "on" => {
                 let has_on = |segment: &Segment| segment.flags.is_some() || !segment.enables.is_empty();
-                // Without -start the kernel's session is meant.
+                // Without -start, it applies to the kernel session.
                 if !matches!(&self.open, Open::Start(open) | Open::Update(open) if !has_on(open)) {
                     self.close()?;
                     self.open = Open::Start(segment(KERNEL_LOGGER.to_owned()));
@@ -127,7 +127,7 @@ impl Reader<'_> {
                     Err(_) => self.acts.push(Act::Interval(units)),
                 }
             }
-            // Read by the merge.
+            // Parsed with the merge.
             "compress" => {}
             option => session_of(&mut self.open, option)?.set(option, &value())?,
         }
@@ -151,7 +151,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Flags and groups of the kernel, and providers, joined by `+`.
+    /// Parses kernel flags and groups, and providers, joined by `+`.
     fn on(&mut self, text: &str) -> Result<()> {
         for part in text.split('+').map(str::trim).filter(|part| !part.is_empty()) {
             let flags = match EnableFlags::parse(part) {
@@ -184,7 +184,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `(NAME|{GUID})[:Flags[:Level[:'stack|sid|tsid']]]`.
+    /// Parses `(NAME|{GUID})[:Flags[:Level[:'stack|sid|tsid']]]`.
     fn provider(&mut self, text: &str) -> Result<EnableBuilder> {
         let mut parts = text.splitn(4, ':');
         let name = parts.next().unwrap_or_default();
@@ -207,7 +207,7 @@ impl Reader<'_> {
         Ok(enable(found.guid, level, any, 0).properties(properties))
     }
 
-    /// Ends what is being put together.
+    /// Completes the current action.
     fn close(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.open, Open::None) {
             Open::None => {}
@@ -222,7 +222,7 @@ impl Reader<'_> {
     }
 }
 
-/// The session that an option is about.
+/// Returns the session that an option applies to.
 fn session_of<'o>(open: &'o mut Open, option: &str) -> Result<&'o mut Segment> {
     match open {
         Open::Start(segment) | Open::Update(segment) => Ok(segment),
@@ -230,7 +230,7 @@ fn session_of<'o>(open: &'o mut Open, option: &str) -> Result<&'o mut Segment> {
     }
 }
 
-/// `'stack|sid|tsid'`, with whatever quotation marks, or the bits.
+/// Parses `'stack|sid|tsid'` in any quotation marks, or the bits as a number.
 fn properties(text: &str) -> Result<u32> {
     let bare = text.trim_matches(|letter: char| "'\"‘’“”".contains(letter));
     let mut bits = 0;
@@ -247,7 +247,7 @@ fn properties(text: &str) -> Result<u32> {
     Ok(bits)
 }
 
-/// The names of a file for `-stackwalk`: blanks, `+` and lines part them, `!` begins a remark.
+/// Parses the events of `-stackwalk`, or those in a file: separated by blanks, `+` and lines; `!` starts a comment.
 fn stacks(text: &str) -> Result<Vec<u16>> {
     let names = match text.strip_prefix('@') {
         None => text.to_owned(),
@@ -261,7 +261,7 @@ fn stacks(text: &str) -> Result<Vec<u16>> {
 }
 
 impl Segment {
-    /// Takes an option with one value, or none.
+    /// Sets an option with one value, or without.
     fn set(&mut self, option: &str, value: &str) -> Result<()> {
         match option {
             "stackwalk" => self.stacks.get_or_insert_default().extend(stacks(value)?),
@@ -279,7 +279,7 @@ impl Segment {
         Ok(())
     }
 
-    /// The session that it is.
+    /// Returns the session to start.
     pub(super) fn plan(self) -> Result<Plan> {
         let mut builder = SessionBuilder::new(&self.name)
             .mode(self.mode)
@@ -310,7 +310,7 @@ impl Segment {
         Ok(Plan { builder, enables: self.enables })
     }
 
-    /// What of a session that runs is to change.
+    /// Returns the changes to a running session.
     pub(super) fn update(&self) -> Result<SessionUpdate> {
         if self.mode != LogFileMode(0)
             || self.buffer_size.is_some()
@@ -356,7 +356,7 @@ fn clock(name: &str) -> Result<SessionClock> {
     }
 }
 
-/// Whether a name that is none of a flag may be meant to be one, as `CSWICTH`.
+/// Returns whether an unknown name may be a misspelt flag, such as `CSWICTH`.
 fn is_like_flag(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
@@ -374,7 +374,7 @@ mod tests {
         acts(&Options::read(&words, TABLE)?, &Known::load()?)
     }
 
-    /// The one session that a line starts.
+    /// Returns the only session that a command line starts.
     fn started(line: &str) -> Plan {
         match read(line).unwrap().pop() {
             Some(Act::Start(segment)) => segment.plan().unwrap(),
@@ -408,7 +408,7 @@ mod tests {
         let enables: Vec<_> = plan.enables.iter().map(|enable| enable.build().unwrap()).collect();
         assert_eq!((enables[0].1.any.0, enables[0].1.level.0, enables[0].1.properties.0), (0x10, 5, 5));
         assert_eq!((enables[1].1.any.0, enables.len()), (0, 2));
-        // What is no flag is a provider, in the kernel's session too.
+        // A name that is not a flag is a provider, even in the kernel session.
         assert_eq!(started("-on ProviderName -f trace.etl").enables.len(), 1);
         for (text, bits) in [("’stack’", 4), ("0x14", 0x14), ("stack,sid,tsid", 7), ("", 0)] {
             assert_eq!(properties(text).unwrap(), bits, "{text}");

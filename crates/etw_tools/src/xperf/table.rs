@@ -61,7 +61,7 @@ pub(super) const TABLE: &[Opt] = &[
     flag("kd", "Refused: there is no kernel debugger."),
 ];
 
-/// The first option that was given and makes no sense here, with what to do instead.
+/// Returns the first unsupported option on the command line, with an alternative.
 pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)> {
     let of = |name: &str| {
         Some(match name {
@@ -88,7 +88,7 @@ pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)>
     options.given.iter().find_map(|given| Some((given.name, of(given.name)?)))
 }
 
-/// The help.
+/// Returns the help.
 pub(super) fn help() -> String {
     format!(
         "xperf records the kernel's events and those of providers, and merges traces.\n\n\

@@ -1,4 +1,4 @@
-//! `xperf -i FILE -a ACTION`: what is made of a trace.
+//! `xperf -i FILE -a ACTION`: analyses of a trace.
 
 mod dumper;
 mod events;
@@ -21,7 +21,7 @@ use openetw::{EventFilter, TimePoint, Trace};
 use crate::options::{Opt, Options, flag, help as rows, number_of, value, values};
 use crate::words::Word;
 
-/// An action: its name, what it shows, its options, and what runs it.
+/// An action: its name, description, options and function.
 struct Action {
     name: &'static str,
     shows: &'static str,
@@ -29,7 +29,7 @@ struct Action {
     run: fn(&Request, &Options, &mut dyn Write) -> Result<()>,
 }
 
-/// What all actions of a command are about.
+/// Settings that apply to all actions of a command.
 struct Request {
     files: Vec<PathBuf>,
     schemas: Schemas,
@@ -38,7 +38,7 @@ struct Request {
     tolerates_losses: bool,
 }
 
-/// What stands in front of the actions.
+/// Options before the actions.
 const TABLE: &[Opt] = &[
     values("i", "FILE …", 1, 64, "The traces."),
     value("o", "FILE", "Where the output goes [default: standard output]."),
@@ -133,7 +133,7 @@ const ACTIONS: &[Action] = &[
     },
 ];
 
-/// Actions of xperf that there are not, with what does the same.
+/// Actions of xperf that are not supported, with an alternative.
 const OTHERS: &[(&str, &str)] = &[
     ("boot", "traces of a boot have no such phases here; `etw report` shows processes as they start"),
     ("bootprefetch", "Linux does not prefetch for its boot"),
@@ -146,7 +146,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("perfctrs", "`etw dump` shows counters where a trace has them"),
 ];
 
-/// Whether a command line is about a trace.
+/// Returns whether a command line is about a trace.
 pub(super) fn are_asked_for(words: &[OsString]) -> bool {
     words.iter().any(|word| is_option(word, "i"))
 }
@@ -155,7 +155,7 @@ fn is_option(word: &OsString, name: &str) -> bool {
     matches!(Word::read(word, |_| false), Ok(Word::Option { name: found, .. }) if found == name)
 }
 
-/// The options of all actions, and what stands in front of them.
+/// Returns the options of all actions, and the ones before them.
 #[cfg(test)]
 pub(super) fn options() -> Vec<Opt> {
     TABLE.iter().chain(ACTIONS.iter().flat_map(|action| action.options)).copied().collect()
@@ -221,7 +221,7 @@ fn act(words: &[OsString]) -> Result<(&'static Action, Options)> {
     })
 }
 
-/// The help.
+/// Returns the help.
 pub(super) fn help() -> String {
     let mut help = format!(
         "Usage:\n  xperf -i FILE … [options] [-a ACTION [options]]…\n\nOptions:\n{}\nActions, without one dumper:\n",
@@ -235,7 +235,7 @@ pub(super) fn help() -> String {
 }
 
 impl Request {
-    /// Opens the traces; with a range, the part of them.
+    /// Opens the traces, limited to the range if one is given.
     fn open(&self, options: &Options) -> Result<Trace> {
         let (from, to) = range(options)?;
         let filter = EventFilter {
@@ -247,7 +247,7 @@ impl Request {
         Ok(builder.filter(&filter).schemas(&self.schemas.sources()).open()?)
     }
 
-    /// As xperf, a trace with losses is looked at only by who says that this is known.
+    /// As in xperf, a trace with losses requires `-tle`.
     fn check_losses(&self) -> Result<()> {
         let builder = builder(&self.files);
         let trace = builder.look_ahead(false).open()?;
@@ -260,7 +260,7 @@ impl Request {
     }
 }
 
-/// The times of `-range`, in microseconds from the start.
+/// Parses `-range`, in microseconds since the start.
 fn range(options: &Options) -> Result<(Option<i64>, Option<i64>)> {
     let Some(given) = options.last("range") else { return Ok((None, None)) };
     let mut times = given.values.iter().map(|value| number_of("range", value).map(i64::from));
@@ -273,7 +273,7 @@ fn range(options: &Options) -> Result<(Option<i64>, Option<i64>)> {
     }
 }
 
-/// Says what of the traces could not be read.
+/// Prints warnings about the parts of the traces that could not be read.
 fn finish(trace: &Trace) -> Result<()> {
     report_damage(trace);
     check_read(trace)
