@@ -133,7 +133,7 @@ pub fn run<W: Work>(
         }
         // Closing the writer's end stops the merge, and then the workers.
         drop(order_out);
-        let merged = merge.join().map_err(|_| anyhow!("the thread that merges failed"))?;
+        let merged = merge.join().map_err(|_| anyhow!("the merge thread panicked"))?;
         result.and(merged)
     })
 }

@@ -51,7 +51,7 @@ pub fn kernel_flags(text: &str) -> Result<EnableFlags> {
     let selection = EnableFlags::parse(text)?;
     if !selection.left_out.is_empty() {
         let lines: Vec<String> = selection.left_out.iter().map(ToString::to_string).collect();
-        output::warn(&format_args!("of -k {text} is left out: {}", lines.join("; ")));
+        output::warn(&format_args!("left out of -k {text}: {}", lines.join("; ")));
     }
     Ok(selection.flags)
 }

@@ -73,7 +73,7 @@ impl Opened {
         let mut trace = builder.open()?;
         report_unreadable(&trace);
         let bytes = files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len());
-        let progress = Progress::of_search("looking for schemas and names of processes", bytes.sum());
+        let progress = Progress::of_search("reading schemas and process names", bytes.sum());
         let processes = Arc::new(trace.processes()?.clone());
         progress.finish();
         let mut resolver = trace.resolver().clone();
@@ -111,7 +111,7 @@ pub fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
     let statistics = trace.statistics();
     if statistics.delivered == 0 && is_filtered {
         let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
-        let end = if end.0 == 0 { "a time that it does not tell".to_owned() } else { end.to_string() };
+        let end = if end.0 == 0 { "an unknown time".to_owned() } else { end.to_string() };
         output::warn(&format_args!(
             "no event meets the filters; the trace runs from {} to {end}, \
              and `etw stats --by provider` or `--by process` shows what is in it",
@@ -124,7 +124,7 @@ pub fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
     if statistics.unkept_schema_records > 0 {
         let _ = writeln!(
             stderr,
-            "etw: warning: {} records about schemas and processes were too many to be kept; \
+            "etw: warning: {} records of schemas and processes exceeded the limit and were dropped; \
              events that need them are shown undecoded",
             statistics.unkept_schema_records
         );
@@ -150,7 +150,7 @@ pub fn report_damage(trace: &Trace) {
     }
     if statistics.damage_count > MAX_WARNINGS as u64 {
         output::warn(&format_args!(
-            "{} damaged places in all; `etw info --all` lists them",
+            "{} damaged places in total; `etw info --all` lists them",
             statistics.damage_count
         ));
     }
@@ -196,7 +196,7 @@ pub fn compile(args: &Filters, schemas: &Schemas) -> Result<EventFilter> {
         _ => false,
     };
     if is_empty {
-        return Err(usage("no time is between --from and --to: events before --to are taken"));
+        return Err(usage("the range is empty: --from must be before --to"));
     }
     for text in &args.provider {
         filter.providers.push(provider_spec(text, schemas)?);

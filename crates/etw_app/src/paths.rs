@@ -26,7 +26,7 @@ pub fn path(text: &str) -> Result<OsString> {
         text.rsplit(['\\', ':', '%', '/']).next().filter(|name| !name.is_empty()).unwrap_or("trace.etl");
     Err(Failed::new(
         code::PATH_NOT_FOUND,
-        format!("'{text}' is a path of Windows; write one of this system, as {name} or /tmp/{name}"),
+        format!("'{text}' is a Windows path; use a path of this system, such as {name} or /tmp/{name}"),
     )
     .into())
 }
@@ -39,7 +39,7 @@ mod tests {
     fn paths_of_windows_are_told_what_to_be() {
         let check = |text: &str, hint: &str| {
             let error = path(text).expect_err(text).to_string();
-            assert!(error.contains(&format!("as {hint} or /tmp/{hint}")), "{error}");
+            assert!(error.contains(&format!("such as {hint} or /tmp/{hint}")), "{error}");
         };
         check(r"c:\trace.etl", "trace.etl");
         check("c:trace.etl", "trace.etl");

@@ -79,7 +79,7 @@ fn not_found(error: &FindError, is_built_in: bool, name: &str) -> anyhow::Error 
             Failed::new(code::NOT_FOUND, format!("{error}{hint}"))
         }
         (_, FindError::Unknown { .. }) if is_built_in => {
-            Failed::new(code::NOT_FOUND, format!("{error}; those of a file are named as FILE.wprp!NAME"))
+            Failed::new(code::NOT_FOUND, format!("{error}; use FILE.wprp!NAME for a profile in a file"))
         }
         _ => Failed::new(code::NOT_FOUND, error.to_string()),
     };
@@ -96,15 +96,15 @@ pub fn recording(profiles: &[Profile]) -> Result<Recording> {
     let left_out: Vec<String> = recording.left_out.iter().map(ToString::to_string).collect();
     if recording.sessions.is_empty() {
         let reasons =
-            if left_out.is_empty() { "they ask for no events".to_owned() } else { left_out.join("; ") };
-        let text = format!("nothing of these profiles can be recorded: {reasons}");
+            if left_out.is_empty() { "they request no events".to_owned() } else { left_out.join("; ") };
+        let text = format!("nothing in these profiles can be recorded: {reasons}");
         return Err(Failed::new(code::NO_PROVIDERS, text).into());
     }
     if !left_out.is_empty() {
         let listed = left_out.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
         let more = left_out.len().saturating_sub(MAX_LISTED);
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        output::warn(&format_args!("of the profile is left out: {listed}{more}"));
+        output::warn(&format_args!("left out of the profile: {listed}{more}"));
     }
     Ok(recording)
 }
@@ -156,7 +156,7 @@ mod tests {
         };
         check("Registry.Light", None, "profile Registry: Linux has no registry");
         check("Nothing", None, "no profile 'Nothing'; available: GeneralProfile, CPU, ");
-        check(r"C:\x.wprp!Shop", None, "is a path of Windows");
+        check(r"C:\x.wprp!Shop", None, "is a Windows path");
         check("/nowhere/x.wprp", None, "/nowhere/x.wprp: cannot be read");
     }
 
@@ -179,7 +179,7 @@ mod tests {
         let error = load(&of(""), None).unwrap_err().to_string();
         assert!(error.contains("name one of these profiles: Shop, Empty"), "{error}");
         let error = recording(&[load(&of("!Empty"), None).unwrap()]).unwrap_err().to_string();
-        assert!(error.contains("they ask for no events"), "{error}");
+        assert!(error.contains("they request no events"), "{error}");
         std::fs::write(&file, "<a/>").unwrap();
         let error = load(&of("!Shop"), None).unwrap_err();
         assert_eq!(crate::status::code_of(&error), 0xC558_0701, "{error}");

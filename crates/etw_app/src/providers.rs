@@ -53,9 +53,11 @@ impl Known {
             return Ok(Found { guid, name: self.name_of(guid).unwrap_or_else(|| guid.to_string()) });
         }
         if text.is_empty() || text.starts_with('{') {
-            return Err(
-                Failed::new(code::GUID_NOT_FOUND, format!("'{text}' is no provider's name or GUID")).into()
-            );
+            return Err(Failed::new(
+                code::GUID_NOT_FOUND,
+                format!("'{text}' is not a provider name or GUID"),
+            )
+            .into());
         }
         if is_kernel(text) {
             return Ok(Found { guid: classes::SYSTEM_TRACE, name: KERNEL.to_owned() });
@@ -73,7 +75,9 @@ impl Known {
             registered.into_iter().map(|status| Found { guid: status.guid, name: status.name });
         Ok(registered.find(|found| found.name.eq_ignore_ascii_case(text)).unwrap_or_else(|| {
             let guid = Guid::from_provider_name(text);
-            output::warn(&format_args!("no provider {text} is known yet; its GUID is taken to be {guid}"));
+            output::warn(&format_args!(
+                "provider {text} is unknown; using the GUID derived from its name, {guid}"
+            ));
             Found { guid, name: text.to_owned() }
         }))
     }
@@ -139,7 +143,9 @@ pub fn level(text: &str) -> Result<Level> {
             .find(|level| level.standard_name().is_some_and(|name| name.eq_ignore_ascii_case(bare)))
     };
     number.or_else(by_name).ok_or_else(|| {
-        usage(format_args!("'{text}' is no level: a number from 0 to 255, or win:Error, win:Warning, …"))
+        usage(format_args!(
+            "'{text}' is not a level; use a number from 0 to 255, or win:Error, win:Warning, …"
+        ))
     })
 }
 
@@ -167,7 +173,7 @@ pub fn kernel_flags(text: &str) -> Result<EnableFlags> {
         return Err(usage(reason));
     }
     if !left_out.is_empty() {
-        output::warn(&format_args!("of {text} is left out: {}", left_out.join("; ")));
+        output::warn(&format_args!("left out of {text}: {}", left_out.join("; ")));
     }
     Ok(flags)
 }

@@ -52,9 +52,7 @@ impl Schemas {
             }
         }
         if !options.files.is_empty() && read.providers.is_empty() {
-            bail!(
-                "no schema in what --schema names; a manifest, PE file, resource, MOF, TMF or PDB is needed"
-            );
+            bail!("no schema in the files of --schema; name a manifest, PE file, resource, MOF, TMF or PDB");
         }
         let files = Arc::new(read.providers.into_iter().collect());
         // Without a home directory the store is not used.
@@ -193,6 +191,6 @@ pub fn store_dir(named: Option<&Path>) -> Result<PathBuf> {
     };
     match data {
         Some(data) => Ok(data.join("openetw").join("schemas")),
-        None => bail!("no directory for the schema store is known; name one with --store or OPENETW_SCHEMAS"),
+        None => bail!("no directory for the schema store; name one with --store or OPENETW_SCHEMAS"),
     }
 }

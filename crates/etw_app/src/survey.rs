@@ -348,10 +348,10 @@ impl Survey {
         };
         gap(header.events_lost.into(), "event lost", "events lost");
         gap(header.buffers_lost.into(), "buffer lost", "buffers lost");
-        gap(self.loss_records.iter().sum(), "record of a loss", "records of losses");
+        gap(self.loss_records.iter().sum(), "loss record", "loss records");
         gap(self.damages, "damaged place", "damaged places");
         if !header.is_closed() {
-            gaps.push("the session did not close the file, so its losses are not known".to_owned());
+            gaps.push("the session did not close the file, so its losses are unknown".to_owned());
         }
         gaps
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 ///
 /// Fails if the text is not a size above 0; the error shows valid examples.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is no size; write 64KB, 64MB or 1GB");
+    let wrong = || format!("'{text}' is not a size; use for example 64KB, 64MB or 1GB");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
         "" | "b" => 0,
@@ -35,7 +35,7 @@ pub fn wide_number(text: &str) -> Option<u64> {
 ///
 /// Fails if the text is not a duration; the error shows valid examples.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no time; write 10s, 500ms or 2m");
+    let wrong = || format!("'{text}' is not a duration; use for example 10s, 500ms or 2m");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text.get(digits.len()..).unwrap_or_default() {
         "ms" => 0.001,

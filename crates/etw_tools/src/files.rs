@@ -30,6 +30,6 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 pub(crate) fn config_directory() -> Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
-    let missing = || anyhow::anyhow!("neither XDG_CONFIG_HOME nor HOME says where configuration is kept");
+    let missing = || anyhow::anyhow!("no configuration directory; set XDG_CONFIG_HOME or HOME");
     Ok(config.ok_or_else(missing)?.join("openetw"))
 }

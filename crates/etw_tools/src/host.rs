@@ -46,7 +46,7 @@ pub(crate) fn connect() -> Result<Controller> {
         };
         if Instant::now() > end {
             bail!(
-                "no host can be started in {}; `etw daemon` says why",
+                "no session host can be started in {}; `etw daemon` shows why",
                 Instance::default_of_user().directory().display()
             );
         }
@@ -58,10 +58,10 @@ pub(crate) fn connect() -> Result<Controller> {
 }
 
 fn start() -> Result<std::process::Child> {
-    let program = std::env::current_exe().context("the program's own file is not known")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut command = Command::new(program);
     // A new process group protects it from Ctrl-C, and `/` keeps it from pinning a directory.
     command.args(["daemon", "--while-used"]).current_dir("/").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().context("no host can be started")
+    command.spawn().context("no session host can be started")
 }

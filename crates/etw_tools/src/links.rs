@@ -14,8 +14,8 @@ use crate::Tool;
 ///
 /// Fails if a link cannot be created, or if another file has its name and `replaces` is not set; then no link is created.
 pub fn install(directory: &Path, replaces: bool) -> Result<()> {
-    let program = std::env::current_exe().context("the program's own file is not known")?;
-    fs::create_dir_all(directory).with_context(|| format!("{}: cannot be made", directory.display()))?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    fs::create_dir_all(directory).with_context(|| format!("{}: cannot be created", directory.display()))?;
     let taken: Vec<_> = Tool::ALL
         .iter()
         .filter(|_| !replaces)
@@ -24,7 +24,7 @@ pub fn install(directory: &Path, replaces: bool) -> Result<()> {
         .collect();
     // Check all links before creating any.
     if let Some(path) = taken.first() {
-        bail!("{}: there is another file of this name; --force replaces it", path.display());
+        bail!("{}: another file has this name; --force replaces it", path.display());
     }
     for tool in Tool::ALL {
         let path = directory.join(tool.name());
@@ -34,7 +34,7 @@ pub fn install(directory: &Path, replaces: bool) -> Result<()> {
             }
             _ => {}
         }
-        link(&program, &path).with_context(|| format!("{}: cannot be made", path.display()))?;
+        link(&program, &path).with_context(|| format!("{}: cannot be created", path.display()))?;
         println!("{} -> {}", path.display(), program.display());
     }
     Ok(())

@@ -100,7 +100,7 @@ impl Options {
                 Word::Option { name, is_doubled } => (name, is_doubled),
             };
             options.close(open.take())?;
-            let option = find(&name).ok_or_else(|| usage(format_args!("there is no option -{name}")))?;
+            let option = find(&name).ok_or_else(|| usage(format_args!("unknown option -{name}")))?;
             let is_negated = is_doubled && option.can_be_negated;
             open = Some((Given { name: option.name, is_negated, values: Vec::new() }, *option));
         }
@@ -152,7 +152,7 @@ impl Options {
 /// Parses a 32-bit number, in decimal or in hexadecimal with `0x`.
 pub(crate) fn number_of(name: &str, text: &str) -> Result<u32> {
     let number = wide_number(text).and_then(|number| u32::try_from(number).ok());
-    number.ok_or_else(|| usage(format_args!("-{name}: '{text}' is no number from 0 to 4294967295")))
+    number.ok_or_else(|| usage(format_args!("-{name}: '{text}' is not a number from 0 to 4294967295")))
 }
 
 /// Parses `[[hh:]mm:]ss` with optional fractions of seconds, and returns milliseconds; 0 selects the session's default.
@@ -250,12 +250,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let check = |line: &str, expected: &str| assert_eq!(read(line).unwrap_err().to_string(), expected);
-        check("-foo", "there is no option -foo");
+        check("-foo", "unknown option -foo");
         check("-o -ets", "-o needs FILE");
         check("-p", "-p needs PROVIDER [FLAGS [LEVEL]]");
         assert_eq!(number_of("bs", "0x40").unwrap(), 64);
         let error = number_of("bs", "large").unwrap_err().to_string();
-        assert_eq!(error, "-bs: 'large' is no number from 0 to 4294967295");
+        assert_eq!(error, "-bs: 'large' is not a number from 0 to 4294967295");
         for (text, millis) in [("1", 1000), ("0.25", 250), ("1:30", 90_000), ("1:00:00", 3_600_000), ("0", 0)]
         {
             assert_eq!(millis_of("ft", text).unwrap(), millis, "{text}");

@@ -72,7 +72,7 @@ fn check_file(builder: &SessionBuilder) -> Result<()> {
 /// Calls `act` for a running session; `lister` is the command that lists the running ones.
 pub(crate) fn with<T>(name: &str, lister: &str, act: impl FnOnce(&mut Controller) -> Result<T>) -> Result<T> {
     let not_found = || {
-        let text = format!("there is no session '{name}'; `{lister}` lists those that run");
+        let text = format!("there is no session '{name}'; `{lister}` lists the running sessions");
         anyhow::Error::from(Failed::new(code::INSTANCE_NOT_FOUND, text))
     };
     let mut controller = host::running()?.ok_or_else(not_found)?;
@@ -89,7 +89,7 @@ pub(crate) fn flush(name: &str, file: Option<&Path>, controller: &mut Controller
     match file {
         Some(file) if is_in_memory => dump(name, file, controller),
         None if is_in_memory => {
-            Err(usage(format_args!("session '{name}' is in memory: -f FILE says where to")))
+            Err(usage(format_args!("session '{name}' records in memory; name a file with -f FILE")))
         }
         _ => Ok(controller.flush(name)?),
     }
@@ -132,7 +132,10 @@ pub(crate) fn stop_to(
         let added = embed::look_through(file, schemas)
             .and_then(|contents| embed::append(file, &contents, &processes));
         if let Err(error) = added {
-            output::warn(&format_args!("{}: no schemas and processes are added: {error:#}", file.display()));
+            output::warn(&format_args!(
+                "{}: schemas and processes cannot be added: {error:#}",
+                file.display()
+            ));
         }
     }
     Ok(status)
@@ -150,7 +153,7 @@ pub(crate) fn merge(
     report_damage(&trace);
     if merged.events_lost > 0 || merged.buffers_lost > 0 {
         let (events, buffers) = (merged.events_lost, merged.buffers_lost);
-        output::warn(&format_args!("{events} events and {buffers} buffers are lost"));
+        output::warn(&format_args!("{events} events and {buffers} buffers were lost"));
     }
     Ok(merged)
 }

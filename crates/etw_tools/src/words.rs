@@ -30,9 +30,9 @@ impl Word {
     ///
     /// A word that starts with `/` is an option only if it is known, since absolute paths also start with `/`.
     pub(crate) fn read(word: &OsStr, is_known: impl Fn(&str) -> bool) -> Result<Word> {
-        let text = word.to_str().ok_or_else(|| {
-            usage(format_args!("'{}' is no text: names have to be UTF-8", word.to_string_lossy()))
-        })?;
+        let text = word
+            .to_str()
+            .ok_or_else(|| usage(format_args!("'{}' is not valid UTF-8", word.to_string_lossy())))?;
         let value = || Word::Value(text.trim_matches(QUOTES).to_owned());
         let Some(bare) = text.strip_prefix(DASHES) else {
             let option = text.strip_prefix('/').map(str::to_lowercase);

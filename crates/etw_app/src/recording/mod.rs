@@ -89,7 +89,7 @@ pub fn serve(controller: &mut Controller, waiting: &mut Waiting) {
         if !is_told {
             let names: Vec<_> = others.iter().map(|other| other.properties.logger_name.as_str()).collect();
             let names = names.join(", ");
-            eprintln!("etw: hosts sessions of other programs still ({names}); Ctrl-C ends them");
+            eprintln!("etw: still hosting sessions of other programs ({names}); Ctrl-C stops them");
             is_told = true;
         }
         if matches!(waiting.wait(), Ok(Event::Ended) | Err(_)) {
@@ -106,7 +106,7 @@ pub fn serve(controller: &mut Controller, waiting: &mut Waiting) {
 pub fn buffer_size_kib(bytes: u64) -> Result<u32> {
     let kibibytes = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
     if !bytes.is_multiple_of(1024) || !(4..=16 * 1024).contains(&kibibytes) {
-        bail!(UsageError("--buffer-size is a multiple of 1KB from 4KB to 16MB".to_owned()));
+        bail!(UsageError("--buffer-size must be a multiple of 1KB from 4KB to 16MB".to_owned()));
     }
     Ok(kibibytes)
 }

@@ -103,8 +103,8 @@ impl Waiting {
         let image = program.to_string_lossy().into_owned();
         let mut child = Command::new(program).args(arguments).spawn().map_err(|error| {
             let hint = match error.kind() {
-                io::ErrorKind::NotFound => "; is its name right, or is ./ missing?",
-                io::ErrorKind::PermissionDenied => "; may it be executed?",
+                io::ErrorKind::NotFound => "; check the name, or add ./",
+                io::ErrorKind::PermissionDenied => "; check its execute permission",
                 _ => "",
             };
             anyhow!("'{image}' cannot be started: {error}{hint}")
@@ -145,7 +145,7 @@ impl Waiting {
                 // The terminal has sent Ctrl-C to the program too; its last events belong to the recording.
                 Ok(Told::Interrupted) if self.has_program && !self.is_interrupted => {
                     self.is_interrupted = true;
-                    eprintln!("etw: waiting for the program to end; Ctrl-C again ends the recording at once");
+                    eprintln!("etw: waiting for the program to end; Ctrl-C again stops the recording now");
                     continue;
                 }
                 Ok(Told::Interrupted) => Ok(Event::Ended),

@@ -214,12 +214,12 @@ fn what_makes_no_sense_is_refused() {
         (
             &["start", "T", "-o", r"c:\trace.etl", "-ets"],
             3,
-            "is a path of Windows; write one of this system, as trace.etl",
+            "is a Windows path; use a path of this system, such as trace.etl",
         ),
         (&["start", "T", "-o", "c:trace.etl", "-ets"], 3, "as trace.etl or /tmp/trace.etl"),
-        (&["start", "T", "-colour", "red"], 87, "there is no option -colour (0x57)"),
+        (&["start", "T", "-colour", "red"], 87, "unknown option -colour (0x57)"),
         (&["start", "T", "-o"], 87, "-o needs FILE"),
-        (&["start", "T", "-p", "{123}", "-ets"], 104, "'{123}' is no provider's name or GUID"),
+        (&["start", "T", "-p", "{123}", "-ets"], 104, "'{123}' is not a provider name or GUID"),
         (
             &["start", "T", "-p", "Windows Kernel Trace", "(process,registry)", "-rt", "-ets"],
             50,

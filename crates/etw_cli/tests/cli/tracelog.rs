@@ -172,7 +172,7 @@ fn what_makes_no_sense_is_refused() {
         (&["-disable", "T", "-guid", "*Never.Enabled"], 105, "has not enabled"),
         (&["-start", "U", "-guid", "#{1234}"], 87, "-guid #{1234}"),
         (&["-start", "U", "-guid", "nowhere.guid"], 2, "nowhere.guid: cannot be read"),
-        (&["-start", "U", "-guid", "c:\\my.guid"], 3, "is a path of Windows"),
+        (&["-start", "U", "-guid", "c:\\my.guid"], 3, "is a Windows path"),
         (&["-start", "U", "-f", "u.etl", "-cir", "0"], 87, "maximum_file_size"),
         (&["-start", "U", "-eflag", "1", "REGISTRY"], 50, "Linux has no registry"),
         (&["-start", "U", "-cm"], 50, "Linux has no registry"),
@@ -181,7 +181,7 @@ fn what_makes_no_sense_is_refused() {
         (&["-start", "U", "-stop", "U"], 87, "one action at a time"),
         (&["-guid", "*A"], 87, "an action is needed"),
         (&["-update", "T", "-b", "4"], 87, "cannot be changed while a session runs"),
-        (&["-colour"], 87, "there is no option -colour"),
+        (&["-colour"], 87, "unknown option -colour"),
         (&["-addautologger", "../x", "-rt"], 87, "is no name of an autologger"),
         (&["-enumguidex", "#{12345678-1234-1234-1234-123456789abc}"], 104, "no program has registered"),
     ] {

@@ -334,10 +334,10 @@ fn what_cannot_be_is_told_in_one_line() {
     check(&["-start", &format!("{file}!Nothing")], 144, "there are Shop, File");
     check(&["-start", &format!("{file}!File")], 144, "-filemode records it to a file");
     check(&["-start", "nowhere.wprp!Shop"], 2, "nowhere.wprp: cannot be read");
-    check(&["-start", r"C:\x.wprp!Shop"], 3, "is a path of Windows");
+    check(&["-start", r"C:\x.wprp!Shop"], 3, "is a Windows path");
     check(&["-boottrace", "-addboot", "CPU"], 50, "use an autologger of the daemon");
     check(&["-start"], 87, "-start needs");
-    check(&["-frobnicate"], 87, "there is no option -frobnicate");
+    check(&["-frobnicate"], 87, "unknown option -frobnicate");
     check(&["-marker", "x"], 1, "0xc5583000");
     check(&["-status", "nonsense"], 87, "'nonsense' is none of profiles");
     std::fs::write(&file, SHOP.replace("Level=\"4\"", "Level=\"400\"")).unwrap();

@@ -358,9 +358,9 @@ mod tests {
         check("-ft 1:2:3:4", "-ft 1:2:3:4");
         check("-nb few", "-nb: 'few'");
         check("-v x", "expected nnnnnn");
-        check("-o c:\\trace.etl", "a path of Windows");
-        check("-p {1234}", "is no provider's name or GUID");
-        check("-p Windows-Kernel 0 loud", "no level");
+        check("-o c:\\trace.etl", "a Windows path");
+        check("-p {1234}", "is not a provider name or GUID");
+        check("-p Windows-Kernel 0 loud", "is not a level");
         check("-pf /nowhere/providers.txt", "-pf /nowhere/providers.txt");
     }
 

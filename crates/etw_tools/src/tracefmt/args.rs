@@ -88,7 +88,7 @@ impl Options {
         }
         let has = |name: &str| given.last(name).is_some();
         if has("ods") {
-            let text = "-ods: there is no debugger that messages could go to; -display shows them here";
+            let text = "-ods: messages cannot be sent to a debugger; -display shows them here";
             return Err(Failed::new(code::NOT_SUPPORTED, text).into());
         }
         for (one, other) in
@@ -157,7 +157,7 @@ fn schemas(given: &options::Options) -> Result<Vec<PathBuf>> {
         found.extend(list(&paths)?);
     }
     if let Some(missing) = found.iter().find(|path| !path.exists()) {
-        let text = format!("{}: there is no such file or directory", missing.display());
+        let text = format!("{}: no such file or directory", missing.display());
         return Err(Failed::new(code::FILE_NOT_FOUND, text).into());
     }
     Ok(found)
@@ -214,13 +214,13 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (line, expected) in [
-            ("x.etl -wrong", "there is no option -wrong"),
+            ("x.etl -wrong", "unknown option -wrong"),
             ("x.etl -ods", "-display shows them here"),
             ("x.etl -displayonly -summaryonly", "exclude each other"),
             ("x.etl -p /nowhere/at/all", "no such file or directory"),
             ("x.etl -i driver.sys -r /nowhere", "its symbol file is neither"),
             ("x.etl -tmf", "-tmf needs FILE"),
-            ("c:\\traces\\x.etl", "is a path of Windows"),
+            ("c:\\traces\\x.etl", "is a Windows path"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.to_string().contains(expected), "{line}: {error}");

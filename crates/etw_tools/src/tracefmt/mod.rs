@@ -76,7 +76,7 @@ fn check_outputs(options: &Options) -> Result<()> {
             |path: &&Path| matches!((path.canonicalize(), file.canonicalize()), (Ok(a), Ok(b)) if a == b);
         let outputs = [options.output.as_deref(), options.summary.as_deref()];
         if let Some(path) = outputs.into_iter().flatten().find(is_it) {
-            let text = format!("{} is read; name another file to write", path.display());
+            let text = format!("{} is an input; name another output file", path.display());
             return Err(Failed::new(code::INVALID_PARAMETER, text).into());
         }
     }

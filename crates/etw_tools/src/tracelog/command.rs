@@ -440,13 +440,13 @@ mod tests {
         };
         check("-guid #1234", "-guid #1234");
         check("-guid /nowhere/x.guid", "-guid /nowhere/x.guid: cannot be read");
-        check("-level loud", "is no level");
+        check("-level loud", "is not a level");
         check("-guid *A -flag round", "-flag: 'round'");
         check("-PidFilter 2 5 -guid *A", "says how many follow");
         check("-EventIdFilter -guid *A", "needs -in or -out");
         check("-rt -buffering", "exclude each other");
         check("-buffering -f x.etl", "`tracelog -flush S -f FILE`");
-        check("-f c:\\x.etl", "is a path of Windows");
+        check("-f c:\\x.etl", "is a Windows path");
         check("-SetProfInt 1", "from 1000");
         check("-ProfileSource CacheMisses", "there is Timer only");
         assert!(update(&options("-b 4").unwrap(), false).is_err());

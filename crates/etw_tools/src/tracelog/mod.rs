@@ -29,7 +29,7 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
 fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
     refuse(table::refusal(options))?;
     if let Some(word) = options.words.first() {
-        return Err(usage(format_args!("'{word}' belongs to no option")));
+        return Err(usage(format_args!("'{word}' does not belong to an option")));
     }
     let is_action = |given: &&Given| table::ACTIONS.iter().any(|action| action.is(given.name));
     let mut actions = options.given.iter().filter(is_action);

@@ -103,7 +103,7 @@ impl Options {
             given.given.splice(0..0, settings.given);
         }
         if given.last("df").is_some() {
-            let text = "-df: there are no schemas of performance counters here; -report needs none";
+            let text = "-df: performance counter schemas are not supported; -report needs none";
             return Err(Failed::new(code::NOT_SUPPORTED, text).into());
         }
         let mut options = Options {
@@ -136,7 +136,7 @@ impl Options {
         options.utf16 = match lower(given.value("en")).as_deref() {
             None | Some("ansi") => false,
             Some("unicode") if options.format == DumpFormat::Csv => true,
-            Some("unicode") => return Err(usage("-en is for -of CSV alone")),
+            Some("unicode") => return Err(usage("-en is valid only with -of CSV")),
             Some(other) => return Err(one_of("-en", other, "ANSI or Unicode")),
         };
         let output = |name: &str, default: &str| -> Result<Option<PathBuf>> {
@@ -158,7 +158,7 @@ impl Options {
                     return Err(Failed::new(
                         code::NOT_SUPPORTED,
                         format!(
-                            "-{name} {part}: symbol servers are not asked; name a directory with the files"
+                            "-{name} {part}: symbol servers are not supported; name a directory with the files"
                         ),
                     )
                     .into());
@@ -175,13 +175,13 @@ impl Options {
 
     fn check(mut self) -> Result<Options> {
         if self.files.is_empty() && self.sessions.is_empty() {
-            return Err(usage("no trace is named: tracerpt FILE, or -rt SESSION; -? tells more"));
+            return Err(usage("no trace is named; use tracerpt FILE or -rt SESSION; -? shows the help"));
         }
         let is_counters =
             |path: &&PathBuf| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("blg"));
         if let Some(file) = self.files.iter().find(is_counters) {
             let text =
-                format!("{}: logs of performance counters are not read; name event traces", file.display());
+                format!("{}: performance counter logs are not supported; name event traces", file.display());
             return Err(Failed::new(code::NOT_SUPPORTED, text).into());
         }
         if self.outputs().is_empty() {
@@ -189,7 +189,7 @@ impl Options {
             self.summary = Some("summary.txt".into());
         }
         if self.raw_time && self.dump.is_none() {
-            return Err(usage("-rts is for -o alone"));
+            return Err(usage("-rts is valid only with -o"));
         }
         Ok(self)
     }
@@ -224,7 +224,7 @@ fn lower(text: Option<&str>) -> Option<String> {
 }
 
 fn one_of(option: &str, value: &str, wanted: &str) -> anyhow::Error {
-    usage(format_args!("{option} {value}: {wanted} is wanted"))
+    usage(format_args!("{option} {value}: expected {wanted}"))
 }
 
 /// Returns the words of a settings file with lines `option=value` or `option`; skips section headings and comments.
@@ -290,16 +290,16 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         for (line, expected) in [
             ("", "no trace is named"),
-            ("x.etl -of JSON", "-of json: CSV, EVTX or XML is wanted"),
-            ("x.etl -wrong", "there is no option -wrong"),
+            ("x.etl -of JSON", "-of json: expected CSV, EVTX or XML"),
+            ("x.etl -wrong", "unknown option -wrong"),
             ("x.etl -of", "-of needs CSV|EVTX|XML"),
-            ("x.etl -rts -summary", "-rts is for -o alone"),
-            ("x.etl c.blg -report logrpt.xml -df schema.xml", "-df: there are no schemas"),
-            ("x.etl c.blg", "logs of performance counters are not read"),
-            ("x.etl -pdb srv*https://symbols", "symbol servers are not asked"),
-            ("c:\\trace.etl", "is a path of Windows"),
+            ("x.etl -rts -summary", "-rts is valid only with -o"),
+            ("x.etl c.blg -report logrpt.xml -df schema.xml", "-df: performance counter schemas"),
+            ("x.etl c.blg", "performance counter logs are not supported"),
+            ("x.etl -pdb srv*https://symbols", "symbol servers are not supported"),
+            ("c:\\trace.etl", "is a Windows path"),
             ("x.etl -rl 6", "a level from 1 to 5"),
-            ("x.etl -en Unicode", "-en is for -of CSV alone"),
+            ("x.etl -en Unicode", "-en is valid only with -of CSV"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.to_string().contains(expected), "{line}: {error}");

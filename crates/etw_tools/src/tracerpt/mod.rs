@@ -86,17 +86,17 @@ fn check_outputs(options: &Options) -> Result<()> {
         let shown = path.display();
         let refuse = |code, text: String| -> Result<()> { Err(Failed::new(code, text).into()) };
         if options.files.iter().any(|file| same(file, path)) {
-            return refuse(code::INVALID_PARAMETER, format!("{shown} is read; name another file to write"));
+            return refuse(code::INVALID_PARAMETER, format!("{shown} is an input; name another output file"));
         }
         if outputs.iter().take(index).any(|other| same(other, path)) {
             return refuse(code::INVALID_PARAMETER, format!("{shown} would be written twice"));
         }
         let exists = path.exists();
         if exists && !path.is_file() && !is_device(path) {
-            return refuse(code::ACCESS_DENIED, format!("{shown} is no file that can be written"));
+            return refuse(code::ACCESS_DENIED, format!("{shown} is not a file that can be written"));
         }
         if exists && path.is_file() && !options.overwrite && !may_overwrite(path)? {
-            return refuse(code::FILE_EXISTS, format!("{shown} exists already; -y overwrites it"));
+            return refuse(code::FILE_EXISTS, format!("{shown} already exists; -y overwrites it"));
         }
     }
     Ok(())
@@ -112,7 +112,7 @@ fn may_overwrite(path: &Path) -> Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(false);
     }
-    eprint!("{} exists already. Overwrite it? [y/n] ", path.display());
+    eprint!("{} already exists. Overwrite it? [y/n] ", path.display());
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(answer.trim_start().starts_with(['y', 'Y']))

@@ -39,7 +39,7 @@ fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
     let verb =
         table::verb(options).ok_or_else(|| usage("no verb: -start, -stop, -status, … (`wpr -help`)"))?;
     if let Some(word) = options.words.first() {
-        return Err(usage(format_args!("'{word}' belongs to no option")));
+        return Err(usage(format_args!("'{word}' does not belong to an option")));
     }
     let recorder = || Recorder::new(options.value("instancename"));
     match verb {

@@ -172,7 +172,7 @@ impl Recorder {
         let name = format!("openetw-wpr-{}-{}-{nanos:x}", self.instance, std::process::id());
         let folder = std::path::absolute(parent)?.join(name);
         let made = fs::DirBuilder::new().mode(0o700).create(&folder);
-        made.with_context(|| format!("{}: cannot be made", folder.display()))?;
+        made.with_context(|| format!("{}: cannot be created", folder.display()))?;
         Ok(folder)
     }
 

@@ -63,7 +63,7 @@ enum Open {
 /// Parses the command line, except the options of merging, which [`merged`] parses.
 pub(super) fn acts(options: &Options, known: &Known) -> Result<Vec<Act>> {
     if let Some(word) = options.words.first() {
-        return Err(usage(format_args!("'{word}' belongs to no option")));
+        return Err(usage(format_args!("'{word}' does not belong to an option")));
     }
     let mut reader = Reader { acts: Vec::new(), open: Open::None, known, running: None };
     options.given.iter().try_for_each(|given| reader.take(given))?;
@@ -158,14 +158,14 @@ impl Reader<'_> {
                 Ok(selection) => {
                     if !selection.left_out.is_empty() {
                         let lines: Vec<String> = selection.left_out.iter().map(ToString::to_string).collect();
-                        output::warn(&format_args!("of {part} is left out: {}", lines.join("; ")));
+                        output::warn(&format_args!("left out of {part}: {}", lines.join("; ")));
                     }
                     Some(selection.flags)
                 }
                 Err(FlagError::Unknown(_)) if wide_number(part).is_none() => {
                     if is_like_flag(part) {
-                        let hint = "`xperf -providers K` lists them; it is taken to be a provider";
-                        output::warn(&format_args!("{part} is no flag or group of the kernel: {hint}"));
+                        let hint = "`xperf -providers K` lists them; using it as a provider name";
+                        output::warn(&format_args!("{part} is not a kernel flag or group: {hint}"));
                     }
                     None
                 }
@@ -189,7 +189,7 @@ impl Reader<'_> {
         let mut parts = text.splitn(4, ':');
         let name = parts.next().unwrap_or_default();
         if is_kernel(name) {
-            return Err(usage("the kernel's events are taken by flags: -on PROC_THREAD+LOADER+…"));
+            return Err(usage("kernel events are enabled by flags: -on PROC_THREAD+LOADER+…"));
         }
         if self.running.is_none() {
             self.running = host::running()?;
@@ -212,7 +212,7 @@ impl Reader<'_> {
         match std::mem::replace(&mut self.open, Open::None) {
             Open::None => {}
             Open::Start(segment) if segment.flags.is_none() && segment.enables.is_empty() => {
-                return Err(usage(format_args!("-start {}: -on says what it records", segment.name)));
+                return Err(usage(format_args!("-start {}: name what to record with -on", segment.name)));
             }
             Open::Start(segment) => self.acts.push(Act::Start(Box::new(segment))),
             Open::Update(segment) => self.acts.push(Act::Update(Box::new(segment))),
@@ -226,7 +226,7 @@ impl Reader<'_> {
 fn session_of<'o>(open: &'o mut Open, option: &str) -> Result<&'o mut Segment> {
     match open {
         Open::Start(segment) | Open::Update(segment) => Ok(segment),
-        _ => Err(usage(format_args!("-{option} belongs behind -on or -start"))),
+        _ => Err(usage(format_args!("-{option} must follow -on or -start"))),
     }
 }
 
@@ -241,7 +241,7 @@ fn properties(text: &str) -> Result<u32> {
             "tsid" => EnableProperties::TS_ID,
             other => wide_number(other)
                 .and_then(|bits| u32::try_from(bits).ok())
-                .ok_or_else(|| usage(format_args!("'{other}' is none of stack, sid, tsid, and no number")))?,
+                .ok_or_else(|| usage(format_args!("'{other}' is not stack, sid, tsid or a number")))?,
         };
     }
     Ok(bits)
@@ -274,7 +274,7 @@ impl Segment {
             "clocktype" => self.clock = clock(value)?,
             "buffering" => self.mode = self.mode.with(LogFileMode::BUFFERING),
             "realtime" => self.mode = self.mode.with(LogFileMode::REAL_TIME),
-            other => return Err(usage(format_args!("-{other} belongs elsewhere"))),
+            other => return Err(usage(format_args!("-{other} is not valid here"))),
         }
         Ok(())
     }
@@ -447,15 +447,15 @@ mod tests {
         check("-on 0x20000", "REGISTRY");
         check("-on PROC_THREAD -stackwalk RegOpenKey", "`RegOpenKey` is no event");
         check("-on PROC_THREAD -stackwalk @/nowhere", "-stackwalk @/nowhere");
-        check("-start User -f x.etl", "-on says what it records");
-        check("-buffersize 64", "belongs behind -on or -start");
+        check("-start User -f x.etl", "name what to record with -on");
+        check("-buffersize 64", "must follow -on or -start");
         check("-on Base -FileMode round", "expected sequential, circular");
-        check("-on Base -f c:\\x.etl", "is a path of Windows");
+        check("-on Base -f c:\\x.etl", "is a Windows path");
         check("-on Base -buffering -f x.etl", "`xperf -flush NT Kernel Logger -f FILE`");
         check("-on A:loud", "has no keyword 'loud'");
-        check("-on A:0x1:9999", "is no level");
-        check("-on A:0x1:5:'heap'", "is none of stack, sid, tsid");
-        check("-on Base stray", "'stray' belongs to no option");
+        check("-on A:0x1:9999", "is not a level");
+        check("-on A:0x1:5:'heap'", "is not stack, sid, tsid");
+        check("-on Base stray", "'stray' does not belong to an option");
         check("-on Base -setprofint 5", "from 1000");
         check("-update -BufferSize 64", "cannot be changed");
     }

@@ -120,7 +120,7 @@ fn merge(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     if files.is_empty() {
-        return Err(usage("nothing that was stopped has a file to merge"));
+        return Err(usage("none of the stopped sessions has a file to merge"));
     }
     let compression =
         if options.last("compress").is_some() { Compression::Compressed } else { Compression::Keep };

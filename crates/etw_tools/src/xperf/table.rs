@@ -65,7 +65,7 @@ pub(super) const TABLE: &[Opt] = &[
 pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)> {
     let of = |name: &str| {
         Some(match name {
-            "a" => "an action is done with a trace, which -i names: xperf -i FILE -a ACTION",
+            "a" => "actions need a trace: xperf -i FILE -a ACTION",
             "save" => {
                 "profiles of sessions are not kept; `-d FILE` merges what is stopped, `logman create trace` keeps sets"
             }

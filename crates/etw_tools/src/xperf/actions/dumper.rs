@@ -71,7 +71,7 @@ pub(super) fn dumper(request: &Request, options: &Options, out: &mut dyn Write) 
     let wanted = options.last("provider").map(|given| &given.values[..]).unwrap_or_default();
     let wanted: Vec<Guid> = wanted
         .iter()
-        .map(|text| text.parse().map_err(|_| usage(format_args!("-provider: '{text}' is no GUID"))))
+        .map(|text| text.parse().map_err(|_| usage(format_args!("-provider: '{text}' is not a GUID"))))
         .collect::<Result<_>>()?;
     let is_wanted = |event: &Event<'_>| wanted.is_empty() || wanted.contains(&event.record.provider_id());
     let mut kinds: BTreeMap<String, String> = BTreeMap::new();

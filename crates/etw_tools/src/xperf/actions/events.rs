@@ -136,7 +136,7 @@ pub(super) fn sysconfig(request: &Request, options: &Options, out: &mut dyn Writ
             .then(|| format!("{}: {}", name(event), properties(event)))
     })?;
     match count {
-        0 => Ok(writeln!(out, "the trace does not say what machine it is of: sessions of the kernel do")?),
+        0 => Ok(writeln!(out, "the trace does not describe its machine; traces of kernel sessions do")?),
         _ => Ok(()),
     }
 }
@@ -162,7 +162,7 @@ pub(super) fn marks(request: &Request, options: &Options, out: &mut dyn Write) -
         })
     })?;
     match count {
-        0 if !request.is_for_machines => Ok(writeln!(out, "no marks: `xperf -m TEXT` sets them")?),
+        0 if !request.is_for_machines => Ok(writeln!(out, "no marks; `xperf -m TEXT` sets them")?),
         _ => Ok(()),
     }
 }
@@ -176,7 +176,7 @@ pub(super) fn registry(request: &Request, options: &Options, out: &mut dyn Write
         })
     })?;
     match count {
-        0 => Ok(writeln!(out, "no events of a registry: Windows has one, and gives them with REGISTRY")?),
+        0 => Ok(writeln!(out, "no registry events; Windows records them with REGISTRY")?),
         _ => Ok(()),
     }
 }
@@ -203,9 +203,9 @@ pub(super) fn filename(request: &Request, options: &Options, out: &mut dyn Write
         }
     }
     match (names.is_empty(), left_out) {
-        (true, _) => Ok(writeln!(out, "no names of files: FILENAME gives them")?),
+        (true, _) => Ok(writeln!(out, "no file names; FILENAME records them")?),
         (_, 0) => Ok(()),
-        _ => Ok(writeln!(out, "{left_out} more names are left out")?),
+        _ => Ok(writeln!(out, "{left_out} more names left out")?),
     }
 }
 

@@ -169,13 +169,13 @@ pub(super) fn run(words: &[OsString]) -> Result<()> {
         return Ok(output::open(None)?.write_all(help().as_bytes())?);
     }
     if let Some(word) = options.words.first() {
-        return Err(usage(format_args!("'{word}' belongs to no option")));
+        return Err(usage(format_args!("'{word}' does not belong to an option")));
     }
     let is_for_machines = match options.last("target").map(|given| given.values[0].to_lowercase()) {
         None => false,
         Some(target) if target == "human" => false,
         Some(target) if target == "machine" => true,
-        Some(target) => return Err(usage(format_args!("-target {target}: it is human or machine"))),
+        Some(target) => return Err(usage(format_args!("-target {target}: expected human or machine"))),
     };
     let files = options.last("i").map(|given| &given.values[..]).unwrap_or_default();
     let request = Request {
@@ -210,14 +210,14 @@ fn act(words: &[OsString]) -> Result<(&'static Action, Options)> {
     if let Some(action) = ACTIONS.iter().find(|action| action.name == name) {
         let options = Options::read(words, action.options)?;
         return match options.words.first() {
-            Some(word) => Err(usage(format_args!("-a {name}: '{word}' belongs to no option"))),
+            Some(word) => Err(usage(format_args!("-a {name}: '{word}' does not belong to an option"))),
             None => Ok((action, options)),
         };
     }
     let names: Vec<&str> = ACTIONS.iter().map(|action| action.name).collect();
     Err(match OTHERS.iter().find(|(other, _)| *other == name) {
         Some((_, instead)) => Failed::new(code::NOT_SUPPORTED, format!("-a {name}: {instead}")).into(),
-        None => usage(format_args!("there is no action '{name}'; there are {}", names.join(", "))),
+        None => usage(format_args!("unknown action '{name}'; expected {}", names.join(", "))),
     })
 }
 
@@ -255,7 +255,7 @@ impl Request {
         if told == 0 || self.tolerates_losses {
             return Ok(());
         }
-        let text = format!("{told} events are lost, so that numbers are too low; -tle goes on all the same");
+        let text = format!("{told} events were lost, so numbers are too low; -tle continues anyway");
         Err(Failed::new(code::GEN_FAILURE, text).into())
     }
 }
@@ -267,7 +267,7 @@ fn range(options: &Options) -> Result<(Option<i64>, Option<i64>)> {
     let (from, to) = (times.next().transpose()?, times.next().transpose()?);
     match (from, to) {
         (Some(from), Some(to)) if from >= to => {
-            Err(usage(format_args!("no time is between {from} and {to}")))
+            Err(usage(format_args!("-range {from} {to}: the range is empty")))
         }
         range => Ok(range),
     }
@@ -297,9 +297,9 @@ mod tests {
             assert!(error.contains(said), "{text}: {error}");
         };
         refused("boot", "etw report");
-        refused("cpu", "there is no action 'cpu'; there are dumper, tracestats");
-        refused("process -detail", "there is no option -detail");
-        refused("process now", "'now' belongs to no option");
+        refused("cpu", "unknown action 'cpu'; expected dumper, tracestats");
+        refused("process -detail", "unknown option -detail");
+        refused("process now", "'now' does not belong to an option");
         let (_, options) = act(&words("process -range 20 10")).map_err(|e| e.to_string()).unwrap();
         assert!(range(&options).is_err());
     }

@@ -46,7 +46,8 @@ pub(super) fn utilization(
 ) -> Result<()> {
     let seconds = given.and_then(|given| given.values.first()).map_or(Ok(1.0), |text| text.parse::<f64>());
     let seconds = seconds.ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
-    let seconds = seconds.ok_or_else(|| usage("an interval is a number of seconds, as 1 or 0.1"))?;
+    let seconds =
+        seconds.ok_or_else(|| usage("the interval must be a number of seconds, such as 1 or 0.1"))?;
     let builder = builder(&request.files);
     let mut trace = builder.look_ahead(false).open()?;
     let (from, to) = range(options)?;
@@ -61,7 +62,7 @@ pub(super) fn utilization(
     finish(&trace)?;
     busy.end();
     if busy.left_out > 0 {
-        output::warn(&format_args!("{} times are left out: they are beyond what is kept", busy.left_out));
+        output::warn(&format_args!("{} busy times exceeded the limit and were left out", busy.left_out));
     }
     busy.put(start, request.is_for_machines, is_rest, out)
 }
@@ -174,7 +175,7 @@ impl Busy {
     fn put(&self, start: i64, is_for_machines: bool, is_rest: bool, out: &mut dyn Write) -> Result<()> {
         let intervals = ((self.last - self.window.0).max(0) + self.step - 1) / self.step;
         if self.by_processor.is_empty() {
-            return Ok(writeln!(out, "no events of processors: PROFILE or CSWITCH gives them")?);
+            return Ok(writeln!(out, "no processor events; PROFILE or CSWITCH records them")?);
         }
         let what = if is_rest { "Available" } else { "Used" };
         if !is_for_machines {
