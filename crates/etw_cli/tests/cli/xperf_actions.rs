@@ -102,7 +102,7 @@ fn what_is_wrong_is_said_in_one_line() {
     for (words, said) in [
         (&["-i", "none.etl"][..], "none.etl"),
         (&["-i"], "-i needs"),
-        (&["-i", "x.etl", "-a"], "-a needs an action"),
+        (&["-i", "x.etl", "-a"], "-a needs an action; `xperf -i -?` lists them"),
         (&["-i", "x.etl", "-a", "boot"], "-a boot: "),
         (&["-i", "x.etl", "-a", "colours"], "there is no action 'colours'"),
         (&["-i", "x.etl", "-target", "dogs", "-a", "process"], "human or machine"),

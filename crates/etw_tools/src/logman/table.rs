@@ -17,7 +17,7 @@ pub(super) const TABLE: &[Opt] = &[
     value("pf", "FILE", "Enable the providers of a file, one a line: NAME or {GUID}, flags, level."),
     value("o", "FILE", "File to write to [default: NAME.etl]."),
     value("f", "bin|bincirc", "Format: a file, or one whose newest events replace the oldest (needs -max)."),
-    values("max", "MB", 0, 1, "Largest size of the file.").or_not(),
+    values("max", "MB", 0, 1, "Maximum size of the file.").or_not(),
     values("cnf", "", 0, 1, "Go on in a new file at the size that -max says.").or_not(),
     flag("ow", "Replace a file that exists.").or_not(),
     flag("a", "Append to a file that exists; the clock is that of the system then.").or_not(),
@@ -29,7 +29,7 @@ pub(super) const TABLE: &[Opt] = &[
     value(
         "ft",
         "[[hh:]mm:]ss",
-        "Time after which buffers are written that are not full; ss may have a fraction.",
+        "Interval at which partly filled buffers are written; ss may have a fraction.",
     ),
     value("ct", "perf|system|cycle", "Clock [default: perf]."),
     values(

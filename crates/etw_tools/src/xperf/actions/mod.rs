@@ -41,21 +41,21 @@ struct Request {
 /// Options before the actions.
 const TABLE: &[Opt] = &[
     values("i", "FILE …", 1, 64, "The traces."),
-    value("o", "FILE", "Where the output goes [default: standard output]."),
-    values("symbols", "[…]", 0, 8, "Name functions, not only their images."),
+    value("o", "FILE", "Output file [default: standard output]."),
+    values("symbols", "[…]", 0, 8, "Show functions, not only their images."),
     value("target", "human|machine", "Tables for people, or a JSON object for each."),
-    flag("quiet", "Nothing beside the output; so it is anyway."),
-    flag("tle", "Go on though events were lost."),
-    flag("tti", "Go on though times run backwards; they are put in order anyway."),
+    flag("quiet", "Accepted: only the output is printed in any case."),
+    flag("tle", "Continue although events were lost."),
+    flag("tti", "Accepted: times that run backwards are always sorted."),
 ];
 
 const RANGE: Opt =
-    values("range", "T1 [T2]", 1, 2, "Only what happens between these times, in microseconds.");
+    values("range", "T1 [T2]", 1, 2, "Only events between these times, in microseconds since the start.");
 
 const ACTIONS: &[Action] = &[
     Action {
         name: "dumper",
-        shows: "every event, a line each",
+        shows: "every event, one per line",
         options: &[
             RANGE,
             values("provider", "GUID …", 1, 64, "Only events of these providers."),
@@ -65,7 +65,7 @@ const ACTIONS: &[Action] = &[
     },
     Action {
         name: "tracestats",
-        shows: "what the trace holds",
+        shows: "contents of the trace",
         options: &[flag("detail", "Every event, with counts and bytes.")],
         run: events::tracestats,
     },
@@ -75,7 +75,7 @@ const ACTIONS: &[Action] = &[
         name: "profile",
         shows: "processor time by samples",
         options: &[
-            values("util", "[N]", 0, 1, "Use of processors in intervals of N seconds [default: 1]."),
+            values("util", "[N]", 0, 1, "Processor use in intervals of N seconds [default: 1]."),
             flag("detail", "By process and image; by function with -symbols."),
             RANGE,
         ],
@@ -85,14 +85,8 @@ const ACTIONS: &[Action] = &[
         name: "cswitch",
         shows: "processor time by context switches",
         options: &[
-            values(
-                "avail",
-                "[N]",
-                0,
-                1,
-                "What processors have left, in intervals of N seconds [default: 1].",
-            ),
-            values("util", "[N]", 0, 1, "Use of processors in intervals of N seconds [default: 1]."),
+            values("avail", "[N]", 0, 1, "Idle processor time in intervals of N seconds [default: 1]."),
+            values("util", "[N]", 0, 1, "Processor use in intervals of N seconds [default: 1]."),
             flag("process", "By process."),
             flag("thread", "By thread."),
             RANGE,
@@ -114,20 +108,20 @@ const ACTIONS: &[Action] = &[
     },
     Action {
         name: "dpcisr",
-        shows: "deferred calls and interrupts",
+        shows: "deferred procedure calls and interrupts",
         options: &[flag("dpc", "Deferred calls only."), flag("isr", "Interrupts only."), RANGE],
         run: tables::dpcisr,
     },
     Action {
         name: "stack",
         shows: "stacks of samples",
-        options: &[flag("butterfly", "By function: alone, and with what it calls."), RANGE],
+        options: &[flag("butterfly", "By function: exclusive, and including its callees."), RANGE],
         run: tables::stack,
     },
-    Action { name: "marks", shows: "marks, as xperf -m sets them", options: &[], run: events::marks },
+    Action { name: "marks", shows: "marks, as written by xperf -m", options: &[], run: events::marks },
     Action {
         name: "registry",
-        shows: "the registry, in traces of Windows",
+        shows: "the registry, in traces from Windows",
         options: &[RANGE],
         run: events::registry,
     },
@@ -135,15 +129,15 @@ const ACTIONS: &[Action] = &[
 
 /// Actions of xperf that are not supported, with an alternative.
 const OTHERS: &[(&str, &str)] = &[
-    ("boot", "traces of a boot have no such phases here; `etw report` shows processes as they start"),
-    ("bootprefetch", "Linux does not prefetch for its boot"),
+    ("boot", "boot traces have no such phases here; `etw report` shows processes as they start"),
+    ("bootprefetch", "Linux has no boot prefetching"),
     ("cpudisk", "`-a cswitch -util` and `-a diskio` show both"),
-    ("diskidlehistogram", "`-a diskio -detail` has every request with its times"),
-    ("drvdelay", "`-a dpcisr` shows what handlers take"),
+    ("diskidlehistogram", "`-a diskio -detail` shows every request with its times"),
+    ("drvdelay", "`-a dpcisr` shows the time that handlers take"),
     ("focuschange", "`-a dumper -provider` shows the events of windows"),
-    ("heap", "heaps tell nothing here; `etw dump` shows the events of a trace of Windows"),
-    ("pool", "Linux has no pools; `etw dump` shows the events of a trace of Windows"),
-    ("perfctrs", "`etw dump` shows counters where a trace has them"),
+    ("heap", "heaps write no events here; `etw dump` shows those in a trace from Windows"),
+    ("pool", "Linux has no pools; `etw dump` shows their events in a trace from Windows"),
+    ("perfctrs", "`etw dump` shows the counters in a trace"),
 ];
 
 /// Returns whether a command line is about a trace.
@@ -205,7 +199,8 @@ pub(super) fn run(words: &[OsString]) -> Result<()> {
 }
 
 fn act(words: &[OsString]) -> Result<(&'static Action, Options)> {
-    let (name, words) = words.split_first().ok_or_else(|| usage("-a needs an action"))?;
+    let (name, words) =
+        words.split_first().ok_or_else(|| usage("-a needs an action; `xperf -i -?` lists them"))?;
     let name = name.to_string_lossy().to_lowercase();
     if let Some(action) = ACTIONS.iter().find(|action| action.name == name) {
         let options = Options::read(words, action.options)?;
