@@ -168,7 +168,7 @@ fn what_makes_no_sense_is_refused() {
         (&["-stop", "U"], 105, "there is no session 'U'; `tracelog -l`"),
         (&["-stop"], 105, "there is no session 'NT Kernel Logger'"),
         (&["-q", "U"], 105, "there is no session 'U'"),
-        (&["-enable", "T"], 87, "-guid says which providers"),
+        (&["-enable", "T"], 87, "name the providers with -guid"),
         (&["-disable", "T", "-guid", "*Never.Enabled"], 105, "has not enabled"),
         (&["-start", "U", "-guid", "#{1234}"], 87, "-guid #{1234}"),
         (&["-start", "U", "-guid", "nowhere.guid"], 2, "nowhere.guid: cannot be read"),
@@ -177,12 +177,12 @@ fn what_makes_no_sense_is_refused() {
         (&["-start", "U", "-eflag", "1", "REGISTRY"], 50, "Linux has no registry"),
         (&["-start", "U", "-cm"], 50, "Linux has no registry"),
         (&["-start", "U", "-kd"], 50, "-rt and `etw dump -s LOGGER`"),
-        (&["-systemrundown", "T"], 50, "at its begin and end"),
+        (&["-systemrundown", "T"], 50, "at its start and end"),
         (&["-start", "U", "-stop", "U"], 87, "one action at a time"),
         (&["-guid", "*A"], 87, "an action is needed"),
         (&["-update", "T", "-b", "4"], 87, "cannot be changed while a session runs"),
         (&["-colour"], 87, "unknown option -colour"),
-        (&["-addautologger", "../x", "-rt"], 87, "is no name of an autologger"),
+        (&["-addautologger", "../x", "-rt"], 87, "is not a valid autologger name"),
         (&["-enumguidex", "#{12345678-1234-1234-1234-123456789abc}"], 104, "no program has registered"),
     ] {
         let found = user.fails(&[&["tracelog"][..], words].concat());

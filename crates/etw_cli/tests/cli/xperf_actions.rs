@@ -104,7 +104,7 @@ fn what_is_wrong_is_said_in_one_line() {
         (&["-i"], "-i needs"),
         (&["-i", "x.etl", "-a"], "-a needs an action; `xperf -i -?` lists them"),
         (&["-i", "x.etl", "-a", "boot"], "-a boot: "),
-        (&["-i", "x.etl", "-a", "colours"], "there is no action 'colours'"),
+        (&["-i", "x.etl", "-a", "colours"], "unknown action 'colours'"),
         (&["-i", "x.etl", "-target", "dogs", "-a", "process"], "human or machine"),
         (&["-i", r"C:\traces\x.etl", "-a", "process"], "is a Windows path"),
         (&["-a", "process"], "actions need a trace"),

@@ -119,7 +119,7 @@ impl Collector {
     fn check_free(&self, file: PathBuf) -> Result<PathBuf> {
         let may_exist = self.overwrites || self.mode.has(LogFileMode::APPEND) || self.changes_files;
         if !may_exist && file.exists() {
-            let text = format!("{}: there is such a file; -ow replaces it, -a appends to it", file.display());
+            let text = format!("{}: already exists; -ow replaces it, -a appends to it", file.display());
             return Err(Failed::new(code::FILE_EXISTS, text).into());
         }
         Ok(file)

@@ -107,14 +107,14 @@ fn format(collector: &mut Collector, options: &Options) -> Result<()> {
         Some("bincirc") => set(&mut mode, LogFileMode::CIRCULAR, true),
         Some(format @ ("csv" | "tsv" | "sql")) => {
             return Err(usage(format_args!(
-                "-f {format} is for counters; `etw dump --format csv` makes text of a trace"
+                "-f {format} is for counters; `etw dump --format csv` converts a trace to text"
             )));
         }
         Some(other) => return Err(usage(format_args!("-f {other}: expected bin or bincirc"))),
     }
     for name in options.all("mode").flat_map(|given| &given.values).flat_map(|names| names.split([',', '+']))
     {
-        let bit = mode_of(name).ok_or_else(|| usage(format_args!("-mode {name} is no mode of a session")))?;
+        let bit = mode_of(name).ok_or_else(|| usage(format_args!("-mode {name} is not a session mode")))?;
         match bit {
             LogFileMode::NEW_FILE => collector.changes_files = true,
             bit => set(&mut mode, bit, true),
@@ -131,7 +131,7 @@ fn format(collector: &mut Collector, options: &Options) -> Result<()> {
     match options.last("max") {
         Some(given) if given.is_negated => collector.maximum_mib = 0,
         Some(given) => {
-            let text = given.values.first().ok_or_else(|| usage("-max needs MB"))?;
+            let text = given.values.first().ok_or_else(|| usage("-max needs a size in MB"))?;
             collector.maximum_mib = number_of("max", text)?;
         }
         None => {}
@@ -139,7 +139,7 @@ fn format(collector: &mut Collector, options: &Options) -> Result<()> {
     match options.last("cnf") {
         Some(given) if !given.is_negated && !given.values.is_empty() => {
             return Err(usage(
-                "-cnf with a time: files change at a size here, `-cnf -max MB`, or when `etw session increment-file NAME` is run",
+                "-cnf with a time is not supported; files change at a size, `-cnf -max MB`, or on `etw session increment-file NAME`",
             ));
         }
         Some(given) => collector.changes_files = !given.is_negated,
@@ -147,7 +147,7 @@ fn format(collector: &mut Collector, options: &Options) -> Result<()> {
     }
     let needs_size = mode.has(LogFileMode::CIRCULAR) || collector.changes_files;
     if needs_size && collector.maximum_mib == 0 {
-        return Err(usage("circular files and files that follow each other need -max MB"));
+        return Err(usage("circular and new-file modes need -max MB"));
     }
     collector.version = match options.last("v") {
         Some(given) if given.is_negated => Version::None,
@@ -193,7 +193,7 @@ pub(super) fn changes(options: &Options, known: &Known, controller: &mut Control
         let repeats = options.last("p").is_some();
         if options.last(name).is_some() && !repeats {
             return Err(usage(format_args!(
-                "-{name} cannot be changed while a session runs; stop it and start it anew"
+                "-{name} cannot be changed while a session runs; stop it and start it again"
             )));
         }
     }
@@ -207,8 +207,7 @@ pub(super) fn changes(options: &Options, known: &Known, controller: &mut Control
         }
     }
     for given in options.all("p").filter(|given| given.is_negated) {
-        let name =
-            given.values.first().ok_or_else(|| usage("--p needs the provider that is to be disabled"))?;
+        let name = given.values.first().ok_or_else(|| usage("--p needs the provider to disable"))?;
         let guid = known.find(name, Some(controller))?.guid;
         match guid == classes::SYSTEM_TRACE {
             true => changes.update.enable_flags = Some(0),
@@ -352,7 +351,7 @@ mod tests {
         check("-f bincirc", "need -max MB");
         check("-cnf 10:00", "etw session increment-file");
         check("-cnf", "need -max MB");
-        check("-mode round", "-mode round is no mode");
+        check("-mode round", "-mode round is not a session mode");
         check("-ct sun", "expected perf, system or cycle");
         check("-ft soon", "-ft soon");
         check("-ft 1:2:3:4", "-ft 1:2:3:4");

@@ -64,7 +64,7 @@ fn act(verb: &str, options: &Options, out: &mut Vec<u8>) -> Result<()> {
         "import" => command.import(rest),
         "export" => command.export(rest),
         _ => Err(usage(format_args!(
-            "'{verb}' is none of create, query, start, stop, delete, update, import, export"
+            "unknown verb '{verb}'; expected create, query, start, stop, delete, update, import or export"
         ))),
     }
 }
@@ -85,7 +85,7 @@ impl Command<'_> {
             (None, [name]) => name.clone(),
             (_, []) => return Err(usage("a name is needed")),
             (Some(_), [more, ..]) | (None, [_, more, ..]) => {
-                return Err(usage(format_args!("'{more}' is one name too many")));
+                return Err(usage(format_args!("unexpected second name '{more}'")));
             }
         };
         if name.trim().is_empty() { Err(usage("a name is needed")) } else { Ok(name) }
@@ -99,9 +99,8 @@ impl Command<'_> {
             return self.start_session(&name, &known);
         }
         if self.store.load(&name)?.is_some() {
-            let text = format!(
-                "there is a data collector set '{name}' already; `logman update {name} …` changes it"
-            );
+            let text =
+                format!("data collector set '{name}' already exists; `logman update {name} …` changes it");
             return Err(Failed::new(code::SET_EXISTS, text).into());
         }
         let mut controller = host::running()?;
@@ -125,7 +124,7 @@ impl Command<'_> {
         }
         let text = format!(
             "there is no data collector set '{name}'; `logman create trace {name} -p PROVIDER -o FILE` makes one, \
-             `logman start {name} -p PROVIDER -o FILE -ets` starts a session without"
+             `logman start {name} -p PROVIDER -o FILE -ets` starts a session without a set"
         );
         Err(Failed::new(code::SET_NOT_FOUND, text).into())
     }
@@ -145,7 +144,7 @@ impl Command<'_> {
         let mut plans = Vec::new();
         for collector in &mut set.collectors {
             if is_running(&mut controller, &collector.session)? {
-                let text = format!("data collector set '{}' is running already", set.name);
+                let text = format!("data collector set '{}' is already running", set.name);
                 return Err(Failed::new(code::SET_IN_USE, text).into());
             }
             let file = collector.file_of_run(set.serial)?;
@@ -205,12 +204,12 @@ impl Command<'_> {
         let known = Known::load()?;
         if !self.is_ets {
             let Some(mut set) = self.store.load(&name)? else {
-                let text = format!("there is no data collector set '{name}'; -ets is for sessions that run");
+                let text = format!("there is no data collector set '{name}'; use -ets for a running session");
                 return Err(Failed::new(code::SET_NOT_FOUND, text).into());
             };
             let mut controller = host::running()?;
             let Some(collector) = set.collectors.first_mut() else {
-                return Err(usage(format_args!("data collector set '{name}' has no trace")));
+                return Err(usage(format_args!("data collector set '{name}' has no trace data collector")));
             };
             create::apply(collector, self.options, &known, controller.as_mut())?;
             return self.store.save(&set);
@@ -221,7 +220,7 @@ impl Command<'_> {
                 controller.update(&name, changes.update)?;
             } else if changes.enables.is_empty() && changes.disables.is_empty() {
                 return Err(usage(
-                    "nothing to change: -p, --p, -nb, -ft, -o and -rt can be changed while a session runs",
+                    "nothing to change: -p, --p, -nb, -ft, -o and -rt can be changed in a running session",
                 ));
             }
             for enable in &changes.enables {
@@ -238,7 +237,7 @@ impl Command<'_> {
         let name = self.name(rest)?;
         if self.is_ets {
             return Err(usage(format_args!(
-                "a session has nothing to delete; `logman stop {name} -ets` ends it"
+                "sessions cannot be deleted; `logman stop {name} -ets` stops one"
             )));
         }
         let Some(set) = self.store.load(&name)? else {
@@ -260,12 +259,13 @@ impl Command<'_> {
 
     fn import(&self, rest: &[String]) -> Result<()> {
         let name = self.name(rest)?;
-        let file = self.options.value("xml").ok_or_else(|| usage("-xml FILE says what is imported"))?;
+        let file =
+            self.options.value("xml").ok_or_else(|| usage("name the file to import with -xml FILE"))?;
         let file = path(file)?;
         let text = read_text(Path::new(&file))?;
         let mut set = xml::read(&text).map_err(|what| usage(format_args!("{}: {what}", file.display())))?;
         if self.store.load(&name)?.is_some() && self.options.is_set("y") != Some(true) {
-            let text = format!("there is a data collector set '{name}' already; -y replaces it");
+            let text = format!("data collector set '{name}' already exists; -y replaces it");
             return Err(Failed::new(code::SET_EXISTS, text).into());
         }
         for what in &set.left_out {
@@ -277,7 +277,7 @@ impl Command<'_> {
 
     fn export(&self, rest: &[String]) -> Result<()> {
         let name = self.name(rest)?;
-        let file = self.options.value("xml").ok_or_else(|| usage("-xml FILE says where to export to"))?;
+        let file = self.options.value("xml").ok_or_else(|| usage("name the output file with -xml FILE"))?;
         let file = path(file)?;
         let Some(set) = self.store.load(&name)? else {
             return Err(
@@ -285,7 +285,7 @@ impl Command<'_> {
             );
         };
         if Path::new(&file).exists() && self.options.is_set("y") != Some(true) {
-            let text = format!("{}: there is such a file; -y replaces it", file.display());
+            let text = format!("{}: already exists; -y replaces it", file.display());
             return Err(Failed::new(code::FILE_EXISTS, text).into());
         }
         std::fs::write(&file, xml::write(&set))
@@ -305,16 +305,16 @@ fn trace_only<'w>(verb: &str, rest: &'w [String]) -> Result<&'w [String]> {
     let alternative = match kind.as_str() {
         "trace" => return Ok(&rest[1..]),
         "counter" => {
-            "performance counters are not traces; `etw report` has CPU, disks and network of a trace"
+            "performance counters are not collected; `etw report` shows the CPU, disks and network of a trace"
         }
         "alert" => {
-            "no counters are watched; `etw record --ring SIZE --trigger EXPR` writes a file when an event comes"
+            "counters are not watched; `etw record --ring SIZE --trigger EXPR` writes a file when an event occurs"
         }
         "cfg" => "this system has no registry and no WMI to collect from",
-        "api" => "calls of functions are not traced; providers are, `logman create trace`",
+        "api" => "function calls are not traced; `logman create trace` traces providers",
         other => {
             return Err(usage(format_args!(
-                "`logman {verb}` needs what: {verb} trace NAME{}",
+                "expected `logman {verb} trace NAME`{}",
                 if other.is_empty() { String::new() } else { format!(", not '{other}'") }
             )));
         }

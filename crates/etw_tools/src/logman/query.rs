@@ -30,7 +30,7 @@ impl Command<'_> {
                     ([name], None) => show_provider(name, out),
                     ([], Some(name)) => show_provider(name, out),
                     ([_, more, ..], _) | ([more], Some(_)) => {
-                        Err(usage(format_args!("'{more}' is one name too many")))
+                        Err(usage(format_args!("unexpected second name '{more}'")))
                     }
                 }
             }
@@ -75,9 +75,8 @@ impl Command<'_> {
         session::with(name, super::LISTER, show).map_err(|error| match self.is_ets || !is_not_found(&error) {
             true => error,
             false => {
-                let text = format!(
-                    "there is no data collector set '{name}'; `logman query` lists those that are saved"
-                );
+                let text =
+                    format!("there is no data collector set '{name}'; `logman query` lists the saved sets");
                 Failed::new(code::SET_NOT_FOUND, text).into()
             }
         })
@@ -335,7 +334,7 @@ fn show_provider(name: &str, out: &mut Vec<u8>) -> Result<()> {
         (None, Some(status)) => (status.name.clone(), status.guid),
         (None, None) => {
             let text =
-                format!("there is no provider '{name}'; `logman query providers` lists those that are known");
+                format!("there is no provider '{name}'; `logman query providers` lists the known ones");
             return Err(Failed::new(code::GUID_NOT_FOUND, text).into());
         }
     };

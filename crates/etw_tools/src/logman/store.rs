@@ -80,7 +80,7 @@ impl Store {
             }
         }
         if stem.len() > 250 {
-            return Err(usage("the name of a set may have up to 250 letters"));
+            return Err(usage("the name of a set must have at most 250 bytes"));
         }
         Ok(self.directory.join(format!("{stem}.xml")))
     }

@@ -42,7 +42,7 @@ impl Element {
         match self.text(name) {
             "" => Ok(0),
             "-1" => Ok(1),
-            text => wide_number(text).ok_or_else(|| format!("{name}: '{text}' is no number")),
+            text => wide_number(text).ok_or_else(|| format!("{name}: '{text}' is not a number")),
         }
     }
 
@@ -56,7 +56,7 @@ impl Element {
 pub(super) fn read(text: &str) -> Result<Set, String> {
     let root = elements(text)?;
     if root.name != "DataCollectorSet" {
-        return Err(format!("the file is no data collector set: it begins with <{}>", root.name));
+        return Err(format!("the file is not a data collector set: it starts with <{}>", root.name));
     }
     let mut set = Set {
         name: root.text("Name").to_owned(),
@@ -68,17 +68,18 @@ pub(super) fn read(text: &str) -> Result<Set, String> {
         match child.name.as_str() {
             "TraceDataCollector" => set.collectors.push(collector(&root, child, directory)?),
             kind if kind.ends_with("DataCollector") => {
-                set.left_out.push(format!("{kind} '{}': only traces are collected here", child.text("Name")));
+                set.left_out.push(format!(
+                    "{kind} '{}': only trace data collectors are supported",
+                    child.text("Name")
+                ));
             }
             _ => {}
         }
     }
     if set.collectors.is_empty() {
-        return Err("the set has no trace data collector, and others are not there".to_owned());
+        return Err("the set has no trace data collector, the only supported kind".to_owned());
     }
-    for (name, why) in
-        [("Duration", "sets run until they are stopped"), ("Task", "no task is run at the end")]
-    {
+    for (name, why) in [("Duration", "sets run until they are stopped"), ("Task", "tasks are not run")] {
         if !matches!(root.text(name), "" | "0") {
             set.left_out.push(format!("{name}: {why}"));
         }
@@ -183,7 +184,7 @@ fn elements(text: &str) -> Result<Element, String> {
             (Event::Start(start), _) => {
                 count += 1;
                 if depth > MAX_DEPTH || count > MAX_ELEMENTS {
-                    return Err(format!("offset {at}: more elements, or deeper ones, than a set has"));
+                    return Err(format!("offset {at}: too many or too deeply nested elements"));
                 }
                 open.push(Element { name: start.local_name().as_ref().to_owned(), ..Element::default() });
             }
@@ -205,7 +206,7 @@ fn elements(text: &str) -> Result<Element, String> {
     }
     match open.pop().filter(|_| open.is_empty()).and_then(|mut top| top.children.pop()) {
         Some(root) => Ok(root),
-        None => Err("the text ends within an element, or has none".to_owned()),
+        None => Err("the text is incomplete or has no element".to_owned()),
     }
 }
 
@@ -399,16 +400,16 @@ mod tests {
             let error = read(text).expect_err(text);
             assert!(error.contains(expected) && !error.contains('\n'), "{error}");
         };
-        check("", "has none");
-        check("no xml", "has none");
-        check("<Other/>", "begins with <Other>");
-        check("<DataCollectorSet>", "ends within");
+        check("", "has no element");
+        check("no xml", "has no element");
+        check("<Other/>", "starts with <Other>");
+        check("<DataCollectorSet>", "is incomplete");
         check("<DataCollectorSet></x>", "offset");
         check("<DataCollectorSet/>", "no trace data collector");
         let collector = |inside: &str| {
             format!("<DataCollectorSet><TraceDataCollector>{inside}</TraceDataCollector></DataCollectorSet>")
         };
-        check(&collector("<BufferSize>big</BufferSize>"), "BufferSize: 'big' is no number");
+        check(&collector("<BufferSize>big</BufferSize>"), "BufferSize: 'big' is not a number");
         check(&collector("<BufferSize>0x100000000</BufferSize>"), "too large");
         check(&collector("<TraceDataProvider><Guid>x</Guid></TraceDataProvider>"), "TraceDataProvider");
         check(
@@ -417,7 +418,7 @@ mod tests {
             ),
             "more than 255",
         );
-        check(&"<a>".repeat(1000), "more elements, or deeper ones");
+        check(&"<a>".repeat(1000), "too many or too deeply nested elements");
         // Truncated input is rejected or parsed, without a panic.
         let whole = write(&set());
         for end in (0..whole.len()).filter(|end| whole.is_char_boundary(*end)) {

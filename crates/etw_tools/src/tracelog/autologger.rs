@@ -20,7 +20,7 @@ fn directory() -> Result<PathBuf> {
 
 fn file(name: &str) -> Result<PathBuf> {
     if name.contains(['/', '\0']) || name.starts_with('.') {
-        return Err(usage(format_args!("'{name}' is no name of an autologger: it becomes that of a file")));
+        return Err(usage(format_args!("'{name}' is not a valid autologger name; it becomes a file name")));
     }
     Ok(directory()?.join(format!("{name}.toml")))
 }
@@ -55,7 +55,7 @@ fn text(plan: &Plan) -> Result<String> {
     let p = plan.builder.properties();
     if p.enable_flags != 0 {
         return Err(usage(
-            "autologgers have no flags of the kernel; the provider Microsoft-Windows-Kernel-Process can be theirs",
+            "autologgers cannot have kernel flags; enable the provider Microsoft-Windows-Kernel-Process instead",
         ));
     }
     let quoted = |text: &str| format!("{text:?}");
@@ -99,7 +99,7 @@ fn text(plan: &Plan) -> Result<String> {
                 Filter::ExecutableNames(names) => {
                     let _ = writeln!(rest, "executables = {names:?}");
                 }
-                _ => return Err(usage("autologgers filter by ids of events, processes and programs only")),
+                _ => return Err(usage("autologgers can filter only by event id, process and program")),
             }
         }
         let (any, all) = (enable.any.0, enable.all.0);

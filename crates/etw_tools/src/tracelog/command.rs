@@ -78,7 +78,7 @@ pub(super) fn plan(
 pub(super) fn enables(asked: &[Asked], options: &Options) -> Result<Vec<EnableBuilder>> {
     let mask = |name: &str| {
         let mask = options.value(name).map(|text| {
-            wide_number(text).ok_or_else(|| usage(format_args!("-{name}: '{text}' is no mask of keywords")))
+            wide_number(text).ok_or_else(|| usage(format_args!("-{name}: '{text}' is not a keyword mask")))
         });
         mask.transpose()
     };
@@ -150,7 +150,7 @@ fn guid_file(file: &Path) -> Result<Vec<Asked>> {
         let any = numbers.next();
         let level = match numbers.next().map(u8::try_from) {
             Some(Ok(level)) => Some(Level(level)),
-            Some(Err(_)) => return Err(wrong(number, "a level is a number from 0 to 255".to_owned())),
+            Some(Err(_)) => return Err(wrong(number, "the level must be a number from 0 to 255".to_owned())),
             None => None,
         };
         all.push(Asked { guid, any, level });
@@ -166,11 +166,14 @@ fn filters(options: &Options) -> Result<Vec<Filter>> {
             "eventidfilter" | "stackwalkfilter" => {
                 let ids = options.given.get(index + 1).filter(|next| matches!(next.name, "in" | "out"));
                 let ids = ids.ok_or_else(|| {
-                    usage(format_args!("-{} needs -in or -out, the number of ids, and the ids", given.name))
+                    usage(format_args!(
+                        "-{} needs -in or -out with the number of ids and the ids",
+                        given.name
+                    ))
                 })?;
                 let include = ids.name == "in";
                 let ids = counted(ids)?.into_iter().map(|id| {
-                    u16::try_from(id).map_err(|_| usage(format_args!("'{id}' is no id of an event")))
+                    u16::try_from(id).map_err(|_| usage(format_args!("'{id}' is not an event id")))
                 });
                 let ids = ids.collect::<Result<Vec<u16>>>()?;
                 filters.push(match given.name {
@@ -196,7 +199,7 @@ fn counted(given: &Given) -> Result<Vec<u32>> {
         given.values.iter().map(|text| number_of(given.name, text)).collect::<Result<Vec<u32>>>()?;
     match numbers.split_first() {
         Some((count, rest)) if usize::try_from(*count) == Ok(rest.len()) => Ok(rest.to_vec()),
-        _ => Err(usage(format_args!("-{}: the first number says how many follow", given.name))),
+        _ => Err(usage(format_args!("-{}: the first number must be the count of the others", given.name))),
     }
 }
 
@@ -304,7 +307,7 @@ fn interval(options: &Options) -> Result<Option<u32>> {
     if let Some(source) =
         options.value("profilesource").filter(|source| !source.eq_ignore_ascii_case("timer"))
     {
-        return Err(usage(format_args!("-ProfileSource {source}: there is Timer only")));
+        return Err(usage(format_args!("-ProfileSource {source}: only Timer is supported")));
     }
     options.value("setprofint").map(session::sample_interval).transpose()
 }
@@ -326,13 +329,13 @@ pub(super) fn update(options: &Options, is_kernel: bool) -> Result<SessionUpdate
     ] {
         if options.last(name).is_some() {
             return Err(usage(format_args!(
-                "-{name} cannot be changed while a session runs; stop it and start it anew"
+                "-{name} cannot be changed while a session runs; stop it and start it again"
             )));
         }
     }
     if options.last("guid").is_some() {
         return Err(usage(
-            "-guid: `tracelog -enable` and `-disable` change the providers of a session that runs",
+            "-guid: `tracelog -enable` and `-disable` change the providers of a running session",
         ));
     }
     let named = ["eflag", "img", "fio", "hf", "pf", "dpcisr", "noprocess", "nothread", "nodisk", "nonet"];
@@ -442,13 +445,13 @@ mod tests {
         check("-guid /nowhere/x.guid", "-guid /nowhere/x.guid: cannot be read");
         check("-level loud", "is not a level");
         check("-guid *A -flag round", "-flag: 'round'");
-        check("-PidFilter 2 5 -guid *A", "says how many follow");
+        check("-PidFilter 2 5 -guid *A", "must be the count of the others");
         check("-EventIdFilter -guid *A", "needs -in or -out");
         check("-rt -buffering", "exclude each other");
         check("-buffering -f x.etl", "`tracelog -flush S -f FILE`");
         check("-f c:\\x.etl", "is a Windows path");
         check("-SetProfInt 1", "from 1000");
-        check("-ProfileSource CacheMisses", "there is Timer only");
+        check("-ProfileSource CacheMisses", "only Timer is supported");
         assert!(update(&options("-b 4").unwrap(), false).is_err());
         assert!(update(&options("-lp").unwrap(), false).is_err());
     }

@@ -60,7 +60,7 @@ fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
         }
         "addautologger" => return add_autologger(name, options, &known, out),
         "remove" => return autologger::remove(name),
-        other => return Err(usage(format_args!("-{other} is no action"))),
+        other => return Err(usage(format_args!("-{other} is not an action"))),
     };
     show::succeeded(out)?;
     show::session(&shown, out)
@@ -82,7 +82,7 @@ fn providers(action: &Given, name: &str, options: &Options, known: &Known) -> Re
         let asked = command::asked(options, known, Some(controller))?;
         let enables = command::enables(&asked, options)?;
         if asked.is_empty() && action.name != "capturestate" {
-            return Err(usage(format_args!("-{}: -guid says which providers", action.name)));
+            return Err(usage(format_args!("-{}: name the providers with -guid", action.name)));
         }
         match action.name {
             "disable" => {
@@ -94,7 +94,7 @@ fn providers(action: &Given, name: &str, options: &Options, known: &Known) -> Re
             _ => {
                 if asked.iter().any(|asked| asked.guid == classes::SYSTEM_TRACE) {
                     return Err(usage(
-                        "the kernel's events are taken by flags: `tracelog -update LOGGER -eflag N FLAG …`",
+                        "kernel events are enabled by flags: `tracelog -update LOGGER -eflag N FLAG …`",
                     ));
                 }
                 for enable in &enables {
@@ -163,7 +163,7 @@ fn add_autologger(name: &str, options: &Options, known: &Known, out: &mut Vec<u8
     let file = autologger::add(name, &plan)?;
     writeln!(
         out,
-        "{}: the daemon starts it when it starts (`etw daemon --autologgers DIR`)",
+        "{}: the daemon starts it at its own start (`etw daemon --autologgers DIR`)",
         file.display()
     )?;
     Ok(())

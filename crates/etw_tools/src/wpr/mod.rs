@@ -75,7 +75,7 @@ fn start(options: &Options, recorder: &Recorder) -> Result<()> {
     let named: Vec<&String> = options.all("start").flat_map(|given| &given.values).collect();
     if named.len() > MAX_PROFILES {
         return Err(usage(format_args!(
-            "{} profiles are too many: {MAX_PROFILES} can be started",
+            "{} profiles are too many; at most {MAX_PROFILES} can be started",
             named.len()
         )));
     }
@@ -105,7 +105,7 @@ fn status(options: &Options, recorder: &Recorder, out: &mut Vec<u8>) -> Result<(
             "details" => shown.details = true,
             _ => {
                 return Err(usage(format_args!(
-                    "-status: '{word}' is none of profiles, collectors, details"
+                    "-status: unknown '{word}'; expected profiles, collectors or details"
                 )));
             }
         }
@@ -121,7 +121,7 @@ fn export(options: &Options) -> Result<()> {
     let file = path(file)?;
     let file = Path::new(&file);
     if file.exists() {
-        let text = format!("{}: there is such a file", file.display());
+        let text = format!("{}: already exists", file.display());
         return Err(Failed::new(code::FILE_EXISTS, text).into());
     }
     std::fs::write(file, write(&profiles)).with_context(|| format!("{}: cannot be written", file.display()))

@@ -51,9 +51,7 @@ impl Recorder {
         let instance = instance.unwrap_or(DEFAULT_INSTANCE);
         let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
         if instance.is_empty() || instance.len() > 128 || !instance.chars().all(is_allowed) {
-            return Err(usage(format_args!(
-                "-instancename '{instance}': letters, digits, - and _ are a name"
-            )));
+            return Err(usage(format_args!("-instancename '{instance}': use only letters, digits, - and _")));
         }
         Ok(Recorder { instance: instance.to_owned(), file: state::file(instance) })
     }
@@ -86,7 +84,7 @@ impl Recorder {
         let recording = profiles::recording(profiles)?;
         let already = || {
             let text =
-                "the profiles are already running; `wpr -stop FILE` saves them, `wpr -cancel` gives them up";
+                "the profiles are already running; `wpr -stop FILE` saves them, `wpr -cancel` discards them";
             anyhow::Error::from(Failed::new(code::ALREADY_RECORDING, text))
         };
         if self.running()?.is_some() {
@@ -187,17 +185,15 @@ impl Recorder {
         let mut running = self.needed()?;
         // Check the name first, so that a wrong one does not lose the recording.
         if !may_replace && file.exists() {
-            let text = format!(
-                "{}: there is such a file; -force replaces it. The recording goes on",
-                file.display()
-            );
+            let text =
+                format!("{}: already exists; -force replaces it; the recording continues", file.display());
             return Err(Failed::new(code::FILE_EXISTS, text).into());
         }
         etw_app::recording::check_writable(file)?;
         if let Some(description) = description
             && let Err(error) = running.mark(description)
         {
-            output::warn(&format_args!("the description is not in the trace: {error:#}"));
+            output::warn(&format_args!("the description cannot be added to the trace: {error:#}"));
         }
         capture_state(&running.state.on_save, &mut running.controller)?;
         let known = Known::load()?;
@@ -208,7 +204,7 @@ impl Recorder {
                 session::stop_to(name, to, &mut running.controller, &known.schemas)?;
             } else {
                 output::warn(&format_args!(
-                    "session '{name}' has ended before: its file was full, or somebody stopped it"
+                    "session '{name}' has already ended: its file was full, or it was stopped"
                 ));
             }
             if part.exists() {

@@ -30,7 +30,7 @@ pub(super) fn status(recorder: &Recorder, shown: Shown, out: &mut Vec<u8>) -> Re
     let Some(start) = start else {
         writeln!(
             out,
-            "WPR recording has ended and is not saved yet: `wpr -stop FILE` saves it, `wpr -cancel` gives it up\n"
+            "WPR recording has ended but is not saved yet: `wpr -stop FILE` saves it, `wpr -cancel` discards it\n"
         )?;
         row(out, "Logging mode", running.state.mode.name())?;
         return row(out, "Temp Folder", running.state.folder.display());

@@ -37,7 +37,7 @@ pub(super) const TABLE: &[Opt] = &[
     values("merge", "FILE … MERGED", 2, 64, "Merge files into the last one."),
     flag("compress", "Compress the merged file."),
     values("flush", "[LOGGER]", 0, 1, "Flush the buffers; with -f FILE, write the events in memory."),
-    values("capturestate", "LOGGER PROVIDERS", 2, 2, "Have providers write their state."),
+    values("capturestate", "LOGGER PROVIDERS", 2, 2, "Request the state of providers."),
     value("m", "TEXT", "Write a mark among the kernel events."),
     flag("loggers", "Show the running sessions."),
     values(
