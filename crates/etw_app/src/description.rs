@@ -45,7 +45,7 @@ pub fn put_text(out: &mut Vec<u8>, provider: &Provider, ids: &[u16]) -> Result<(
     }
     let events: Vec<_> = provider.events.iter().filter(|event| is_wanted(event, ids)).collect();
     if events.is_empty() {
-        writeln!(out, "\n  no event{} is known", if ids.is_empty() { "" } else { " with such an id" })?;
+        writeln!(out, "\n  no known event{}", if ids.is_empty() { "" } else { " with these ids" })?;
         return Ok(());
     }
     writeln!(out, "\nEvents")?;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub(crate) fn put_text(out: &mut Vec<u8>) -> Result<()> {
     writeln!(
         out,
-        "\nFlags of -k (the names of evntrace.h, xperf, recording profiles and logman, and whether Linux gives the events)"
+        "\nFlags of -k (the names of evntrace.h, xperf, recording profiles and logman, and whether Linux supports them)"
     )?;
     let mut put = |[bit, name, xperf, wpr, logman, linux]: [&str; 6]| {
         writeln!(out, "  {bit:<10}  {name:<18}  {xperf:<12}  {wpr:<17}  {logman:<16}  {linux}")

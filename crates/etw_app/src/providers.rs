@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(known.find("22FB2CD6-0E7B-422B-A0C7-2FAD1FD0E716", None).unwrap(), found);
         assert_eq!(known.find("Shop", None).unwrap().guid, Guid::from_provider_name("Shop"));
         assert_eq!(known.find("windows kernel trace", None).unwrap().guid, classes::SYSTEM_TRACE);
-        // A class of the kernel's events is no provider.
+        // A class of kernel events is not a provider.
         assert_eq!(known.find("DiskIo", None).unwrap().guid, Guid::from_provider_name("DiskIo"));
         for wrong in ["", "{22fb2cd6}", "{}"] {
             assert!(known.find(wrong, None).is_err(), "{wrong}");

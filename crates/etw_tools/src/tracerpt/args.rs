@@ -13,13 +13,13 @@ use crate::page::PageFormat;
 const MANY: usize = usize::MAX;
 
 const TABLE: &[Opt] = &[
-    values("o", "[FILE]", 0, 1, "Every event [dumpfile.xml, .csv or .evtx]."),
-    value("of", "CSV|EVTX|XML", "In which format [XML]."),
+    values("o", "[FILE]", 0, 1, "Output file of every event [dumpfile.xml, .csv or .evtx]."),
+    value("of", "CSV|EVTX|XML", "Format of the events [XML]."),
     value("en", "ANSI|Unicode", "Encoding of CSV: ANSI for UTF-8, Unicode for UTF-16 [ANSI]."),
     flag("rts", "Times as readings of the session's clock (with -o)."),
     values("summary", "[FILE]", 0, 1, "Event counts by kind [summary.txt]."),
     values("report", "[FILE]", 0, 1, "Report on the machine's activity [workload.xml or .html]."),
-    value("f", "XML|HTML", "In which format [XML]."),
+    value("f", "XML|HTML", "Format of the report [XML]."),
     value("rl", "1..5", "Length of the report's tables [1]."),
     values("export", "[FILE]", 0, 1, "Schemas of the events as a manifest [schema.man]."),
     value("int", "FILE", "Schemas of the events as text."),
