@@ -80,7 +80,7 @@ impl Store {
             }
         }
         if stem.len() > 250 {
-            return Err(usage("the name of a set must have at most 250 bytes"));
+            return Err(usage("the name of the set is too long; use at most 250 letters"));
         }
         Ok(self.directory.join(format!("{stem}.xml")))
     }
