@@ -1,13 +1,13 @@
-//! Events in time order on many threads: one merges, several decode, one writes.
+//! Parallel decoding in time order: one thread merges, several decode, one writes.
 //!
 //! ```text
 //! merge ──batches──▶ workers ──output──▶ writer
 //!   └────── one place for each batch, in order ────▲
 //! ```
 //!
-//! The merge thread copies records into batches and hands each to the next free worker, together with the place where
-//! the writer will wait for its result; so the output has the order of the merge, whichever worker is the fastest.
-//! Every channel is bounded, so memory is too.
+//! The merge thread copies records into batches and passes each to the next free worker, together with the channel on
+//! which the writer waits for its result. The output therefore has the order of the merge, however fast each worker is.
+//! All channels are bounded, which bounds memory.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -18,11 +18,11 @@ use openetw::{Origin, Outline, Record, Trace};
 
 use crate::progress::Progress;
 
-/// A batch is handed over when it has this many bytes or records.
+/// A batch is passed on when it has this many bytes or records.
 const BATCH_BYTES: usize = 256 << 10;
 const BATCH_RECORDS: usize = 4096;
 
-/// Records in time order, with what they borrow from elsewhere in a trace.
+/// Records in time order, with the data that they borrow from the trace.
 #[derive(Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -33,7 +33,7 @@ pub struct Batch {
 #[derive(Debug, Clone, Copy)]
 struct Place {
     start: u32,
-    /// Index among the origins.
+    /// Index into the origins.
     origin: u32,
     outline: Outline,
 }
@@ -66,7 +66,7 @@ impl Batch {
         self.bytes.len() >= BATCH_BYTES || self.places.len() >= BATCH_RECORDS
     }
 
-    /// The records, as they were in the trace.
+    /// Returns the records as they were in the trace.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
         self.places.iter().filter_map(|place| {
             let bytes = self.bytes.get(place.start as usize..)?;
@@ -75,19 +75,20 @@ impl Batch {
     }
 }
 
-/// What a worker does with a batch.
+/// The work that a worker does on a batch.
 pub trait Work: Send {
-    /// What comes of a batch.
+    /// The result of a batch.
     type Output: Send;
 
-    /// Turns a batch into output.
+    /// Converts a batch to output.
     fn work(&mut self, batch: &Batch) -> Self::Output;
 }
 
-/// Runs what `trace` delivers through workers; `take` gets their output in time order and may end it all.
+/// Processes the records of `trace` on worker threads; `take` receives the output in time order and may stop early.
 ///
 /// # Errors
-/// `take` or the reading of the trace fails, or a thread cannot be started.
+///
+/// Fails if `take` or reading the trace fails, or if a thread cannot be started.
 pub fn run<W: Work>(
     trace: &mut Trace,
     workers: &mut [W],
@@ -98,7 +99,7 @@ pub fn run<W: Work>(
     let (work_in, work_out) = sync_channel::<(Batch, SyncSender<W::Output>)>(ahead);
     let (order_in, order_out) = sync_channel::<Receiver<W::Output>>(ahead);
     let work_out = Mutex::new(work_out);
-    // Batches that are done with, for their room.
+    // Finished batches, kept for their allocations.
     let spare = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         let (work_out, spare) = (&work_out, &spare);
@@ -107,7 +108,7 @@ pub fn run<W: Work>(
                 loop {
                     let next = work_out.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((mut batch, place)) = next else { return };
-                    // A writer that has gone away wants no more.
+                    // This fails only if the writer has stopped.
                     let _ = place.send(worker.work(&batch));
                     batch.clear();
                     spare.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
@@ -130,9 +131,9 @@ pub fn run<W: Work>(
                 }
             }
         }
-        // Without the writer's end of it, the merge finds nobody to hand on to and ends, and then the workers do.
+        // Closing the writer's end stops the merge, and then the workers.
         drop(order_out);
-        let merged = merge.join().map_err(|_| anyhow!("the thread that merges failed"))?;
+        let merged = merge.join().map_err(|_| anyhow!("the merge thread panicked"))?;
         result.and(merged)
     })
 }
@@ -151,7 +152,7 @@ fn merge<O>(
         let full = std::mem::replace(batch, next);
         order.send(result_out).is_ok() && work.send((full, result_in)).is_ok()
     };
-    // The first events are shown at once, without waiting for a whole batch.
+    // The first events are passed on at once so that they are shown without waiting for a full batch.
     let mut handed_over = false;
     trace.for_each_record(|record| {
         batch.push(record);

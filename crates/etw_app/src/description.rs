@@ -1,4 +1,4 @@
-//! Providers and their events, described for people and for programs.
+//! Descriptions of providers and their events as text and JSON.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use serde_json::{Map, Value, json};
 #[cfg(target_os = "linux")]
 use crate::kernel_flags;
 
-/// Writes a provider for people: its names, and of its events those with these ids (all if there are none).
+/// Writes a provider as text: its names, and the events with these ids, or all events if `ids` is empty.
 ///
-/// Events of classic classes have opcodes for ids.
+/// Events of classic classes have opcodes in place of ids.
 ///
 /// # Errors
-/// None: writing to memory does not fail.
+///
+/// Never fails: writing to memory succeeds.
 pub fn put_text(out: &mut Vec<u8>, provider: &Provider, ids: &[u16]) -> Result<()> {
     let info = &provider.info;
     writeln!(out, "{} {}", info.name, info.guid)?;
@@ -28,7 +29,7 @@ pub fn put_text(out: &mut Vec<u8>, provider: &Provider, ids: &[u16]) -> Result<(
     }
     #[cfg(target_os = "linux")]
     if info.guid == openetw::classes::SYSTEM_TRACE {
-        // The flags are its keywords, and more is known of them here.
+        // Its keywords are the kernel flags, which have a table of their own.
         return kernel_flags::put_text(out);
     }
     if ids.is_empty() {
@@ -44,7 +45,7 @@ pub fn put_text(out: &mut Vec<u8>, provider: &Provider, ids: &[u16]) -> Result<(
     }
     let events: Vec<_> = provider.events.iter().filter(|event| is_wanted(event, ids)).collect();
     if events.is_empty() {
-        writeln!(out, "\n  no event{} is known", if ids.is_empty() { "" } else { " with such an id" })?;
+        writeln!(out, "\n  no known event{}", if ids.is_empty() { "" } else { " with these ids" })?;
         return Ok(());
     }
     writeln!(out, "\nEvents")?;
@@ -103,7 +104,7 @@ fn put_event(out: &mut Vec<u8>, event: &EventSchema) -> Result<()> {
     put_fields(out, event, top_level, 6)
 }
 
-/// Structs within each other are shown no deeper; a schema may name itself.
+/// Deeper nesting is not shown, since a schema may refer to itself.
 const MAX_INDENT: usize = 6 + 4 * 8;
 
 fn put_fields(out: &mut Vec<u8>, event: &EventSchema, fields: &[Property], indent: usize) -> Result<()> {
@@ -131,7 +132,7 @@ fn members<'a>(event: &'a EventSchema, field: &Property) -> Option<&'a [Property
     }
 }
 
-/// `UnicodeString[PathLength] as xs:string`.
+/// Formats a field's type: `UnicodeString[PathLength] as xs:string`.
 fn type_text(event: &EventSchema, field: &Property) -> String {
     let name_of =
         |index: u16| event.properties.get(usize::from(index)).map_or("?", |property| &*property.name);
@@ -181,7 +182,7 @@ fn map_kind(kind: MapKind) -> &'static str {
     }
 }
 
-/// A provider as JSON, with the events that have these ids (all if there are none).
+/// Returns a provider as JSON, with the events with these ids, or all events if `ids` is empty.
 pub fn to_json(provider: &Provider, ids: &[u16]) -> Value {
     let info = &provider.info;
     let mut object = Map::new();
@@ -277,7 +278,7 @@ fn map_json(map: &ValueMap) -> Value {
     json!({"Name": &*map.name, "Kind": map_kind(map.kind), "Entries": entries})
 }
 
-/// Whether an event is among those asked for: by id, classic ones by opcode.
+/// Returns whether `ids` selects an event: by id, or for classic events by opcode.
 fn is_wanted(event: &EventSchema, ids: &[u16]) -> bool {
     let id = match event.provider.class_of {
         Some(_) => event.descriptor.opcode.0.into(),

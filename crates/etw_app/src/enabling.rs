@@ -1,4 +1,4 @@
-//! What sessions have enabled, as command lines name it: kernel flags, stacks, and providers.
+//! Kernel flags, stacks and providers to enable in a session, parsed from command lines.
 
 use anyhow::Result;
 use etw_kernel::providers::refusal;
@@ -11,53 +11,56 @@ use crate::input::provider_spec;
 use crate::output;
 use crate::schemas::Schemas;
 
-/// What is wanted of providers beside what their strings say.
+/// Options of providers besides those in their strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wants {
     /// Add the call stack to each event.
     pub stacks: bool,
     /// Add the user's SID to each event.
     pub sid: bool,
-    /// Add the key of the process, which is unique while the machine runs.
+    /// Add the key of the process, which is unique until the machine restarts.
     pub process_start_key: bool,
     /// Leave out events without keywords.
     pub ignore_keyword_0: bool,
     /// The GUID names a group of providers.
     pub group: bool,
-    /// Only in these processes; empty for all.
+    /// Only these processes; empty for all.
     pub pid: Vec<u32>,
-    /// Only in processes that run a program of one of these file names; empty for all.
+    /// Only processes that run a program with one of these file names; empty for all.
     pub exe: Vec<String>,
-    /// Only TraceLogging events of these names; empty for all.
+    /// Only TraceLogging events with these names; empty for all.
     pub event_name: Vec<String>,
 }
 
-/// The hook ids of the events whose stack is wanted, if that is said.
+/// Parses the names of the events to record stacks of, and returns their hook ids.
 ///
 /// # Errors
-/// A name is not that of an event.
+///
+/// Fails if a name is not that of an event.
 pub fn stack_tracing(stackwalk: Option<&str>) -> Result<Option<Vec<u16>>> {
     let walks = stackwalk.map(StackWalks::parse).transpose()?;
     Ok(walks.map(|walks| walks.hook_ids().to_vec()))
 }
 
-/// The flags that names stand for; what groups have and Linux does not give is told.
+/// Parses kernel flag and group names. Flags of groups that Linux does not support are left out with a warning.
 ///
 /// # Errors
-/// A name is not that of a flag or group, or Linux does not give it.
+///
+/// Fails if a name is not a flag or group, or if Linux does not support the flag.
 pub fn kernel_flags(text: &str) -> Result<EnableFlags> {
     let selection = EnableFlags::parse(text)?;
     if !selection.left_out.is_empty() {
         let lines: Vec<String> = selection.left_out.iter().map(ToString::to_string).collect();
-        output::warn(&format_args!("of -k {text} is left out: {}", lines.join("; ")));
+        output::warn(&format_args!("left out of -k {text}: {}", lines.join("; ")));
     }
     Ok(selection.flags)
 }
 
-/// What is wanted of a provider.
+/// Returns the enable request for a provider string.
 ///
 /// # Errors
-/// The provider string makes no sense, or the schema store cannot be read.
+///
+/// Fails if the provider string is invalid, or if the schema store cannot be read.
 pub fn wanted(
     text: &str,
     wants: &Wants,
@@ -68,7 +71,7 @@ pub fn wanted(
     let guid = spec.provider.guid();
     let known = builtin::providers().find(|entry| entry.guid == guid).map(|entry| entry.name);
     if let Some((name, reason)) = known.and_then(|name| Some((name, refusal(name)?))) {
-        // It may be enabled all the same: a program may register whatever it likes.
+        // Enable it anyway: a program may register any GUID.
         output::warn(&format_args!("{name} has no events here: {reason}"));
     }
     let mut enable = EnableBuilder::new(spec);
@@ -101,10 +104,11 @@ pub fn wanted(
     Ok(enable)
 }
 
-/// A provider string, with the provider's GUID as a schema or a process knows it, if one does.
+/// Parses a provider string and replaces the provider's name by its GUID, if schemas or registered providers have it.
 ///
 /// # Errors
-/// The provider string makes no sense, or the schema store cannot be read.
+///
+/// Fails if the provider string is invalid, or if the schema store cannot be read.
 pub fn resolve(text: &str, schemas: &Schemas, controller: &mut Controller) -> Result<openetw::ProviderSpec> {
     let mut spec = provider_spec(text, schemas)?;
     if let ProviderKey::Name(name) = &spec.provider {

@@ -1,4 +1,4 @@
-//! Traces made ready for reading: opened, their schemas learned, the filters compiled.
+//! Opening traces for reading: their schemas are learned and the filters compiled.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,13 +14,14 @@ use crate::progress::Progress;
 use crate::schemas::{Schemas, resolve_keywords};
 use crate::{UsageError, interrupt, machine, output};
 
-/// Damage that is listed on standard error; the rest is counted.
+/// Damaged places listed on standard error; further ones are only counted.
 const MAX_WARNINGS: usize = 10;
 
-/// Which events, as a command line says it.
+/// The event filters of a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// Provider strings, `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`; events of any of them.
+    /// Provider strings, `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`; an event matches any of
+    /// them.
     pub provider: Vec<String>,
     /// Lists of event ids: `1,2,10-20`.
     pub event: Vec<String>,
@@ -28,34 +29,37 @@ pub struct Filters {
     pub pid: Vec<u32>,
     /// Thread ids.
     pub tid: Vec<u32>,
-    /// Image names of processes, whatever their case.
+    /// Image names of processes, in any case.
     pub process: Vec<String>,
     /// Events at this time or later: a time, or the time since the start of the trace.
     pub from: Option<String>,
     /// Events before this time.
     pub to: Option<String>,
-    /// Expressions over header and payload fields, all of which have to hold.
+    /// Expressions over header and payload fields; all must hold.
     pub condition: Vec<String>,
 }
 
-/// Traces that are ready to be read.
+/// Opened traces, ready to read.
 pub struct Opened {
-    /// Delivers what the filters let pass.
+    /// The trace, which delivers the events that pass the filters.
     pub trace: Trace,
-    /// What exports say of each file's machine.
+    /// The machine of each file, for exports.
     pub sources: Vec<Source>,
-    /// Knows what the traces say of schemas themselves.
+    /// The resolver, with the schemas that the traces contain.
     pub resolver: Resolver,
-    /// The names of processes.
+    /// The names of the processes.
     pub processes: Arc<ProcessTable>,
     is_filtered: bool,
 }
 
 impl Opened {
-    /// Opens the files and reads what they hold of schemas and processes; files that cannot be read are warned of.
+    /// Opens the files and reads the schemas and processes that they contain.
+    ///
+    /// Prints a warning for each file that cannot be read.
     ///
     /// # Errors
-    /// A filter makes no sense ([`UsageError`]), or no file can be read.
+    ///
+    /// Fails if a filter is invalid ([`UsageError`]), or if no file can be read.
     pub fn open(
         files: &[PathBuf],
         filter: &Filters,
@@ -69,7 +73,7 @@ impl Opened {
         let mut trace = builder.open()?;
         report_unreadable(&trace);
         let bytes = files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len());
-        let progress = Progress::of_search("looking for schemas and names of processes", bytes.sum());
+        let progress = Progress::of_search("reading schemas and process names", bytes.sum());
         let processes = Arc::new(trace.processes()?.clone());
         progress.finish();
         let mut resolver = trace.resolver().clone();
@@ -82,30 +86,32 @@ impl Opened {
         Ok(Opened { trace, sources, resolver, processes, is_filtered })
     }
 
-    /// A bar for reading the trace; `visible` as for [`Progress::of_time`].
+    /// Returns a progress bar for reading the trace; `visible` as in [`Progress::of_time`].
     pub fn progress(&self, visible: bool) -> Progress {
         let end = self.trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
         Progress::of_time(self.trace.start_time(), end, visible)
     }
 
-    /// Warns as [`close`] does.
+    /// Prints the warnings of [`close`].
     ///
     /// # Errors
-    /// A file was left out.
+    ///
+    /// Fails if a file could not be read.
     pub fn close(&self) -> Result<()> {
         close(&self.trace, self.is_filtered)
     }
 }
 
-/// Says on standard error what could not be read, and if the filters let nothing pass.
+/// Prints warnings about losses, damage and unreadable files, and if no event passed the filters.
 ///
 /// # Errors
-/// A file was left out.
+///
+/// Fails if a file could not be read.
 pub fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
     let statistics = trace.statistics();
     if statistics.delivered == 0 && is_filtered {
         let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
-        let end = if end.0 == 0 { "a time that it does not tell".to_owned() } else { end.to_string() };
+        let end = if end.0 == 0 { "an unknown time".to_owned() } else { end.to_string() };
         output::warn(&format_args!(
             "no event meets the filters; the trace runs from {} to {end}, \
              and `etw stats --by provider` or `--by process` shows what is in it",
@@ -114,11 +120,11 @@ pub fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
     }
     report_damage(trace);
     let mut stderr = std::io::stderr().lock();
-    // Nothing can be done about a standard error that is closed.
+    // A closed standard error is ignored.
     if statistics.unkept_schema_records > 0 {
         let _ = writeln!(
             stderr,
-            "etw: warning: {} records about schemas and processes were too many to be kept; \
+            "etw: warning: {} records of schemas and processes exceeded the limit and were dropped; \
              events that need them are shown undecoded",
             statistics.unkept_schema_records
         );
@@ -134,7 +140,7 @@ pub fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
     check_read(trace)
 }
 
-/// Says on standard error what of the files is damaged.
+/// Prints warnings about the damaged places of the files.
 pub fn report_damage(trace: &Trace) {
     let statistics = trace.statistics();
     let names: Vec<&str> = trace.source_names().collect();
@@ -144,23 +150,24 @@ pub fn report_damage(trace: &Trace) {
     }
     if statistics.damage_count > MAX_WARNINGS as u64 {
         output::warn(&format_args!(
-            "{} damaged places in all; `etw info --all` lists them",
+            "{} damaged places in total; `etw info --all` lists them",
             statistics.damage_count
         ));
     }
 }
 
-/// Says which files were left out: before the events, which may be many.
+/// Prints warnings about unreadable files. Call it before printing the events, which may be many.
 pub fn report_unreadable(trace: &Trace) {
     for error in trace.unreadable() {
         output::warn(error);
     }
 }
 
-/// Checks, after all other files have been read, that none was left out.
+/// Checks, after all other files have been read, that no file was unreadable.
 ///
 /// # Errors
-/// A file was left out.
+///
+/// Fails if a file could not be read.
 pub fn check_read(trace: &Trace) -> Result<()> {
     let (left_out, read) = (trace.unreadable().len(), trace.inputs().len());
     match left_out {
@@ -172,7 +179,8 @@ pub fn check_read(trace: &Trace) -> Result<()> {
 /// Compiles the filters of a command line.
 ///
 /// # Errors
-/// A filter makes no sense ([`UsageError`]), or the schema store cannot be read.
+///
+/// Fails if a filter is invalid ([`UsageError`]), or if the schema store cannot be read.
 pub fn compile(args: &Filters, schemas: &Schemas) -> Result<EventFilter> {
     let mut filter = EventFilter {
         process_ids: args.pid.clone(),
@@ -188,7 +196,7 @@ pub fn compile(args: &Filters, schemas: &Schemas) -> Result<EventFilter> {
         _ => false,
     };
     if is_empty {
-        return Err(usage("no time is between --from and --to: events before --to are taken"));
+        return Err(usage("the range is empty: --from must be before --to"));
     }
     for text in &args.provider {
         filter.providers.push(provider_spec(text, schemas)?);
@@ -202,11 +210,13 @@ pub fn compile(args: &Filters, schemas: &Schemas) -> Result<EventFilter> {
     Ok(filter)
 }
 
-/// Makes the processes and threads of a filter mean those that an event is about, where its header names none. For that
-/// the traces are read once more.
+/// Makes the process and thread filters match the process and thread that an event is about where its header has none.
+///
+/// With such filters, this reads the traces once more.
 ///
 /// # Errors
-/// No trace can be read.
+///
+/// Fails if no trace can be read.
 pub fn of_fields(filter: EventFilter, paths: &[PathBuf]) -> Result<EventFilter> {
     let EventFilter { process_ids, thread_ids, processes, .. } = &filter;
     match process_ids.is_empty() && thread_ids.is_empty() && processes.is_empty() {
@@ -215,7 +225,7 @@ pub fn of_fields(filter: EventFilter, paths: &[PathBuf]) -> Result<EventFilter> 
     }
 }
 
-/// A builder of a trace of these files.
+/// Returns a trace builder with these files.
 pub fn builder(paths: &[PathBuf]) -> TraceBuilder {
     paths.iter().fold(Trace::builder(), |builder, path| builder.file(path))
 }
@@ -223,23 +233,25 @@ pub fn builder(paths: &[PathBuf]) -> TraceBuilder {
 /// Opens traces for reading until their end or Ctrl-C.
 ///
 /// # Errors
-/// A trace cannot be opened, or signals cannot be waited for.
+///
+/// Fails if a trace cannot be opened, or if the signal handler cannot be installed.
 pub fn open(files: &[PathBuf], filter: &EventFilter, schemas: &Schemas) -> Result<Trace> {
     let trace = builder(files).filter(filter).schemas(&schemas.sources()).open()?;
     stop_on_interrupt(&trace)?;
     Ok(trace)
 }
 
-/// Makes Ctrl-C end the reading of a trace, in place of the process.
+/// Makes Ctrl-C end the reading of a trace instead of the process.
 ///
 /// # Errors
-/// Signals cannot be waited for.
+///
+/// Fails if the signal handler cannot be installed.
 pub fn stop_on_interrupt(trace: &Trace) -> Result<()> {
     let stop = trace.stop_handle();
     interrupt::on_interrupt(move || stop.stop()).context("cannot wait for Ctrl-C")
 }
 
-/// What exports say of each source of a trace with live sessions: these are of this machine.
+/// Returns the machine of each source of a trace with live sessions, for exports; the sessions run on this machine.
 #[must_use]
 pub fn live_sources(trace: &Trace) -> Vec<Source> {
     let computer = machine::host_name();
@@ -251,10 +263,11 @@ pub fn live_sources(trace: &Trace) -> Vec<Source> {
     sources.collect()
 }
 
-/// What a provider string says, with the bits of its keywords' names.
+/// Parses a provider string and replaces keyword names by their bits.
 ///
 /// # Errors
-/// The string makes no sense or the provider has no such keyword ([`UsageError`]), or the store cannot be read.
+///
+/// Fails if the string is invalid or the provider has no such keyword ([`UsageError`]), or if the store cannot be read.
 pub fn provider_spec(text: &str, schemas: &Schemas) -> Result<ProviderSpec> {
     let mut spec: ProviderSpec = text.parse().map_err(usage)?;
     if !spec.any.names.is_empty() || !spec.all.names.is_empty() {

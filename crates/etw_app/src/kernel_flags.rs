@@ -1,4 +1,4 @@
-//! What `etw provider show` says of the kernel logger's flags.
+//! The kernel logger's flags in `etw provider show`.
 
 use std::io::Write;
 
@@ -6,11 +6,11 @@ use anyhow::Result;
 use openetw::kernel::{EnableFlags, Flag, Support};
 use serde_json::{Value, json};
 
-/// The flags, with the names that tools have for them, and the groups, for people.
+/// Writes the flags and groups as text, with their names in each tool.
 pub(crate) fn put_text(out: &mut Vec<u8>) -> Result<()> {
     writeln!(
         out,
-        "\nFlags of -k (the names of evntrace.h, xperf, recording profiles and logman, and whether Linux gives the events)"
+        "\nFlags of -k (the names of evntrace.h, xperf, recording profiles and logman, and whether Linux supports them)"
     )?;
     let mut put = |[bit, name, xperf, wpr, logman, linux]: [&str; 6]| {
         writeln!(out, "  {bit:<10}  {name:<18}  {xperf:<12}  {wpr:<17}  {logman:<16}  {linux}")
@@ -27,7 +27,7 @@ pub(crate) fn put_text(out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The flags for programs.
+/// Returns the flags as JSON.
 pub(crate) fn flags_json() -> Value {
     let object = |flag: &Flag| {
         json!({
@@ -43,7 +43,7 @@ pub(crate) fn flags_json() -> Value {
     EnableFlags::KNOWN.iter().map(object).collect()
 }
 
-/// The groups for programs.
+/// Returns the groups as JSON.
 pub(crate) fn groups_json() -> Value {
     let object = |(name, members): &(&str, &str)| json!({"Name": name, "Members": members.split('+').collect::<Vec<_>>()});
     EnableFlags::GROUPS.iter().map(object).collect()

@@ -1,8 +1,8 @@
-//! What command-line programs for event traces share: inputs, schemas, output, and recording.
+//! Shared parts of the command-line programs for event traces: inputs, schemas, output and recording.
 //!
-//! The commands of `etw`, the tools of Windows, the live view and the report are built on this crate. It writes warnings
-//! and progress to standard error as the program `etw`, and its errors are meant for one line on a terminal. It knows
-//! neither their command lines nor a library for parsing such: commands pass plain options.
+//! The commands of `etw`, the Windows tools, the live view and the report are built on this crate. It prints warnings
+//! and progress to standard error under the program name `etw`, and its errors fit on one terminal line. It does not
+//! parse command lines: commands pass plain options.
 //!
 //! Programs that read, write or control event traces use `openetw` instead.
 

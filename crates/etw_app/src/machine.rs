@@ -1,38 +1,37 @@
-//! What a trace says of the machine in events of its own.
+//! The recorded machine, according to the events of a trace.
 
 use openetw::etl::{BufferRef, EtlFile, LogFileHeader, Records};
 use openetw::schema::{Located, Resolver};
 use openetw::{Input, Record, classes};
 
-/// How many buffers at either end of a file are looked through: the kernel describes the machine when a session
-/// begins or ends.
+/// Number of buffers searched at each end of a file: the kernel describes the machine when a session starts or stops.
 const BUFFERS: usize = 32;
 
-/// Types of EventTrace/BuildInfo and SystemConfig/CPU.
+/// Event types of EventTrace/BuildInfo and SystemConfig/CPU.
 const BUILD_INFO: u8 = 66;
 const CPU: u8 = 10;
 
-/// The name of this machine, where the system says it in a file.
+/// Returns the host name of this machine, from procfs.
 pub(crate) fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// What the kernel's events SystemConfig/CPU and EventTrace/BuildInfo tell.
+/// The machine according to the kernel's events SystemConfig/CPU and EventTrace/BuildInfo.
 #[derive(Debug, Default, Clone)]
 pub struct Machine {
-    /// `Linux 6.18.44`; of Windows the log file header has the version.
+    /// System and release, such as `Linux 6.18.44`; for Windows the log file header has the version.
     pub system: Option<String>,
     /// Name of the computer.
     pub computer: Option<String>,
-    /// Domain that it belongs to.
+    /// Domain of the computer.
     pub domain: Option<String>,
     /// Memory in MiB.
     pub memory_mb: Option<u64>,
 }
 
 impl Machine {
-    /// Looks for the events at both ends of a file.
+    /// Searches both ends of a file for the events.
     pub fn of(file: &EtlFile<'_>, resolver: &mut Resolver) -> Machine {
         let buffers: Vec<BufferRef<'_>> = file.buffers().filter_map(Result::ok).collect();
         let (head, tail) = buffers.split_at(buffers.len().min(BUFFERS));
@@ -45,7 +44,7 @@ impl Machine {
             for record in Records::new(data.bytes, &origin, buffer.place()).filter_map(Result::ok) {
                 match (record.provider_id(), record.descriptor().opcode.0) {
                     (classes::EVENT_TRACE, BUILD_INFO) => system = linux_of(&record, resolver),
-                    // The other one stands before it.
+                    // BuildInfo precedes it.
                     (classes::SYSTEM_CONFIG, CPU) => return Machine::told(&record, resolver, system),
                     _ => {}
                 }
@@ -54,7 +53,7 @@ impl Machine {
         Machine { system, ..Machine::default() }
     }
 
-    /// The system: as it says itself, else the version of Windows in the header.
+    /// Returns the system: from the event, else the Windows version in the header.
     pub fn system_text(&self, header: &LogFileHeader) -> String {
         let LogFileHeader { major_version, minor_version, provider_version, .. } = header;
         let windows = || format!("Windows {major_version}.{minor_version} build {provider_version}");
@@ -75,7 +74,7 @@ impl Machine {
     }
 }
 
-/// `Linux` and its release, where that is what the system says of itself.
+/// Returns `Linux` and its release if the event is from Linux.
 fn linux_of(record: &Record<'_>, resolver: &mut Resolver) -> Option<String> {
     let mut located = Located::new();
     let schema = resolver.resolve(record).ok()?;
@@ -84,7 +83,7 @@ fn linux_of(record: &Record<'_>, resolver: &mut Resolver) -> Option<String> {
     Some(format!("Linux {release}"))
 }
 
-/// The machines of the traces, in their order.
+/// Returns the machine of each trace, in the same order.
 pub fn machines(inputs: &[Input], resolver: &mut Resolver) -> Vec<Machine> {
     let mut machine = |input: &Input| Some(Machine::of(&EtlFile::open(input.bytes()).ok()?, resolver));
     inputs.iter().map(|input| machine(input).unwrap_or_default()).collect()

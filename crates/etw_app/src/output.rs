@@ -1,4 +1,4 @@
-//! Where output goes: standard output or a file, and what a closed pipe means.
+//! Output to standard output or a file, and detection of a closed pipe.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -6,10 +6,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Opens the file, or standard output.
+/// Opens a file for writing, or standard output if `path` is `None` or `-`.
 ///
 /// # Errors
-/// The file cannot be created; the error names it.
+///
+/// Fails if the file cannot be created; the error names it.
 pub fn open(path: Option<&Path>) -> Result<Box<dyn Write + Send>> {
     match path {
         Some(path) if path != Path::new("-") => {
@@ -20,16 +21,17 @@ pub fn open(path: Option<&Path>) -> Result<Box<dyn Write + Send>> {
     }
 }
 
-/// Creates a file.
+/// Creates a file, or truncates an existing one.
 ///
 /// # Errors
-/// The file cannot be created; the error names it.
+///
+/// Fails if the file cannot be created; the error names it.
 pub fn create(path: &Path) -> Result<File> {
     File::create(path)
         .with_context(|| format!("{}: cannot be written; check the directory and its rights", path.display()))
 }
 
-/// Output whose errors say where they are from.
+/// Output whose errors name the file or stream.
 struct Named<W> {
     name: String,
     inner: W,
@@ -51,12 +53,12 @@ impl<W: Write> Write for Named<W> {
     }
 }
 
-/// Whether text that goes to `path` is seen by a person at a terminal.
+/// Returns whether text written to `path` appears on a terminal.
 pub fn is_terminal(path: Option<&Path>) -> bool {
     path.is_none() && io::stdout().is_terminal()
 }
 
-/// Whether standard output is a file.
+/// Returns whether standard output is a file.
 pub fn is_file() -> bool {
     let stdout = io::stdout();
     #[cfg(unix)]
@@ -66,19 +68,19 @@ pub fn is_file() -> bool {
     file.and_then(|file| file.metadata()).is_ok_and(|metadata| metadata.is_file())
 }
 
-/// Whether an error says that nobody reads standard output any more.
+/// Returns whether an error is a broken pipe: the reader of standard output has closed it.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     })
 }
 
-/// Prints one warning on standard error.
+/// Prints one warning to standard error.
 pub fn warn(text: &dyn std::fmt::Display) {
     eprintln!("etw: warning: {text}");
 }
 
-/// The number of threads to use: as asked for, or one for each processor.
+/// Returns the number of threads to use: `asked`, at most 256, or one per processor if it is 0.
 pub fn threads(asked: usize) -> usize {
     match asked {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -86,17 +88,17 @@ pub fn threads(asked: usize) -> usize {
     }
 }
 
-/// Prints an error on standard error, in one line.
+/// Prints an error to standard error, in one line.
 pub fn report(error: &anyhow::Error) {
     eprintln!("etw: {}", one_line(error));
 }
 
-/// An error and what caused it, in one line.
+/// Returns an error and its causes in one line.
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();
-        // Some errors say what caused them themselves.
+        // Some errors already include their cause.
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {

@@ -1,4 +1,4 @@
-//! Paths on command lines that are pasted from Windows.
+//! Detection of Windows paths pasted into command lines.
 
 use std::ffi::OsString;
 
@@ -6,10 +6,11 @@ use anyhow::Result;
 
 use crate::status::{Failed, code};
 
-/// The path of a file, unless it is one of Windows, of which nothing good would come here.
+/// Returns the path of a file, and rejects Windows paths, which would create oddly named files here.
 ///
 /// # Errors
-/// The path is one of Windows; the error suggests one of this system.
+///
+/// Fails if the text is a Windows path; the error suggests a path for this system.
 pub fn path(text: &str) -> Result<OsString> {
     let mut first = text.chars();
     let has_drive = first.next().is_some_and(|letter| letter.is_ascii_alphabetic())
@@ -20,12 +21,12 @@ pub fn path(text: &str) -> Result<OsString> {
     if !is_of_windows {
         return Ok(text.into());
     }
-    // Where a shell took the backslashes away, nobody knows where names began.
+    // If a shell removed the backslashes, the file name cannot be recovered.
     let name =
         text.rsplit(['\\', ':', '%', '/']).next().filter(|name| !name.is_empty()).unwrap_or("trace.etl");
     Err(Failed::new(
         code::PATH_NOT_FOUND,
-        format!("'{text}' is a path of Windows; write one of this system, as {name} or /tmp/{name}"),
+        format!("'{text}' is a Windows path; use a path of this system, such as {name} or /tmp/{name}"),
     )
     .into())
 }
@@ -38,7 +39,7 @@ mod tests {
     fn paths_of_windows_are_told_what_to_be() {
         let check = |text: &str, hint: &str| {
             let error = path(text).expect_err(text).to_string();
-            assert!(error.contains(&format!("as {hint} or /tmp/{hint}")), "{error}");
+            assert!(error.contains(&format!("such as {hint} or /tmp/{hint}")), "{error}");
         };
         check(r"c:\trace.etl", "trace.etl");
         check("c:trace.etl", "trace.etl");

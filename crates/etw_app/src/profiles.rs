@@ -1,4 +1,4 @@
-//! Recording profiles by the names that users give: `[FILE.wprp!]NAME[.Light|.Verbose]`.
+//! Recording profiles by name: `[FILE.wprp!]NAME[.Light|.Verbose]`.
 
 use std::path::Path;
 
@@ -15,13 +15,14 @@ use crate::paths::path;
 use crate::providers::Known;
 use crate::status::{Failed, code};
 
-/// What is left out is listed up to here.
+/// Omissions listed in a warning; further ones are only counted.
 const MAX_LISTED: usize = 6;
 
-/// Calls `then` with a file of profiles, or with the built-in ones.
+/// Calls `then` with the profiles of a file, or with the built-in ones.
 ///
 /// # Errors
-/// Fails if the file cannot be read or is not a recording profile, and if `then` fails.
+///
+/// Fails if the file cannot be read or is not a recording profile, or if `then` fails.
 pub fn with_file<T>(name: Option<&str>, then: impl FnOnce(&ProfileFile<'_>) -> Result<T>) -> Result<T> {
     let Some(name) = name else { return then(&built_in()?) };
     let file = path(name)?;
@@ -39,10 +40,11 @@ pub fn with_file<T>(name: Option<&str>, then: impl FnOnce(&ProfileFile<'_>) -> R
     then(&read)
 }
 
-/// The profile that a text stands for. With `mode` it has to be of that mode; otherwise recording to a file is tried first.
+/// Returns the profile with a name. With `mode` it must have that mode; otherwise file mode is tried first.
 ///
 /// # Errors
-/// There is no such profile, or its file cannot be read.
+///
+/// Fails if the profile does not exist, or if its file cannot be read.
 pub fn load(text: &str, mode: Option<LoggingMode>) -> Result<Profile> {
     let (in_file, name) = match text.rsplit_once('!') {
         Some((file, name)) => (Some(file), name),
@@ -77,44 +79,46 @@ fn not_found(error: &FindError, is_built_in: bool, name: &str) -> anyhow::Error 
             Failed::new(code::NOT_FOUND, format!("{error}{hint}"))
         }
         (_, FindError::Unknown { .. }) if is_built_in => {
-            Failed::new(code::NOT_FOUND, format!("{error}; those of a file are named as FILE.wprp!NAME"))
+            Failed::new(code::NOT_FOUND, format!("{error}; use FILE.wprp!NAME for a profile in a file"))
         }
         _ => Failed::new(code::NOT_FOUND, error.to_string()),
     };
     failed.into()
 }
 
-/// What is recorded of some profiles; what is left out is told.
+/// Combines profiles into one recording, and prints a warning about the parts that are left out.
 ///
 /// # Errors
-/// None of the profiles has events that can be recorded.
+///
+/// Fails if none of the profiles has events that can be recorded.
 pub fn recording(profiles: &[Profile]) -> Result<Recording> {
     let recording = Recording::new(profiles);
     let left_out: Vec<String> = recording.left_out.iter().map(ToString::to_string).collect();
     if recording.sessions.is_empty() {
         let reasons =
-            if left_out.is_empty() { "they ask for no events".to_owned() } else { left_out.join("; ") };
-        let text = format!("nothing of these profiles can be recorded: {reasons}");
+            if left_out.is_empty() { "they request no events".to_owned() } else { left_out.join("; ") };
+        let text = format!("nothing in these profiles can be recorded: {reasons}");
         return Err(Failed::new(code::NO_PROVIDERS, text).into());
     }
     if !left_out.is_empty() {
         let listed = left_out.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
         let more = left_out.len().saturating_sub(MAX_LISTED);
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        output::warn(&format_args!("of the profile is left out: {listed}{more}"));
+        output::warn(&format_args!("left out of the profile: {listed}{more}"));
     }
     Ok(recording)
 }
 
-/// The GUID of a provider that a profile names.
+/// Returns the GUID of a provider in a profile.
 ///
 /// # Errors
-/// The provider is not known and its name is not valid, or the host cannot be reached.
+///
+/// Fails if the provider is unknown and its name is invalid, or if the host cannot be reached.
 pub fn guid(provider: &EventProvider, known: &Known, controller: &mut Controller) -> Result<Guid> {
     match &provider.name {
         ProviderName::Guid(guid) => Ok(*guid),
         ProviderName::Hashed(name) => Ok(Guid::from_provider_name(name)),
-        // Those of the kernel that Linux does not have are among what is left out.
+        // Kernel providers that Linux lacks are reported among the omissions.
         ProviderName::Registered(name) if etw_kernel::providers::refusal(name).is_some() => {
             let listed = known.schemas.find(name)?;
             Ok(listed.first().map_or_else(|| Guid::from_provider_name(name), |provider| provider.info.guid))
@@ -123,10 +127,11 @@ pub fn guid(provider: &EventProvider, known: &Known, controller: &mut Controller
     }
 }
 
-/// What is asked of a session for each provider that it has events of.
+/// Returns the enable requests for providers, except those that only capture state.
 ///
 /// # Errors
-/// As [`guid`].
+///
+/// Fails if [`guid`] fails.
 pub fn enables(
     providers: &[EventProvider],
     known: &Known,
@@ -151,7 +156,7 @@ mod tests {
         };
         check("Registry.Light", None, "profile Registry: Linux has no registry");
         check("Nothing", None, "no profile 'Nothing'; available: GeneralProfile, CPU, ");
-        check(r"C:\x.wprp!Shop", None, "is a path of Windows");
+        check(r"C:\x.wprp!Shop", None, "is a Windows path");
         check("/nowhere/x.wprp", None, "/nowhere/x.wprp: cannot be read");
     }
 
@@ -174,7 +179,7 @@ mod tests {
         let error = load(&of(""), None).unwrap_err().to_string();
         assert!(error.contains("name one of these profiles: Shop, Empty"), "{error}");
         let error = recording(&[load(&of("!Empty"), None).unwrap()]).unwrap_err().to_string();
-        assert!(error.contains("they ask for no events"), "{error}");
+        assert!(error.contains("they request no events"), "{error}");
         std::fs::write(&file, "<a/>").unwrap();
         let error = load(&of("!Shop"), None).unwrap_err();
         assert_eq!(crate::status::code_of(&error), 0xC558_0701, "{error}");

@@ -1,4 +1,4 @@
-//! Progress of long work, on standard error when that is a terminal.
+//! Progress of long operations, shown on standard error if that is a terminal.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -7,23 +7,23 @@ use openetw::FileTime;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar; silent where nobody watches, and gone when the work is done.
+/// A progress bar; hidden if standard error is not a terminal, and removed when the work is done.
 pub struct Progress {
     bar: ProgressBar,
-    /// What the bar's start stands for.
+    /// The value at the start of the bar.
     start: i64,
 }
 
 impl Progress {
-    /// A bar for `bytes` bytes of what `name` names.
+    /// Returns a bar for reading `bytes` bytes of the file `name`.
     pub fn of_bytes(name: &str, bytes: u64) -> Progress {
-        // Short work needs no bar.
+        // Short operations need no bar.
         let wanted = std::io::stderr().is_terminal() && bytes > 16 << 20;
         Progress::new(name, 0, bytes, wanted, "{msg} {wide_bar} {percent} % {bytes_per_sec} {eta}")
     }
 
-    /// A bar for events from `start` to `end`, in time order. `visible` is whether it would not stand between events
-    /// that are shown on the same terminal.
+    /// Returns a bar for events from `start` to `end` in time order. Pass `visible` as false if events are printed to
+    /// the same terminal.
     pub fn of_time(start: FileTime, end: FileTime, visible: bool) -> Progress {
         let length = end.0.saturating_sub(start.0);
         let wanted = visible && length > 0 && std::io::stderr().is_terminal();
@@ -31,7 +31,7 @@ impl Progress {
         Progress::new("", start.0, u64::try_from(length).unwrap_or(0), wanted, template)
     }
 
-    /// A sign of life while work of unknown length on `bytes` bytes is done.
+    /// Returns an activity indicator for work of unknown length on `bytes` bytes.
     pub fn of_search(what: &str, bytes: u64) -> Progress {
         let wanted = std::io::stderr().is_terminal() && bytes > 16 << 20;
         Progress::new(what, 0, 0, wanted, "{spinner} {msg} ({elapsed})")
@@ -50,17 +50,17 @@ impl Progress {
         Progress { bar, start }
     }
 
-    /// All events before this time are done.
+    /// Sets the bar to this time.
     pub fn reach(&self, time: FileTime) {
         self.bar.set_position(u64::try_from(time.0.saturating_sub(self.start)).unwrap_or(0));
     }
 
-    /// That many bytes more are done.
+    /// Advances the bar by this many bytes.
     pub fn add(&self, bytes: u64) {
         self.bar.inc(bytes);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

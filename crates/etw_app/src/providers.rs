@@ -1,4 +1,4 @@
-//! Providers by the names and masks that tools take.
+//! Providers by the names and masks that the tools accept.
 
 use anyhow::Result;
 use etw_kernel::providers::refusal;
@@ -15,44 +15,49 @@ use crate::{enabling, output};
 /// The provider of the kernel's classic events, whose keywords are enable flags.
 pub const KERNEL: &str = "Windows Kernel Trace";
 
-/// The providers that schemas or processes tell of.
+/// The providers known from schemas or registered by processes.
 pub struct Known {
-    /// The schemas of the store, and those that are built in.
+    /// The schemas of the store and the built-in ones.
     pub schemas: Schemas,
 }
 
-/// A provider that was looked up.
+/// A resolved provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Its GUID.
     pub guid: Guid,
-    /// Its name, or what it was asked for by.
+    /// Its name, or the text that it was requested by.
     pub name: String,
 }
 
 impl Known {
-    /// What the store has, and what is built in.
+    /// Loads the schema store and the built-in schemas.
     ///
     /// # Errors
-    /// The schema store cannot be opened.
+    ///
+    /// Fails if the schema store cannot be opened.
     pub fn load() -> Result<Known> {
         Ok(Known { schemas: Schemas::load(&SchemaOptions::default())? })
     }
 
-    /// The provider of a name or GUID. A name that nobody knows is taken as that of a provider that names itself, whose
-    /// GUID is made of the name; a warning says so.
+    /// Returns the provider with a name or GUID.
+    ///
+    /// An unknown name gets the GUID that self-describing providers derive from their name, and a warning is printed.
     ///
     /// # Errors
-    /// The text is not a name or GUID, or the store or the host cannot be read.
+    ///
+    /// Fails if the text is not a name or GUID, or if the store or the host cannot be read.
     pub fn find(&self, text: &str, controller: Option<&mut Controller>) -> Result<Found> {
         let text = text.trim();
         if let Ok(guid) = text.parse::<Guid>() {
             return Ok(Found { guid, name: self.name_of(guid).unwrap_or_else(|| guid.to_string()) });
         }
         if text.is_empty() || text.starts_with('{') {
-            return Err(
-                Failed::new(code::GUID_NOT_FOUND, format!("'{text}' is no provider's name or GUID")).into()
-            );
+            return Err(Failed::new(
+                code::GUID_NOT_FOUND,
+                format!("'{text}' is not a provider name or GUID"),
+            )
+            .into());
         }
         if is_kernel(text) {
             return Ok(Found { guid: classes::SYSTEM_TRACE, name: KERNEL.to_owned() });
@@ -70,12 +75,14 @@ impl Known {
             registered.into_iter().map(|status| Found { guid: status.guid, name: status.name });
         Ok(registered.find(|found| found.name.eq_ignore_ascii_case(text)).unwrap_or_else(|| {
             let guid = Guid::from_provider_name(text);
-            output::warn(&format_args!("no provider {text} is known yet; its GUID is taken to be {guid}"));
+            output::warn(&format_args!(
+                "provider {text} is unknown; using the GUID derived from its name, {guid}"
+            ));
             Found { guid, name: text.to_owned() }
         }))
     }
 
-    /// The name that schemas have for a provider.
+    /// Returns the name of a provider according to the schemas.
     pub fn name_of(&self, guid: Guid) -> Option<String> {
         let built_in =
             builtin::providers().find(|entry| entry.guid == guid).map(|entry| entry.name.to_owned());
@@ -85,10 +92,11 @@ impl Known {
         })
     }
 
-    /// A mask of keywords: a number, or the provider's names for bits, joined by commas and in parentheses or not.
+    /// Parses a keyword mask: a number, or the provider's keyword names joined by commas, optionally in parentheses.
     ///
     /// # Errors
-    /// The provider has no such keyword, or the store cannot be read.
+    ///
+    /// Fails if the provider has no such keyword, or the store cannot be read.
     pub fn keywords(&self, found: &Found, text: &str) -> Result<u64> {
         let text = text.trim().trim_start_matches('(').trim_end_matches(')');
         if let Some(mask) = wide_number(text) {
@@ -110,20 +118,21 @@ impl Known {
     }
 }
 
-/// Whether a name is that of the kernel's classic events, for the tools that take it as a provider.
+/// Returns whether a provider name or GUID means the kernel's classic events.
 pub fn is_kernel(name: &str) -> bool {
     name.eq_ignore_ascii_case(KERNEL) || name.parse() == Ok(classes::SYSTEM_TRACE)
 }
 
-/// Whether a GUID is that of a class of the kernel's events, which nobody enables by it.
+/// Returns whether a GUID is that of a class of kernel events, which cannot be enabled as a provider.
 pub fn is_class(guid: Guid) -> bool {
     builtin::BuiltIn.provider(&guid).is_some_and(|provider| provider.info.class_of.is_some())
 }
 
-/// A level: a number, or a name with or without `win:`.
+/// Parses a level: a number, or a name with or without `win:`.
 ///
 /// # Errors
-/// The text is not a level.
+///
+/// Fails if the text is not a level.
 pub fn level(text: &str) -> Result<Level> {
     let bare = text.strip_prefix("win:").unwrap_or(text);
     let number = wide_number(bare).and_then(|number| u8::try_from(number).ok()).map(Level);
@@ -134,15 +143,19 @@ pub fn level(text: &str) -> Result<Level> {
             .find(|level| level.standard_name().is_some_and(|name| name.eq_ignore_ascii_case(bare)))
     };
     number.or_else(by_name).ok_or_else(|| {
-        usage(format_args!("'{text}' is no level: a number from 0 to 255, or win:Error, win:Warning, …"))
+        usage(format_args!(
+            "'{text}' is not a level; use a number from 0 to 255, or win:Error, win:Warning, …"
+        ))
     })
 }
 
-/// The kernel's flags by a mask, or by names in parentheses as `logman query providers "Windows Kernel Trace"` has
-/// them. Of a mask is taken what Linux gives; a name that it does not give is refused.
+/// Parses kernel flags: a mask, or names in parentheses as in `logman query providers "Windows Kernel Trace"`.
+///
+/// Flags of a mask that Linux does not support are left out with a warning; a name that it does not support is an error.
 ///
 /// # Errors
-/// The text names no flag that Linux gives.
+///
+/// Fails if the text names no flag that Linux supports.
 pub fn kernel_flags(text: &str) -> Result<EnableFlags> {
     let text = text.trim().trim_start_matches('(').trim_end_matches(')');
     let Some(mask) = wide_number(text) else { return enabling::kernel_flags(text) };
@@ -160,12 +173,12 @@ pub fn kernel_flags(text: &str) -> Result<EnableFlags> {
         return Err(usage(reason));
     }
     if !left_out.is_empty() {
-        output::warn(&format_args!("of {text} is left out: {}", left_out.join("; ")));
+        output::warn(&format_args!("left out of {text}: {}", left_out.join("; ")));
     }
     Ok(flags)
 }
 
-/// What is wanted of a provider.
+/// Returns an enable request for a provider.
 pub fn enable(guid: Guid, level: Level, any: u64, all: u64) -> EnableBuilder {
     let mut spec = ProviderSpec::new(ProviderKey::Guid(guid));
     spec.level = level;
@@ -192,7 +205,7 @@ mod tests {
         assert_eq!(known.find("22FB2CD6-0E7B-422B-A0C7-2FAD1FD0E716", None).unwrap(), found);
         assert_eq!(known.find("Shop", None).unwrap().guid, Guid::from_provider_name("Shop"));
         assert_eq!(known.find("windows kernel trace", None).unwrap().guid, classes::SYSTEM_TRACE);
-        // A class of the kernel's events is no provider.
+        // A class of kernel events is not a provider.
         assert_eq!(known.find("DiskIo", None).unwrap().guid, Guid::from_provider_name("DiskIo"));
         for wrong in ["", "{22fb2cd6}", "{}"] {
             assert!(known.find(wrong, None).is_err(), "{wrong}");
@@ -227,7 +240,7 @@ mod tests {
     fn flags_of_the_kernel() {
         assert_eq!(kernel_flags("(process,thread,img)").unwrap(), EnableFlags(7));
         assert_eq!(kernel_flags("0x10003").unwrap(), EnableFlags(0x10003));
-        // Of a mask what there is.
+        // Unsupported flags of a mask are left out.
         assert_eq!(kernel_flags("0x20001").unwrap(), EnableFlags(1));
         for (wrong, expected) in
             [("(process,registry)", "registry"), ("0x20000", "registry"), ("0x08000000", "no flag")]

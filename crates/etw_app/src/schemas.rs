@@ -1,4 +1,4 @@
-//! The schemas that commands work with: built in, from the store, from files named on the command line.
+//! The schemas that commands use: built in, from the store, and from files named on the command line.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use openetw::{Guid, SchemaFiles};
 
 use crate::output;
 
-/// Where schemas come from beside the trace and the built-in ones.
+/// Schema sources besides the trace and the built-in schemas.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SchemaOptions {
-    /// Manifests, PE files, MOF, TMF and PDB files, or directories of them, to use without adding them to the store.
+    /// Manifests, PE files, MOF, TMF and PDB files, or directories of them, used without adding them to the store.
     pub files: Vec<PathBuf>,
-    /// Directory of the schema store; see [`store_dir`] for the default.
+    /// Directory of the schema store; for the default see [`store_dir`].
     pub store: Option<PathBuf>,
 }
 
-/// Schemas of all sources but the trace itself, the first asked first.
+/// Schemas of all sources except the trace itself, in order of precedence.
 pub struct Schemas {
     files: Arc<Providers>,
     store: Option<Arc<Store>>,
@@ -34,15 +34,16 @@ pub struct Listed {
     pub name: String,
     /// Its GUID.
     pub guid: Guid,
-    /// Where its schemas are from: a file, or `built in`.
+    /// Origin of its schemas: a file, or `built in`.
     pub origin: String,
 }
 
 impl Schemas {
-    /// Reads the files and opens the store, if there is one. Problems within files are printed as warnings.
+    /// Reads the files and opens the store, if it exists. Problems within files are printed as warnings.
     ///
     /// # Errors
-    /// No file has a schema, or the store cannot be opened.
+    ///
+    /// Fails if no file contains a schema, or if the store cannot be opened.
     pub fn load(options: &SchemaOptions) -> Result<Schemas> {
         let read = SchemaFiles::read(&options.files);
         for file in &read.files {
@@ -51,12 +52,10 @@ impl Schemas {
             }
         }
         if !options.files.is_empty() && read.providers.is_empty() {
-            bail!(
-                "no schema in what --schema names; a manifest, PE file, resource, MOF, TMF or PDB is needed"
-            );
+            bail!("no schema in the files of --schema; name a manifest, PE file, resource, MOF, TMF or PDB");
         }
         let files = Arc::new(read.providers.into_iter().collect());
-        // A machine without a home directory has no store, and needs none.
+        // Without a home directory the store is not used.
         let store = match store_dir(options.store.as_deref()) {
             Ok(dir) => Some(Arc::new(Store::open(dir)?)),
             Err(_) => None,
@@ -64,7 +63,7 @@ impl Schemas {
         Ok(Schemas { files, store })
     }
 
-    /// These, to be asked after what events and traces carry.
+    /// Returns the schema sources that are searched after events and traces themselves.
     pub fn sources(&self) -> openetw::Schemas {
         let mut sources = openetw::Schemas::new();
         sources.add(self.files.clone());
@@ -74,10 +73,11 @@ impl Schemas {
         sources
     }
 
-    /// Every provider that is known, sorted by name.
+    /// Returns all known providers, sorted by name.
     ///
     /// # Errors
-    /// The store cannot be read.
+    ///
+    /// Fails if the store cannot be read.
     pub fn list(&self) -> Result<Vec<Listed>> {
         let mut listed: Vec<Listed> = Vec::new();
         for provider in self.files.iter() {
@@ -103,10 +103,12 @@ impl Schemas {
         Ok(listed)
     }
 
-    /// The providers with a name or GUID, of each source that has it; for the provider of classic events its classes.
+    /// Returns the providers with a name or GUID, one for each source that has it. For the provider of classic events,
+    /// returns its classes.
     ///
     /// # Errors
-    /// The store cannot be read.
+    ///
+    /// Fails if the store cannot be read.
     pub fn find(&self, name: &str) -> Result<Vec<Arc<Provider>>> {
         let guid: Option<Guid> = name.parse().ok();
         let is_it = |listed: &&Listed| Some(listed.guid) == guid || listed.name.eq_ignore_ascii_case(name);
@@ -126,18 +128,18 @@ impl Schemas {
         Ok(found)
     }
 
-    /// What each source says of a provider, in the order in which events are decoded by them; versions of events that
-    /// an earlier source has are left out of the later ones.
+    /// Returns a provider as each source describes it, in the order in which the sources decode events. Event versions
+    /// from an earlier source are omitted from later ones.
     fn of_guid(&self, guid: &Guid) -> Vec<Arc<Provider>> {
         let of_store = self.store.as_ref().and_then(|store| SchemaSource::provider(&**store, guid));
         let mut sources = vec![self.files.provider(guid), of_store, builtin::BuiltIn.provider(guid)];
-        // The kernel's classes are decoded by what is built in first.
+        // Built-in schemas come first for the kernel's classes.
         if sources.iter().flatten().any(|provider| provider.info.class_of.is_some()) {
             sources.rotate_right(1);
         }
         let key = |event: &Arc<EventSchema>| {
             let d = &event.descriptor;
-            // What an id is for others, the opcode is for classes.
+            // Classes identify events by opcode instead of id.
             let opcode = event.provider.class_of.as_ref().map(|_| d.opcode.0);
             (d.id, opcode, d.version)
         };
@@ -156,7 +158,7 @@ impl Schemas {
     }
 }
 
-/// Replaces the names of keywords in a provider string by their bits, as these descriptions of the provider have them.
+/// Replaces the keyword names in a provider string by their bits in these descriptions of the provider.
 pub(crate) fn resolve_keywords(
     spec: &mut ProviderSpec,
     known: &[Arc<Provider>],
@@ -169,11 +171,12 @@ pub(crate) fn resolve_keywords(
     spec.resolve_keywords(lookup, names)
 }
 
-/// The directory of the schema store: `named`, else `$OPENETW_SCHEMAS`, else `openetw/schemas` in the user's directory
-/// for data.
+/// Returns the directory of the schema store: `named`, else `$OPENETW_SCHEMAS`, else `openetw/schemas` in the user's
+/// data directory.
 ///
 /// # Errors
-/// The environment names no directory for data.
+///
+/// Fails if the environment defines no data directory.
 pub fn store_dir(named: Option<&Path>) -> Result<PathBuf> {
     let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(dir) = named.map(Path::to_owned).or_else(|| from("OPENETW_SCHEMAS")) {
@@ -188,6 +191,6 @@ pub fn store_dir(named: Option<&Path>) -> Result<PathBuf> {
     };
     match data {
         Some(data) => Ok(data.join("openetw").join("schemas")),
-        None => bail!("no directory for the schema store is known; name one with --store or OPENETW_SCHEMAS"),
+        None => bail!("no directory for the schema store; name one with --store or OPENETW_SCHEMAS"),
     }
 }

@@ -1,4 +1,4 @@
-//! What tools end with: Windows's codes, of which a process here can give the lowest byte.
+//! Exit codes of the tools: Windows error codes, of which a process on Linux returns the lowest byte.
 
 use std::fmt;
 use std::io;
@@ -38,11 +38,11 @@ pub mod code {
     pub const NOT_FOUND: u32 = 1168;
     /// The code of `wpr` for a file that is not a valid recording profile.
     pub const PROFILE_SCHEMA: u32 = 0xC558_0701;
-    /// What `wpr` has for profiles that ask for no events.
+    /// Code of `wpr` for profiles that request no events.
     pub const NO_PROVIDERS: u32 = 0xC558_0612;
-    /// What `wpr` has where it is not recording.
+    /// Code of `wpr` when it is not recording.
     pub const NOT_RECORDING: u32 = 0xC558_3000;
-    /// What `wpr` has where it is recording already.
+    /// Code of `wpr` when it is already recording.
     pub const ALREADY_RECORDING: u32 = 0xC558_3001;
     /// `PLA_E_DCS_NOT_FOUND`: no data collector set of this name.
     pub const SET_NOT_FOUND: u32 = 0x8030_0002;
@@ -54,17 +54,17 @@ pub mod code {
     pub const SET_NOT_RUNNING: u32 = 0x8030_0104;
 }
 
-/// Something that a tool could not do, with the code that Windows has for it.
+/// A failure of a tool, with the Windows error code.
 #[derive(Debug)]
 pub struct Failed {
-    /// Windows's code, one of [`code`](mod@code).
+    /// The Windows error code, one of [`code`](mod@code).
     pub code: u32,
     /// What failed, in one line.
     pub text: String,
 }
 
 impl Failed {
-    /// A failure with a code.
+    /// Creates a failure with a code.
     pub fn new(code: u32, text: impl Into<String>) -> Failed {
         Failed { code, text: text.into() }
     }
@@ -78,12 +78,12 @@ impl fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
-/// What the user typed makes no sense.
+/// Creates the error for an invalid command line.
 pub fn usage(text: impl fmt::Display) -> anyhow::Error {
     Failed::new(code::INVALID_PARAMETER, text.to_string()).into()
 }
 
-/// The code of an error.
+/// Returns the Windows error code of an error.
 pub fn code_of(error: &anyhow::Error) -> u32 {
     if let Some(failed) = error.downcast_ref::<Failed>() {
         return failed.code;
@@ -106,7 +106,7 @@ pub fn code_of(error: &anyhow::Error) -> u32 {
     }
 }
 
-/// The exit status for a code: its lowest byte, as a shell sees it of a tool of Windows, but never success.
+/// Returns the exit status for a code: its lowest byte, as a shell sees it, but never 0.
 pub fn exit_status(code: u32) -> u8 {
     match code as u8 {
         0 => 1,
@@ -132,7 +132,7 @@ fn of_io(error: &io::Error) -> u32 {
     }
 }
 
-/// What hosts refuse.
+/// Codes of the errors that hosts return.
 #[cfg(target_os = "linux")]
 mod session {
     use openetw::kernel::FlagError;

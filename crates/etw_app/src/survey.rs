@@ -1,4 +1,4 @@
-//! What one trace file holds, counted: the work behind `etw info`.
+//! Statistics of one trace file, for `etw info`.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,71 +14,72 @@ use openetw::schema::Names;
 
 use crate::machine::Machine;
 
-/// Damage that is listed; more is only counted.
+/// Damaged places kept in the list; further ones are only counted.
 const MAX_DAMAGE: usize = 10_000;
 
-/// Kinds of events that are told apart; the rest counts as one.
+/// Kinds of events counted separately; further ones are counted together.
 const MAX_KINDS: usize = 1 << 16;
-/// What the schemas of these kinds may take: a trace made for it has one of thousands of properties in each event.
+/// Limit of the approximate size of these kinds' schemas, since a crafted trace can put thousands of properties in each
+/// event.
 pub const MAX_SCHEMA_BYTES: usize = 64 << 20;
 
-/// What a file holds.
+/// The statistics of a file.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Records, the log file header's own included.
+    /// Records, including the one of the log file header.
     pub records: u64,
     /// Records with a schema.
     pub decoded: u64,
-    /// Of those, records whose payload does not hold all fields of the schema.
+    /// Decoded records whose payload is shorter than the schema.
     pub cut: u64,
-    /// Buffers that were read.
+    /// Buffers read.
     pub buffers: u64,
-    /// Of those, the compressed ones.
+    /// Buffers read that were compressed.
     pub compressed_buffers: u64,
-    /// Bytes of records, headers included.
+    /// Bytes of records, including headers.
     pub record_bytes: u64,
     /// Earliest time of a record.
     pub first: Option<Ticks>,
     /// Latest time of a record.
     pub last: Option<Ticks>,
-    /// Damaged places, by offset; the first 10,000.
+    /// The first 10,000 damaged places, by offset.
     pub damage: Vec<Damage>,
-    /// Damaged places in all.
+    /// Total number of damaged places.
     pub damages: u64,
-    /// Records that tell of losses: events, buffers, backup files.
+    /// Records that report losses: of events, buffers and backup files.
     pub loss_records: [u64; 3],
-    /// The kinds of events, the most frequent first.
+    /// The kinds of events, most frequent first.
     pub events: Vec<EventCount>,
-    /// What the trace says of its machine.
+    /// The machine that the trace was recorded on.
     pub machine: Machine,
-    /// What the trace carries of schemas but could not be read.
+    /// Schemas in the trace that could not be read.
     pub schema_problems: Vec<String>,
 }
 
 /// The events of one kind.
 #[derive(Debug, Clone)]
 pub struct EventCount {
-    /// Name of the provider, if one is known.
+    /// Name of the provider, if known.
     pub provider: Option<String>,
     /// GUID of the provider.
     pub guid: Guid,
     /// GUID of the class, for classic events.
     pub event_guid: Option<Guid>,
-    /// The descriptor.
+    /// The event descriptor.
     pub descriptor: EventDescriptor,
     /// Name of the event.
     pub name: String,
     /// Number of events.
     pub count: u64,
-    /// Bytes of their records, headers included.
+    /// Bytes of their records, including headers.
     pub bytes: u64,
-    /// Of these events, those whose payload does not hold all fields of the schema.
+    /// Events whose payload is shorter than the schema.
     pub cut: u64,
-    /// What the schema was read from, or why there is none.
+    /// Source of the schema, or why the event could not be decoded.
     pub decoding: Result<&'static str, String>,
 }
 
-/// What tells kinds of events apart while counting.
+/// The key that distinguishes kinds of events while counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Kind {
     guid: Guid,
@@ -89,8 +90,9 @@ struct Kind {
     schema: usize,
 }
 
-/// Has the resolver learn what the file itself says of schemas. Everything else waits for this, since a trace may hold
-/// its schemas at its end.
+/// Adds the schemas in the file to the resolver, and appends the problems found to `problems`.
+///
+/// Do this before decoding, since a trace may have its schemas at its end.
 pub fn learn(file: &EtlFile<'_>, resolver: &mut Resolver, problems: &mut Vec<String>) {
     let mut scratch = Vec::new();
     for buffer in file.buffers().filter_map(Result::ok) {
@@ -116,7 +118,7 @@ pub fn learn(file: &EtlFile<'_>, resolver: &mut Resolver, problems: &mut Vec<Str
     }));
 }
 
-/// Counts what the file holds, on as many threads as asked for. `progress` is told of the bytes that are done.
+/// Collects the statistics of a file on `threads` threads, and calls `progress` with the bytes completed.
 pub fn survey(
     file: &EtlFile<'_>,
     resolver: &Resolver,
@@ -149,7 +151,7 @@ pub fn survey(
     };
     std::thread::scope(|scope| {
         for _ in 1..threads.clamp(1, 64).min(buffers.len().max(1)) {
-            // Without a further thread the work is done all the same.
+            // If the thread cannot be started, this one does the work.
             let _ = std::thread::Builder::new().name("count".into()).spawn_scoped(scope, worker);
         }
         worker();
@@ -161,12 +163,12 @@ pub fn survey(
     total
 }
 
-/// Kinds of different threads have different schemas in memory, but are one if everything shown is.
+/// Merges kinds from different threads: they have different schemas in memory but are the same if everything shown is.
 fn merge(counts: &mut HashMap<Kind, EventCount>, kind: Kind, count: EventCount) {
     let same = |other: &EventCount| {
         other.name == count.name && other.decoding == count.decoding && other.provider == count.provider
     };
-    // Names of events tell most of them apart at once.
+    // The hash of the name distinguishes most of them.
     let mut hasher = DefaultHasher::new();
     count.name.hash(&mut hasher);
     let mut key = Kind { schema: hasher.finish() as usize, ..kind };
@@ -182,7 +184,7 @@ fn merge(counts: &mut HashMap<Kind, EventCount>, kind: Kind, count: EventCount) 
     counts.insert(key, count);
 }
 
-/// What a schema that is kept takes, roughly.
+/// Returns the approximate size in bytes of a schema in memory.
 pub fn schema_bytes(schema: &CompiledSchema) -> usize {
     1024 + 256 * schema.schema.properties.len()
 }
@@ -194,9 +196,9 @@ struct Counter<'f> {
     scratch: Vec<u8>,
     survey: Survey,
     counts: HashMap<Kind, EventCount>,
-    /// Keeps the schemas that `Kind::schema` names by address.
+    /// Keeps the schemas alive that `Kind::schema` identifies by address.
     schemas: HashMap<usize, Arc<CompiledSchema>>,
-    /// What they take, roughly.
+    /// Their approximate size in bytes.
     schema_bytes: usize,
 }
 
@@ -335,7 +337,7 @@ impl Survey {
         }
     }
 
-    /// Why the file does not hold everything that the session was given; empty if it does.
+    /// Returns the reasons why the file lacks events of the session; empty if it is complete.
     pub fn gaps(&self, file: &EtlFile<'_>) -> Vec<String> {
         let header = file.header();
         let mut gaps = Vec::new();
@@ -346,15 +348,15 @@ impl Survey {
         };
         gap(header.events_lost.into(), "event lost", "events lost");
         gap(header.buffers_lost.into(), "buffer lost", "buffers lost");
-        gap(self.loss_records.iter().sum(), "record of a loss", "records of losses");
+        gap(self.loss_records.iter().sum(), "loss record", "loss records");
         gap(self.damages, "damaged place", "damaged places");
         if !header.is_closed() {
-            gaps.push("the session did not close the file, so its losses are not known".to_owned());
+            gaps.push("the session did not close the file, so its losses are unknown".to_owned());
         }
         gaps
     }
 
-    /// The times of the first and the last event.
+    /// Returns the times of the first and the last event.
     pub fn span(&self, file: &EtlFile<'_>) -> Option<(FileTime, FileTime)> {
         let clock = file.clock();
         Some((clock.to_filetime(self.first?), clock.to_filetime(self.last?)))

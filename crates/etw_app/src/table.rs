@@ -1,4 +1,4 @@
-//! Tables over events as text, 100 columns wide on a terminal, and as JSON.
+//! Tables over events: as text, 100 columns wide on a terminal, and as JSON.
 
 use std::io::Write;
 
@@ -7,15 +7,16 @@ use openetw::FileTime;
 use openetw::analysis::{Cell, Duration, Table};
 use serde_json::{Value, json};
 
-/// Columns of a terminal, and of notes everywhere.
+/// Width of tables on a terminal, and of notes everywhere.
 pub const WIDTH: usize = 100;
-/// Texts are not made narrower than this.
+/// Minimum width of a text column.
 const MIN_TEXT_WIDTH: usize = 8;
 
-/// Puts a table; its texts are cut until its lines have so many columns.
+/// Writes a table, and shortens its texts until the lines fit the width.
 ///
 /// # Errors
-/// None: writing to memory does not fail.
+///
+/// Never fails: writing to memory succeeds.
 pub fn put_table(
     out: &mut Vec<u8>,
     table: &Table,
@@ -44,7 +45,7 @@ pub fn put_table(
     table.notes.iter().try_for_each(|note| put_note(out, note))
 }
 
-/// A table as JSON, with at most this many rows.
+/// Returns a table as JSON, with at most `top` rows.
 pub fn table_value(table: &Table, top: Option<usize>) -> Value {
     let rows = table.rows.iter().take(top.unwrap_or(usize::MAX));
     let rows = rows.map(|row| {
@@ -54,7 +55,7 @@ pub fn table_value(table: &Table, top: Option<usize>) -> Value {
     json!({ "rows": rows.collect::<Vec<_>>(), "row_count": table.rows.len(), "notes": table.notes })
 }
 
-/// Puts a note in lines that fit.
+/// Writes a note, wrapped to the width.
 fn put_note(out: &mut Vec<u8>, note: &str) -> Result<()> {
     let mut line = String::new();
     for word in note.split(' ') {
@@ -76,7 +77,7 @@ fn put_line(out: &mut Vec<u8>, cells: impl Iterator<Item = String>) -> Result<()
     Ok(())
 }
 
-/// A column as it is shown.
+/// A column to be shown.
 struct Shown {
     heading: &'static str,
     cells: Vec<String>,
@@ -93,14 +94,14 @@ impl Shown {
         Shown { heading, cells, is_text, width: width.unwrap_or(0) }
     }
 
-    /// Texts stand at the left, numbers at the right.
+    /// Pads a text: texts are left-aligned, numbers right-aligned.
     fn aligned(&self, text: &str) -> String {
         let (text, width) = (cut(text, self.width), self.width);
         if self.is_text { format!("{text:<width$}") } else { format!("{text:>width$}") }
     }
 }
 
-/// Makes the widest texts narrower until the line fits.
+/// Narrows the widest text columns until the line fits.
 fn narrow(columns: &mut [Shown], width: usize) {
     loop {
         let sum: usize = columns.iter().map(|column| column.width + 2).sum();
@@ -109,7 +110,7 @@ fn narrow(columns: &mut [Shown], width: usize) {
             columns.iter().filter(|column| column.is_text).map(|column| column.width).collect();
         widths.sort_unstable_by_key(|width| std::cmp::Reverse(*width));
         let Some(widest) = widths.first().copied().filter(|widest| *widest > MIN_TEXT_WIDTH) else { return };
-        // Down to the next one; these two are then made narrower together.
+        // Narrow it to the next widest; further rounds narrow both.
         let next = widths.get(1).copied().unwrap_or(0).max(MIN_TEXT_WIDTH);
         let less = over.min((widest - next.min(widest)).max(1));
         if let Some(column) = columns.iter_mut().rfind(|column| column.is_text && column.width == widest) {
@@ -118,8 +119,8 @@ fn narrow(columns: &mut [Shown], width: usize) {
     }
 }
 
-/// A text of at most this many characters. Paths and qualified names lose their begin, other texts their end, command
-/// lines too.
+/// Shortens a text to at most this many characters. Paths and qualified names lose their start, other texts and command
+/// lines their end.
 fn cut(text: &str, width: usize) -> String {
     let len = text.chars().count();
     if len <= width {
@@ -134,10 +135,10 @@ fn cut(text: &str, width: usize) -> String {
     }
 }
 
-/// A cell as text.
+/// Formats a cell.
 pub fn cell_text(cell: &Cell) -> String {
     match cell {
-        // Control characters would spoil the page.
+        // Control characters would break the layout.
         Cell::Text(text) => text.replace(char::is_control, " "),
         Cell::Id(number) | Cell::Count(number) => number.to_string(),
         Cell::Number(number) => number.to_string(),
@@ -149,7 +150,7 @@ pub fn cell_text(cell: &Cell) -> String {
     }
 }
 
-/// `1.50 s`, `20.0 ms`, `3.4 µs`.
+/// Formats a duration: `1.50 s`, `20.0 ms`, `3.4 µs`.
 pub fn duration_text(duration: Duration) -> String {
     let micros = duration.0 as f64 / 10.0;
     match duration.0 {
@@ -160,7 +161,7 @@ pub fn duration_text(duration: Duration) -> String {
     }
 }
 
-/// `512`, `1.5K`, `20M`.
+/// Formats a size: `512`, `1.5K`, `20M`.
 fn bytes_text(bytes: u64) -> String {
     const UNITS: [char; 6] = ['K', 'M', 'G', 'T', 'P', 'E'];
     let (mut value, mut unit) = (bytes as f64, None);
@@ -236,7 +237,7 @@ mod tests {
         let widths = columns.each_ref().map(|column| column.width);
         assert_eq!(widths.iter().sum::<usize>() + 8, WIDTH);
         assert_eq!((widths[0].abs_diff(widths[1]), widths[2], widths[3]), (1, 10, 5));
-        // What cannot be narrowed stays.
+        // Number columns keep their width.
         let mut columns = [column(false, 300)];
         narrow(&mut columns, WIDTH);
         assert_eq!(columns[0].width, 300);

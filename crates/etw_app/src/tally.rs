@@ -1,4 +1,4 @@
-//! How many events there are of each kind: tracerpt's summary, the kinds for reports, and their schemas.
+//! Event counts by kind: tracerpt's summary, the kinds for reports, and their schemas.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -7,19 +7,20 @@ use std::sync::Arc;
 use openetw::schema::{Decoding, EventSchema, Provider};
 use openetw::{Event, FileTime, Guid, Statistics};
 
-/// Kinds of events that are told apart; the rest counts as one.
+/// Kinds of events counted separately; further ones are counted together.
 const MAX_KINDS: usize = 1 << 15;
-/// What the schemas of these kinds may take, roughly: a trace made for it has one of thousands of properties in each event.
+/// Limit of the approximate size of these kinds' schemas, since a crafted trace can put thousands of properties in each
+/// event.
 const MAX_SCHEMA_BYTES: usize = 64 << 20;
 
-/// What tells kinds of events apart.
+/// The key that distinguishes kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     provider: Guid,
     id: u16,
     version: u8,
     opcode: u8,
-    /// The schema by its address.
+    /// The address of the schema.
     schema: usize,
 }
 
@@ -27,13 +28,13 @@ struct Key {
 #[derive(Debug, Clone)]
 struct Kind {
     count: u64,
-    /// tracerpt's name: the class or the provider.
+    /// Name in tracerpt's summary: the class or the provider.
     name: String,
     provider: String,
     event: String,
     task: u16,
     opcode: String,
-    /// Held so that its address stays its own.
+    /// Kept alive so that its address stays unique.
     schema: Option<Arc<EventSchema>>,
 }
 
@@ -42,22 +43,22 @@ struct Kind {
 pub struct Tally {
     kinds: HashMap<Key, Kind>,
     schema_bytes: usize,
-    /// Events of kinds beyond those that are told apart.
+    /// Events of the kinds not counted separately.
     others: u64,
-    /// Events without a schema.
+    /// Number of events without a schema.
     pub undecoded: u64,
-    /// Events whose payload does not fit their schema.
+    /// Number of events whose payload does not match their schema.
     pub misfits: u64,
     /// The time of the last event.
     pub last: FileTime,
 }
 
-/// Events that have one name.
+/// The number of events with one provider and event name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// The provider.
+    /// Name of the provider.
     pub provider: String,
-    /// The event.
+    /// Name of the event.
     pub event: String,
     /// Number of events.
     pub count: u64,
@@ -105,7 +106,7 @@ impl Tally {
         self.kinds.insert(key, kind);
     }
 
-    /// Adds what another thread counted.
+    /// Adds the counts of another thread.
     pub fn merge(&mut self, other: Tally) {
         self.others += other.others;
         self.undecoded += other.undecoded;
@@ -119,7 +120,7 @@ impl Tally {
         }
     }
 
-    /// tracerpt's summary.
+    /// Returns tracerpt's summary.
     pub fn text(&self, files: &[String], statistics: &Statistics, span: (FileTime, FileTime)) -> String {
         let mut text = "\r\nFiles Processed:\r\n".to_owned();
         for file in files {
@@ -170,7 +171,7 @@ impl Tally {
         (self.others > 0).then(|| row(&self.others.to_string(), "(all other kinds)", &columns, ""))
     }
 
-    /// The kinds by the names of provider and event, the most frequent first.
+    /// Returns the counts by provider and event name, most frequent first.
     pub fn counted(&self) -> Vec<Counted> {
         let mut counts: HashMap<(&str, &str), u64> = HashMap::new();
         for kind in self.kinds.values() {
@@ -191,7 +192,7 @@ impl Tally {
         counted
     }
 
-    /// The events' schemas by provider; those that describe themselves (TraceLogging) are left out.
+    /// Returns the events' schemas by provider, without self-describing (TraceLogging) events.
     pub fn providers(&self) -> Vec<Provider> {
         let mut providers: BTreeMap<(String, Guid), Provider> = BTreeMap::new();
         let mut kinds: Vec<&Kind> = self.kinds.values().collect();
@@ -243,7 +244,7 @@ fn table(text: &mut String, head: String, rows: impl Iterator<Item = String>) {
     line(text, format_args!("{rule}"));
 }
 
-/// `Sunday, January 23, 2011`
+/// Formats a date: `Sunday, January 23, 2011`.
 fn day(time: FileTime) -> String {
     // 1601-01-01 was a Monday.
     const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];

@@ -1,13 +1,14 @@
-//! Numbers, sizes and times as people write and read them.
+//! Parsing and formatting of numbers, sizes and durations.
 
 use std::time::Duration;
 
-/// A size in bytes: `65536`, `64KB`, `64MB`, `1GB`; in powers of 1024.
+/// Parses a size in bytes: `65536`, `64KB`, `64MB`, `1GB`; units are powers of 1024.
 ///
 /// # Errors
-/// The text is not a size; the error says how to write one.
+///
+/// Fails if the text is not a size above 0; the error shows valid examples.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is no size; write 64KB, 64MB or 1GB");
+    let wrong = || format!("'{text}' is not a size; use for example 64KB, 64MB or 1GB");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
         "" | "b" => 0,
@@ -20,7 +21,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(wrong)
 }
 
-/// A number of 64 bits, in decimal or `0x`.
+/// Parses a 64-bit number, in decimal or in hexadecimal with `0x`.
 pub fn wide_number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -28,12 +29,13 @@ pub fn wide_number(text: &str) -> Option<u64> {
     }
 }
 
-/// A duration: `10s`, `1.5s`, `500ms`, `2m`, `1h`; a number alone is seconds.
+/// Parses a duration: `10s`, `1.5s`, `500ms`, `2m`, `1h`. A number without a unit is in seconds.
 ///
 /// # Errors
-/// The text is not a duration; the error says how to write one.
+///
+/// Fails if the text is not a duration; the error shows valid examples.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no time; write 10s, 500ms or 2m");
+    let wrong = || format!("'{text}' is not a duration; use for example 10s, 500ms or 2m");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text.get(digits.len()..).unwrap_or_default() {
         "ms" => 0.001,
@@ -46,7 +48,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -59,7 +61,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// `1205 KB`.
+/// Formats a size in bytes: `900 bytes`, `1205 KB`, `20 MB`.
 pub fn size_text(bytes: u64) -> String {
     match bytes {
         0..10_240 => format!("{bytes} bytes"),

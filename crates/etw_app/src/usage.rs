@@ -1,11 +1,11 @@
-//! Wrong usage of a command line.
+//! The error for an invalid command line.
 
 use std::fmt;
 
-/// What the user typed makes no sense; `etw` exits with status 2.
+/// An invalid command line; `etw` exits with status 2.
 #[derive(Debug)]
 pub struct UsageError(
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     pub String,
 );
 

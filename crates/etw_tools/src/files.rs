@@ -1,11 +1,11 @@
-//! Files that tools read, and where they keep their own.
+//! Input checks, output files, and the directory of the tools' own files.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use etw_app::status::{Failed, code};
 
-/// Fails if a trace is not there.
+/// Fails if a trace does not exist or cannot be accessed.
 pub(crate) fn check_inputs(files: &[PathBuf]) -> Result<()> {
     for file in files {
         if let Err(error) = std::fs::metadata(file) {
@@ -19,17 +19,17 @@ pub(crate) fn check_inputs(files: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file.
+/// Writes a file; errors name it.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     std::fs::write(path, bytes).with_context(|| format!("{}: cannot be written", path.display()))
 }
 
-/// Where tools keep what a user has them keep: `openetw` in the directory for configuration (`XDG_CONFIG_HOME`, else
+/// Returns the directory of the tools' saved data: `openetw` in the configuration directory (`XDG_CONFIG_HOME`, else
 /// `~/.config`).
 #[cfg(target_os = "linux")]
 pub(crate) fn config_directory() -> Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")));
-    let missing = || anyhow::anyhow!("neither XDG_CONFIG_HOME nor HOME says where configuration is kept");
+    let missing = || anyhow::anyhow!("no configuration directory; set XDG_CONFIG_HOME or HOME");
     Ok(config.ok_or_else(missing)?.join("openetw"))
 }

@@ -1,4 +1,4 @@
-//! The host that the sessions of tools live in.
+//! The session host that the tools connect to.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -8,29 +8,30 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use openetw::session::{Controller, ControllerError, Instance};
 
-/// How often is looked whether a host is there.
+/// Interval between attempts to connect to a host.
 const STEP: Duration = Duration::from_millis(5);
-/// How long a host may take to start.
+/// Time limit for a host to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a host that is just ending may take to have ended.
+/// Time limit for a stopping host to exit.
 const END: Duration = Duration::from_secs(1);
 
-/// A connection to the host of this user's instance, if one runs: without one there are no sessions.
+/// Connects to the host of this user's instance. Returns `None` if none runs, and so no sessions exist.
 pub(crate) fn running() -> Result<Option<Controller>> {
     let end = Instant::now() + END;
     loop {
         match Controller::connect() {
             Err(ControllerError::NoHost { .. }) => return Ok(None),
-            // Its last session has just been stopped by another command.
+            // Another command has just stopped its last session.
             Err(ControllerError::Disconnected { .. }) if Instant::now() < end => sleep(STEP),
             controller => return Ok(Some(controller?)),
         }
     }
 }
 
-/// A connection to the host of this user's instance. If none runs, one is started in the background, which ends with
-/// its last session: on Windows there is always somebody for sessions to live with.
+/// Connects to the host of this user's instance, and starts one in the background if none runs.
+///
+/// A started host exits with its last session. On Windows no such step is needed, since the kernel hosts the sessions.
 pub(crate) fn connect() -> Result<Controller> {
     let end = Instant::now() + PATIENCE;
     let mut started = None;
@@ -40,12 +41,12 @@ pub(crate) fn connect() -> Result<Controller> {
         }
         let has_ended = match &mut started {
             None => true,
-            // One that another ended before has the place still, or another one has just got it.
+            // It exits if another host still has the socket, or has just taken it.
             Some(child) => std::process::Child::try_wait(child)?.is_some(),
         };
         if Instant::now() > end {
             bail!(
-                "no host can be started in {}; `etw daemon` says why",
+                "no session host can be started in {}; `etw daemon` shows why",
                 Instance::default_of_user().directory().display()
             );
         }
@@ -57,10 +58,10 @@ pub(crate) fn connect() -> Result<Controller> {
 }
 
 fn start() -> Result<std::process::Child> {
-    let program = std::env::current_exe().context("the program's own file is not known")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut command = Command::new(program);
-    // Ctrl-C in the terminal is not meant for it, and it keeps no directory from being removed.
+    // A new process group protects it from Ctrl-C, and `/` keeps it from pinning a directory.
     command.args(["daemon", "--while-used"]).current_dir("/").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().context("no host can be started")
+    command.spawn().context("no session host can be started")
 }

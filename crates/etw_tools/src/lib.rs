@@ -1,7 +1,7 @@
-//! The tools that ETW's users know, under their own names: `etw logman …`, or a link `logman` to the program.
+//! The Windows tracing tools under their own names: `etw logman …`, or a link `logman` to the program.
 //!
-//! A tool has its own options, output and exit codes, as its documentation has them.
-//! The tools that control sessions exist on Linux only.
+//! Each tool has the options, output and exit codes of its Windows documentation. The tools that control sessions are
+//! available on Linux only.
 
 #![cfg_attr(
     not(target_os = "linux"),
@@ -45,37 +45,37 @@ use etw_app::{output, status};
 
 pub use page::{PageFormat, PageRequest, PageWriter};
 
-/// A tool.
+/// A Windows tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
-    /// Sessions and data collector sets.
+    /// Controls sessions and data collector sets.
     #[cfg(target_os = "linux")]
     Logman,
-    /// Messages of traces as text.
+    /// Formats messages of traces as text.
     Tracefmt,
-    /// Sessions and what is enabled in them.
+    /// Controls sessions and the providers enabled in them.
     #[cfg(target_os = "linux")]
     Tracelog,
-    /// Traces as CSV, XML or event logs, with a summary and a report.
+    /// Converts traces to CSV, XML or event logs, with a summary and a report.
     Tracerpt,
-    /// Recordings by profiles.
+    /// Records by recording profiles.
     #[cfg(target_os = "linux")]
     Wpr,
-    /// The kernel's events by flags and groups, and what is made of them.
+    /// Records kernel events by flags and groups, and analyses traces.
     #[cfg(target_os = "linux")]
     Xperf,
 }
 
 impl Tool {
-    /// Every tool that this system has.
+    /// All tools available on this system.
     #[cfg(target_os = "linux")]
     pub const ALL: &'static [Tool] =
         &[Tool::Logman, Tool::Tracefmt, Tool::Tracelog, Tool::Tracerpt, Tool::Wpr, Tool::Xperf];
-    /// Every tool that this system has.
+    /// All tools available on this system.
     #[cfg(not(target_os = "linux"))]
     pub const ALL: &'static [Tool] = &[Tool::Tracefmt, Tool::Tracerpt];
 
-    /// Its name, which is also that of the link to it.
+    /// Returns the tool's name, which is also the name of its link.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -92,7 +92,7 @@ impl Tool {
         }
     }
 
-    /// Returns the tool that the program was called as, by the name of the link.
+    /// Returns the tool that the program was started as, according to the name of the link.
     #[must_use]
     pub fn of_link(program: &OsStr) -> Option<Tool> {
         let name = Path::new(program).file_name()?.to_str()?.to_lowercase();
@@ -100,9 +100,9 @@ impl Tool {
         Tool::ALL.iter().copied().find(|tool| tool.name() == bare)
     }
 
-    /// Runs the tool with the words after its name, and returns the exit code. `page` writes the pages of reports.
+    /// Runs the tool with the words after its name and returns the exit code. `page` writes report pages.
     ///
-    /// A failure is printed on standard error as one line, with Windows's code.
+    /// A failure is printed to standard error in one line, with the Windows error code.
     #[must_use]
     pub fn run(self, words: &[OsString], page: PageWriter) -> ExitCode {
         let result = match self {
@@ -119,7 +119,7 @@ impl Tool {
         };
         match result {
             Ok(code) => code,
-            // Who reads the other end of a pipe (`| head`) has seen enough.
+            // The reader of the pipe (`| head`) has closed it, which is not a failure.
             Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
             Err(error) => {
                 let code = status::code_of(&error);

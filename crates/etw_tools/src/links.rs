@@ -1,4 +1,4 @@
-//! `etw install-links`: links by which the tools have their own names.
+//! `etw install-links`: links that make the tools available under their own names.
 
 use std::fs;
 use std::io;
@@ -8,22 +8,23 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::Tool;
 
-/// Makes a link to this program for each tool in a directory, and prints what links to what.
+/// Creates a link to this program for each tool in a directory, and prints the links.
 ///
 /// # Errors
-/// A link cannot be made, or another file has its name and `replaces` is not set; then no link is made.
+///
+/// Fails if a link cannot be created, or if another file has its name and `replaces` is not set; then no link is created.
 pub fn install(directory: &Path, replaces: bool) -> Result<()> {
-    let program = std::env::current_exe().context("the program's own file is not known")?;
-    fs::create_dir_all(directory).with_context(|| format!("{}: cannot be made", directory.display()))?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    fs::create_dir_all(directory).with_context(|| format!("{}: cannot be created", directory.display()))?;
     let taken: Vec<_> = Tool::ALL
         .iter()
         .filter(|_| !replaces)
         .map(|tool| directory.join(tool.name()))
         .filter(|path| path.symlink_metadata().is_ok() && !is_link_to(path, &program))
         .collect();
-    // Nothing is done by halves.
+    // Check all links before creating any.
     if let Some(path) = taken.first() {
-        bail!("{}: there is another file of this name; --force replaces it", path.display());
+        bail!("{}: another file has this name; --force replaces it", path.display());
     }
     for tool in Tool::ALL {
         let path = directory.join(tool.name());
@@ -33,7 +34,7 @@ pub fn install(directory: &Path, replaces: bool) -> Result<()> {
             }
             _ => {}
         }
-        link(&program, &path).with_context(|| format!("{}: cannot be made", path.display()))?;
+        link(&program, &path).with_context(|| format!("{}: cannot be created", path.display()))?;
         println!("{} -> {}", path.display(), program.display());
     }
     Ok(())

@@ -1,10 +1,10 @@
-//! A session as `xperf -loggers` and `tracelog -q` show it.
+//! A session as shown by `xperf -loggers` and `tracelog -q`.
 
 use etw_app::providers::Known;
 use openetw::kernel::EnableFlags;
 use openetw::session::{EnableStatus, LogFileMode, SessionStatus};
 
-/// The rows that both tools have, with their names.
+/// Returns the rows that both tools show, with their labels.
 pub(super) fn rows(status: &SessionStatus) -> Vec<(&'static str, String)> {
     let p = &status.properties;
     let unit = if p.log_file_mode.has(LogFileMode::KBYTES_FOR_SIZE) { "Kb" } else { "Mb" };
@@ -41,7 +41,7 @@ fn modes(mode: LogFileMode) -> String {
     if names.is_empty() { "Sequential".to_owned() } else { names.join(" ") }
 }
 
-/// The names of kernel flags as xperf has them, each once.
+/// Returns xperf's names of kernel flags, without duplicates.
 pub(super) fn flags(flags: u32) -> String {
     let mut names: Vec<&str> = Vec::new();
     for flag in EnableFlags::KNOWN.iter().filter(|flag| flags & flag.bit != 0) {
@@ -53,7 +53,7 @@ pub(super) fn flags(flags: u32) -> String {
     names.join("+")
 }
 
-/// The providers of a session as xperf takes them: `"Name":0xFLAGS:0xLEVEL`.
+/// Returns the providers of a session in xperf's syntax: `"Name":0xFLAGS:0xLEVEL`.
 pub(super) fn providers(enables: &[EnableStatus], known: &Known) -> Vec<String> {
     let name = |enabled: &EnableStatus| {
         let registered = Some(enabled.name.clone()).filter(|name| !name.is_empty());

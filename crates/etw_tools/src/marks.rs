@@ -1,4 +1,4 @@
-//! Marks: texts that a user has put between the kernel's events (`PerfInfo/Mark`), by `xperf -m` and its like.
+//! Marks: user texts among the kernel's events (`PerfInfo/Mark`), written by `xperf -m` and similar commands.
 
 use std::ffi::CString;
 
@@ -11,20 +11,19 @@ use openetw::{Guid, Level, Opcode, classes};
 
 use crate::host;
 
-/// What marks are written by. On Windows the kernel does it.
+/// Name of the provider that writes marks. On Windows the kernel writes them.
 const NAME: &str = "OpenETW-Marks";
-/// The type of the event in the class PerfInfo.
+/// Type of the event in the class PerfInfo.
 const MARK: Opcode = Opcode(34);
 
-/// Writes a mark into every session that has events of the kernel.
+/// Writes a mark into every session that records kernel events.
 pub(crate) fn mark(text: &str) -> Result<()> {
     let mut running = host::running()?;
     let sessions = running.as_mut().map(Controller::list).transpose()?.unwrap_or_default();
     let marked = sessions.into_iter().filter(|session| session.properties.enable_flags != 0);
     let names: Vec<String> = marked.map(|session| session.properties.logger_name).collect();
     let Some(controller) = running.as_mut().filter(|_| !names.is_empty()) else {
-        let text =
-            "no session has the kernel's events, between which marks are set; `xperf -on FLAGS` starts one";
+        let text = "no session records kernel events, which marks need; `xperf -on FLAGS` starts one";
         return Err(Failed::new(code::INSTANCE_NOT_FOUND, text).into());
     };
     mark_in(text, &names, controller)
@@ -32,7 +31,7 @@ pub(crate) fn mark(text: &str) -> Result<()> {
 
 /// Writes a mark into these sessions.
 pub(crate) fn mark_in(text: &str, names: &[String], controller: &mut Controller) -> Result<()> {
-    let text = CString::new(text).map_err(|_| usage("a mark cannot have a zero character"))?;
+    let text = CString::new(text).map_err(|_| usage("a mark cannot contain a null character"))?;
     let guid = Guid::from_provider_name(NAME);
     for name in names {
         controller.enable(name, &enable(guid, Level(0), 0, 0))?;
@@ -46,6 +45,6 @@ pub(crate) fn mark_in(text: &str, names: &[String], controller: &mut Controller)
     }
     match outcome {
         Outcome::Written => Ok(()),
-        other => bail!("the mark is not in the trace: {other:?}"),
+        other => bail!("the mark cannot be written: {other:?}"),
     }
 }

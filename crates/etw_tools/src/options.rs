@@ -1,4 +1,4 @@
-//! The options of a tool: a table that command lines are read by, and that the help is written from.
+//! Options of a tool: one table both for parsing the command line and for the help.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -12,9 +12,9 @@ use crate::words::Word;
 /// An option: one row of a tool's table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opt {
-    /// In lower case, without its dash.
+    /// Name in lower case, without the dash.
     name: &'static str,
-    /// What stands behind it, in the help.
+    /// Placeholder for the values in the help.
     values: &'static str,
     least: usize,
     most: usize,
@@ -22,17 +22,17 @@ pub(crate) struct Opt {
     help: &'static str,
 }
 
-/// An option alone.
+/// Returns an option without values.
 pub(crate) const fn flag(name: &'static str, help: &'static str) -> Opt {
     Opt { name, values: "", least: 0, most: 0, can_be_negated: false, help }
 }
 
-/// An option with one value.
+/// Returns an option with one value.
 pub(crate) const fn value(name: &'static str, value: &'static str, help: &'static str) -> Opt {
     values(name, value, 1, 1, help)
 }
 
-/// An option with some values.
+/// Returns an option with a range of value counts.
 pub(crate) const fn values(
     name: &'static str,
     values: &'static str,
@@ -44,19 +44,19 @@ pub(crate) const fn values(
 }
 
 impl Opt {
-    /// Whether this is its name.
+    /// Returns whether the option has this name.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// The same with two dashes says the opposite, without values or with some.
+    /// Allows the option to be negated with two dashes, with or without values.
     pub(crate) const fn or_not(mut self) -> Opt {
         self.can_be_negated = true;
         self
     }
 }
 
-/// An option that was given.
+/// An option on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Given {
     pub(crate) name: &'static str,
@@ -64,21 +64,21 @@ pub(crate) struct Given {
     pub(crate) values: Vec<String>,
 }
 
-/// What a command line says.
+/// A parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Words that belong to no option.
+    /// Words outside of options.
     pub(crate) words: Vec<String>,
-    /// Options in their order.
+    /// Options in the order given.
     pub(crate) given: Vec<Given>,
-    /// Whether help is asked for, which makes nothing else matter.
+    /// Whether help was requested; everything else is then ignored.
     pub(crate) asks_for_help: bool,
 }
 
 impl Options {
-    /// Reads a command line by a table.
+    /// Parses a command line with a table of options.
     ///
-    /// Fails for an option that the table does not have, and for one without its values.
+    /// Fails for an unknown option, and for an option without its values.
     pub(crate) fn read(words: &[OsString], table: &[Opt]) -> Result<Options> {
         let mut options = Options::default();
         let mut open: Option<(Given, Opt)> = None;
@@ -100,7 +100,7 @@ impl Options {
                 Word::Option { name, is_doubled } => (name, is_doubled),
             };
             options.close(open.take())?;
-            let option = find(&name).ok_or_else(|| usage(format_args!("there is no option -{name}")))?;
+            let option = find(&name).ok_or_else(|| usage(format_args!("unknown option -{name}")))?;
             let is_negated = is_doubled && option.can_be_negated;
             open = Some((Given { name: option.name, is_negated, values: Vec::new() }, *option));
         }
@@ -117,45 +117,45 @@ impl Options {
         Ok(())
     }
 
-    /// Whether nothing was said.
+    /// Returns whether the command line is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.words.is_empty() && self.given.is_empty()
     }
 
-    /// Whether an option was given; the last one counts, and one that says the opposite is `Some(false)`.
+    /// Returns whether an option is set, by its last occurrence: `Some(false)` if that is negated, `None` without one.
     pub(crate) fn is_set(&self, name: &str) -> Option<bool> {
         self.last(name).map(|given| !given.is_negated)
     }
 
-    /// The last of an option.
+    /// Returns the last occurrence of an option.
     pub(crate) fn last(&self, name: &str) -> Option<&Given> {
         self.given.iter().rfind(|given| given.name == name)
     }
 
-    /// All of an option, in their order.
+    /// Returns all occurrences of an option, in order.
     pub(crate) fn all<'o>(&'o self, name: &'o str) -> impl Iterator<Item = &'o Given> {
         self.given.iter().filter(move |given| given.name == name)
     }
 
-    /// The value of an option that has one, if it was given and not taken back.
+    /// Returns the value of an option, unless its last occurrence is negated.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         let given = self.last(name).filter(|given| !given.is_negated)?;
         given.values.first().map(String::as_str)
     }
 
-    /// The number that an option has as its value.
+    /// Returns the number given as an option's value.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u32>> {
         self.value(name).map(|text| number_of(name, text)).transpose()
     }
 }
 
-/// A number of 32 bits, in decimal or `0x`.
+/// Parses a 32-bit number, in decimal or in hexadecimal with `0x`.
 pub(crate) fn number_of(name: &str, text: &str) -> Result<u32> {
     let number = wide_number(text).and_then(|number| u32::try_from(number).ok());
-    number.ok_or_else(|| usage(format_args!("-{name}: '{text}' is no number from 0 to 4294967295")))
+    number.ok_or_else(|| usage(format_args!("-{name}: '{text}' is not a number from 0 to 4294967295")))
 }
 
-/// Milliseconds of `[[hh:]mm:]ss`, where seconds may have a fraction; 0 leaves a time to the session.
+/// Parses `[[hh:]mm:]ss` with optional fractions of seconds, and returns milliseconds; 0 selects the session's default.
 pub(crate) fn millis_of(name: &str, text: &str) -> Result<u32> {
     let wrong = || usage(format_args!("-{name} {text}: expected [[hh:]mm:]ss, up to 49 days"));
     let parts: Vec<&str> = text.split(':').collect();
@@ -174,13 +174,13 @@ pub(crate) fn millis_of(name: &str, text: &str) -> Result<u32> {
     }
 }
 
-/// What a table says, for people.
+/// Formats a table of options as help text.
 pub(crate) fn help(table: &[Opt]) -> String {
     let mut text = String::new();
     for option in table {
         let dash = if option.can_be_negated { "-[-]" } else { "-" };
         let head = format!("{dash}{} {}", option.name, option.values);
-        // What is longer than its column has a line of its own.
+        // Syntax wider than the column gets a line of its own.
         match head.trim_end() {
             head if head.chars().count() > 24 => {
                 let _ = writeln!(text, "  {head}\n  {:24}  {}", "", option.help);
@@ -193,9 +193,9 @@ pub(crate) fn help(table: &[Opt]) -> String {
     text
 }
 
-/// Where a table and its page of the documentation differ: options that only one of them has.
+/// Returns the differences between a table and its documentation page: options that only one of them has.
 ///
-/// In the page, what begins with a dash in a code span of its own is an option of the tool.
+/// In the page, every code span that starts with a dash is an option of the tool.
 #[cfg(test)]
 pub(crate) fn differences(table: &[Opt], page: &str) -> Vec<String> {
     let is_in_table = |name: &str| table.iter().any(|option| option.name == name);
@@ -203,14 +203,14 @@ pub(crate) fn differences(table: &[Opt], page: &str) -> Vec<String> {
     let is_in_page = |name: &str| words.clone().any(|word| option_of(word).as_deref() == Some(name));
     let lacks = table.iter().filter(|option| !is_in_page(option.name));
     let lacks = lacks.map(|option| format!("the page lacks -{}", option.name));
-    // A line has an even number of marks, but for the fences of examples, whose lines have none.
+    // Lines have an even number of backticks, except the fences of examples, whose lines have none.
     let spans = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
     let names = spans.filter_map(|span| option_of(span.split_whitespace().next()?));
     let unknown = names.filter(|name| name != "help" && !is_in_table(name));
     lacks.chain(unknown.map(|name| format!("the table lacks -{name}"))).collect()
 }
 
-/// The name of an option in a word of a page.
+/// Returns the option name in a word of a page.
 #[cfg(test)]
 fn option_of(word: &str) -> Option<String> {
     let name = word.trim_start_matches('[').strip_prefix('-')?.trim_start_matches('-').to_lowercase();
@@ -250,12 +250,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let check = |line: &str, expected: &str| assert_eq!(read(line).unwrap_err().to_string(), expected);
-        check("-foo", "there is no option -foo");
+        check("-foo", "unknown option -foo");
         check("-o -ets", "-o needs FILE");
         check("-p", "-p needs PROVIDER [FLAGS [LEVEL]]");
         assert_eq!(number_of("bs", "0x40").unwrap(), 64);
         let error = number_of("bs", "large").unwrap_err().to_string();
-        assert_eq!(error, "-bs: 'large' is no number from 0 to 4294967295");
+        assert_eq!(error, "-bs: 'large' is not a number from 0 to 4294967295");
         for (text, millis) in [("1", 1000), ("0.25", 250), ("1:30", 90_000), ("1:00:00", 3_600_000), ("0", 0)]
         {
             assert_eq!(millis_of("ft", text).unwrap(), millis, "{text}");

@@ -1,28 +1,28 @@
-//! Pages of reports, which tools make the tables for and others write.
+//! Requests for report pages: the tools provide the tables, another crate writes the page.
 
 use anyhow::Result;
 use etw_app::tally::Tally;
 use openetw::Trace;
 use openetw::analysis::Report;
 
-/// What a page shows, and how.
+/// The contents and format of a page.
 #[derive(Debug)]
 pub struct PageRequest<'p> {
-    /// The trace, which has been read.
+    /// The trace, after reading.
     pub trace: &'p mut Trace,
-    /// The tables, and what went on over time.
+    /// The tables and the timeline.
     pub report: Report,
-    /// The kinds of events.
+    /// The event counts by kind.
     pub tally: &'p Tally,
-    /// Processors of the machine.
+    /// Number of processors of the recorded machine.
     pub processors: u32,
-    /// The format.
+    /// The format of the page.
     pub format: PageFormat,
-    /// Most rows of each table.
+    /// Maximum rows per table.
     pub rows: usize,
 }
 
-/// Formats of pages.
+/// The format of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PageFormat {
     /// XML, for programs.
@@ -32,5 +32,5 @@ pub enum PageFormat {
     Html,
 }
 
-/// Writes a page and returns its bytes. The crate of the report is not known here; the program passes its function.
+/// Writes a page and returns its bytes. This crate does not depend on the report; the program passes its function.
 pub type PageWriter = fn(PageRequest<'_>) -> Result<Vec<u8>>;

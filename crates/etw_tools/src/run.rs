@@ -1,4 +1,4 @@
-//! How tools whose command line is options run.
+//! Running of tools whose command line consists of options.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use etw_app::status::{Failed, code};
 
 use crate::options::Options;
 
-/// Runs a tool whose command line is options: the help if that is asked for or nothing is, else what `act` does.
+/// Runs a tool: prints the help if it is requested or there are no options, else calls `act`.
 pub(crate) fn run_options(
     options: &Options,
     help: impl FnOnce() -> String,
@@ -21,12 +21,12 @@ pub(crate) fn run_options(
     } else {
         act(&mut out)
     };
-    // What was found before a failure is shown all the same.
+    // Output from before a failure is still printed.
     output::open(None)?.write_all(&out)?;
     result.map(|()| ExitCode::SUCCESS)
 }
 
-/// Fails for an option that makes no sense here, with what to do instead.
+/// Fails for an unsupported option, with an alternative.
 pub(crate) fn refuse(refusal: Option<(&str, &str)>) -> Result<()> {
     refusal.map_or(Ok(()), |(name, instead)| {
         Err(Failed::new(code::NOT_SUPPORTED, format!("-{name}: {instead}")).into())

@@ -1,4 +1,4 @@
-//! What the tools that control sessions have in common: how sessions are started and come to their end.
+//! Starting, flushing, stopping and merging of sessions, shared by the tools.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use openetw::session::{Controller, EnableBuilder, ErrorKind, LogFileMode, Sessio
 use crate::host;
 use crate::options::number_of;
 
-/// The session that has the kernel's events, where no other is named.
+/// The kernel session, which commands use by default.
 pub(crate) const KERNEL_LOGGER: &str = "NT Kernel Logger";
 
-/// A session to be started.
+/// A session to start.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) builder: SessionBuilder,
@@ -28,7 +28,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Starts it; what of the system's events it does not get is told.
+    /// Starts the session, and warns about system events that it cannot record.
     pub(crate) fn start(self, controller: &mut Controller) -> Result<SessionStatus> {
         check_file(&self.builder)?;
         let name = self.builder.properties().logger_name.clone();
@@ -41,13 +41,13 @@ impl Plan {
     }
 }
 
-/// The hook ids of the events whose stacks are wanted, by xperf's names.
+/// Parses xperf's event names, and returns the hook ids of the events to record stacks of.
 pub(crate) fn stacks(names: &str) -> Result<Vec<u16>> {
     let walks = StackWalks::parse(names).map_err(|error| usage(format_args!("-stackwalk {error}")))?;
     Ok(walks.hook_ids().to_vec())
 }
 
-/// The time between two samples, in units of 100 ns.
+/// Parses the sampling interval, in units of 100 ns.
 pub(crate) fn sample_interval(text: &str) -> Result<u32> {
     let units = number_of("setprofint", text)?;
     match (1_000..=10_000_000).contains(&units) {
@@ -56,10 +56,10 @@ pub(crate) fn sample_interval(text: &str) -> Result<u32> {
     }
 }
 
-/// Fails if the file could not be written.
+/// Fails if the file cannot be written.
 fn check_file(builder: &SessionBuilder) -> Result<()> {
     let p = builder.properties();
-    // Files that follow each other have other names.
+    // New-file sessions write to other names.
     if p.log_file_name.is_empty() || p.log_file_mode.has(LogFileMode::NEW_FILE) {
         return Ok(());
     }
@@ -69,10 +69,10 @@ fn check_file(builder: &SessionBuilder) -> Result<()> {
     })
 }
 
-/// Does something with a session that has to run; `lister` is the command that lists those that do.
+/// Calls `act` for a running session; `lister` is the command that lists the running ones.
 pub(crate) fn with<T>(name: &str, lister: &str, act: impl FnOnce(&mut Controller) -> Result<T>) -> Result<T> {
     let not_found = || {
-        let text = format!("there is no session '{name}'; `{lister}` lists those that run");
+        let text = format!("there is no session '{name}'; `{lister}` lists the running sessions");
         anyhow::Error::from(Failed::new(code::INSTANCE_NOT_FOUND, text))
     };
     let mut controller = host::running()?.ok_or_else(not_found)?;
@@ -83,24 +83,24 @@ pub(crate) fn with<T>(name: &str, lister: &str, act: impl FnOnce(&mut Controller
     }
 }
 
-/// Has a session deliver what it has; what one keeps in memory is written to a file.
+/// Flushes a session; one that records in memory is written to `file`.
 pub(crate) fn flush(name: &str, file: Option<&Path>, controller: &mut Controller) -> Result<SessionStatus> {
     let is_in_memory = controller.query(name)?.properties.log_file_mode.has(LogFileMode::BUFFERING);
     match file {
         Some(file) if is_in_memory => dump(name, file, controller),
         None if is_in_memory => {
-            Err(usage(format_args!("session '{name}' is in memory: -f FILE says where to")))
+            Err(usage(format_args!("session '{name}' records in memory; name a file with -f FILE")))
         }
         _ => Ok(controller.flush(name)?),
     }
 }
 
-/// Stops a session, and adds to its file what other machines need to read it; answers its last numbers.
+/// Stops a session, adds to its file the data needed to read it elsewhere, and returns the session's final status.
 pub(crate) fn stop(name: &str, controller: &mut Controller, schemas: &Schemas) -> Result<SessionStatus> {
     stop_to(name, None, controller, schemas)
 }
 
-/// Stops a session; what it has in memory alone is written to this file before.
+/// Stops a session; one that records only in memory is written to `file` first.
 pub(crate) fn stop_to(
     name: &str,
     file: Option<&Path>,
@@ -125,20 +125,23 @@ pub(crate) fn stop_to(
     }
     let properties = &status.properties;
     let file = file.unwrap_or(Path::new(&properties.log_file_name));
-    // Files that are gone on with, or that others follow, stay as they are.
+    // Appended and new-file traces are left unchanged.
     let mode = properties.log_file_mode;
     let is_whole = !mode.has(LogFileMode::APPEND) && !mode.has(LogFileMode::NEW_FILE);
     if is_whole && !file.as_os_str().is_empty() {
         let added = embed::look_through(file, schemas)
             .and_then(|contents| embed::append(file, &contents, &processes));
         if let Err(error) = added {
-            output::warn(&format_args!("{}: no schemas and processes are added: {error:#}", file.display()));
+            output::warn(&format_args!(
+                "{}: schemas and processes cannot be added: {error:#}",
+                file.display()
+            ));
         }
     }
     Ok(status)
 }
 
-/// Merges files into one; what is lost is told.
+/// Merges files into one, and warns about losses.
 pub(crate) fn merge(
     files: &[PathBuf],
     merged: &Path,
@@ -150,7 +153,7 @@ pub(crate) fn merge(
     report_damage(&trace);
     if merged.events_lost > 0 || merged.buffers_lost > 0 {
         let (events, buffers) = (merged.events_lost, merged.buffers_lost);
-        output::warn(&format_args!("{events} events and {buffers} buffers are lost"));
+        output::warn(&format_args!("{events} events and {buffers} buffers were lost"));
     }
     Ok(merged)
 }

@@ -1,21 +1,21 @@
-//! Words of a command line as Windows's tools have them, brought to one form.
+//! Command-line words in Windows syntax, normalized.
 //!
-//! Options begin with `-` or `/`, in any case; from documents come dashes that word processors made of hyphens, and
-//! quotation marks that no shell takes away. A second dash says the opposite (`--v`), where a tool has that.
+//! Options start with `-` or `/`, in any case. Text pasted from documents may have typographic dashes, and quotation
+//! marks that no shell removes. A second dash negates an option (`--v`) in tools that support this.
 
 use std::ffi::OsStr;
 
 use anyhow::Result;
 use etw_app::status::usage;
 
-/// What documents have for hyphens.
+/// Dashes that documents use in place of hyphens.
 const DASHES: [char; 7] = ['-', '\u{2010}', '\u{2011}', '\u{2012}', '–', '—', '\u{2212}'];
 const QUOTES: [char; 5] = ['“', '”', '„', '«', '»'];
 
 /// A word of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// An option, by its name in lower case without dashes.
+    /// An option, with its name in lower case without dashes.
     Option {
         name: String,
         /// Whether it had two dashes.
@@ -26,13 +26,13 @@ pub(crate) enum Word {
 }
 
 impl Word {
-    /// Reads a word; `is_known` says whether a name, in lower case, is that of an option.
+    /// Parses a word; `is_known` returns whether a lower-case name is an option.
     ///
-    /// A word that begins with `/` is an option only if it is known, since paths begin so here.
+    /// A word that starts with `/` is an option only if it is known, since absolute paths also start with `/`.
     pub(crate) fn read(word: &OsStr, is_known: impl Fn(&str) -> bool) -> Result<Word> {
-        let text = word.to_str().ok_or_else(|| {
-            usage(format_args!("'{}' is no text: names have to be UTF-8", word.to_string_lossy()))
-        })?;
+        let text = word
+            .to_str()
+            .ok_or_else(|| usage(format_args!("'{}' is not valid UTF-8", word.to_string_lossy())))?;
         let value = || Word::Value(text.trim_matches(QUOTES).to_owned());
         let Some(bare) = text.strip_prefix(DASHES) else {
             let option = text.strip_prefix('/').map(str::to_lowercase);
@@ -48,7 +48,7 @@ impl Word {
         }
     }
 
-    /// Whether it asks for help.
+    /// Returns whether the word requests help.
     pub(crate) fn asks_for_help(&self) -> bool {
         matches!(self, Word::Option { name, .. } if is_help(name))
     }

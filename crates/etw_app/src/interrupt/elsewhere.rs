@@ -1,4 +1,4 @@
-//! Ctrl-C ends the process, as it does by default.
+//! No handling of Ctrl-C: it ends the process, as by default.
 
 use std::io;
 

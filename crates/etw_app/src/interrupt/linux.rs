@@ -1,4 +1,4 @@
-//! Ctrl-C by signals.
+//! Handling of Ctrl-C with signals.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -6,8 +6,7 @@ use std::os::fd::AsFd;
 use etw_sys::poll::wait_readable;
 use etw_sys::signals::{Signal, watch};
 
-/// Calls `stop` when the user presses Ctrl-C or the process is asked to end, in place of ending it. A second time ends
-/// it.
+/// Calls `stop` on the first Ctrl-C or termination request instead of ending the process. The second one ends it.
 pub(crate) fn on_interrupt(stop: impl Fn() + Send + 'static) -> io::Result<()> {
     let interrupted = watch(&[Signal::Interrupt, Signal::Terminate])?;
     let wait = move || {

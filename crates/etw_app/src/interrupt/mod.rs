@@ -1,4 +1,4 @@
-//! Ctrl-C, and being asked to end.
+//! Handling of Ctrl-C and termination requests.
 
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]

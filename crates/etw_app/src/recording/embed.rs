@@ -1,8 +1,8 @@
-//! What a recording takes along: schemas of its events that do not describe themselves, its processes, and the names of
-//! the kernel's functions that it has addresses of.
+//! Data embedded in a recording to make it readable elsewhere: schemas of events that are not self-describing, the
+//! processes, and the names of the kernel functions whose addresses it contains.
 //!
-//! They are appended as further buffers: schemas and processes in the form in which the merge step of Windows and the
-//! kernel's rundown have them, functions as TraceLogging events, so that any reader understands them.
+//! The data is appended in further buffers that any reader understands: schemas as the Windows merge step writes them,
+//! processes as the kernel's rundown writes them, functions as TraceLogging events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -21,11 +21,11 @@ use openetw::{HookId, PointerSize, Ticks, Trace, classes};
 use crate::schemas::Schemas;
 use crate::text::grouped;
 
-/// Hook id of Process/DCEnd: a process that there was when the recording ended, or that it saw.
+/// Hook id of Process/DCEnd: a process that ran at the end of the recording, or that the recording saw.
 const PROCESS_DC_END: HookId = HookId(0x0304);
-/// Hook id of EventTrace/BuildInfo: the system that was recorded.
+/// Hook id of EventTrace/BuildInfo: the recorded system.
 const BUILD_INFO: HookId = HookId(0x0042);
-/// Bytes of the file that hold its header: the first buffer is no larger than a session's buffers can be.
+/// Bytes of the file that contain its header, since the first buffer is no larger than the largest session buffer.
 const MAX_HEADER_BYTES: u64 = 16 << 20;
 /// Offset in the file of the number of buffers (`BuffersWritten`), for both layouts of the log file header.
 const BUFFERS_WRITTEN: u64 = 0x48 + 0x20 + 0x24;
@@ -33,29 +33,29 @@ const BUFFERS_WRITTEN: u64 = 0x48 + 0x20 + 0x24;
 /// Processes by their ids.
 pub type Processes = BTreeMap<u32, ProcessStatus>;
 
-/// What a file holds, and what of it is not described in it.
+/// The contents of a file, and the data that its reader needs.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// Events of providers.
+    /// Number of provider events.
     pub events: u64,
-    /// Events lost, by the file's header.
+    /// Events lost, according to the file's header.
     pub events_lost: u64,
-    /// Buffers lost, by the file's header.
+    /// Buffers lost, according to the file's header.
     pub buffers_lost: u64,
     /// Process ids of the events.
     process_ids: BTreeSet<u32>,
-    /// What describes its events.
+    /// Descriptions of its events.
     descriptions: Vec<RecordBuilder>,
-    /// Addresses in the kernel.
+    /// Kernel addresses in the file.
     kernel: KernelAddresses,
-    /// Whether the kernel tells which system it is.
+    /// Whether the kernel recorded its system.
     has_build: bool,
     /// Time of the last record.
     last: Ticks,
 }
 
 impl Contents {
-    /// `complete`, or what is missing.
+    /// Returns `complete`, or the losses.
     pub fn verdict(&self) -> String {
         let mut lost = Vec::new();
         if self.events_lost > 0 {
@@ -71,10 +71,11 @@ impl Contents {
     }
 }
 
-/// Counts what a file holds, and finds out what is needed to read it elsewhere.
+/// Counts the events of a file and collects the data needed to read it elsewhere.
 ///
 /// # Errors
-/// The file cannot be read.
+///
+/// Fails if the file cannot be read.
 pub fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
     let mut trace = Trace::builder().file(path).schemas(&schemas.sources()).open()?;
     let anchor = trace.headers().first().map_or(Ticks(0), |header| header.anchor);
@@ -90,7 +91,7 @@ pub fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
         }
         found.events += 1;
         found.kernel.add(record);
-        // Neighbours are alike, so that most events are not looked up.
+        // Consecutive events often share a process, which skips most insertions.
         if let Some(process) = record.process_id()
             && process != last_process
         {
@@ -104,7 +105,7 @@ pub fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
     Ok(found)
 }
 
-/// The kernel's event of a process (`Process_V4_TypeGroup1`).
+/// Returns the kernel's event for a process (`Process_V4_TypeGroup1`).
 fn process_record(process: &ProcessStatus) -> RecordBuilder {
     let name = process.image.rsplit('/').next().unwrap_or_default();
     let wide = |text: &str| text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
@@ -117,7 +118,7 @@ fn process_record(process: &ProcessStatus) -> RecordBuilder {
         &259u32.to_le_bytes(),
         &0u64.to_le_bytes(),
         &0u32.to_le_bytes(),
-        // No UserSID.
+        // No user SID.
         &0u32.to_le_bytes(),
         name.as_bytes(),
         b"\0",
@@ -131,7 +132,7 @@ fn process_record(process: &ProcessStatus) -> RecordBuilder {
         .payload(&payload.concat())
 }
 
-/// The kernel's event of the system (`Header_BuildInfo_TypeGroup`), as the kernel's own recordings have it.
+/// Returns the kernel's event for the system (`Header_BuildInfo_TypeGroup`), as in the kernel's own recordings.
 fn build_record() -> Option<RecordBuilder> {
     let mut build = std::fs::read("/proc/version").ok()?.trim_ascii_end().to_vec();
     build.push(0);
@@ -142,10 +143,11 @@ fn build_record() -> Option<RecordBuilder> {
     )
 }
 
-/// Adds to a file what its events need.
+/// Appends the data that a reader of the file needs.
 ///
 /// # Errors
-/// The file cannot be read or written.
+///
+/// Fails if the file cannot be read or written.
 pub fn append(path: &Path, contents: &Contents, processes: &Processes) -> Result<()> {
     let seen = contents.process_ids.iter().filter_map(|id| processes.get(id));
     let build = if contents.has_build { None } else { build_record() };
@@ -153,18 +155,18 @@ pub fn append(path: &Path, contents: &Contents, processes: &Processes) -> Result
     let records = records.chain(contents.descriptions.iter().cloned());
     let functions = match contents.kernel.is_empty() {
         true => Vec::new(),
-        // Without the right to see addresses the trace has no names.
+        // Without permission to read kernel addresses, function names are left out.
         false => {
             KernelSymbols::of_this_machine().map_or(Vec::new(), |symbols| contents.kernel.records(&symbols))
         }
     };
     let records = records.chain(functions);
-    // What is too large for a record is left out; the event then says that it has no schema.
+    // A description that exceeds the record size is left out; its events are then shown without a schema.
     let records: Vec<_> = records.filter_map(|record| record.time(contents.last).build().ok()).collect();
     append_records(path, &records, contents.last)
 }
 
-/// Appends records to a trace file in buffers of their own.
+/// Appends records to a trace file in separate buffers.
 fn append_records(path: &Path, records: &[Vec<u8>], time: Ticks) -> Result<()> {
     if records.is_empty() {
         return Ok(());
@@ -211,7 +213,7 @@ fn append_records(path: &Path, records: &[Vec<u8>], time: Ticks) -> Result<()> {
         buffer.resize(size, 0xFF);
     }
     if let Err(error) = buffers.iter().try_for_each(|buffer| file.write_all(buffer)) {
-        // A part of a buffer would be damage.
+        // A partly written buffer would be damage.
         let _ = file.set_len(end);
         return Err(error.into());
     }
@@ -257,7 +259,7 @@ mod tests {
         assert_eq!((contents.events, contents.events_lost), (3, 0));
         append(&path, &contents, &processes).unwrap();
 
-        // Nothing but the file is known to the reader.
+        // The reader knows only the file.
         let mut trace = Trace::builder().file(&path).schemas(&openetw::Schemas::empty());
         trace = trace.process_names(true);
         let mut trace = trace.open().unwrap();

@@ -16,13 +16,14 @@ use openetw::{Keyword, Level, classes};
 use crate::{UsageError, output};
 use wait::{Event, Waiting};
 
-/// How long it takes until what was told last is in the session.
+/// Time for the rundown events to reach the session.
 const RUNDOWN_TIME: Duration = Duration::from_millis(100);
 
-/// Starts a session and enables the providers; one that cannot record what was asked for is not left behind.
+/// Starts a session and enables the providers; stops the session again if a provider cannot be enabled.
 ///
 /// # Errors
-/// The session cannot be started, or a provider cannot be enabled.
+///
+/// Fails if the session cannot be started, or if a provider cannot be enabled.
 pub fn begin(
     builder: SessionBuilder,
     name: &str,
@@ -31,7 +32,7 @@ pub fn begin(
 ) -> Result<(), ControllerError> {
     let wants_both = builder.properties().enable_flags != 0 && !enables.is_empty();
     match builder.clone().start(controller) {
-        // Who may not have the system's events gets those of the providers all the same.
+        // Without the permission for system events, record only the providers.
         Err(error) if wants_both && error.kind().is_some_and(is_of_system) => {
             output::warn(&format_args!("missing: {error}"));
             builder.enable_flags(0).start(controller)?;
@@ -47,16 +48,19 @@ pub fn begin(
     Ok(())
 }
 
-/// Whether a session that was refused for this may be had without the system's events.
+/// Returns whether a session that failed this way can start without system events.
 fn is_of_system(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotSupported | ErrorKind::AccessDenied)
 }
 
-/// Writes what a session has in memory to a file. What it has of the system gets the processes, threads, images and files
-/// that there are with it: those that were told at its start may have made room.
+/// Writes the events in a session's memory to a file.
+///
+/// A session with kernel flags first captures the current processes, threads, images and files, since the rundown from
+/// its start may have been overwritten.
 ///
 /// # Errors
-/// There is no such session, or the file cannot be written.
+///
+/// Fails if the session does not exist, or if the file cannot be written.
 pub fn dump(name: &str, file: &Path, controller: &mut Controller) -> Result<SessionStatus> {
     if controller.query(name)?.properties.enable_flags != 0 {
         controller.capture_state(name, classes::SYSTEM_TRACE, Level(0), Keyword(0))?;
@@ -65,16 +69,17 @@ pub fn dump(name: &str, file: &Path, controller: &mut Controller) -> Result<Sess
     Ok(controller.dump(name, file)?)
 }
 
-/// Stays the host as long as other programs have sessions here, unless Ctrl-C is pressed.
+/// Keeps hosting the sessions of other programs until they stop or Ctrl-C is pressed.
 ///
 /// # Errors
-/// Signals cannot be waited for.
+///
+/// Fails if the signal handler cannot be installed.
 pub fn serve_others(runtime: &mut Runtime) -> Result<()> {
     serve(runtime.controller(), &mut Waiting::new()?);
     Ok(())
 }
 
-/// Stays the host as long as other programs have sessions here, unless `waiting` sees Ctrl-C.
+/// Keeps hosting the sessions of other programs until they stop or `waiting` receives Ctrl-C.
 pub fn serve(controller: &mut Controller, waiting: &mut Waiting) {
     waiting.forget_end();
     let mut is_told = false;
@@ -84,7 +89,7 @@ pub fn serve(controller: &mut Controller, waiting: &mut Waiting) {
         if !is_told {
             let names: Vec<_> = others.iter().map(|other| other.properties.logger_name.as_str()).collect();
             let names = names.join(", ");
-            eprintln!("etw: hosts sessions of other programs still ({names}); Ctrl-C ends them");
+            eprintln!("etw: still hosting sessions of other programs ({names}); Ctrl-C stops them");
             is_told = true;
         }
         if matches!(waiting.wait(), Ok(Event::Ended) | Err(_)) {
@@ -93,22 +98,24 @@ pub fn serve(controller: &mut Controller, waiting: &mut Waiting) {
     }
 }
 
-/// What `--buffer-size` asks for.
+/// Checks the value of `--buffer-size` and returns it in KiB.
 ///
 /// # Errors
-/// The size is not a multiple of 1 KiB from 4 KiB to 16 MiB ([`UsageError`]).
+///
+/// Fails if the size is not a multiple of 1 KiB from 4 KiB to 16 MiB ([`UsageError`]).
 pub fn buffer_size_kib(bytes: u64) -> Result<u32> {
     let kibibytes = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
     if !bytes.is_multiple_of(1024) || !(4..=16 * 1024).contains(&kibibytes) {
-        bail!(UsageError("--buffer-size is a multiple of 1KB from 4KB to 16MB".to_owned()));
+        bail!(UsageError("--buffer-size must be a multiple of 1KB from 4KB to 16MB".to_owned()));
     }
     Ok(kibibytes)
 }
 
-/// Fails now rather than at the end if the file cannot be written.
+/// Checks that a file can be written, so that a recording fails at its start rather than at its end.
 ///
 /// # Errors
-/// The file cannot be written; the error names it.
+///
+/// Fails if the file cannot be written; the error names it.
 pub fn check_writable(path: &Path) -> Result<()> {
     let existed = path.exists();
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);

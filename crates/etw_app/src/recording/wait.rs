@@ -1,4 +1,4 @@
-//! What ends a recording: the program's end, time, Ctrl-C, a trigger; and what has a file written meanwhile.
+//! Events that end a recording (exit of the program, time, Ctrl-C, a trigger) or write a file meanwhile.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,25 +13,25 @@ use anyhow::{Context, Result, anyhow};
 use etw_sys::poll::wait_readable;
 use etw_sys::signals::{Signal, watch};
 
-/// How often is looked how the session is.
+/// Interval of checks of the session.
 const TICK: Duration = Duration::from_millis(500);
 
-/// What happened.
+/// An event during a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The program ended with this exit status.
+    /// The program exited with this status.
     Exited(u8),
-    /// The time is over, or the user wants no more.
+    /// The time is over, or the user pressed Ctrl-C.
     Ended,
-    /// An event met the trigger.
+    /// An event matched the trigger.
     Triggered,
-    /// What there is, is to be written (SIGUSR1).
+    /// Request to write the events recorded so far (SIGUSR1).
     Dump,
-    /// Nothing for a while.
+    /// No event during the check interval.
     Tick,
 }
 
-/// What signals and threads tell.
+/// A message from the signal thread or another thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
     Event(Event),
@@ -39,31 +39,32 @@ enum Told {
     Interrupted,
 }
 
-/// Where an event can be sent from another thread.
+/// A handle to send events from another thread.
 pub struct EventSender(Sender<Told>);
 
 impl EventSender {
-    /// Sends it; whether somebody still waits.
+    /// Sends an event, and returns whether the receiver still waits.
     pub fn send(&self, event: Event) -> bool {
         self.0.send(Told::Event(event)).is_ok()
     }
 }
 
-/// Waits for events.
+/// The receiver of the events.
 pub struct Waiting {
     sender: Sender<Told>,
     receiver: Receiver<Told>,
     end: Option<Instant>,
     has_program: bool,
-    /// Whether the user has pressed Ctrl-C and the program's end is waited for.
+    /// Whether the user pressed Ctrl-C and the program is about to exit.
     is_interrupted: bool,
 }
 
 impl Waiting {
-    /// Begins to look for signals.
+    /// Starts to listen for signals.
     ///
     /// # Errors
-    /// Signals cannot be waited for.
+    ///
+    /// Fails if the signal handler cannot be installed.
     pub fn new() -> Result<Waiting> {
         let (sender, receiver) = channel();
         let of = |signals| watch(signals).context("cannot wait for signals");
@@ -87,7 +88,7 @@ impl Waiting {
         Ok(Waiting { sender, receiver, end: None, has_program: false, is_interrupted: false })
     }
 
-    /// Where events can be sent from elsewhere.
+    /// Returns a handle to send events from other threads.
     pub fn sender(&self) -> EventSender {
         EventSender(self.sender.clone())
     }
@@ -95,14 +96,15 @@ impl Waiting {
     /// Starts the program.
     ///
     /// # Errors
-    /// The program cannot be started.
+    ///
+    /// Fails if the program cannot be started.
     pub fn run(&mut self, command: &[OsString]) -> Result<()> {
         let (program, arguments) = command.split_first().ok_or_else(|| anyhow!("no program"))?;
         let image = program.to_string_lossy().into_owned();
         let mut child = Command::new(program).args(arguments).spawn().map_err(|error| {
             let hint = match error.kind() {
-                io::ErrorKind::NotFound => "; is its name right, or is ./ missing?",
-                io::ErrorKind::PermissionDenied => "; may it be executed?",
+                io::ErrorKind::NotFound => "; check the name, or add ./",
+                io::ErrorKind::PermissionDenied => "; check its execute permission",
                 _ => "",
             };
             anyhow!("'{image}' cannot be started: {error}{hint}")
@@ -110,7 +112,7 @@ impl Waiting {
         self.has_program = true;
         let exited = self.sender();
         let wait = move || {
-            // A program that a signal ended has the status that shells give it.
+            // A program killed by a signal gets the status that shells report.
             let status = child
                 .wait()
                 .map_or(1, |status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)));
@@ -120,29 +122,30 @@ impl Waiting {
         Ok(())
     }
 
-    /// Waits until then at most.
+    /// Sets the time at which the recording ends; `None` for no limit.
     pub fn end_at(&mut self, end: Option<Instant>) {
         self.end = end;
     }
 
-    /// Waits no longer than until Ctrl-C from now on.
+    /// Removes the time limit and the program, so that only Ctrl-C ends the waiting.
     pub fn forget_end(&mut self) {
         (self.end, self.has_program) = (None, false);
     }
 
-    /// Waits for the next event; [`Event::Tick`] if nothing happens for half a second.
+    /// Waits for the next event; returns [`Event::Tick`] after half a second without one.
     ///
     /// # Errors
-    /// The thread that looks for signals has ended.
+    ///
+    /// Fails if the signal thread has ended.
     pub fn wait(&mut self) -> Result<Event> {
         loop {
             let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
             return match self.receiver.recv_timeout(left.map_or(TICK, |left| left.min(TICK))) {
                 Ok(Told::Event(event)) => Ok(event),
-                // The terminal has told the program too, whose last events belong to the recording.
+                // The terminal has sent Ctrl-C to the program too; its last events belong to the recording.
                 Ok(Told::Interrupted) if self.has_program && !self.is_interrupted => {
                     self.is_interrupted = true;
-                    eprintln!("etw: waiting for the program to end; Ctrl-C again ends the recording at once");
+                    eprintln!("etw: waiting for the program to end; Ctrl-C again stops the recording now");
                     continue;
                 }
                 Ok(Told::Interrupted) => Ok(Event::Ended),

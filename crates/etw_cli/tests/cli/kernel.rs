@@ -184,7 +184,7 @@ fn groups_give_what_linux_has() {
     let etw = Etw::new();
     let Some(output) = record(&etw, "DiagEasy", &["true"]) else { return };
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let left_out = text.lines().find(|line| line.contains("is left out")).unwrap_or_default();
+    let left_out = text.lines().find(|line| line.contains("left out of -k")).unwrap_or_default();
     // What there is, is asked for, and the rest is told; which is which, the list of flags says.
     let shown = etw.ok(&["provider", "show", KERNEL, "--format", "json"]);
     let shown: Value = serde_json::from_str(shown.lines().next().unwrap()).unwrap();

@@ -214,12 +214,12 @@ fn what_makes_no_sense_is_refused() {
         (
             &["start", "T", "-o", r"c:\trace.etl", "-ets"],
             3,
-            "is a path of Windows; write one of this system, as trace.etl",
+            "is a Windows path; use a path of this system, such as trace.etl",
         ),
         (&["start", "T", "-o", "c:trace.etl", "-ets"], 3, "as trace.etl or /tmp/trace.etl"),
-        (&["start", "T", "-colour", "red"], 87, "there is no option -colour (0x57)"),
+        (&["start", "T", "-colour", "red"], 87, "unknown option -colour (0x57)"),
         (&["start", "T", "-o"], 87, "-o needs FILE"),
-        (&["start", "T", "-p", "{123}", "-ets"], 104, "'{123}' is no provider's name or GUID"),
+        (&["start", "T", "-p", "{123}", "-ets"], 104, "'{123}' is not a provider name or GUID"),
         (
             &["start", "T", "-p", "Windows Kernel Trace", "(process,registry)", "-rt", "-ets"],
             50,
@@ -233,7 +233,7 @@ fn what_makes_no_sense_is_refused() {
         (&["query", "T"], 2, "there is no data collector set 'T'"),
         (&["query", "T", "-ets"], 105, "there is no session 'T'"),
         (&["query", "providers", "No-Such-Provider"], 104, "there is no provider 'No-Such-Provider'"),
-        (&["create", "trace", "set", "-p", PROVIDER], 183, "there is a data collector set 'set' already"),
+        (&["create", "trace", "set", "-p", PROVIDER], 183, "data collector set 'set' already exists"),
         (&["create", "counter", "C"], 50, "`etw report`"),
         (&["create", "T"], 87, "create trace NAME"),
         (&["create", "trace", "T", "-s", "server"], 50, "`ssh COMPUTER logman …`"),
@@ -245,7 +245,7 @@ fn what_makes_no_sense_is_refused() {
         (&["import", "T", "-xml", "there.etl"], 87, "there.etl: "),
         (&["import", "T", "-xml", "nowhere.xml"], 2, "nowhere.xml: cannot be read"),
         (&["export", "Set", "-xml", "there.etl"], 80, "-y replaces it"),
-        (&["jump"], 87, "'jump' is none of create, query"),
+        (&["jump"], 87, "unknown verb 'jump'; expected create, query"),
     ] {
         let found = user.fails(&[&["logman"][..], words].concat());
         assert!(
@@ -256,7 +256,7 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(std::fs::read(user.etw.path("there.etl")).unwrap(), b"x");
     user.ok(&["logman", "start", "Set"]);
     let found = user.fails(&["logman", "start", "Set"]);
-    assert!(found.0 == 0xAA && found.1.contains("is running already"), "{found:?}");
+    assert!(found.0 == 0xAA && found.1.contains("is already running"), "{found:?}");
     let found = user.fails(&["logman", "delete", "Set"]);
     assert!(found.0 == 0xAA && found.1.contains("`logman stop Set` stops it"), "{found:?}");
 }

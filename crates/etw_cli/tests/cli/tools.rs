@@ -118,7 +118,7 @@ fn links_have_the_names_of_the_tools() {
     std::fs::remove_file(user.etw.path("bin/logman")).unwrap();
     std::fs::write(user.etw.path("bin/logman"), "mine").unwrap();
     let (status, text) = user.fails(&["install-links", "bin"]);
-    assert!(status == 1 && text.contains("bin/logman: there is another file"), "{text}");
+    assert!(status == 1 && text.contains("bin/logman: another file has this name"), "{text}");
     assert_eq!(std::fs::read(user.etw.path("bin/logman")).unwrap(), b"mine");
     user.ok(&["install-links", "bin", "--force"]);
     assert_eq!(run(&["-?"]).status.code(), Some(0));

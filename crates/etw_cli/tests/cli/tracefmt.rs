@@ -227,12 +227,12 @@ fn what_cannot_be_done_is_told_in_one_line() {
         assert_eq!((found, error.lines().count()), (status, 1), "{words:?}: {error}");
         assert!(error.starts_with("tracefmt: ") && error.contains(expected), "{words:?}: {error}");
     };
-    check(&["-wrong"], 87, "there is no option -wrong");
+    check(&["-wrong"], 87, "unknown option -wrong");
     check(&[], 2, "logfile.etl: ");
     check(&["missing.etl"], 2, "missing.etl: ");
-    check(&["mytrace.etl", "-p", "nowhere"], 2, "nowhere: there is no such file or directory");
+    check(&["mytrace.etl", "-p", "nowhere"], 2, "nowhere: no such file or directory");
     check(&["mytrace.etl", "-ods"], 50, "-display shows them here");
-    check(&["mytrace.etl", "-o", "mytrace.etl"], 87, "mytrace.etl is read");
+    check(&["mytrace.etl", "-o", "mytrace.etl"], 87, "mytrace.etl is an input");
     check(&["mytrace.etl", "-o", "none/x.txt", "-nosummary"], 2, "none/x.txt: cannot be written");
-    check(&["C:\\mytrace.etl"], 3, "is a path of Windows");
+    check(&["C:\\mytrace.etl"], 3, "is a Windows path");
 }

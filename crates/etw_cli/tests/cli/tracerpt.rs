@@ -145,7 +145,7 @@ fn without_options_it_writes_a_dump_and_a_summary() {
     assert!(shown.contains("Events lost:        3\n"), "{shown}");
     // What is there is not written over, unless that is asked for.
     let (status, error) = etw.run_fails(&["tracerpt", "a.etl"]);
-    assert_eq!((status, &*error), (80, "tracerpt: dumpfile.xml exists already; -y overwrites it (0x50)\n"));
+    assert_eq!((status, &*error), (80, "tracerpt: dumpfile.xml already exists; -y overwrites it (0x50)\n"));
     etw.ok(&["tracerpt", "a.etl", "-y"]);
 }
 
@@ -451,19 +451,19 @@ fn what_cannot_be_done_is_told_in_one_line() {
         assert_eq!((found, error.len()), (status, 1), "{words:?}: {error:?}");
         assert!(error[0].starts_with("tracerpt: ") && error[0].contains(expected), "{words:?}: {error:?}");
     };
-    check(&["-wrong"], 87, "there is no option -wrong");
+    check(&["-wrong"], 87, "unknown option -wrong");
     check(&[], 87, "no trace is named");
-    check(&["a.etl", "-of", "JSON"], 87, "CSV, EVTX or XML is wanted");
+    check(&["a.etl", "-of", "JSON"], 87, "expected CSV, EVTX or XML");
     check(&["a.etl", "-of"], 87, "-of needs CSV|EVTX|XML");
     check(&["missing.etl"], 2, "missing.etl: ");
     check(&["a.etl", "missing.etl", "-o", "x.xml"], 2, "missing.etl: ");
-    check(&["a.etl", "-o", "a.etl", "-y"], 87, "a.etl is read");
+    check(&["a.etl", "-o", "a.etl", "-y"], 87, "a.etl is an input");
     check(&["a.etl", "-o", "x", "-summary", "x"], 87, "x would be written twice");
-    check(&["a.etl", "-o", "dir", "-y"], 5, "dir is no file");
+    check(&["a.etl", "-o", "dir", "-y"], 5, "dir is not a file");
     check(&["a.etl", "-o", "none/x.xml"], 2, "none/x.xml: cannot be written");
     check(&["a.etl", "-df", "schema.xml"], 50, "schemas of performance counters");
     check(&["c.blg"], 50, "performance counters");
-    check(&["C:\\traces\\a.etl"], 3, "is a path of Windows");
+    check(&["C:\\traces\\a.etl"], 3, "is a Windows path");
     assert!(!Path::new(&etw.path("x.xml")).exists(), "nothing is written before it is clear that it can be");
     // A file that is no trace, and a session that is not there.
     let (_, error) = etw.run_fails(&["tracerpt", "no.etl", "-o", "y.xml"]);

@@ -125,7 +125,7 @@ fn a_session_in_memory_is_written_on_demand() {
     user.ok(&["xperf", "-start", "Flight", "-on", PROVIDER, "-buffering", "-MaxBuffers", "64"]);
     user.write(PROVIDER, 5);
     let (status, text) = user.fails(&["xperf", "-flush", "Flight"]);
-    assert!(status == 87 && text.contains("-f FILE says where to"), "{text}");
+    assert!(status == 87 && text.contains("name a file with -f FILE"), "{text}");
     user.ok(&["xperf", "-flush", "Flight", "-f", "flight.etl"]);
     assert_eq!(user.numbers("flight.etl", PROVIDER), [5]);
     user.ok(&["xperf", "-stop", "Flight"]);
@@ -151,7 +151,7 @@ fn what_is_meant_to_be_a_flag_is_told_to_be_none() {
     let user = User::new();
     let output = user.command(&["xperf", "-start", "S", "-on", "CSWICTH", "-f", "s.etl"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && text.contains("CSWICTH is no flag or group"), "{text}");
+    assert!(output.status.success() && text.contains("CSWICTH is not a kernel flag or group"), "{text}");
 }
 
 #[test]
@@ -163,17 +163,17 @@ fn what_makes_no_sense_is_refused() {
         (&["-stop", "T"], 105, "there is no session 'T'; `xperf -loggers`"),
         (&["-stop"], 105, "there is no session 'NT Kernel Logger'"),
         (&["-d", "m.etl"], 105, "there is no session 'NT Kernel Logger'"),
-        (&["-m", "hello"], 105, "no session has the kernel's events"),
+        (&["-m", "hello"], 105, "no session records kernel events"),
         (&["-on", "REGISTRY"], 50, "REGISTRY: Linux has no registry"),
         (&["-on", "PROC_THREAD", "-stackwalk", "RegOpenKey"], 87, "`RegOpenKey`"),
         (&["-on", "PROC_THREAD", "-f", "c:\\kernel.etl"], 3, "as kernel.etl or /tmp/kernel.etl"),
-        (&["-on", "{12345}"], 104, "is no provider's name or GUID"),
+        (&["-on", "{12345}"], 104, "is not a provider name or GUID"),
         (&["-start", "T", "-on", PROVIDER, "-f", "nowhere/t.etl"], 3, "nowhere/t.etl"),
         (&["-start", "T", "-on", PROVIDER, "-FileMode", "Circular", "-f", "t.etl"], 87, "maximum_file_size"),
         (&["-start", "HeapSession", "-heap", "-pids", "1"], 50, "VIRT_ALLOC"),
         (&["-pmcprofile", "x"], 50, "PROFILE samples by time"),
-        (&["-foo"], 87, "there is no option -foo"),
-        (&["stray"], 87, "'stray' belongs to no option"),
+        (&["-foo"], 87, "unknown option -foo"),
+        (&["stray"], 87, "'stray' does not belong to an option"),
         (&["-providers", "Q"], 87, "expected I, R, K, KF or KG"),
     ] {
         let found = user.fails(&[&["xperf"][..], words].concat());

@@ -40,7 +40,7 @@ fn losses_have_to_be_tolerated() {
     let path = etw.path("lossy.etl");
     std::fs::write(&path, bytes).unwrap();
     let (_, text) = etw.fails(&["xperf", "-i", &path, "-a", "process"]);
-    assert!(text.contains("7 events are lost") && text.contains("-tle"), "{text}");
+    assert!(text.contains("7 events were lost") && text.contains("-tle"), "{text}");
     assert!(
         etw.ok(&["xperf", "-i", &path, "-tle", "-a", "tracestats"]).contains("Events lost           : 7\n")
     );
@@ -102,12 +102,12 @@ fn what_is_wrong_is_said_in_one_line() {
     for (words, said) in [
         (&["-i", "none.etl"][..], "none.etl"),
         (&["-i"], "-i needs"),
-        (&["-i", "x.etl", "-a"], "-a needs an action"),
+        (&["-i", "x.etl", "-a"], "-a needs an action; `xperf -i -?` lists them"),
         (&["-i", "x.etl", "-a", "boot"], "-a boot: "),
-        (&["-i", "x.etl", "-a", "colours"], "there is no action 'colours'"),
+        (&["-i", "x.etl", "-a", "colours"], "unknown action 'colours'"),
         (&["-i", "x.etl", "-target", "dogs", "-a", "process"], "human or machine"),
-        (&["-i", r"C:\traces\x.etl", "-a", "process"], "is a path of Windows"),
-        (&["-a", "process"], "-i names"),
+        (&["-i", r"C:\traces\x.etl", "-a", "process"], "is a Windows path"),
+        (&["-a", "process"], "actions need a trace"),
     ] {
         let (status, text) = etw.fails(&[&["xperf"][..], words].concat());
         assert!(said != "none.etl" || status == 2, "{status}");

@@ -1,4 +1,4 @@
-//! Data collector sets: definitions of sessions that are saved under a name.
+//! Data collector sets: session definitions saved under a name.
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,9 @@ use crate::session::Plan;
 pub(super) struct Set {
     pub(super) name: String,
     pub(super) collectors: Vec<Collector>,
-    /// The number of the next run, in names of files.
+    /// Number of the next run, used in file names.
     pub(super) serial: u32,
-    /// What a file had that is not kept.
+    /// Parts of an imported file that are not supported.
     pub(super) left_out: Vec<String>,
 }
 
@@ -27,10 +27,10 @@ pub(super) struct Collector {
     pub(super) session: String,
     pub(super) file: Option<PathBuf>,
     pub(super) version: Version,
-    /// Circular, append, real-time and further modes; sequential and new-file follow from the rest.
+    /// Circular, append, real-time and further modes; sequential and new-file modes follow from the other fields.
     pub(super) mode: LogFileMode,
     pub(super) overwrites: bool,
-    /// Whether it goes on in a new file at the largest size.
+    /// Whether it continues in a new file at the maximum size.
     pub(super) changes_files: bool,
     pub(super) maximum_mib: u32,
     /// KiB; 0 is the default.
@@ -42,7 +42,7 @@ pub(super) struct Collector {
     pub(super) providers: Vec<Wanted>,
 }
 
-/// A provider of a collector. Of the kernel's classic events the keywords are enable flags.
+/// A provider of a collector. For the kernel's classic events, the keywords are enable flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) name: String,
@@ -54,24 +54,24 @@ pub(super) struct Wanted {
     pub(super) properties: u32,
 }
 
-/// What the names of a set's files end with.
+/// The suffix of a set's file names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Version {
     #[default]
     None,
-    /// The number of the run in six digits.
+    /// The number of the run, in six digits.
     Serial,
-    /// The time in UTC.
+    /// The time of the start in UTC.
     MonthDayHourMinute,
 }
 
 impl Set {
-    /// A set of one session.
+    /// Creates a set of one session.
     pub(super) fn new(name: &str, collector: Collector) -> Set {
         Set { name: name.to_owned(), collectors: vec![collector], serial: 1, left_out: Vec::new() }
     }
 
-    /// Gives it another name, and its session too if that has the set's.
+    /// Renames the set, and its session if that has the set's name.
     pub(super) fn rename(&mut self, name: &str) {
         for collector in &mut self.collectors {
             if collector.session.is_empty() || collector.session == self.name {
@@ -83,9 +83,9 @@ impl Set {
 }
 
 impl Collector {
-    /// The file of a session that is started without a set; `None` for one in real time only.
+    /// Returns the file of a session started without a set; `None` for a real-time session without a file.
     ///
-    /// Fails if there is such a file that is neither replaced nor appended to.
+    /// Fails if the file exists and is neither replaced nor appended to.
     pub(super) fn file_for_session(&self) -> Result<Option<PathBuf>> {
         let file = match &self.file {
             Some(file) => file.clone(),
@@ -95,7 +95,7 @@ impl Collector {
         self.check_free(file).map(Some)
     }
 
-    /// The file of a run of its set.
+    /// Returns the file of a run of the set.
     pub(super) fn file_of_run(&self, serial: u32) -> Result<Option<PathBuf>> {
         let Some(file) = &self.file else { return Ok(None) };
         let version = match self.version {
@@ -119,13 +119,13 @@ impl Collector {
     fn check_free(&self, file: PathBuf) -> Result<PathBuf> {
         let may_exist = self.overwrites || self.mode.has(LogFileMode::APPEND) || self.changes_files;
         if !may_exist && file.exists() {
-            let text = format!("{}: there is such a file; -ow replaces it, -a appends to it", file.display());
+            let text = format!("{}: already exists; -ow replaces it, -a appends to it", file.display());
             return Err(Failed::new(code::FILE_EXISTS, text).into());
         }
         Ok(file)
     }
 
-    /// The session that it is.
+    /// Returns the session to start.
     pub(super) fn plan(&self, file: Option<&Path>) -> Result<Plan> {
         let mut builder = SessionBuilder::new(&self.session).mode(self.mode);
         if let Some(file) = file {
@@ -137,7 +137,7 @@ impl Collector {
         if self.buffer_size != 0 {
             builder = builder.buffer_size_kib(self.buffer_size);
         }
-        // What is appended has no anchor of its own in the header.
+        // An appended session has no clock anchor of its own in the header.
         let appends = self.mode.has(LogFileMode::APPEND);
         let clock = self.clock.unwrap_or(if appends { SessionClock::SystemTime } else { SessionClock::Qpc });
         let flags = self.providers.iter().filter(|wanted| wanted.guid == classes::SYSTEM_TRACE);
@@ -155,13 +155,13 @@ impl Collector {
 }
 
 impl Wanted {
-    /// What a session is asked for.
+    /// Returns the enable request for the session.
     pub(super) fn enable(&self) -> openetw::session::EnableBuilder {
         enable(self.guid, self.level, self.any, self.all).properties(self.properties)
     }
 }
 
-/// `trace.etl` to `trace_000001.etl`.
+/// Inserts a suffix: `trace.etl` becomes `trace_000001.etl`.
 fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let extension =

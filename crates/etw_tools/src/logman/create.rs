@@ -1,4 +1,4 @@
-//! What the options of `logman` make of a collector, or change of a session.
+//! Conversion of `logman` options to a collector, or to changes of a session.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ use openetw::{Guid, Level, classes};
 use super::collector::{Collector, Version, Wanted};
 use crate::options::{Given, Options, millis_of, number_of};
 
-/// Flags of the kernel where none are named, as on Windows: processes, threads, disks and the network.
+/// Default kernel flags, as on Windows: processes, threads, disks and the network.
 const DEFAULT_FLAGS: u32 = EnableFlags::PROCESS.0
     | EnableFlags::THREAD.0
     | EnableFlags::DISK_IO.0
     | EnableFlags::DISK_FILE_IO.0
     | EnableFlags::NETWORK_TCPIP.0;
 
-/// What is to change of a session that runs.
+/// Changes to a running session.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) update: SessionUpdate,
@@ -28,7 +28,7 @@ pub(super) struct Changes {
     pub(super) disables: Vec<Guid>,
 }
 
-/// The collector that the options describe.
+/// Returns the collector that the options describe.
 pub(super) fn collector(
     name: &str,
     options: &Options,
@@ -40,7 +40,7 @@ pub(super) fn collector(
     Ok(collector)
 }
 
-/// Fills in what sets have and sessions do not: a file, and versions of it.
+/// Sets the defaults of sets, which sessions do not have: a file, and a suffix of its name.
 pub(super) fn save_defaults(collector: &mut Collector, options: &Options) -> Result<()> {
     let goes_on = collector.overwrites || collector.changes_files || collector.mode.has(LogFileMode::APPEND);
     if options.last("v").is_none() && !goes_on {
@@ -52,7 +52,7 @@ pub(super) fn save_defaults(collector: &mut Collector, options: &Options) -> Res
     Ok(())
 }
 
-/// Changes a collector as the options say.
+/// Applies the options to a collector.
 pub(super) fn apply(
     collector: &mut Collector,
     options: &Options,
@@ -89,7 +89,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// The file of `-o`, which has the extension `etl` if none is given.
+/// Returns the file of `-o`, with the extension `etl` if it has none.
 fn output_file(text: &str) -> Result<PathBuf> {
     let file = std::path::absolute(path(text)?)?;
     let has_extension = file.extension().is_some();
@@ -107,14 +107,14 @@ fn format(collector: &mut Collector, options: &Options) -> Result<()> {
         Some("bincirc") => set(&mut mode, LogFileMode::CIRCULAR, true),
         Some(format @ ("csv" | "tsv" | "sql")) => {
             return Err(usage(format_args!(
-                "-f {format} is for counters; `etw dump --format csv` makes text of a trace"
+                "-f {format} is for counters; `etw dump --format csv` converts a trace to text"
             )));
         }
         Some(other) => return Err(usage(format_args!("-f {other}: expected bin or bincirc"))),
     }
     for name in options.all("mode").flat_map(|given| &given.values).flat_map(|names| names.split([',', '+']))
     {
-        let bit = mode_of(name).ok_or_else(|| usage(format_args!("-mode {name} is no mode of a session")))?;
+        let bit = mode_of(name).ok_or_else(|| usage(format_args!("-mode {name} is not a session mode")))?;
         match bit {
             LogFileMode::NEW_FILE => collector.changes_files = true,
             bit => set(&mut mode, bit, true),
@@ -131,7 +131,7 @@ fn format(collector: &mut Collector, options: &Options) -> Result<()> {
     match options.last("max") {
         Some(given) if given.is_negated => collector.maximum_mib = 0,
         Some(given) => {
-            let text = given.values.first().ok_or_else(|| usage("-max needs MB"))?;
+            let text = given.values.first().ok_or_else(|| usage("-max needs a size in MB"))?;
             collector.maximum_mib = number_of("max", text)?;
         }
         None => {}
@@ -139,7 +139,7 @@ fn format(collector: &mut Collector, options: &Options) -> Result<()> {
     match options.last("cnf") {
         Some(given) if !given.is_negated && !given.values.is_empty() => {
             return Err(usage(
-                "-cnf with a time: files change at a size here, `-cnf -max MB`, or when `etw session increment-file NAME` is run",
+                "-cnf with a time is not supported; files change at a size, `-cnf -max MB`, or on `etw session increment-file NAME`",
             ));
         }
         Some(given) => collector.changes_files = !given.is_negated,
@@ -147,7 +147,7 @@ fn format(collector: &mut Collector, options: &Options) -> Result<()> {
     }
     let needs_size = mode.has(LogFileMode::CIRCULAR) || collector.changes_files;
     if needs_size && collector.maximum_mib == 0 {
-        return Err(usage("circular files and files that follow each other need -max MB"));
+        return Err(usage("circular and new-file modes need -max MB"));
     }
     collector.version = match options.last("v") {
         Some(given) if given.is_negated => Version::None,
@@ -182,18 +182,18 @@ fn buffers(collector: &mut Collector, options: &Options) -> Result<()> {
 fn numbers_of_buffers(given: &Given) -> Result<(u32, u32)> {
     let number = |index: usize| given.values.get(index).map_or(Ok(0), |text| number_of("nb", text));
     let (least, most) = (number(0)?, number(1)?);
-    // Scripts from Windows name few buffers; the fewest never keep a session from having two.
+    // Scripts from Windows give small maximums; every session gets at least two buffers.
     Ok((least, if most == 0 { 0 } else { most.max(2) }))
 }
 
-/// What the options change of a session that runs.
+/// Returns the changes to a running session.
 pub(super) fn changes(options: &Options, known: &Known, controller: &mut Controller) -> Result<Changes> {
     for name in ["f", "max", "cnf", "ow", "a", "v", "bs", "ct", "mode", "ln"] {
-        // Scripts repeat the options of the start with each provider that they add.
+        // Scripts repeat the start options with each provider that they add.
         let repeats = options.last("p").is_some();
         if options.last(name).is_some() && !repeats {
             return Err(usage(format_args!(
-                "-{name} cannot be changed while a session runs; stop it and start it anew"
+                "-{name} cannot be changed while a session runs; stop it and start it again"
             )));
         }
     }
@@ -207,8 +207,7 @@ pub(super) fn changes(options: &Options, known: &Known, controller: &mut Control
         }
     }
     for given in options.all("p").filter(|given| given.is_negated) {
-        let name =
-            given.values.first().ok_or_else(|| usage("--p needs the provider that is to be disabled"))?;
+        let name = given.values.first().ok_or_else(|| usage("--p needs the provider to disable"))?;
         let guid = known.find(name, Some(controller))?.guid;
         match guid == classes::SYSTEM_TRACE {
             true => changes.update.enable_flags = Some(0),
@@ -244,7 +243,7 @@ fn apply_providers(
     apply(collector, &only, known, Some(controller))
 }
 
-/// What is behind `-p`, or in a line of a file.
+/// Parses the values of `-p`, or a line of a file.
 fn wanted(parts: &[String], known: &Known, controller: Option<&mut Controller>) -> Result<Wanted> {
     let part = |index: usize| parts.get(index).map(String::as_str).filter(|text| !text.trim().is_empty());
     let found = known.find(part(0).unwrap_or_default(), controller)?;
@@ -258,14 +257,14 @@ fn wanted(parts: &[String], known: &Known, controller: Option<&mut Controller>) 
     Ok(Wanted { name: found.name, guid: found.guid, level, any, all: 0, properties: 0 })
 }
 
-/// The providers of a file for `-pf`: one a line, name or GUID, flags, level.
+/// Reads the file of `-pf`: on each line a provider's name or GUID, flags and level.
 fn provider_file(file: &Path) -> Result<Vec<Vec<String>>> {
     let text = super::read_text(file).with_context(|| format!("-pf {}", file.display()))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with([';', '#']));
     Ok(lines.map(parts_of_line).collect())
 }
 
-/// A line's parts; quotation marks and braces keep blanks together.
+/// Splits a line; quotation marks and braces keep blanks together.
 fn parts_of_line(line: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut end = None;
@@ -288,7 +287,7 @@ fn parts_of_line(line: &str) -> Vec<String> {
     parts
 }
 
-/// A mode by the name that `-mode` has for it, or by that of `evntrace.h`.
+/// Returns the mode with a `-mode` name or an `evntrace.h` name.
 fn mode_of(name: &str) -> Option<LogFileMode> {
     let squeeze = |name: &str| name.to_lowercase().replace(['-', '_'], "");
     let wanted = squeeze(name.strip_prefix("EVENT_TRACE_").unwrap_or(name));
@@ -352,15 +351,15 @@ mod tests {
         check("-f bincirc", "need -max MB");
         check("-cnf 10:00", "etw session increment-file");
         check("-cnf", "need -max MB");
-        check("-mode round", "-mode round is no mode");
+        check("-mode round", "-mode round is not a session mode");
         check("-ct sun", "expected perf, system or cycle");
         check("-ft soon", "-ft soon");
         check("-ft 1:2:3:4", "-ft 1:2:3:4");
         check("-nb few", "-nb: 'few'");
         check("-v x", "expected nnnnnn");
-        check("-o c:\\trace.etl", "a path of Windows");
-        check("-p {1234}", "is no provider's name or GUID");
-        check("-p Windows-Kernel 0 loud", "no level");
+        check("-o c:\\trace.etl", "a Windows path");
+        check("-p {1234}", "is not a provider name or GUID");
+        check("-p Windows-Kernel 0 loud", "is not a level");
         check("-pf /nowhere/providers.txt", "-pf /nowhere/providers.txt");
     }
 

@@ -25,7 +25,7 @@ use crate::options::Options;
 use crate::run::refuse;
 use crate::{host, session};
 
-/// What lists the sessions that run.
+/// The command that lists running sessions.
 const LISTER: &str = "logman query -ets";
 
 /// Runs the tool.
@@ -39,7 +39,7 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     } else {
         refuse(table::refusal(&options))?;
         let result = act(&verb.unwrap_or_default(), &options, &mut out);
-        // What was found before a failure is shown all the same.
+        // Output from before a failure is still printed.
         if result.is_ok() {
             writeln!(out, "The command completed successfully.")?;
         }
@@ -64,28 +64,28 @@ fn act(verb: &str, options: &Options, out: &mut Vec<u8>) -> Result<()> {
         "import" => command.import(rest),
         "export" => command.export(rest),
         _ => Err(usage(format_args!(
-            "'{verb}' is none of create, query, start, stop, delete, update, import, export"
+            "unknown verb '{verb}'; expected create, query, start, stop, delete, update, import or export"
         ))),
     }
 }
 
-/// A command line that has been read.
+/// A parsed command line.
 struct Command<'o> {
     options: &'o Options,
-    /// Whether it is about sessions themselves, not about saved sets.
+    /// Whether it applies to sessions directly, not to saved sets.
     is_ets: bool,
     store: Store,
 }
 
 impl Command<'_> {
-    /// The one name that a verb needs: behind `-n`, or alone.
+    /// Returns the only name that a verb takes: the value of `-n`, or a word.
     fn name(&self, rest: &[String]) -> Result<String> {
         let name = match (self.options.value("n"), rest) {
             (Some(name), []) => name.to_owned(),
             (None, [name]) => name.clone(),
             (_, []) => return Err(usage("a name is needed")),
             (Some(_), [more, ..]) | (None, [_, more, ..]) => {
-                return Err(usage(format_args!("'{more}' is one name too many")));
+                return Err(usage(format_args!("unexpected second name '{more}'")));
             }
         };
         if name.trim().is_empty() { Err(usage("a name is needed")) } else { Ok(name) }
@@ -99,9 +99,8 @@ impl Command<'_> {
             return self.start_session(&name, &known);
         }
         if self.store.load(&name)?.is_some() {
-            let text = format!(
-                "there is a data collector set '{name}' already; `logman update {name} …` changes it"
-            );
+            let text =
+                format!("data collector set '{name}' already exists; `logman update {name} …` changes it");
             return Err(Failed::new(code::SET_EXISTS, text).into());
         }
         let mut controller = host::running()?;
@@ -119,19 +118,19 @@ impl Command<'_> {
         if let Some(set) = self.store.load(&name)? {
             return self.start_set(set);
         }
-        // Documents leave -ets out where they say themselves what the session is to be.
+        // Documents omit -ets from commands that describe a session in full.
         if ["p", "pf", "o", "rt"].iter().any(|option| self.options.last(option).is_some()) {
             return self.start_session(&name, &known);
         }
         let text = format!(
             "there is no data collector set '{name}'; `logman create trace {name} -p PROVIDER -o FILE` makes one, \
-             `logman start {name} -p PROVIDER -o FILE -ets` starts a session without"
+             `logman start {name} -p PROVIDER -o FILE -ets` starts a session without a set"
         );
         Err(Failed::new(code::SET_NOT_FOUND, text).into())
     }
 
     fn start_session(&self, name: &str, known: &Known) -> Result<()> {
-        // What is wrong with the options is told before a host is started for nothing.
+        // Options are checked before a host is started.
         let mut running = host::running()?;
         let collector = create::collector(name, self.options, known, running.as_mut())?;
         let file = collector.file_for_session()?;
@@ -145,7 +144,7 @@ impl Command<'_> {
         let mut plans = Vec::new();
         for collector in &mut set.collectors {
             if is_running(&mut controller, &collector.session)? {
-                let text = format!("data collector set '{}' is running already", set.name);
+                let text = format!("data collector set '{}' is already running", set.name);
                 return Err(Failed::new(code::SET_IN_USE, text).into());
             }
             let file = collector.file_of_run(set.serial)?;
@@ -154,7 +153,7 @@ impl Command<'_> {
         let mut started: Vec<String> = Vec::new();
         for (session, plan) in plans {
             if let Err(error) = plan.start(&mut controller) {
-                // A set runs as a whole or not at all.
+                // A set starts completely or not at all.
                 started.iter().for_each(|session| drop(controller.stop(session)));
                 return Err(error);
             }
@@ -205,12 +204,12 @@ impl Command<'_> {
         let known = Known::load()?;
         if !self.is_ets {
             let Some(mut set) = self.store.load(&name)? else {
-                let text = format!("there is no data collector set '{name}'; -ets is for sessions that run");
+                let text = format!("there is no data collector set '{name}'; use -ets for a running session");
                 return Err(Failed::new(code::SET_NOT_FOUND, text).into());
             };
             let mut controller = host::running()?;
             let Some(collector) = set.collectors.first_mut() else {
-                return Err(usage(format_args!("data collector set '{name}' has no trace")));
+                return Err(usage(format_args!("data collector set '{name}' has no trace data collector")));
             };
             create::apply(collector, self.options, &known, controller.as_mut())?;
             return self.store.save(&set);
@@ -221,7 +220,7 @@ impl Command<'_> {
                 controller.update(&name, changes.update)?;
             } else if changes.enables.is_empty() && changes.disables.is_empty() {
                 return Err(usage(
-                    "nothing to change: -p, --p, -nb, -ft, -o and -rt can be changed while a session runs",
+                    "nothing to change: -p, --p, -nb, -ft, -o and -rt can be changed in a running session",
                 ));
             }
             for enable in &changes.enables {
@@ -238,7 +237,7 @@ impl Command<'_> {
         let name = self.name(rest)?;
         if self.is_ets {
             return Err(usage(format_args!(
-                "a session has nothing to delete; `logman stop {name} -ets` ends it"
+                "sessions cannot be deleted; `logman stop {name} -ets` stops one"
             )));
         }
         let Some(set) = self.store.load(&name)? else {
@@ -260,12 +259,13 @@ impl Command<'_> {
 
     fn import(&self, rest: &[String]) -> Result<()> {
         let name = self.name(rest)?;
-        let file = self.options.value("xml").ok_or_else(|| usage("-xml FILE says what is imported"))?;
+        let file =
+            self.options.value("xml").ok_or_else(|| usage("name the file to import with -xml FILE"))?;
         let file = path(file)?;
         let text = read_text(Path::new(&file))?;
         let mut set = xml::read(&text).map_err(|what| usage(format_args!("{}: {what}", file.display())))?;
         if self.store.load(&name)?.is_some() && self.options.is_set("y") != Some(true) {
-            let text = format!("there is a data collector set '{name}' already; -y replaces it");
+            let text = format!("data collector set '{name}' already exists; -y replaces it");
             return Err(Failed::new(code::SET_EXISTS, text).into());
         }
         for what in &set.left_out {
@@ -277,7 +277,7 @@ impl Command<'_> {
 
     fn export(&self, rest: &[String]) -> Result<()> {
         let name = self.name(rest)?;
-        let file = self.options.value("xml").ok_or_else(|| usage("-xml FILE says where to export to"))?;
+        let file = self.options.value("xml").ok_or_else(|| usage("name the output file with -xml FILE"))?;
         let file = path(file)?;
         let Some(set) = self.store.load(&name)? else {
             return Err(
@@ -285,7 +285,7 @@ impl Command<'_> {
             );
         };
         if Path::new(&file).exists() && self.options.is_set("y") != Some(true) {
-            let text = format!("{}: there is such a file; -y replaces it", file.display());
+            let text = format!("{}: already exists; -y replaces it", file.display());
             return Err(Failed::new(code::FILE_EXISTS, text).into());
         }
         std::fs::write(&file, xml::write(&set))
@@ -293,28 +293,28 @@ impl Command<'_> {
     }
 }
 
-/// Reads a text file of Windows: UTF-16 with a byte order mark, else UTF-8.
+/// Reads a text file from Windows: UTF-16 with a byte order mark, else UTF-8.
 fn read_text(file: &Path) -> Result<String> {
     let bytes = std::fs::read(file).with_context(|| format!("{}: cannot be read", file.display()))?;
     Ok(encoding_rs::UTF_8.decode(&bytes).0.into_owned())
 }
 
-/// What stands behind `create trace`; the other kinds of collectors are not there.
+/// Returns the words after `create trace`; other kinds of collectors are not supported.
 fn trace_only<'w>(verb: &str, rest: &'w [String]) -> Result<&'w [String]> {
     let kind = rest.first().map(|kind| kind.to_lowercase()).unwrap_or_default();
     let alternative = match kind.as_str() {
         "trace" => return Ok(&rest[1..]),
         "counter" => {
-            "performance counters are not traces; `etw report` has CPU, disks and network of a trace"
+            "performance counters are not collected; `etw report` shows the CPU, disks and network of a trace"
         }
         "alert" => {
-            "no counters are watched; `etw record --ring SIZE --trigger EXPR` writes a file when an event comes"
+            "counters are not watched; `etw record --ring SIZE --trigger EXPR` writes a file when an event occurs"
         }
         "cfg" => "this system has no registry and no WMI to collect from",
-        "api" => "calls of functions are not traced; providers are, `logman create trace`",
+        "api" => "function calls are not traced; `logman create trace` traces providers",
         other => {
             return Err(usage(format_args!(
-                "`logman {verb}` needs what: {verb} trace NAME{}",
+                "expected `logman {verb} trace NAME`{}",
                 if other.is_empty() { String::new() } else { format!(", not '{other}'") }
             )));
         }

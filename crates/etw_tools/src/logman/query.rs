@@ -1,4 +1,4 @@
-//! `logman query`: sets, sessions and providers as logman shows them.
+//! `logman query`: sets, sessions and providers in logman's format.
 
 use std::io::Write;
 
@@ -20,7 +20,7 @@ use crate::{host, session};
 const LINE: &str = "-------------------------------------------------------------------------------";
 
 impl Command<'_> {
-    /// `query`, `query NAME`, `query providers`.
+    /// Runs `query`, `query NAME` or `query providers`.
     pub(super) fn query(&self, rest: &[String], out: &mut Vec<u8>) -> Result<()> {
         match rest {
             [what, rest @ ..] if what.eq_ignore_ascii_case("providers") => {
@@ -30,7 +30,7 @@ impl Command<'_> {
                     ([name], None) => show_provider(name, out),
                     ([], Some(name)) => show_provider(name, out),
                     ([_, more, ..], _) | ([more], Some(_)) => {
-                        Err(usage(format_args!("'{more}' is one name too many")))
+                        Err(usage(format_args!("unexpected second name '{more}'")))
                     }
                 }
             }
@@ -75,9 +75,8 @@ impl Command<'_> {
         session::with(name, super::LISTER, show).map_err(|error| match self.is_ets || !is_not_found(&error) {
             true => error,
             false => {
-                let text = format!(
-                    "there is no data collector set '{name}'; `logman query` lists those that are saved"
-                );
+                let text =
+                    format!("there is no data collector set '{name}'; `logman query` lists the saved sets");
                 Failed::new(code::SET_NOT_FOUND, text).into()
             }
         })
@@ -246,7 +245,7 @@ fn seconds(millis: u32) -> String {
     if millis == 0 { "default".to_owned() } else { (f64::from(millis) / 1000.0).to_string() }
 }
 
-/// What is wanted of a provider.
+/// The requested settings of a provider.
 #[derive(Default)]
 struct Masks {
     level: Level,
@@ -276,12 +275,12 @@ fn flag_names(mask: u64) -> String {
     flags.map(|flag| flag.logman).collect::<Vec<_>>().join(",")
 }
 
-/// `{22FB2CD6-…}`, as logman writes GUIDs.
+/// Formats a GUID as logman does: `{22FB2CD6-…}`.
 fn upper(guid: Guid) -> String {
     guid.to_string().to_uppercase()
 }
 
-/// A provider in the list.
+/// Writes a row of the provider list.
 fn put_row(out: &mut Vec<u8>, name: &str, guid: Guid) -> Result<()> {
     Ok(writeln!(out, "{name:<40} {}", upper(guid))?)
 }
@@ -290,7 +289,7 @@ fn put_providers_head(out: &mut Vec<u8>) -> Result<()> {
     Ok(writeln!(out, "\n{:<40} GUID\n{LINE}", "Provider")?)
 }
 
-/// The providers that programs have registered, or none without a host.
+/// Returns the providers that programs have registered; empty if no host runs.
 fn registered() -> Result<Vec<ProviderStatus>> {
     Ok(host::running()?.as_mut().map(Controller::providers).transpose()?.unwrap_or_default())
 }
@@ -299,7 +298,7 @@ fn list_providers(pid: Option<u32>, out: &mut Vec<u8>) -> Result<()> {
     let known = Known::load()?;
     let mut rows: Vec<(String, Guid)> = Vec::new();
     if pid.is_none() {
-        // Classes of the kernel's events are no providers of their own.
+        // Classes of kernel events are not providers.
         let listed = known.schemas.list()?.into_iter().filter(|listed| !is_class(listed.guid));
         rows.extend(listed.map(|listed| (listed.name, listed.guid)));
     }
@@ -335,7 +334,7 @@ fn show_provider(name: &str, out: &mut Vec<u8>) -> Result<()> {
         (None, Some(status)) => (status.name.clone(), status.guid),
         (None, None) => {
             let text =
-                format!("there is no provider '{name}'; `logman query providers` lists those that are known");
+                format!("there is no provider '{name}'; `logman query providers` lists the known ones");
             return Err(Failed::new(code::GUID_NOT_FOUND, text).into());
         }
     };
@@ -350,7 +349,7 @@ fn show_provider(name: &str, out: &mut Vec<u8>) -> Result<()> {
             .iter()
             .map(|keyword| (keyword.mask, keyword.name.to_string(), text(&keyword.message)));
         let channels = info.channels.iter().filter_map(|channel| {
-            // Channels are the highest bits of keywords.
+            // Channels are the highest keyword bits.
             let bit = 1u64.checked_shl(63 - u32::from(channel.value.checked_sub(16)?))?;
             Some((bit, channel.name.to_string(), String::new()))
         });
@@ -392,7 +391,7 @@ fn put_table(
     Ok(())
 }
 
-/// The kernel's flags, by logman's names.
+/// Writes the kernel flags by logman's names.
 fn show_kernel(out: &mut Vec<u8>) -> Result<()> {
     put_providers_head(out)?;
     put_row(out, KERNEL, classes::SYSTEM_TRACE)?;

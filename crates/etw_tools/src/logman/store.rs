@@ -1,4 +1,4 @@
-//! Where data collector sets are kept: one XML file each, as `logman export` writes them.
+//! Storage of data collector sets: one XML file each, in the format of `logman export`.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,12 +17,12 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// The user's: `openetw/collectors` in the directory for configuration (`XDG_CONFIG_HOME`, else `~/.config`).
+    /// Returns the user's store: `openetw/collectors` in the configuration directory.
     pub(super) fn of_user() -> Result<Store> {
         Ok(Store { directory: config_directory()?.join("collectors") })
     }
 
-    /// The set of a name, whatever the case.
+    /// Loads the set with a name, in any case.
     pub(super) fn load(&self, name: &str) -> Result<Option<Set>> {
         let file = self.file(name)?;
         match fs::read_to_string(&file) {
@@ -35,26 +35,26 @@ impl Store {
         }
     }
 
-    /// Saves a set in place of one of the same name.
+    /// Saves a set, replacing one with the same name.
     pub(super) fn save(&self, set: &Set) -> Result<()> {
         let file = self.file(&set.name)?;
         let part = file.with_extension("part");
         let write = || {
             fs::create_dir_all(&self.directory)?;
             fs::write(&part, xml::write(set))?;
-            // A set is there as it was or as it is to be.
+            // The rename is atomic: the file has either the old or the new set.
             fs::rename(&part, &file)
         };
         write().with_context(|| format!("{}: cannot be written", file.display()))
     }
 
-    /// Deletes the set of a name.
+    /// Deletes the set with a name.
     pub(super) fn delete(&self, name: &str) -> Result<()> {
         let file = self.file(name)?;
         fs::remove_file(&file).with_context(|| format!("{}: cannot be deleted", file.display()))
     }
 
-    /// All sets, by name.
+    /// Returns all sets, sorted by name.
     pub(super) fn list(&self) -> Result<Vec<Set>> {
         let entries = match fs::read_dir(&self.directory) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -70,7 +70,7 @@ impl Store {
         Ok(sets)
     }
 
-    /// The file of a set. What a name of a file cannot have is written as `%` and two digits.
+    /// Returns the file of a set. Characters not allowed in file names are written as `%` and two digits.
     fn file(&self, name: &str) -> Result<PathBuf> {
         let mut stem = String::new();
         for byte in name.to_lowercase().bytes() {
@@ -80,7 +80,7 @@ impl Store {
             }
         }
         if stem.len() > 250 {
-            return Err(usage("the name of a set may have up to 250 letters"));
+            return Err(usage("the name of the set is too long; use at most 250 letters"));
         }
         Ok(self.directory.join(format!("{stem}.xml")))
     }

@@ -2,34 +2,37 @@
 
 use crate::options::{Opt, Options, flag, help as rows, value, values};
 
-/// Every option. Two dashes take one back.
+/// Every option. Two dashes negate one.
 pub(super) const TABLE: &[Opt] = &[
-    flag("ets", "About sessions themselves, at once, without saved sets."),
-    value("n", "NAME", "Name of the set or session; may stand alone too."),
+    flag("ets", "Act on sessions directly, without saved sets."),
+    value("n", "NAME", "Name of the set or session; -n may be omitted."),
     values(
         "p",
         "PROVIDER [FLAGS [LEVEL]]",
         1,
         3,
-        "Enable a provider: keywords as a mask or (a,b), highest level.",
+        "Enable a provider, with keywords as a mask or (a,b) and a maximum level.",
     )
     .or_not(),
-    value("pf", "FILE", "Enable the providers of a file, one a line: NAME or {GUID}, flags, level."),
+    value("pf", "FILE", "Enable the providers of a file, one per line: NAME or {GUID}, flags, level."),
     value("o", "FILE", "File to write to [default: NAME.etl]."),
-    value("f", "bin|bincirc", "Format: a file, or one whose newest events replace the oldest (needs -max)."),
-    values("max", "MB", 0, 1, "Largest size of the file.").or_not(),
-    values("cnf", "", 0, 1, "Go on in a new file at the size that -max says.").or_not(),
-    flag("ow", "Replace a file that exists.").or_not(),
-    flag("a", "Append to a file that exists; the clock is that of the system then.").or_not(),
-    values("v", "nnnnnn|mmddhhmm", 0, 1, "What the names of a set's files end with [default: nnnnnn].")
-        .or_not(),
-    flag("rt", "Deliver in real time; without -o only so.").or_not(),
+    value(
+        "f",
+        "bin|bincirc",
+        "File format: sequential, or circular, where new events replace the oldest (needs -max).",
+    ),
+    values("max", "MB", 0, 1, "Maximum size of the file.").or_not(),
+    values("cnf", "", 0, 1, "Continue in a new file at the size of -max.").or_not(),
+    flag("ow", "Replace an existing file.").or_not(),
+    flag("a", "Append to an existing file; this uses the system clock.").or_not(),
+    values("v", "nnnnnn|mmddhhmm", 0, 1, "Suffix of a set's file names [default: nnnnnn].").or_not(),
+    flag("rt", "Deliver in real time; without -o, only in real time.").or_not(),
     value("bs", "KB", "Size of a buffer [default: 64]."),
     values("nb", "MIN [MAX]", 1, 2, "Number of buffers."),
     value(
         "ft",
         "[[hh:]mm:]ss",
-        "Time after which buffers are written that are not full; ss may have a fraction.",
+        "Interval at which partly filled buffers are written; ss may have a fraction.",
     ),
     value("ct", "perf|system|cycle", "Clock [default: perf]."),
     values(
@@ -39,11 +42,11 @@ pub(super) const TABLE: &[Opt] = &[
         8,
         "circular, newfile, append, globalsequence, localsequence, pagedmemory, …",
     ),
-    value("ln", "NAME", "Name of the session, if it is not the set's."),
+    value("ln", "NAME", "Name of the session [default: that of the set]."),
     flag("y", "Yes to all questions."),
     value("xml", "FILE", "File of import and export."),
-    value("pid", "PID", "query providers: those that a process has registered."),
-    flag("as", "Accepted: commands here wait for what they ask for."),
+    value("pid", "PID", "With query providers: only those registered by a process."),
+    flag("as", "Accepted: commands always wait for completion."),
     value("s", "COMPUTER", "Refused: use `ssh COMPUTER logman …`."),
     value("config", "FILE", "Refused: use `logman import`."),
     values("u", "USER [PASSWORD]", 0, 2, "Refused: use `sudo -u USER logman …`.").or_not(),
@@ -52,22 +55,22 @@ pub(super) const TABLE: &[Opt] = &[
     values("b", "DATE TIME", 0, 3, "Refused: use a systemd timer or cron.").or_not(),
     values("e", "DATE TIME", 0, 3, "Refused: use a systemd timer or cron.").or_not(),
     flag("r", "Refused: use a systemd timer or cron.").or_not(),
-    values("rc", "TASK", 0, 1, "Refused: run it behind `logman stop`.").or_not(),
-    flag("ul", "Refused: private sessions are of the program itself (docs/sessions.md).").or_not(),
+    values("rc", "TASK", 0, 1, "Refused: run it after `logman stop`.").or_not(),
+    flag("ul", "Refused: a program starts its private sessions itself (docs/sessions.md).").or_not(),
 ];
 
-/// The first option that was given and makes no sense here, with what to do instead.
+/// Returns the first unsupported option on the command line, with an alternative.
 pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)> {
     let of = |name: &str| {
         Some(match name {
-            "s" => "other computers are not controlled from here; `ssh COMPUTER logman …` does it there",
-            "config" => "settings files are not read; `logman import NAME -xml FILE` is, and so are options",
-            "u" => "sets run as who starts them; `sudo -u USER logman …` starts one as another",
-            "m" => "sets have no schedule; they are started and stopped by hand",
-            "rf" => "sets run until they are stopped; `etw record --for TIME` ends by itself",
-            "b" | "e" | "r" => "sets have no schedule; a systemd timer or cron can start and stop them",
-            "rc" => "no task is run; a script can run one behind `logman stop`",
-            "ul" => "sessions inside of one program are started by the program itself (docs/sessions.md)",
+            "s" => "other computers cannot be controlled; use `ssh COMPUTER logman …`",
+            "config" => "settings files are not supported; use `logman import NAME -xml FILE` or options",
+            "u" => "sets run as the user that starts them; use `sudo -u USER logman …`",
+            "m" => "sets have no schedule; start and stop them by hand",
+            "rf" => "sets run until they are stopped; `etw record --for TIME` stops by itself",
+            "b" | "e" | "r" => "sets have no schedule; start and stop them with a systemd timer or cron",
+            "rc" => "tasks are not run; a script can run one after `logman stop`",
+            "ul" => "a program starts its private sessions itself (docs/sessions.md)",
             _ => return None,
         })
     };
@@ -75,7 +78,7 @@ pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)>
     given.clone().find_map(|given| Some((given.name, of(given.name)?)))
 }
 
-/// The help, of a verb or of all.
+/// Returns the help for a verb, or for all.
 pub(super) fn help(verb: Option<&str>) -> String {
     let usage = match verb {
         Some("query") => &VERBS[1..4],
@@ -101,16 +104,16 @@ pub(super) fn help(verb: Option<&str>) -> String {
 
 const VERBS: &[&str] = &[
     "  logman create trace NAME [options]     save a set; with -ets start a session",
-    "  logman query [-ets]                    sets, or sessions that run",
-    "  logman query NAME [-ets]               all of one",
+    "  logman query [-ets]                    sets, or running sessions",
+    "  logman query NAME [-ets]               details of one",
     "  logman query providers [NAME]          providers, or one with keywords, levels and processes",
     "  logman start NAME                      start a saved set",
     "  logman start NAME [options] -ets       start a session",
-    "  logman stop NAME [-ets]                stop either",
+    "  logman stop NAME [-ets]                stop a set or session",
     "  logman update [trace] NAME [options]   change a saved set",
-    "  logman update NAME [options] -ets      change a session that runs",
+    "  logman update NAME [options] -ets      change a running session",
     "  logman delete NAME                     delete a saved set",
-    "  logman import NAME -xml FILE           save the set of a file",
+    "  logman import NAME -xml FILE           save the set in a file",
     "  logman export NAME -xml FILE           write a set to a file",
 ];
 

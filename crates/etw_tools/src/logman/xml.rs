@@ -1,4 +1,4 @@
-//! Data collector sets as XML, in the form that `logman export` of Windows writes and `logman import` reads.
+//! Data collector sets as XML, in the format of `logman export` and `logman import` on Windows.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use etw_app::text::wide_number;
 const SERIAL_NUMBER: u64 = 0x200;
 const MONTH_DAY_HOUR_MINUTE: u64 = 0x4000;
 
-/// The deepest nesting that is followed, and the most elements: sets have five and some hundred.
+/// Maximum nesting and number of elements; real sets have five levels and about a hundred elements.
 const MAX_DEPTH: usize = 32;
 const MAX_ELEMENTS: usize = 1 << 20;
 
@@ -37,12 +37,12 @@ impl Element {
         self.child(name).map_or("", |child| child.text.trim())
     }
 
-    /// A number; booleans are 0 and -1.
+    /// Parses a number; booleans are 0 and -1.
     fn number(&self, name: &str) -> Result<u64, String> {
         match self.text(name) {
             "" => Ok(0),
             "-1" => Ok(1),
-            text => wide_number(text).ok_or_else(|| format!("{name}: '{text}' is no number")),
+            text => wide_number(text).ok_or_else(|| format!("{name}: '{text}' is not a number")),
         }
     }
 
@@ -52,11 +52,11 @@ impl Element {
     }
 }
 
-/// Reads a set. Fails with what is wrong.
+/// Parses a set; errors describe the problem.
 pub(super) fn read(text: &str) -> Result<Set, String> {
     let root = elements(text)?;
     if root.name != "DataCollectorSet" {
-        return Err(format!("the file is no data collector set: it begins with <{}>", root.name));
+        return Err(format!("the file is not a data collector set: it starts with <{}>", root.name));
     }
     let mut set = Set {
         name: root.text("Name").to_owned(),
@@ -68,17 +68,18 @@ pub(super) fn read(text: &str) -> Result<Set, String> {
         match child.name.as_str() {
             "TraceDataCollector" => set.collectors.push(collector(&root, child, directory)?),
             kind if kind.ends_with("DataCollector") => {
-                set.left_out.push(format!("{kind} '{}': only traces are collected here", child.text("Name")));
+                set.left_out.push(format!(
+                    "{kind} '{}': only trace data collectors are supported",
+                    child.text("Name")
+                ));
             }
             _ => {}
         }
     }
     if set.collectors.is_empty() {
-        return Err("the set has no trace data collector, and others are not there".to_owned());
+        return Err("the set has no trace data collector, the only supported kind".to_owned());
     }
-    for (name, why) in
-        [("Duration", "sets run until they are stopped"), ("Task", "no task is run at the end")]
-    {
+    for (name, why) in [("Duration", "sets run until they are stopped"), ("Task", "tasks are not run")] {
         if !matches!(root.text(name), "" | "0") {
             set.left_out.push(format!("{name}: {why}"));
         }
@@ -133,7 +134,7 @@ fn collector(root: &Element, element: &Element, directory: &str) -> Result<Colle
     })
 }
 
-/// The file of a set that was written here; of one from Windows only the name of the file is of use.
+/// Returns the output file. For a set from Windows, only the file name is used.
 fn file_of(directory: &str, name: &str) -> Result<PathBuf, String> {
     let name = name.rsplit('\\').next().unwrap_or_default();
     let name = if name.contains('.') { name.to_owned() } else { format!("{name}.etl") };
@@ -143,7 +144,7 @@ fn file_of(directory: &str, name: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Milliseconds of a text in seconds.
+/// Parses seconds and returns milliseconds.
 fn millis(text: &str) -> Result<u32, String> {
     let seconds: f64 =
         if text.is_empty() { 0.0 } else { text.parse().map_err(|_| format!("FlushTimer: '{text}'"))? };
@@ -168,7 +169,7 @@ fn provider(element: &Element) -> Result<Wanted, String> {
     })
 }
 
-/// The tree of a text.
+/// Parses XML text to a tree.
 fn elements(text: &str) -> Result<Element, String> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().expand_empty_elements = true;
@@ -183,7 +184,7 @@ fn elements(text: &str) -> Result<Element, String> {
             (Event::Start(start), _) => {
                 count += 1;
                 if depth > MAX_DEPTH || count > MAX_ELEMENTS {
-                    return Err(format!("offset {at}: more elements, or deeper ones, than a set has"));
+                    return Err(format!("offset {at}: too many or too deeply nested elements"));
                 }
                 open.push(Element { name: start.local_name().as_ref().to_owned(), ..Element::default() });
             }
@@ -205,11 +206,11 @@ fn elements(text: &str) -> Result<Element, String> {
     }
     match open.pop().filter(|_| open.is_empty()).and_then(|mut top| top.children.pop()) {
         Some(root) => Ok(root),
-        None => Err("the text ends within an element, or has none".to_owned()),
+        None => Err("the text is incomplete or has no element".to_owned()),
     }
 }
 
-/// Writes a set.
+/// Formats a set as XML.
 pub(super) fn write(set: &Set) -> String {
     let mut out = Writer { text: "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned(), depth: 0 };
     let first = set.collectors.first();
@@ -236,7 +237,7 @@ fn write_collector(out: &mut Writer, collector: &Collector) {
     let has = |bit| mode.has(bit);
     let file =
         collector.file.as_ref().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy();
-    // What has an element of its own.
+    // Modes with an element of their own.
     let own = LogFileMode::CIRCULAR.0
         | LogFileMode::APPEND.0
         | LogFileMode::PREALLOCATE.0
@@ -296,7 +297,7 @@ fn write_provider(out: &mut Writer, provider: &Wanted) {
     });
 }
 
-/// XML with an element a line.
+/// An XML writer with one element per line.
 struct Writer {
     text: String,
     depth: usize,
@@ -399,16 +400,16 @@ mod tests {
             let error = read(text).expect_err(text);
             assert!(error.contains(expected) && !error.contains('\n'), "{error}");
         };
-        check("", "has none");
-        check("no xml", "has none");
-        check("<Other/>", "begins with <Other>");
-        check("<DataCollectorSet>", "ends within");
+        check("", "has no element");
+        check("no xml", "has no element");
+        check("<Other/>", "starts with <Other>");
+        check("<DataCollectorSet>", "is incomplete");
         check("<DataCollectorSet></x>", "offset");
         check("<DataCollectorSet/>", "no trace data collector");
         let collector = |inside: &str| {
             format!("<DataCollectorSet><TraceDataCollector>{inside}</TraceDataCollector></DataCollectorSet>")
         };
-        check(&collector("<BufferSize>big</BufferSize>"), "BufferSize: 'big' is no number");
+        check(&collector("<BufferSize>big</BufferSize>"), "BufferSize: 'big' is not a number");
         check(&collector("<BufferSize>0x100000000</BufferSize>"), "too large");
         check(&collector("<TraceDataProvider><Guid>x</Guid></TraceDataProvider>"), "TraceDataProvider");
         check(
@@ -417,8 +418,8 @@ mod tests {
             ),
             "more than 255",
         );
-        check(&"<a>".repeat(1000), "more elements, or deeper ones");
-        // Cut anywhere, it is refused or read, and never a panic.
+        check(&"<a>".repeat(1000), "too many or too deeply nested elements");
+        // Truncated input is rejected or parsed, without a panic.
         let whole = write(&set());
         for end in (0..whole.len()).filter(|end| whole.is_char_boundary(*end)) {
             let _ = read(&whole[..end]);

@@ -1,4 +1,4 @@
-//! The options of tracefmt.
+//! Command line of tracefmt.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,38 +9,38 @@ use etw_app::status::{Failed, code, usage};
 
 use crate::options::{self, Opt, flag, value, values};
 
-/// Where formats are looked for if nothing is said.
+/// Environment variable with the default search path of formats.
 const SEARCH_PATH: &str = "TRACE_FORMAT_SEARCH_PATH";
-/// The session of `-rt` alone.
+/// Default session of `-rt`.
 const DEFAULT_SESSION: &str = "NT Kernel Logger";
 
 const TABLE: &[Opt] = &[
     values("rt", "[SESSION]", 0, 1, "A live session in place of files [NT Kernel Logger]."),
-    value("tmf", "FILE", "Formats of messages."),
-    value("p", "DIR[;DIR…]", "Directories of such files [%TRACE_FORMAT_SEARCH_PATH%]."),
+    value("tmf", "FILE", "File with message formats."),
+    value("p", "DIR[;DIR…]", "Directories of format files [%TRACE_FORMAT_SEARCH_PATH%]."),
     value("pdb", "FILE[;FILE…]", "Symbol files with formats."),
-    value("i", "IMAGE[;IMAGE…]", "Program files, whose symbol files have the formats."),
-    value("r", "DIR[;DIR…]", "Where those symbol files are."),
-    value("o", "FILE", "The messages; the summary is FILE.sum [FmtFile.txt and FmtSum.txt]."),
+    value("i", "IMAGE[;IMAGE…]", "Program files; their symbol files contain the formats."),
+    value("r", "DIR[;DIR…]", "Directories of these symbol files."),
+    value("o", "FILE", "Output file of messages; the summary goes to FILE.sum [FmtFile.txt and FmtSum.txt]."),
     flag("csv", "Comma-separated values, with columns before each message."),
-    flag("csvheader", "A line with their names."),
-    flag("csvquote", "Quotation marks are doubled, which they always are here."),
-    flag("display", "Show messages here as well."),
-    flag("displayonly", "Show messages here alone."),
+    flag("csvheader", "A header line with the column names."),
+    flag("csvquote", "Accepted: quotation marks are always doubled."),
+    flag("display", "Also print messages to standard output."),
+    flag("displayonly", "Only print messages to standard output."),
     flag("nosummary", "No summary."),
-    flag("summaryonly", "The summary alone."),
+    flag("summaryonly", "Only the summary."),
     flag("noprefix", "No prefix."),
     flag("seq", "Sequence numbers in the prefix."),
-    flag("hires", "Times with all their digits, 100 ns."),
-    flag("sortabletime", "Times that sort as texts: year first."),
-    flag("gmt", "Times in UTC, which they always are here."),
+    flag("hires", "Times with full precision, 100 ns."),
+    flag("sortabletime", "Times that sort as text: year first."),
+    flag("gmt", "Accepted: times are always in UTC."),
     flag("utc", "The same."),
-    flag("ods", "Refused: messages to a debugger."),
-    flag("trace", "Tell which files are read."),
-    flag("v", "Tell what was read of each file."),
+    flag("ods", "Refused: messages cannot be sent to a debugger."),
+    flag("trace", "Report which files are read."),
+    flag("v", "Report what was read from each file."),
 ];
 
-/// What `tracefmt -?` says.
+/// Returns the text of `tracefmt -?`.
 pub(super) fn help() -> String {
     format!(
         "tracefmt: messages of traces as text
@@ -59,13 +59,13 @@ Examples:
     )
 }
 
-/// What is asked for.
+/// The parsed command line.
 #[derive(Debug, Default)]
 pub(super) struct Options {
     pub(super) files: Vec<PathBuf>,
     pub(super) session: Option<String>,
     pub(super) schemas: Vec<PathBuf>,
-    /// The file of messages.
+    /// The output file of messages.
     pub(super) output: Option<PathBuf>,
     pub(super) summary: Option<PathBuf>,
     pub(super) display: bool,
@@ -80,7 +80,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Reads the command line; `None` if help is asked for.
+    /// Parses the command line; returns `None` if help is requested.
     pub(super) fn parse(words: &[OsString]) -> Result<Option<Options>> {
         let given = options::Options::read(words, TABLE)?;
         if given.asks_for_help {
@@ -88,7 +88,7 @@ impl Options {
         }
         let has = |name: &str| given.last(name).is_some();
         if has("ods") {
-            let text = "-ods: there is no debugger that messages could go to; -display shows them here";
+            let text = "-ods: messages cannot be sent to a debugger; -display shows them here";
             return Err(Failed::new(code::NOT_SUPPORTED, text).into());
         }
         for (one, other) in
@@ -137,7 +137,7 @@ impl Options {
     }
 }
 
-/// Files and directories that have formats.
+/// Returns the files and directories with formats.
 fn schemas(given: &options::Options) -> Result<Vec<PathBuf>> {
     let list = |text: &str| -> Result<Vec<PathBuf>> {
         let parts = text.split(';').filter(|part| !part.is_empty());
@@ -157,13 +157,13 @@ fn schemas(given: &options::Options) -> Result<Vec<PathBuf>> {
         found.extend(list(&paths)?);
     }
     if let Some(missing) = found.iter().find(|path| !path.exists()) {
-        let text = format!("{}: there is no such file or directory", missing.display());
+        let text = format!("{}: no such file or directory", missing.display());
         return Err(Failed::new(code::FILE_NOT_FOUND, text).into());
     }
     Ok(found)
 }
 
-/// The symbol file of a program file: in one of the directories, or beside it.
+/// Returns the symbol file of a program: from one of the directories, or from the program's own.
 fn symbols_of(image: &Path, directories: &[PathBuf]) -> Result<PathBuf> {
     let name = image.with_extension("pdb");
     let in_directories = directories.iter().filter_map(|directory| Some(directory.join(name.file_name()?)));
@@ -214,13 +214,13 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (line, expected) in [
-            ("x.etl -wrong", "there is no option -wrong"),
+            ("x.etl -wrong", "unknown option -wrong"),
             ("x.etl -ods", "-display shows them here"),
             ("x.etl -displayonly -summaryonly", "exclude each other"),
             ("x.etl -p /nowhere/at/all", "no such file or directory"),
             ("x.etl -i driver.sys -r /nowhere", "its symbol file is neither"),
             ("x.etl -tmf", "-tmf needs FILE"),
-            ("c:\\traces\\x.etl", "is a path of Windows"),
+            ("c:\\traces\\x.etl", "is a Windows path"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.to_string().contains(expected), "{line}: {error}");

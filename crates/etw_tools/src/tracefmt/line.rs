@@ -1,4 +1,4 @@
-//! A message as a line of text.
+//! Formatting of messages as lines of text.
 
 use std::fmt::Write;
 
@@ -8,15 +8,15 @@ use openetw::{Event, FileTime};
 use super::args::Options;
 use super::prefix::{self, Prefix, Values};
 
-/// The environment's prefix.
+/// Environment variable with the prefix.
 const PREFIX: &str = "TRACE_FORMAT_PREFIX";
-/// Columns of `-csv` before the message.
+/// Columns before the message in `-csv`.
 const COLUMNS: &str = "Processor,Process ID,Thread ID,Time,Kernel Time,User Time,Sequence,GUID,Number,Name,Type,Level,\
                        Flags,Component,Function,Message";
-/// Characters that one message may have: names from the schema come again with each element of an array.
+/// Maximum length of a message in bytes, since schema names repeat for each element of an array.
 const MAX_MESSAGE: usize = 16 << 20;
 
-/// Writes messages as lines.
+/// Formats messages as lines.
 pub(super) struct Lines<'o> {
     options: &'o Options,
     prefix: Prefix,
@@ -38,7 +38,7 @@ impl<'o> Lines<'o> {
         }
     }
 
-    /// What stands before the first message.
+    /// Returns the text before the first message.
     pub(super) fn head(&self) -> String {
         if self.options.csv_header { format!("{COLUMNS}\n") } else { String::new() }
     }
@@ -124,7 +124,7 @@ impl<'o> Lines<'o> {
     }
 }
 
-/// Text without control characters but line breaks and tabs.
+/// Text without control characters except line breaks and tabs.
 #[derive(Default)]
 struct Plain(String);
 
@@ -138,7 +138,7 @@ impl TextOut for Plain {
     }
 }
 
-/// The message that the schema has; the event's name and fields where it has none.
+/// Writes the message of the schema, or the event's name and fields if it has none.
 fn put_message(out: &mut Plain, properties: &Properties<'_>, kind: &str) {
     let has_message = properties.schema().message.is_some();
     if has_message {
@@ -161,9 +161,9 @@ fn put_message(out: &mut Plain, properties: &Properties<'_>, kind: &str) {
     }
 }
 
-/// `07/25/2003-14:55:39.998`, in UTC.
+/// Writes the time in UTC: `07/25/2003-14:55:39.998`.
 fn put_time(out: &mut String, time: FileTime, options: &Options) {
-    // 2003-07-25T14:55:39.9981234Z
+    // The input has the form 2003-07-25T14:55:39.9981234Z.
     let text = time.to_string();
     let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default();
     let (year, month, day) = (part(0..4), part(5..7), part(8..10));

@@ -1,4 +1,4 @@
-//! `tracefmt`: messages of traces as text, by the formats of WPP, manifests and all other schemas.
+//! `tracefmt`: messages of traces as text, formatted with WPP formats, manifests and all other schemas.
 
 mod args;
 mod line;
@@ -22,7 +22,7 @@ use args::Options;
 use line::Lines;
 use summary::Summary;
 
-/// Text is handed on when it has this many bytes, and whenever there is nothing more to read.
+/// Text is written when it has this many bytes, and whenever no more events are available.
 const OUTPUT_BYTES: usize = 1 << 16;
 
 /// Runs the tool.
@@ -61,7 +61,7 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says something beside the messages: where those are shown, on standard error.
+/// Prints a status line: to standard error if messages go to standard output.
 fn tell(options: &Options, text: &str) {
     match options.display {
         true => eprintln!("{text}"),
@@ -69,14 +69,14 @@ fn tell(options: &Options, text: &str) {
     }
 }
 
-/// Fails if a trace would be written over.
+/// Fails if an output would overwrite a trace.
 fn check_outputs(options: &Options) -> Result<()> {
     for file in &options.files {
         let is_it =
             |path: &&Path| matches!((path.canonicalize(), file.canonicalize()), (Ok(a), Ok(b)) if a == b);
         let outputs = [options.output.as_deref(), options.summary.as_deref()];
         if let Some(path) = outputs.into_iter().flatten().find(is_it) {
-            let text = format!("{} is read; name another file to write", path.display());
+            let text = format!("{} is an input; name another output file", path.display());
             return Err(Failed::new(code::INVALID_PARAMETER, text).into());
         }
     }
@@ -85,10 +85,10 @@ fn check_outputs(options: &Options) -> Result<()> {
 
 /// Writes every message, and counts them.
 fn read(options: &Options, schemas: &Schemas) -> Result<Summary> {
-    // They are created when it is clear that there is something to read.
+    // Outputs are created only after the inputs have been opened.
     let out: Arc<Mutex<Vec<BufWriter<Box<dyn Write + Send>>>>> = Arc::default();
     let idle = out.clone();
-    // A closed pipe is found out when the next message is written.
+    // A closed pipe is detected at the next message.
     let flush = move || {
         idle.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|out| drop(out.flush()));
     };

@@ -1,29 +1,29 @@
-//! The prefix of a message: a text with variables, as `%TRACE_FORMAT_PREFIX%` has it.
+//! The prefix of a message: text with variables, in the syntax of `%TRACE_FORMAT_PREFIX%`.
 //!
-//! | variable | is |
+//! | variable | value |
 //! |---|---|
-//! | `%1` | the friendly name of the message GUID; of other events the provider |
-//! | `%2` | source file and line; of other events their name |
+//! | `%1` | the friendly name of the message GUID; for other events the provider |
+//! | `%2` | source file and line; for other events their name |
 //! | `%3` `%8` `%9` | thread, process, processor |
 //! | `%4` | the time |
 //! | `%5` `%6` | kernel and user time, in ticks |
 //! | `%7` | sequence number |
-//! | `%!FUNC!` `%!FLAGS!` `%!LEVEL!` `%!COMPNAME!` `%!SUBCOMP!` | what the format names of the message |
+//! | `%!FUNC!` `%!FLAGS!` `%!LEVEL!` `%!COMPNAME!` `%!SUBCOMP!` | the values in the message's format |
 //!
-//! Behind a number comes a printf format between exclamation marks: `%8!04X!`.
+//! A number may be followed by a printf format between exclamation marks: `%8!04X!`.
 //!
 //! Source: "Trace Message Prefix" in the documentation of the WDK.
 
 use std::fmt::Write;
 
-/// What is shown unless something else is asked for.
+/// The default prefix.
 pub(super) const DEFAULT: &str = "[%9!d!]%8!04X!.%3!04X!::%4!s! [%1!s!]";
-/// The same with the sequence number.
+/// The default prefix with the sequence number.
 pub(super) const WITH_SEQUENCE: &str = "[%9!d!]%8!04X!.%3!04X!::%4!s! %7!08x! [%1!s!]";
-/// Wider formats are cut.
+/// Maximum width of a printf format; wider ones are cut.
 const MAX_WIDTH: usize = 255;
 
-/// What a prefix can show.
+/// The values available to a prefix.
 #[derive(Debug, Default)]
 pub(super) struct Values<'a> {
     pub(super) name: &'a str,
@@ -41,7 +41,7 @@ pub(super) struct Values<'a> {
     pub(super) component: &'a str,
 }
 
-/// A prefix, taken apart.
+/// A parsed prefix.
 #[derive(Debug, PartialEq)]
 pub(super) struct Prefix {
     pieces: Vec<Piece>,
@@ -52,7 +52,7 @@ enum Piece {
     Text(String),
     /// `%1` to `%9`.
     Variable(u8, Format),
-    /// `%!FUNC!` and its kin.
+    /// `%!FUNC!` and similar.
     Named(String),
 }
 
@@ -68,7 +68,7 @@ struct Format {
 }
 
 impl Prefix {
-    /// Takes a prefix apart; what is no variable is text.
+    /// Parses a prefix; anything that is not a variable is text.
     pub(super) fn parse(text: &str) -> Prefix {
         let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(at) = rest.find('%') {
@@ -102,7 +102,7 @@ impl Prefix {
         Prefix { pieces }
     }
 
-    /// Appends the prefix of one message.
+    /// Appends the prefix of a message.
     pub(super) fn put(&self, out: &mut String, values: &Values<'_>) {
         for piece in &self.pieces {
             match piece {
@@ -130,7 +130,7 @@ impl Prefix {
     }
 }
 
-/// The variable that a text begins with, behind its percent sign, and how long it is.
+/// Parses the variable after a percent sign, and returns it with its length.
 fn variable(text: &str) -> Option<(Piece, usize)> {
     let first = text.chars().next()?;
     if first == '!' {
@@ -169,7 +169,7 @@ impl Format {
             rest = behind;
             format.precision = Some(number(&mut rest));
         }
-        // What stands between is the size of the argument.
+        // The characters in between are the argument size.
         if let Some(conversion) = rest.bytes().last() {
             format.conversion = conversion;
         }

@@ -1,4 +1,4 @@
-//! How many messages there are of each kind.
+//! Message counts by kind.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use openetw::schema::{Decoding, EventSchema};
 use openetw::{Event, FileTime, Guid, Statistics, Trace};
 
-/// Kinds that are told apart; the rest counts as one.
+/// Kinds counted separately; further ones are counted together.
 const MAX_KINDS: usize = 1 << 16;
 
-/// What tells kinds of messages apart.
+/// The key that distinguishes kinds of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     guid: Guid,
@@ -26,7 +26,7 @@ struct Kind {
     count: u64,
     name: String,
     kind: String,
-    /// Held so that its address stays its own.
+    /// Kept alive so that its address stays unique.
     _schema: Option<Arc<EventSchema>>,
 }
 
@@ -35,7 +35,7 @@ struct Kind {
 pub(super) struct Summary {
     kinds: HashMap<Key, Kind>,
     others: u64,
-    /// Messages whose payload does not fit their format.
+    /// Messages whose payload does not match their format.
     errors: u64,
     /// Messages without a format.
     unknown: u64,
@@ -91,7 +91,7 @@ impl Summary {
         self.kinds.insert(key, Kind { count: 1, name, kind, _schema: schema });
     }
 
-    /// Takes in what the trace tells when it has been read.
+    /// Adds the statistics of the trace, once it has been read.
     pub(super) fn finish(&mut self, trace: &Trace) {
         let end =
             trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default().max(self.last);
@@ -104,7 +104,7 @@ impl Summary {
         self.statistics.events_lost().max(self.statistics.loss_records[0])
     }
 
-    /// The summary as a file.
+    /// Returns the contents of the summary file.
     pub(super) fn text(&self) -> String {
         let mut text = "Files Processed:\n".to_owned();
         for file in &self.files {
@@ -137,7 +137,7 @@ impl Summary {
         text
     }
 
-    /// The summary in a line.
+    /// Returns the summary in one line.
     pub(super) fn line(&self) -> String {
         format!(
             "Processing completed   Buffers: {}, Events: {}, EventsLost: {} :: Format Errors: {}, Unknowns: {}",
@@ -149,7 +149,7 @@ impl Summary {
         )
     }
 
-    /// What was read of each file.
+    /// Returns one line of statistics for each file.
     pub(super) fn sources(&self) -> impl Iterator<Item = String> {
         self.statistics.sources.iter().map(|source| {
             format!(

@@ -1,4 +1,4 @@
-//! `tracelog -addautologger`: sessions that the daemon starts when it starts.
+//! `tracelog -addautologger`: sessions that the daemon starts at its own start.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use openetw::session::{Filter, Instance, LogFileMode, SessionClock};
 use crate::files::config_directory;
 use crate::session::Plan;
 
-/// Where a daemon of this user's instance is told to look.
+/// Returns the directory from which the daemon of this user's instance reads autologgers.
 fn directory() -> Result<PathBuf> {
     if Instance::default_of_user().is_system() {
         return Ok(PathBuf::from("/etc/openetw/autologgers"));
@@ -20,12 +20,12 @@ fn directory() -> Result<PathBuf> {
 
 fn file(name: &str) -> Result<PathBuf> {
     if name.contains(['/', '\0']) || name.starts_with('.') {
-        return Err(usage(format_args!("'{name}' is no name of an autologger: it becomes that of a file")));
+        return Err(usage(format_args!("'{name}' is not a valid autologger name; it becomes a file name")));
     }
     Ok(directory()?.join(format!("{name}.toml")))
 }
 
-/// Writes a session's file, and answers where.
+/// Writes the file of an autologger, and returns its path.
 pub(super) fn add(name: &str, plan: &Plan) -> Result<PathBuf> {
     let file = file(name)?;
     let text = text(plan)?;
@@ -37,7 +37,7 @@ pub(super) fn add(name: &str, plan: &Plan) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Takes a session's file away.
+/// Removes the file of an autologger.
 pub(super) fn remove(name: &str) -> Result<()> {
     let file = file(name)?;
     match std::fs::remove_file(&file) {
@@ -50,12 +50,12 @@ pub(super) fn remove(name: &str) -> Result<()> {
     }
 }
 
-/// The file's text, as the daemon reads it.
+/// Formats the file for the daemon.
 fn text(plan: &Plan) -> Result<String> {
     let p = plan.builder.properties();
     if p.enable_flags != 0 {
         return Err(usage(
-            "autologgers have no flags of the kernel; the provider Microsoft-Windows-Kernel-Process can be theirs",
+            "autologgers cannot have kernel flags; enable the provider Microsoft-Windows-Kernel-Process instead",
         ));
     }
     let quoted = |text: &str| format!("{text:?}");
@@ -99,7 +99,7 @@ fn text(plan: &Plan) -> Result<String> {
                 Filter::ExecutableNames(names) => {
                     let _ = writeln!(rest, "executables = {names:?}");
                 }
-                _ => return Err(usage("autologgers filter by ids of events, processes and programs only")),
+                _ => return Err(usage("autologgers can filter only by event id, process and program")),
             }
         }
         let (any, all) = (enable.any.0, enable.all.0);

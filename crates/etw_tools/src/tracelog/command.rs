@@ -1,4 +1,4 @@
-//! What the options of `tracelog` make of a session, or of what is enabled in one.
+//! Conversion of `tracelog` options to sessions and enable requests.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use crate::options::{Given, Options, millis_of, number_of};
 use crate::session::{self, KERNEL_LOGGER, Plan};
 use etw_app::enabling::kernel_flags as flags_by_name;
 
-/// The file where none is named.
+/// The default output file.
 const DEFAULT_FILE: &str = "LogFile.etl";
 
-/// A provider of `-guid`, with the keywords and the level that its line in a file has.
+/// A provider of `-guid`, with the keywords and level from its line in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) guid: Guid,
@@ -28,7 +28,7 @@ pub(super) struct Asked {
     level: Option<Level>,
 }
 
-/// The session that the options describe.
+/// Returns the session that the options describe.
 pub(super) fn plan(
     name: &str,
     options: &Options,
@@ -74,11 +74,11 @@ pub(super) fn plan(
     Ok(Plan { builder, enables: enables(&asked, options)? })
 }
 
-/// What is wanted of the providers of `-guid`.
+/// Returns the enable requests for the providers of `-guid`.
 pub(super) fn enables(asked: &[Asked], options: &Options) -> Result<Vec<EnableBuilder>> {
     let mask = |name: &str| {
         let mask = options.value(name).map(|text| {
-            wide_number(text).ok_or_else(|| usage(format_args!("-{name}: '{text}' is no mask of keywords")))
+            wide_number(text).ok_or_else(|| usage(format_args!("-{name}: '{text}' is not a keyword mask")))
         });
         mask.transpose()
     };
@@ -87,10 +87,10 @@ pub(super) fn enables(asked: &[Asked], options: &Options) -> Result<Vec<EnableBu
         (mask("matchallkw")?.unwrap_or(0), options.value("level").map(level).transpose()?);
     let properties = options.number("enableproperty")?.unwrap_or(0);
     let filters = filters(options)?;
-    // The kernel's classic events are asked for by flags.
+    // The kernel's classic events are enabled by flags.
     let asked = asked.iter().filter(|asked| asked.guid != classes::SYSTEM_TRACE);
     let enables = asked.map(|asked| {
-        // What a file says of a provider goes before what is said for all.
+        // A provider's own line takes precedence over the options for all.
         let (any, level) = (asked.any.or(any).unwrap_or(0), asked.level.or(wanted_level).unwrap_or(Level(0)));
         let enable = enable(asked.guid, level, any, all).properties(properties);
         filters.iter().cloned().fold(enable, EnableBuilder::filter)
@@ -98,7 +98,7 @@ pub(super) fn enables(asked: &[Asked], options: &Options) -> Result<Vec<EnableBu
     Ok(enables.collect())
 }
 
-/// The providers of all `-guid`.
+/// Returns the providers of all `-guid` options.
 pub(super) fn asked(
     options: &Options,
     known: &Known,
@@ -115,7 +115,7 @@ pub(super) fn asked(
                 level: None,
             });
         } else if text.parse::<Guid>().is_ok() && !Path::new(text).exists() {
-            // Its mark is easily lost in a shell.
+            // The `#` or `*` mark may have been removed by a shell.
             all.push(Asked { guid: known.find(text, None)?.guid, any: None, level: None });
         } else {
             all.extend(guid_file(Path::new(&path(text)?))?);
@@ -131,7 +131,7 @@ fn guid_text(text: &str) -> Result<&str> {
     }
 }
 
-/// A file of providers: `GUID;keywords;level` in each line, or blanks between them; `;` begins a remark.
+/// Reads a provider file: `GUID;keywords;level` on each line, or separated by blanks; `;` starts a comment.
 fn guid_file(file: &Path) -> Result<Vec<Asked>> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("-guid {}: cannot be read", file.display()))?;
@@ -145,12 +145,12 @@ fn guid_file(file: &Path) -> Result<Vec<Asked>> {
         let mut parts = line.split([';', ',', ' ', '\t']).map(str::trim).filter(|part| !part.is_empty());
         let guid = parts.next().unwrap_or_default().trim_start_matches('#');
         let guid: Guid = guid.parse().map_err(|error| wrong(number, format!("{error}")))?;
-        // Names behind the GUID are remarks.
+        // Names after the GUID are comments.
         let mut numbers = parts.map_while(wide_number);
         let any = numbers.next();
         let level = match numbers.next().map(u8::try_from) {
             Some(Ok(level)) => Some(Level(level)),
-            Some(Err(_)) => return Err(wrong(number, "a level is a number from 0 to 255".to_owned())),
+            Some(Err(_)) => return Err(wrong(number, "the level must be a number from 0 to 255".to_owned())),
             None => None,
         };
         all.push(Asked { guid, any, level });
@@ -158,7 +158,7 @@ fn guid_file(file: &Path) -> Result<Vec<Asked>> {
     Ok(all)
 }
 
-/// Filters by events, processes and programs.
+/// Returns filters by event, process and program.
 fn filters(options: &Options) -> Result<Vec<Filter>> {
     let mut filters = Vec::new();
     for (index, given) in options.given.iter().enumerate() {
@@ -166,11 +166,14 @@ fn filters(options: &Options) -> Result<Vec<Filter>> {
             "eventidfilter" | "stackwalkfilter" => {
                 let ids = options.given.get(index + 1).filter(|next| matches!(next.name, "in" | "out"));
                 let ids = ids.ok_or_else(|| {
-                    usage(format_args!("-{} needs -in or -out, the number of ids, and the ids", given.name))
+                    usage(format_args!(
+                        "-{} needs -in or -out with the number of ids and the ids",
+                        given.name
+                    ))
                 })?;
                 let include = ids.name == "in";
                 let ids = counted(ids)?.into_iter().map(|id| {
-                    u16::try_from(id).map_err(|_| usage(format_args!("'{id}' is no id of an event")))
+                    u16::try_from(id).map_err(|_| usage(format_args!("'{id}' is not an event id")))
                 });
                 let ids = ids.collect::<Result<Vec<u16>>>()?;
                 filters.push(match given.name {
@@ -190,17 +193,17 @@ fn filters(options: &Options) -> Result<Vec<Filter>> {
     Ok(filters)
 }
 
-/// Numbers behind their count.
+/// Returns the numbers after their count.
 fn counted(given: &Given) -> Result<Vec<u32>> {
     let numbers =
         given.values.iter().map(|text| number_of(given.name, text)).collect::<Result<Vec<u32>>>()?;
     match numbers.split_first() {
         Some((count, rest)) if usize::try_from(*count) == Ok(rest.len()) => Ok(rest.to_vec()),
-        _ => Err(usage(format_args!("-{}: the first number says how many follow", given.name))),
+        _ => Err(usage(format_args!("-{}: the first number must be the count of the others", given.name))),
     }
 }
 
-/// The kernel's flags that the options name, with those that the kernel's session has by default.
+/// Returns the kernel flags that the options select, including the defaults of the kernel session.
 pub(super) fn flags(options: &Options, is_kernel: bool) -> Result<Option<EnableFlags>> {
     let mut flags = EnableFlags::NONE;
     let defaults = [
@@ -229,7 +232,7 @@ pub(super) fn flags(options: &Options, is_kernel: bool) -> Result<Option<EnableF
         }
     }
     for given in options.all("eflag") {
-        // The number of flags goes first, where there is one.
+        // The number of flags comes first, if given.
         let names = match given.values.split_first() {
             Some((count, rest)) if count.parse() == Ok(rest.len()) && !rest.is_empty() => rest,
             _ => &given.values,
@@ -279,14 +282,14 @@ fn clock(options: &Options, mode: LogFileMode) -> SessionClock {
     } else if options.last("usecpucycle").is_some() {
         SessionClock::CpuCycle
     } else if mode.has(LogFileMode::APPEND) && options.last("useperfcounter").is_none() {
-        // What is appended has no anchor of its own in the header.
+        // An appended session has no clock anchor of its own in the header.
         SessionClock::SystemTime
     } else {
         SessionClock::Qpc
     }
 }
 
-/// The file of `-f`, if it is given.
+/// Returns the file of `-f`, if given.
 pub(super) fn file(options: &Options) -> Result<Option<PathBuf>> {
     let given = options.last("f").map(|given| given.values.first().map_or(DEFAULT_FILE, String::as_str));
     given.map(|text| Ok(PathBuf::from(path(text)?))).transpose()
@@ -304,12 +307,12 @@ fn interval(options: &Options) -> Result<Option<u32>> {
     if let Some(source) =
         options.value("profilesource").filter(|source| !source.eq_ignore_ascii_case("timer"))
     {
-        return Err(usage(format_args!("-ProfileSource {source}: there is Timer only")));
+        return Err(usage(format_args!("-ProfileSource {source}: only Timer is supported")));
     }
     options.value("setprofint").map(session::sample_interval).transpose()
 }
 
-/// What of a session that runs is to change.
+/// Returns the changes to a running session.
 pub(super) fn update(options: &Options, is_kernel: bool) -> Result<SessionUpdate> {
     for name in [
         "b",
@@ -326,13 +329,13 @@ pub(super) fn update(options: &Options, is_kernel: bool) -> Result<SessionUpdate
     ] {
         if options.last(name).is_some() {
             return Err(usage(format_args!(
-                "-{name} cannot be changed while a session runs; stop it and start it anew"
+                "-{name} cannot be changed while a session runs; stop it and start it again"
             )));
         }
     }
     if options.last("guid").is_some() {
         return Err(usage(
-            "-guid: `tracelog -enable` and `-disable` change the providers of a session that runs",
+            "-guid: `tracelog -enable` and `-disable` change the providers of a running session",
         ));
     }
     let named = ["eflag", "img", "fio", "hf", "pf", "dpcisr", "noprocess", "nothread", "nodisk", "nonet"];
@@ -440,15 +443,15 @@ mod tests {
         };
         check("-guid #1234", "-guid #1234");
         check("-guid /nowhere/x.guid", "-guid /nowhere/x.guid: cannot be read");
-        check("-level loud", "is no level");
+        check("-level loud", "is not a level");
         check("-guid *A -flag round", "-flag: 'round'");
-        check("-PidFilter 2 5 -guid *A", "says how many follow");
+        check("-PidFilter 2 5 -guid *A", "must be the count of the others");
         check("-EventIdFilter -guid *A", "needs -in or -out");
         check("-rt -buffering", "exclude each other");
         check("-buffering -f x.etl", "`tracelog -flush S -f FILE`");
-        check("-f c:\\x.etl", "is a path of Windows");
+        check("-f c:\\x.etl", "is a Windows path");
         check("-SetProfInt 1", "from 1000");
-        check("-ProfileSource CacheMisses", "there is Timer only");
+        check("-ProfileSource CacheMisses", "only Timer is supported");
         assert!(update(&options("-b 4").unwrap(), false).is_err());
         assert!(update(&options("-lp").unwrap(), false).is_err());
     }

@@ -1,4 +1,4 @@
-//! `tracelog`: the tool of the driver kit for sessions and the providers that are enabled in them.
+//! `tracelog`: the driver kit's tool for sessions and the providers enabled in them.
 
 mod autologger;
 mod command;
@@ -29,7 +29,7 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
 fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
     refuse(table::refusal(options))?;
     if let Some(word) = options.words.first() {
-        return Err(usage(format_args!("'{word}' belongs to no option")));
+        return Err(usage(format_args!("'{word}' does not belong to an option")));
     }
     let is_action = |given: &&Given| table::ACTIONS.iter().any(|action| action.is(given.name));
     let mut actions = options.given.iter().filter(is_action);
@@ -60,14 +60,14 @@ fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
         }
         "addautologger" => return add_autologger(name, options, &known, out),
         "remove" => return autologger::remove(name),
-        other => return Err(usage(format_args!("-{other} is no action"))),
+        other => return Err(usage(format_args!("-{other} is not an action"))),
     };
     show::succeeded(out)?;
     show::session(&shown, out)
 }
 
 fn start(name: &str, options: &Options, known: &Known, out: &mut Vec<u8>) -> Result<SessionStatus> {
-    // What is wrong with the options is told before a host is started for nothing.
+    // Options are checked before a host is started.
     let mut running = host::running()?;
     let plan = command::plan(name, options, known, running.as_mut())?;
     let mut controller = running.map_or_else(host::connect, Ok)?;
@@ -76,13 +76,13 @@ fn start(name: &str, options: &Options, known: &Known, out: &mut Vec<u8>) -> Res
     Ok(status)
 }
 
-/// Enables or disables the providers of `-guid`, or asks for their state.
+/// Enables or disables the providers of `-guid`, or captures their state.
 fn providers(action: &Given, name: &str, options: &Options, known: &Known) -> Result<SessionStatus> {
     with_session(name, |controller| {
         let asked = command::asked(options, known, Some(controller))?;
         let enables = command::enables(&asked, options)?;
         if asked.is_empty() && action.name != "capturestate" {
-            return Err(usage(format_args!("-{}: -guid says which providers", action.name)));
+            return Err(usage(format_args!("-{}: name the providers with -guid", action.name)));
         }
         match action.name {
             "disable" => {
@@ -94,7 +94,7 @@ fn providers(action: &Given, name: &str, options: &Options, known: &Known) -> Re
             _ => {
                 if asked.iter().any(|asked| asked.guid == classes::SYSTEM_TRACE) {
                     return Err(usage(
-                        "the kernel's events are taken by flags: `tracelog -update LOGGER -eflag N FLAG …`",
+                        "kernel events are enabled by flags: `tracelog -update LOGGER -eflag N FLAG …`",
                     ));
                 }
                 for enable in &enables {
@@ -106,7 +106,7 @@ fn providers(action: &Given, name: &str, options: &Options, known: &Known) -> Re
     })
 }
 
-/// Of those that are named, or of all that the session has enabled.
+/// Captures the state of the given providers, or of all enabled in the session.
 fn capture_state(name: &str, enables: &[EnableBuilder], controller: &mut Controller) -> Result<()> {
     if enables.is_empty() {
         for enabled in controller.enables(name)? {
@@ -163,7 +163,7 @@ fn add_autologger(name: &str, options: &Options, known: &Known, out: &mut Vec<u8
     let file = autologger::add(name, &plan)?;
     writeln!(
         out,
-        "{}: the daemon starts it when it starts (`etw daemon --autologgers DIR`)",
+        "{}: the daemon starts it at its own start (`etw daemon --autologgers DIR`)",
         file.display()
     )?;
     Ok(())

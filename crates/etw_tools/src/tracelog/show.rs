@@ -1,4 +1,4 @@
-//! What `tracelog` shows.
+//! Output of `tracelog`.
 
 use std::io::Write;
 
@@ -10,12 +10,12 @@ use openetw::session::{Controller, EnableStatus, ProviderStatus, SessionStatus};
 
 use crate::{host, logger};
 
-/// That it went well.
+/// Reports success.
 pub(super) fn succeeded(out: &mut Vec<u8>) -> Result<()> {
     Ok(writeln!(out, "Operation Status:       0L      The operation completed successfully.\n")?)
 }
 
-/// A session.
+/// Shows a session.
 pub(super) fn session(status: &SessionStatus, out: &mut Vec<u8>) -> Result<()> {
     for (name, value) in logger::rows(status) {
         writeln!(out, "{:<23} {value}", format!("{name}:"))?;
@@ -29,7 +29,7 @@ pub(super) fn session(status: &SessionStatus, out: &mut Vec<u8>) -> Result<()> {
     Ok(writeln!(out)?)
 }
 
-/// The providers of a session.
+/// Shows the providers of a session.
 pub(super) fn enables(enables: &[EnableStatus], known: &Known, out: &mut Vec<u8>) -> Result<()> {
     writeln!(out, "Enabled Providers:")?;
     for line in logger::providers(enables, known) {
@@ -38,7 +38,7 @@ pub(super) fn enables(enables: &[EnableStatus], known: &Known, out: &mut Vec<u8>
     Ok(writeln!(out)?)
 }
 
-/// The providers that programs have registered, or one of them.
+/// Shows the providers that programs have registered, or one of them.
 pub(super) fn registered(wanted: Option<&String>, with_processes: bool, out: &mut Vec<u8>) -> Result<()> {
     let wanted = wanted.map(|text| text.trim_start_matches('#').parse::<Guid>()).transpose();
     let wanted = wanted.map_err(|error| usage(format_args!("-enumguidex: {error}")))?;

@@ -2,18 +2,18 @@
 
 use crate::options::{Opt, Options, flag, help as rows, value, values};
 
-/// What is done; one of them.
+/// Actions; a command line has exactly one.
 pub(super) const ACTIONS: &[Opt] = &[
-    values("start", "[LOGGER]", 0, 1, "Start a session; without a name \"NT Kernel Logger\"."),
+    values("start", "[LOGGER]", 0, 1, "Start a session. Default: \"NT Kernel Logger\"."),
     values("stop", "[LOGGER]", 0, 1, "Stop a session."),
+    values("update", "[LOGGER]", 0, 1, "Change a running session: -f, -max, -ft, -rt, kernel flags."),
     values(
-        "update",
+        "flush",
         "[LOGGER]",
         0,
         1,
-        "Change a session that runs: -f, -max, -ft, -rt, flags of the kernel.",
+        "Flush the buffers; with -f, write the events of a -buffering session.",
     ),
-    values("flush", "[LOGGER]", 0, 1, "Have events delivered; with -f write those that -buffering keeps."),
     values("enable", "[LOGGER]", 0, 1, "Enable the providers of -guid."),
     values("enableex", "[LOGGER]", 0, 1, "The same."),
     values("disable", "[LOGGER]", 0, 1, "Disable the providers of -guid."),
@@ -22,58 +22,58 @@ pub(super) const ACTIONS: &[Opt] = &[
         "[LOGGER]",
         0,
         1,
-        "Have the providers of -guid, or all that are enabled, write their state.",
+        "Request the state of the providers of -guid, or of all enabled ones.",
     ),
     values("q", "[LOGGER]", 0, 1, "Show a session; with -lp its providers too."),
     flag("l", "Show all sessions."),
     flag("x", "Stop all sessions."),
     flag("enumguid", "Show the providers that programs have registered."),
-    values("enumguidex", "[#GUID]", 0, 1, "The same, with their processes; or one of them."),
-    value("addautologger", "LOGGER", "Have the daemon start a session when it starts."),
-    value("remove", "LOGGER", "Take that back."),
-    values("systemrundown", "[LOGGER]", 0, 1, "Refused: sessions have it at their begin and end."),
+    values("enumguidex", "[#GUID]", 0, 1, "The same with their processes, or for one provider."),
+    value("addautologger", "LOGGER", "Make the daemon start a session at its own start."),
+    value("remove", "LOGGER", "Remove an autologger."),
+    values("systemrundown", "[LOGGER]", 0, 1, "Refused: sessions have a rundown at their start and end."),
 ];
 
-/// Every option, actions first.
+/// All options, actions first.
 pub(super) const OPTIONS: &[Opt] = &[
-    values("guid", "#GUID|FILE|*NAME", 1, 1, "Providers; a file has a line GUID;keywords;level for each."),
+    values("guid", "#GUID|FILE|*NAME", 1, 1, "Providers; a file has one line GUID;keywords;level for each."),
     values("f", "[FILE]", 0, 1, "File [default: LogFile.etl]."),
     flag("rt", "Deliver in real time."),
     value("b", "KB", "Size of a buffer."),
-    value("min", "N", "Fewest buffers."),
-    value("max", "N", "Most buffers."),
-    value("bt", "N", "Full buffers that are written together."),
-    value("ft", "SECONDS", "Time after which buffers are written that are not full."),
-    value("flag", "MASK", "Keywords, by their old name."),
+    value("min", "N", "Minimum number of buffers."),
+    value("max", "N", "Maximum number of buffers."),
+    value("bt", "N", "Number of full buffers written together."),
+    value("ft", "SECONDS", "Interval at which partly filled buffers are written."),
+    value("flag", "MASK", "Keyword mask, by its old name."),
     value("matchanykw", "MASK", "Events with one of these keywords; 0 for all."),
-    value("matchallkw", "MASK", "Of those, the ones with all of these."),
-    value("level", "N", "Highest level; 0 for all."),
+    value("matchallkw", "MASK", "Only events with all of these keywords."),
+    value("level", "N", "Maximum level; 0 for all."),
     value("enableproperty", "N", "Bits of EnableProperty: 4 for stacks, 1 for the user's SID, …"),
-    flag("eventidfilter", "With -in or -out: only these events, or all but these."),
-    flag("stackwalkfilter", "With -in or -out: events that have stacks."),
+    flag("eventidfilter", "With -in or -out: only these events, or all except these."),
+    flag("stackwalkfilter", "With -in or -out: the events with or without stacks."),
     values("in", "N ID …", 1, 65, "The number of ids, and the ids."),
     values("out", "N ID …", 1, 65, "The same."),
     values("pidfilter", "N PID …", 2, 65, "Only in these processes."),
-    value("exefilter", "NAME[;NAME]…", "Only in processes that run such a program."),
-    value("seq", "MB", "Largest size of the file, after which the session ends."),
-    value("cir", "MB", "Largest size of the file, whose oldest events are replaced."),
-    value("newfile", "MB", "Size at which a new file is begun; -f has %d for its number."),
+    value("exefilter", "NAME[;NAME]…", "Only in processes that run one of these programs."),
+    value("seq", "MB", "Maximum size of the file; the session stops there."),
+    value("cir", "MB", "Maximum size of the file; new events then replace the oldest."),
+    value("newfile", "MB", "Size at which a new file starts; %d in -f is its number."),
     flag("kb", "Sizes of files are in KB."),
-    flag("append", "Append to the file; the clock is that of the system then."),
-    flag("prealloc", "Take the file's size at once."),
+    flag("append", "Append to the file; this uses the system clock."),
+    flag("prealloc", "Allocate the full size of the file at the start."),
     flag("buffering", "Keep events in memory, until -flush -f FILE."),
-    flag("secure", "Take events only of those who may write to the session."),
+    flag("secure", "Accept events only from users that may write to the session."),
     flag("paged", "Accepted: buffers are ordinary memory."),
-    flag("gs", "Number events over all sessions."),
+    flag("gs", "Number events across all sessions."),
     flag("ls", "Number events in the session."),
-    flag("lowcapacity", "One row of buffers for all processors."),
-    flag("independent", "Accepted: sessions do not touch each other."),
-    value("hybridshutdown", "stop|persist", "Accepted: this system does not shut down so."),
-    flag("systemlogger", "Accepted: any session may have the kernel's events."),
-    flag("usecpucycle", "Clock: the processor's cycles."),
+    flag("lowcapacity", "One set of buffers for all processors."),
+    flag("independent", "Accepted: sessions are always independent."),
+    value("hybridshutdown", "stop|persist", "Accepted: this system has no hybrid shutdown."),
+    flag("systemlogger", "Accepted: any session may record kernel events."),
+    flag("usecpucycle", "Clock: processor cycles."),
     flag("useperfcounter", "Clock: the performance counter, the default."),
-    flag("usesystemtime", "Clock: the system's time."),
-    values("eflag", "N FLAG …", 1, 65, "Flags of the kernel, by names or masks."),
+    flag("usesystemtime", "Clock: system time."),
+    values("eflag", "N FLAG …", 1, 65, "Kernel flags, as names or masks."),
     flag("img", "Images too."),
     flag("fio", "Files too."),
     flag("hf", "Hard page faults too."),
@@ -83,46 +83,48 @@ pub(super) const OPTIONS: &[Opt] = &[
     flag("nothread", "No threads."),
     flag("nodisk", "No disks."),
     flag("nonet", "No network."),
-    values("stackwalk", "EVENTS", 1, 1, "Events of the kernel that have their stack told."),
+    values("stackwalk", "EVENTS", 1, 1, "Kernel events to record stacks of."),
     values("setprofint", "N [SOURCE]", 1, 2, "Time between samples, in units of 100 ns."),
-    value("profilesource", "Timer", "What samples are taken by."),
-    value("sourceguid", "GUID", "Accepted: providers here are not told who enables them."),
-    value("sessionguid", "GUID", "Accepted: a session has a GUID by itself."),
+    value("profilesource", "Timer", "Source of the samples."),
+    value("sourceguid", "GUID", "Accepted: providers do not receive the source GUID."),
+    value("sessionguid", "GUID", "Accepted: sessions get a GUID automatically."),
     value("timeout", "MS", "Accepted: enabling always waits for the providers."),
     flag("lp", "With -l and -q: providers too."),
     flag("cm", "Refused: there is no registry."),
     flag("kd", "Refused: use -rt."),
-    flag("um", "Refused: private sessions are of the program itself."),
-    flag("addtotriagedump", "Refused: there are no such dumps."),
-    flag("heap", "Refused: heaps tell nothing here."),
+    flag("um", "Refused: a program starts its private sessions itself."),
+    flag("addtotriagedump", "Refused: triage dumps do not exist here."),
+    flag("heap", "Refused: heaps write no events."),
     flag("critsec", "Refused, as -heap."),
     values("pids", "N PID …", 1, 16, "Refused, as -heap."),
     value("pkgidfilter", "NAME", "Refused: use -ExeFilter."),
     value("pkgappidfilter", "NAME", "Refused: use -ExeFilter."),
-    values("pmc", "COUNTERS", 1, 2, "Refused: counters of the processor are not read."),
+    values("pmc", "COUNTERS", 1, 2, "Refused: hardware counters are not read."),
     values("lbr", "EVENTS", 1, 2, "Refused, as -Pmc."),
 ];
 
-/// The first option that was given and makes no sense here, with what to do instead.
+/// Returns the first unsupported option on the command line, with an alternative.
 pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)> {
     let of = |name: &str| {
         Some(match name {
-            "cm" => "Linux has no registry; -fio tells of the files that configuration is in",
-            "kd" => "Linux has no kernel debugger that takes events; -rt and `etw dump -s LOGGER` show them",
-            "um" => "sessions inside of one program are started by the program itself (docs/sessions.md)",
+            "cm" => "Linux has no registry; -fio records access to configuration files",
+            "kd" => {
+                "Linux has no kernel debugger that receives events; -rt and `etw dump -s LOGGER` show them"
+            }
+            "um" => "a program starts its private sessions itself (docs/sessions.md)",
             "addtotriagedump" => {
-                "there are no such dumps; -buffering keeps the newest events, `tracelog -flush` writes them"
+                "triage dumps do not exist here; -buffering keeps the newest events, `tracelog -flush` writes them"
             }
             "heap" | "critsec" | "pids" => {
-                "heaps and locks of programs write no events here; `-eflag 1 VIRT_ALLOC` tells what they take of the system"
+                "heaps and locks write no events here; `-eflag 1 VIRT_ALLOC` records memory allocations"
             }
             "pkgidfilter" | "pkgappidfilter" => {
-                "programs are in no packages here; -ExeFilter and -PidFilter choose them"
+                "Linux has no app packages; -ExeFilter and -PidFilter select programs"
             }
-            "pmc" | "lbr" => "the processor's counters are not read; `-eflag 1 PROFILE` samples by time",
+            "pmc" | "lbr" => "hardware counters are not read; `-eflag 1 PROFILE` samples by time",
             "systemrundown" => {
-                "the kernel's rundown is in every session at its begin and end; `-capturestate LOGGER -guid \
-                 *Microsoft-Windows-Kernel-Process` asks for it in between"
+                "every session has the kernel's rundown at its start and end; `-capturestate LOGGER -guid \
+                 *Microsoft-Windows-Kernel-Process` requests it in between"
             }
             _ => return None,
         })
@@ -130,7 +132,7 @@ pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)>
     options.given.iter().find_map(|given| Some((given.name, of(given.name)?)))
 }
 
-/// The help.
+/// Returns the help.
 pub(super) fn help() -> String {
     format!(
         "tracelog starts, stops and shows trace sessions, and enables providers in them.\n\n\
@@ -138,7 +140,7 @@ pub(super) fn help() -> String {
          Examples:\n  tracelog -start Mine -guid '#{{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}}' -f mine.etl -matchanykw 0x10\n  \
          tracelog -enable Mine -guid '*MyProvider' -level 5\n  tracelog -q Mine -lp\n  tracelog -stop Mine\n  \
          tracelog -start -f kernel.etl -dpcisr     the kernel's session\n\n\
-         Quote '#' and '*': shells take them for something else.\n",
+         Quote '#' and '*', which are special in shells.\n",
         rows(ACTIONS),
         rows(OPTIONS)
     )

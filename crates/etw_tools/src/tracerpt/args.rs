@@ -1,4 +1,4 @@
-//! The options of tracerpt.
+//! Command line of tracerpt.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,31 +13,31 @@ use crate::page::PageFormat;
 const MANY: usize = usize::MAX;
 
 const TABLE: &[Opt] = &[
-    values("o", "[FILE]", 0, 1, "Every event [dumpfile.xml, .csv or .evtx]."),
-    value("of", "CSV|EVTX|XML", "In which format [XML]."),
-    value("en", "ANSI|Unicode", "Encoding of CSV: UTF-8, the code page here, or UTF-16 [ANSI]."),
+    values("o", "[FILE]", 0, 1, "Output file of every event [dumpfile.xml, .csv or .evtx]."),
+    value("of", "CSV|EVTX|XML", "Format of the events [XML]."),
+    value("en", "ANSI|Unicode", "Encoding of CSV: ANSI for UTF-8, Unicode for UTF-16 [ANSI]."),
     flag("rts", "Times as readings of the session's clock (with -o)."),
-    values("summary", "[FILE]", 0, 1, "How many events there are of each kind [summary.txt]."),
-    values("report", "[FILE]", 0, 1, "What the machine did [workload.xml or .html]."),
-    value("f", "XML|HTML", "In which format [XML]."),
-    value("rl", "1..5", "How long the tables of the report are [1]."),
-    values("export", "[FILE]", 0, 1, "The schemas of the events as a manifest [schema.man]."),
-    value("int", "FILE", "The schemas of the events as text."),
-    flag("y", "Yes to all questions: files are overwritten."),
-    values("l", "FILE …", 1, MANY, "Traces; so are words that belong to no option."),
+    values("summary", "[FILE]", 0, 1, "Event counts by kind [summary.txt]."),
+    values("report", "[FILE]", 0, 1, "Report on the machine's activity [workload.xml or .html]."),
+    value("f", "XML|HTML", "Format of the report [XML]."),
+    value("rl", "1..5", "Length of the report's tables [1]."),
+    values("export", "[FILE]", 0, 1, "Schemas of the events as a manifest [schema.man]."),
+    value("int", "FILE", "Schemas of the events as text."),
+    flag("y", "Answer yes to all questions: overwrite files."),
+    values("l", "FILE …", 1, MANY, "Traces; words outside of options are traces too."),
     values("rt", "SESSION …", 1, MANY, "Live sessions, until Ctrl-C or their end."),
     values("import", "FILE …", 1, MANY, "Manifests and other schema files."),
-    value("tmf", "FILE", "Formats of WPP messages."),
-    value("tp", "DIR[;DIR…]", "Directories of such files."),
+    value("tmf", "FILE", "File with WPP message formats."),
+    value("tp", "DIR[;DIR…]", "Directories of format files."),
     value("i", "PATH[;PATH…]", "Program files of providers."),
     value("pdb", "PATH[;PATH…]", "Symbol files of providers."),
-    flag("lr", "Show what can be read of events that do not fit their schema."),
-    flag("gmt", "Times in UTC, which they always are here."),
+    flag("lr", "Show the readable part of events that do not match their schema."),
+    flag("gmt", "Accepted: times are always in UTC."),
     value("df", "FILE", "Refused: schemas of performance counters."),
-    value("config", "FILE", "Options from a file: a line each, `option=value`."),
+    value("config", "FILE", "Options from a file with lines `option=value`."),
 ];
 
-/// What `tracerpt -?` says.
+/// Returns the text of `tracerpt -?`.
 pub(super) fn help() -> String {
     format!(
         "tracerpt: event traces as files, for people and for other programs
@@ -57,7 +57,7 @@ Examples:
     )
 }
 
-/// What is asked for.
+/// The parsed command line.
 #[derive(Debug, Default)]
 pub(super) struct Options {
     pub(super) files: Vec<PathBuf>,
@@ -69,7 +69,7 @@ pub(super) struct Options {
     pub(super) summary: Option<PathBuf>,
     pub(super) report: Option<PathBuf>,
     pub(super) report_format: PageFormat,
-    /// Rows of each table of the report.
+    /// Rows in each table of the report.
     pub(super) rows: usize,
     pub(super) export: Option<PathBuf>,
     pub(super) interpreted: Option<PathBuf>,
@@ -78,7 +78,7 @@ pub(super) struct Options {
     pub(super) lenient: bool,
 }
 
-/// Formats of the dump file.
+/// The format of the dump file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum DumpFormat {
     #[default]
@@ -88,7 +88,7 @@ pub(super) enum DumpFormat {
 }
 
 impl Options {
-    /// Reads the command line, and the settings file that it names; `None` if help is asked for.
+    /// Parses the command line and the settings file that it names; returns `None` if help is requested.
     pub(super) fn parse(words: &[OsString]) -> Result<Option<Options>> {
         let mut given = options::Options::read(words, TABLE)?;
         if given.asks_for_help {
@@ -99,11 +99,11 @@ impl Options {
                 .with_context(|| format!("{name}: the settings file cannot be read"))?;
             let settings = options::Options::read(&settings(&text), TABLE)?;
             given.words.extend(settings.words);
-            // The command line comes last, and the last counts.
+            // The last occurrence of an option wins, so the command line overrides the file.
             given.given.splice(0..0, settings.given);
         }
         if given.last("df").is_some() {
-            let text = "-df: there are no schemas of performance counters here; -report needs none";
+            let text = "-df: performance counter schemas are not supported; -report needs none";
             return Err(Failed::new(code::NOT_SUPPORTED, text).into());
         }
         let mut options = Options {
@@ -136,7 +136,7 @@ impl Options {
         options.utf16 = match lower(given.value("en")).as_deref() {
             None | Some("ansi") => false,
             Some("unicode") if options.format == DumpFormat::Csv => true,
-            Some("unicode") => return Err(usage("-en is for -of CSV alone")),
+            Some("unicode") => return Err(usage("-en is valid only with -of CSV")),
             Some(other) => return Err(one_of("-en", other, "ANSI or Unicode")),
         };
         let output = |name: &str, default: &str| -> Result<Option<PathBuf>> {
@@ -158,7 +158,7 @@ impl Options {
                     return Err(Failed::new(
                         code::NOT_SUPPORTED,
                         format!(
-                            "-{name} {part}: symbol servers are not asked; name a directory with the files"
+                            "-{name} {part}: symbol servers are not supported; name a directory with the files"
                         ),
                     )
                     .into());
@@ -175,13 +175,13 @@ impl Options {
 
     fn check(mut self) -> Result<Options> {
         if self.files.is_empty() && self.sessions.is_empty() {
-            return Err(usage("no trace is named: tracerpt FILE, or -rt SESSION; -? tells more"));
+            return Err(usage("no trace is named; use tracerpt FILE or -rt SESSION; -? shows the help"));
         }
         let is_counters =
             |path: &&PathBuf| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("blg"));
         if let Some(file) = self.files.iter().find(is_counters) {
             let text =
-                format!("{}: logs of performance counters are not read; name event traces", file.display());
+                format!("{}: performance counter logs are not supported; name event traces", file.display());
             return Err(Failed::new(code::NOT_SUPPORTED, text).into());
         }
         if self.outputs().is_empty() {
@@ -189,12 +189,12 @@ impl Options {
             self.summary = Some("summary.txt".into());
         }
         if self.raw_time && self.dump.is_none() {
-            return Err(usage("-rts is for -o alone"));
+            return Err(usage("-rts is valid only with -o"));
         }
         Ok(self)
     }
 
-    /// The files that will be written.
+    /// Returns the files to write.
     pub(super) fn outputs(&self) -> Vec<&PathBuf> {
         let outputs = [&self.dump, &self.summary, &self.report, &self.export, &self.interpreted];
         outputs.into_iter().flatten().collect()
@@ -211,7 +211,7 @@ impl DumpFormat {
     }
 }
 
-/// The name of the report where none is given.
+/// Returns the default name of the report.
 fn page_name(format: PageFormat) -> &'static str {
     match format {
         PageFormat::Xml => "workload.xml",
@@ -224,10 +224,10 @@ fn lower(text: Option<&str>) -> Option<String> {
 }
 
 fn one_of(option: &str, value: &str, wanted: &str) -> anyhow::Error {
-    usage(format_args!("{option} {value}: {wanted} is wanted"))
+    usage(format_args!("{option} {value}: expected {wanted}"))
 }
 
-/// The words of a settings file: lines `option=value` or `option`; sections in brackets and comments are passed over.
+/// Returns the words of a settings file with lines `option=value` or `option`; skips section headings and comments.
 fn settings(text: &str) -> Vec<OsString> {
     let mut words = Vec::new();
     for line in text.trim_start_matches('\u{FEFF}').lines().map(str::trim) {
@@ -271,7 +271,7 @@ mod tests {
         let words = ["-rt", "NT Kernel Logger", "-o", "logfile.csv", "-of", "CSV"];
         let options = Options::parse(&words.map(OsString::from)).unwrap().unwrap();
         assert_eq!((&*options.sessions[0], options.format), ("NT Kernel Logger", DumpFormat::Csv));
-        // As it is pasted from documents, with en dashes.
+        // En dashes, as pasted from documents.
         let options = parse("/tmp/trace.etl –o out.csv –OF csv /y").unwrap();
         assert_eq!(options.outputs(), [&PathBuf::from("out.csv")]);
         assert!(options.overwrite);
@@ -290,16 +290,16 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         for (line, expected) in [
             ("", "no trace is named"),
-            ("x.etl -of JSON", "-of json: CSV, EVTX or XML is wanted"),
-            ("x.etl -wrong", "there is no option -wrong"),
+            ("x.etl -of JSON", "-of json: expected CSV, EVTX or XML"),
+            ("x.etl -wrong", "unknown option -wrong"),
             ("x.etl -of", "-of needs CSV|EVTX|XML"),
-            ("x.etl -rts -summary", "-rts is for -o alone"),
-            ("x.etl c.blg -report logrpt.xml -df schema.xml", "-df: there are no schemas"),
-            ("x.etl c.blg", "logs of performance counters are not read"),
-            ("x.etl -pdb srv*https://symbols", "symbol servers are not asked"),
-            ("c:\\trace.etl", "is a path of Windows"),
+            ("x.etl -rts -summary", "-rts is valid only with -o"),
+            ("x.etl c.blg -report logrpt.xml -df schema.xml", "-df: performance counter schemas"),
+            ("x.etl c.blg", "performance counter logs are not supported"),
+            ("x.etl -pdb srv*https://symbols", "symbol servers are not supported"),
+            ("c:\\trace.etl", "is a Windows path"),
             ("x.etl -rl 6", "a level from 1 to 5"),
-            ("x.etl -en Unicode", "-en is for -of CSV alone"),
+            ("x.etl -en Unicode", "-en is valid only with -of CSV"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.to_string().contains(expected), "{line}: {error}");

@@ -1,4 +1,4 @@
-//! The dump file: every event.
+//! The dump file, which contains every event.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,13 +17,13 @@ use openetw::{Event, Record, classes};
 
 use super::args::{DumpFormat, Options};
 
-/// Text is handed on when it has this many bytes.
+/// Text is written when it has this many bytes.
 const OUTPUT_BYTES: usize = 1 << 16;
-/// What stands before the first event, and behind the last one.
+/// Text before the first event and after the last one.
 const XML_HEADER: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\r\n<Events>\r\n";
 const XML_FOOTER: &str = "</Events>\r\n";
 
-/// A dump file that is being written.
+/// A dump file being written.
 pub(super) struct Dump {
     kind: Kind,
 }
@@ -67,7 +67,7 @@ impl Dump {
     /// Writes an event.
     pub(super) fn put(&mut self, event: &Event<'_>) -> Result<()> {
         match &mut self.kind {
-            // An event log has no place for what a file says of itself.
+            // Event logs have no place for the log file header.
             Kind::Evtx(_) if is_file_header(event.record) => {}
             Kind::Evtx(log) => log.writer.put(event).with_context(|| cannot_write(&log.name))?,
             Kind::Text(dump) => {
@@ -82,7 +82,7 @@ impl Dump {
         Ok(())
     }
 
-    /// Completes the file; answers how many events had to be cut.
+    /// Completes the file, and returns the number of truncated events.
     pub(super) fn finish(self) -> Result<u64> {
         match self.kind {
             Kind::Evtx(log) => Ok(log.writer.finish().with_context(|| cannot_write(&log.name))?.cut),
@@ -97,7 +97,7 @@ impl Dump {
     }
 }
 
-/// Reads the trace through threads that make text of its events, into the file if one is wanted.
+/// Reads the trace and formats its events on several threads; writes them to the file if there is one.
 pub(super) fn in_parallel(
     options: &Options,
     opened: &mut Opened,
@@ -140,7 +140,7 @@ pub(super) fn in_parallel(
     out.map_or(Ok(()), TextFile::finish)
 }
 
-/// Formats batches of events, and counts them.
+/// Formats and counts batches of events.
 struct Formatter {
     resolver: Resolver,
     located: Located,
@@ -166,7 +166,7 @@ impl Work for Formatter {
     }
 }
 
-/// The writer of a format of text.
+/// The writer of a text format.
 enum Writer {
     Csv(TracerptCsvWriter),
     Xml(Box<XmlWriter>),
@@ -202,7 +202,7 @@ impl Writer {
     }
 }
 
-/// A file of text, in UTF-8 or UTF-16.
+/// A text file in UTF-8 or UTF-16.
 struct TextFile {
     name: String,
     out: BufWriter<File>,
@@ -241,7 +241,7 @@ fn cannot_write(name: &str) -> String {
     format!("{name}: cannot be written")
 }
 
-/// Whether a record is the log file header, the first one of each file.
+/// Returns whether a record is the log file header, the first record of each file.
 fn is_file_header(record: &Record<'_>) -> bool {
     record.is_kernel_classic()
         && record.provider_id() == classes::EVENT_TRACE

@@ -76,7 +76,7 @@ fn put_list(out: &mut dyn Write, title: &str, rows: impl Iterator<Item = String>
     Ok(writeln!(out)?)
 }
 
-/// Fails if a file would be overwritten that nobody allowed to, or that is read or written otherwise.
+/// Fails if an output is also an input, is written twice, or exists and may not be overwritten.
 fn check_outputs(options: &Options) -> Result<()> {
     let same = |a: &Path, b: &Path| {
         a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
@@ -86,33 +86,33 @@ fn check_outputs(options: &Options) -> Result<()> {
         let shown = path.display();
         let refuse = |code, text: String| -> Result<()> { Err(Failed::new(code, text).into()) };
         if options.files.iter().any(|file| same(file, path)) {
-            return refuse(code::INVALID_PARAMETER, format!("{shown} is read; name another file to write"));
+            return refuse(code::INVALID_PARAMETER, format!("{shown} is an input; name another output file"));
         }
         if outputs.iter().take(index).any(|other| same(other, path)) {
             return refuse(code::INVALID_PARAMETER, format!("{shown} would be written twice"));
         }
         let exists = path.exists();
         if exists && !path.is_file() && !is_device(path) {
-            return refuse(code::ACCESS_DENIED, format!("{shown} is no file that can be written"));
+            return refuse(code::ACCESS_DENIED, format!("{shown} is not a file that can be written"));
         }
         if exists && path.is_file() && !options.overwrite && !may_overwrite(path)? {
-            return refuse(code::FILE_EXISTS, format!("{shown} exists already; -y overwrites it"));
+            return refuse(code::FILE_EXISTS, format!("{shown} already exists; -y overwrites it"));
         }
     }
     Ok(())
 }
 
-/// `/dev/stdout` and the like can be written.
+/// Returns whether the path is a device such as `/dev/stdout`, which can be written.
 fn is_device(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| !metadata.is_dir())
 }
 
-/// Asks whether a file may be overwritten; where nobody can answer, it may not.
+/// Asks whether to overwrite a file. Without a terminal the answer is no.
 fn may_overwrite(path: &Path) -> Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(false);
     }
-    eprint!("{} exists already. Overwrite it? [y/n] ", path.display());
+    eprint!("{} already exists. Overwrite it? [y/n] ", path.display());
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(answer.trim_start().starts_with(['y', 'Y']))
@@ -123,7 +123,7 @@ impl Options {
         SchemaOptions { files: self.schemas.clone(), store: None }
     }
 
-    /// How events are written.
+    /// Returns the options of the exported events.
     fn export(&self, sources: Vec<Source>) -> export::Options {
         export::Options {
             sources,
@@ -135,23 +135,23 @@ impl Options {
     }
 }
 
-/// What a pass over the traces came to.
+/// The results of reading the traces.
 struct Outcome {
     tally: Tally,
     names: Vec<String>,
     statistics: Statistics,
     span: (FileTime, FileTime),
-    /// Events whose fields did not fit into the event log.
+    /// Events truncated to fit into the event log.
     cut: u64,
-    /// The report as it is written.
+    /// The contents of the report.
     page: Option<Vec<u8>>,
 }
 
-/// Reads files: on all processors where only text is made of each event by itself.
+/// Reads files; on all processors if each event is only formatted by itself.
 fn of_files(options: &Options, schemas: &Schemas, page: PageWriter) -> Result<Outcome> {
     let mut opened = Opened::open(&options.files, &Filters::default(), None, schemas)?;
     if opened.trace.inputs().is_empty() {
-        // What is wrong with the only file has been said.
+        // A warning has already named the problem of the only file.
         input::check_read(&opened.trace)?;
     }
     let export = options.export(opened.sources.clone());
@@ -169,7 +169,7 @@ fn of_files(options: &Options, schemas: &Schemas, page: PageWriter) -> Result<Ou
     Ok(outcome)
 }
 
-/// Reads live sessions, and files together with them, until Ctrl-C or the sessions' end.
+/// Reads live sessions, with files if given, until Ctrl-C or the end of the sessions.
 fn of_sessions(options: &Options, schemas: &Schemas, page: PageWriter) -> Result<Outcome> {
     let files = input::builder(&options.files);
     let builder = options.sessions.iter().fold(files, |builder, name| builder.session(name));
@@ -186,7 +186,7 @@ fn of_sessions(options: &Options, schemas: &Schemas, page: PageWriter) -> Result
     Ok(outcome)
 }
 
-/// Hands every event to what is made of the trace.
+/// Passes every event to the sinks.
 fn read(trace: &mut Trace, sinks: &mut Sinks) -> Result<()> {
     let mut failed = None;
     let passed = trace.for_each_layout(|event| match sinks.put(event) {
@@ -202,7 +202,7 @@ fn read(trace: &mut Trace, sinks: &mut Sinks) -> Result<()> {
     }
 }
 
-/// What is made of a trace, event by event.
+/// The consumers of the events.
 struct Sinks {
     dump: Option<Dump>,
     tally: Tally,
@@ -265,7 +265,7 @@ impl Outcome {
         }
     }
 
-    /// Writes everything but the dump file.
+    /// Writes all outputs except the dump file.
     fn write(&self, options: &Options) -> Result<()> {
         if let Some(path) = &options.summary {
             files::write(path, self.tally.text(&self.names, &self.statistics, self.span).as_bytes())?;
@@ -287,7 +287,7 @@ impl Outcome {
         Ok(())
     }
 
-    /// What a reader of the output must know.
+    /// Returns the lines that report incomplete results.
     fn told(&self) -> Vec<String> {
         let mut told = Vec::new();
         let mut tell = |count: u64, text: &str| {

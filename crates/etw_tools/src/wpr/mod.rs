@@ -1,4 +1,4 @@
-//! `wpr`: records what recording profiles say.
+//! `wpr`: records the events selected by recording profiles.
 
 mod recording;
 mod show;
@@ -23,7 +23,7 @@ use crate::options::Options;
 use crate::run::{refuse, run_options};
 use crate::session;
 
-/// Most profiles in one command, as on Windows.
+/// Maximum profiles in one command, as on Windows.
 const MAX_PROFILES: usize = 64;
 
 /// Runs the tool.
@@ -39,7 +39,7 @@ fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
     let verb =
         table::verb(options).ok_or_else(|| usage("no verb: -start, -stop, -status, … (`wpr -help`)"))?;
     if let Some(word) = options.words.first() {
-        return Err(usage(format_args!("'{word}' belongs to no option")));
+        return Err(usage(format_args!("'{word}' does not belong to an option")));
     }
     let recorder = || Recorder::new(options.value("instancename"));
     match verb {
@@ -69,13 +69,13 @@ fn mode(options: &Options) -> LoggingMode {
 fn start(options: &Options, recorder: &Recorder) -> Result<()> {
     let mode = mode(options);
     if let Some(file) = options.value("filemode") {
-        // Documents name the file here too, but -stop is what writes it.
+        // Documents also name the file here, but -stop writes it.
         path(file)?;
     }
     let named: Vec<&String> = options.all("start").flat_map(|given| &given.values).collect();
     if named.len() > MAX_PROFILES {
         return Err(usage(format_args!(
-            "{} profiles are too many: {MAX_PROFILES} can be started",
+            "{} profiles are too many; at most {MAX_PROFILES} can be started",
             named.len()
         )));
     }
@@ -105,7 +105,7 @@ fn status(options: &Options, recorder: &Recorder, out: &mut Vec<u8>) -> Result<(
             "details" => shown.details = true,
             _ => {
                 return Err(usage(format_args!(
-                    "-status: '{word}' is none of profiles, collectors, details"
+                    "-status: unknown '{word}'; expected profiles, collectors or details"
                 )));
             }
         }
@@ -121,13 +121,13 @@ fn export(options: &Options) -> Result<()> {
     let file = path(file)?;
     let file = Path::new(&file);
     if file.exists() {
-        let text = format!("{}: there is such a file", file.display());
+        let text = format!("{}: already exists", file.display());
         return Err(Failed::new(code::FILE_EXISTS, text).into());
     }
     std::fs::write(file, write(&profiles)).with_context(|| format!("{}: cannot be written", file.display()))
 }
 
-/// The profiles of names that `+` joins.
+/// Returns the profiles with names joined by `+`.
 fn joined(names: &str, mode: LoggingMode) -> Result<Vec<Profile>> {
     names.split('+').map(|name| profiles::load(name.trim(), Some(mode))).collect()
 }

@@ -1,4 +1,4 @@
-//! A recording from its start to its file.
+//! A recording, from its start to its file.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -20,29 +20,29 @@ use super::state::{self, Capture, State};
 use crate::session::{self, Plan};
 use crate::{host, marks};
 
-/// Name of the recording that needs none.
+/// Default name of a recording.
 const DEFAULT_INSTANCE: &str = "WprApp";
-/// MiB in memory of a collector that does not say how many.
+/// Default memory of a collector, in MiB.
 const MEMORY_MIB: u64 = 64;
-/// Most MiB that a session can have.
+/// Maximum memory of a session, in MiB.
 const MAX_MEMORY_MIB: u64 = 16 << 10;
-/// MiB of buffers of a session that writes a file, unless its collector says more: what the host takes of itself.
+/// Buffer memory in MiB of a session that writes a file, unless its collector sets more; the host's own default.
 const FILE_MIB: u64 = 128;
-/// How long providers have to write their state.
+/// Time for providers to write their state.
 const STATE_TIME: Duration = Duration::from_millis(300);
 
-/// Recordings of one instance name, of which there is one at a time.
+/// Recordings with one instance name, of which one runs at a time.
 #[derive(Debug)]
 pub(super) struct Recorder {
     instance: String,
     file: PathBuf,
 }
 
-/// A recording that runs.
+/// A running recording.
 pub(super) struct Running {
     pub(super) state: State,
     pub(super) controller: Controller,
-    /// Its sessions that run.
+    /// Its running sessions.
     pub(super) sessions: Vec<SessionStatus>,
 }
 
@@ -51,17 +51,15 @@ impl Recorder {
         let instance = instance.unwrap_or(DEFAULT_INSTANCE);
         let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
         if instance.is_empty() || instance.len() > 128 || !instance.chars().all(is_allowed) {
-            return Err(usage(format_args!(
-                "-instancename '{instance}': letters, digits, - and _ are a name"
-            )));
+            return Err(usage(format_args!("-instancename '{instance}': use only letters, digits, - and _")));
         }
         Ok(Recorder { instance: instance.to_owned(), file: state::file(instance) })
     }
 
-    /// The recording, if there is one.
+    /// Returns the recording, if there is one.
     pub(super) fn running(&self) -> Result<Option<Running>> {
         let Some(state) = State::load(&self.file)? else { return Ok(None) };
-        // A session whose file is full has ended by itself; so may all of them have, and their host with them.
+        // Sessions stop by themselves when their file is full, and the host exits with its last session.
         let has_files = state.sessions.iter().any(|(_, file)| file.exists());
         let mut controller = match host::running()? {
             Some(controller) => controller,
@@ -86,13 +84,13 @@ impl Recorder {
         let recording = profiles::recording(profiles)?;
         let already = || {
             let text =
-                "the profiles are already running; `wpr -stop FILE` saves them, `wpr -cancel` gives them up";
+                "the profiles are already running; `wpr -stop FILE` saves them, `wpr -cancel` discards them";
             anyhow::Error::from(Failed::new(code::ALREADY_RECORDING, text))
         };
         if self.running()?.is_some() {
             return Err(already());
         }
-        // Of one whose host was killed nothing is left.
+        // A recording whose host was killed leaves only its files.
         if let Some(stale) = State::load(&self.file)? {
             let _ = fs::remove_dir_all(stale.folder);
         }
@@ -158,21 +156,21 @@ impl Recorder {
         }
     }
 
-    /// The name of a session and of its file.
+    /// Returns the name of a session and its file.
     fn place(&self, planned: &PlannedSession, folder: &Path) -> (String, PathBuf) {
         let name = format!("WPR_initiated_{}_{}", self.instance, planned.name);
         let file = folder.join(format!("{}.etl", name.replace(['/', '%'], "_")));
         (name, file)
     }
 
-    /// A directory that nobody else can look into.
+    /// Creates a directory that only the user can read.
     fn make_folder(&self, parent: Option<&Path>) -> Result<PathBuf> {
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let name = format!("openetw-wpr-{}-{}-{nanos:x}", self.instance, std::process::id());
         let folder = std::path::absolute(parent)?.join(name);
         let made = fs::DirBuilder::new().mode(0o700).create(&folder);
-        made.with_context(|| format!("{}: cannot be made", folder.display()))?;
+        made.with_context(|| format!("{}: cannot be created", folder.display()))?;
         Ok(folder)
     }
 
@@ -185,19 +183,17 @@ impl Recorder {
         may_replace: bool,
     ) -> Result<()> {
         let mut running = self.needed()?;
-        // A recording is not lost because of a wrong name.
+        // Check the name first, so that a wrong one does not lose the recording.
         if !may_replace && file.exists() {
-            let text = format!(
-                "{}: there is such a file; -force replaces it. The recording goes on",
-                file.display()
-            );
+            let text =
+                format!("{}: already exists; -force replaces it; the recording continues", file.display());
             return Err(Failed::new(code::FILE_EXISTS, text).into());
         }
         etw_app::recording::check_writable(file)?;
         if let Some(description) = description
             && let Err(error) = running.mark(description)
         {
-            output::warn(&format_args!("the description is not in the trace: {error:#}"));
+            output::warn(&format_args!("the description cannot be added to the trace: {error:#}"));
         }
         capture_state(&running.state.on_save, &mut running.controller)?;
         let known = Known::load()?;
@@ -208,7 +204,7 @@ impl Recorder {
                 session::stop_to(name, to, &mut running.controller, &known.schemas)?;
             } else {
                 output::warn(&format_args!(
-                    "session '{name}' has ended before: its file was full, or somebody stopped it"
+                    "session '{name}' has already ended: its file was full, or it was stopped"
                 ));
             }
             if part.exists() {
@@ -225,7 +221,7 @@ impl Recorder {
         self.forget(&running.state)
     }
 
-    /// Stops the recording and saves nothing.
+    /// Stops the recording without saving it.
     pub(super) fn cancel(&self) -> Result<()> {
         let mut running = self.needed()?;
         for status in &running.sessions {
@@ -244,7 +240,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Sets a mark; with `flush` everything before it is delivered too.
+    /// Sets a mark; with `flush`, also flushes the events before it.
     pub(super) fn mark(&self, text: &str, flush: bool) -> Result<()> {
         let mut running = self.needed()?;
         running.mark(text)?;
@@ -265,7 +261,7 @@ impl Recorder {
 }
 
 impl Running {
-    /// Sets a mark in the session of the system's events, or in the first one if there is none.
+    /// Sets a mark in the session with system events, or else in the first one.
     fn mark(&mut self, text: &str) -> Result<()> {
         let of_system = self.sessions.iter().find(|status| status.properties.enable_flags != 0);
         let Some(status) = of_system.or(self.sessions.first()) else { return Ok(()) };
@@ -280,7 +276,7 @@ impl Running {
     }
 }
 
-/// Has providers write their state, and gives them time for it.
+/// Requests the state of providers, and waits for them to write it.
 fn capture_state(captures: &[Capture], controller: &mut Controller) -> Result<()> {
     for capture in captures {
         let Capture { session, provider, level, keywords, is_only } = capture;
@@ -289,7 +285,7 @@ fn capture_state(captures: &[Capture], controller: &mut Controller) -> Result<()
             false => Ok(()),
         };
         match enabled.and_then(|()| controller.capture_state(session, *provider, *level, *keywords)) {
-            // A session that has ended wants no more.
+            // The session may have stopped already.
             Err(error) if error.kind() == Some(ErrorKind::NotFound) => {}
             asked => asked?,
         }
@@ -303,7 +299,7 @@ fn capture_state(captures: &[Capture], controller: &mut Controller) -> Result<()
     Ok(())
 }
 
-/// The session that a collector is.
+/// Returns the session of a collector.
 fn plan(
     planned: &PlannedSession,
     name: &str,
@@ -334,7 +330,7 @@ fn plan(
     Ok(Plan { builder, enables: enables(&planned.providers, known, controller)? })
 }
 
-/// MiB of this machine's memory.
+/// Returns the memory of this machine in MiB.
 pub(super) fn memory_mib() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));

@@ -1,4 +1,4 @@
-//! What `wpr` shows: recordings, profiles, providers.
+//! Output of `wpr`: recordings, profiles and providers.
 
 use std::io::Write;
 use std::time::SystemTime;
@@ -13,7 +13,7 @@ use openetw::session::{EnableProperties, EnableStatus, SessionStatus};
 use super::recording::Recorder;
 use crate::host;
 
-/// What of a recording is shown beside the summary.
+/// Parts of a recording shown in addition to the summary.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shown {
     pub(super) profiles: bool,
@@ -21,7 +21,7 @@ pub(super) struct Shown {
     pub(super) details: bool,
 }
 
-/// `wpr -status`.
+/// Runs `wpr -status`.
 pub(super) fn status(recorder: &Recorder, shown: Shown, out: &mut Vec<u8>) -> Result<()> {
     let Some(mut running) = recorder.running()? else {
         return Ok(writeln!(out, "WPR is not recording")?);
@@ -30,7 +30,7 @@ pub(super) fn status(recorder: &Recorder, shown: Shown, out: &mut Vec<u8>) -> Re
     let Some(start) = start else {
         writeln!(
             out,
-            "WPR recording has ended and is not saved yet: `wpr -stop FILE` saves it, `wpr -cancel` gives it up\n"
+            "WPR recording has ended but is not saved yet: `wpr -stop FILE` saves it, `wpr -cancel` discards it\n"
         )?;
         row(out, "Logging mode", running.state.mode.name())?;
         return row(out, "Temp Folder", running.state.folder.display());
@@ -109,7 +109,7 @@ fn collector(
     list(out, "Providers", &enables.iter().map(provider).collect::<Vec<_>>())
 }
 
-/// The keywords of flags, each once.
+/// Returns the keywords of flags, without duplicates.
 fn keywords(flags: EnableFlags) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for flag in EnableFlags::KNOWN.iter().filter(|flag| flags.0 & flag.bit != 0) {
@@ -127,12 +127,12 @@ fn stacks(hook_ids: &[u16]) -> Vec<String> {
     walks.to_string().split('+').map(of_profiles).collect()
 }
 
-/// `wpr -profiles`.
+/// Runs `wpr -profiles`.
 pub(super) fn profiles(file: Option<&str>, out: &mut Vec<u8>) -> Result<()> {
     profiles::with_file(file, |file| {
         for name in file.names() {
             let named = |profile: &&Definition| profile.name.eq_ignore_ascii_case(&name);
-            // As on Windows, that of the last one.
+            // As on Windows, the last profile with the name provides the description.
             let last = file.profiles().iter().rfind(named);
             let description = last.map_or("", |profile| profile.description.as_str());
             writeln!(out, "\t{name:<27} {description}")?;
@@ -141,7 +141,7 @@ pub(super) fn profiles(file: Option<&str>, out: &mut Vec<u8>) -> Result<()> {
     })
 }
 
-/// `wpr -profiledetails`.
+/// Runs `wpr -profiledetails`.
 pub(super) fn profile_details(all: &[Profile], out: &mut Vec<u8>) -> Result<()> {
     let ids: Vec<&str> = all.iter().map(|profile| profile.id.as_str()).collect();
     row(out, "Profile", ids.join(", "))?;
@@ -186,7 +186,7 @@ pub(super) fn profile_details(all: &[Profile], out: &mut Vec<u8>) -> Result<()> 
     Ok(())
 }
 
-/// `wpr -providers`.
+/// Runs `wpr -providers`.
 pub(super) fn providers(known: &Known, out: &mut Vec<u8>) -> Result<()> {
     let mut names: Vec<String> = Vec::new();
     for flag in EnableFlags::KNOWN.iter().filter(|flag| !flag.wpr.is_empty()) {

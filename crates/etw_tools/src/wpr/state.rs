@@ -1,4 +1,4 @@
-//! What a recording has to remember between `-start` and `-stop`, beside the sessions themselves.
+//! The state of a recording between `-start` and `-stop`, in addition to the sessions themselves.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -10,24 +10,24 @@ use openetw::session::Instance;
 use openetw::{Guid, Keyword, Level};
 use serde_json::{Value, json};
 
-/// A recording that was started.
+/// A started recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
     /// Ids of the profiles.
     pub(super) profiles: Vec<String>,
     pub(super) mode: LoggingMode,
-    /// Where its files are until it is saved.
+    /// Directory of its files until it is saved.
     pub(super) folder: PathBuf,
     /// Whether the file is to be compressed.
     pub(super) compresses: bool,
-    /// Its sessions, each with its file.
+    /// Its sessions and their files.
     pub(super) sessions: Vec<(String, PathBuf)>,
-    /// State that is asked for when it is saved, and when the user wants it.
+    /// Providers whose state is captured when the recording is saved, or on request.
     pub(super) on_save: Vec<Capture>,
     pub(super) on_demand: Vec<Capture>,
 }
 
-/// State of a provider that is asked for.
+/// A provider whose state is captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Capture {
     pub(super) session: String,
@@ -38,13 +38,13 @@ pub(super) struct Capture {
     pub(super) is_only: bool,
 }
 
-/// Where the state of a recording is kept: beside the socket of the host that its sessions are in.
+/// Returns the file with the state of a recording, next to the socket of the host that runs its sessions.
 pub(super) fn file(instance_name: &str) -> PathBuf {
     Instance::default_of_user().directory().join(format!("wpr-{instance_name}.json"))
 }
 
 impl State {
-    /// The state in a file, if there is one.
+    /// Loads the state from a file, if it exists.
     pub(super) fn load(file: &Path) -> Result<Option<State>> {
         match fs::read_to_string(file) {
             Ok(text) => Ok(serde_json::from_str(&text).ok().as_ref().and_then(State::read)),
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// Saves it; it is there as a whole or not at all.
+    /// Saves the state atomically.
     pub(super) fn save(&self, file: &Path) -> Result<()> {
         let part = file.with_extension("part");
         let write = || {

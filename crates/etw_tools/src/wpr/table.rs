@@ -2,7 +2,7 @@
 
 use crate::options::{Opt, Options, flag, help as rows, value, values};
 
-/// The options, by the topics of the help.
+/// The options, grouped by help topic.
 const TOPICS: &[(&str, &[Opt])] = &[
     (
         "start",
@@ -12,21 +12,25 @@ const TOPICS: &[(&str, &[Opt])] = &[
                 "[FILE.wprp!]PROFILE[.light|.verbose]",
                 1,
                 1,
-                "Start recording; several profiles, each behind its own -start.",
+                "Start recording; for several profiles, repeat -start.",
             ),
             values(
                 "filemode",
                 "[FILE]",
                 0,
                 1,
-                "Record to a file, which -stop names; also of -profiledetails and -exportprofile.",
+                "Record to a file, which -stop names; also for -profiledetails and -exportprofile.",
             ),
             value(
                 "recordtempto",
                 "DIR",
-                "Keep what is recorded here until -stop [default: the directory for temporary files].",
+                "Directory of the recording until -stop [default: the directory for temporary files].",
             ),
-            value("instancename", "NAME", "A recording beside others; -stop and the rest name it too."),
+            value(
+                "instancename",
+                "NAME",
+                "Name of the recording, if several run; -stop and other verbs need it too.",
+            ),
         ],
     ),
     (
@@ -34,126 +38,108 @@ const TOPICS: &[(&str, &[Opt])] = &[
         &[
             values("stop", "FILE [DESCRIPTION]", 1, 2, "Stop recording and save it."),
             flag("compress", "Compress the file."),
-            flag("force", "Replace a file that exists."),
-            flag("skippdbgen", "Accepted: there are no PDBs to make."),
+            flag("force", "Replace an existing file."),
+            flag("skippdbgen", "Accepted: no PDBs are generated."),
         ],
     ),
-    ("cancel", &[flag("cancel", "Stop recording and save nothing.")]),
+    ("cancel", &[flag("cancel", "Stop recording without saving.")]),
     (
         "status",
         &[
-            values("status", "[profiles] [collectors [details]]", 0, 3, "Say what is recorded."),
-            flag("details", "More of each collector."),
+            values("status", "[profiles] [collectors [details]]", 0, 3, "Show what is recorded."),
+            flag("details", "Show details of each collector."),
         ],
     ),
-    (
-        "profiles",
-        &[values("profiles", "[FILE]", 0, 1, "List the profiles of a file, or those that are built in.")],
-    ),
+    ("profiles", &[values("profiles", "[FILE]", 0, 1, "List the profiles of a file, or the built-in ones.")]),
     (
         "profiledetails",
         &[value(
             "profiledetails",
             "PROFILE[+PROFILE…]",
-            "Say what profiles record here, and what they do not.",
+            "Show what profiles record here, and what they do not.",
         )],
     ),
     (
         "exportprofile",
-        &[values("exportprofile", "PROFILE[+PROFILE…] FILE", 2, 2, "Write profiles to a file of their own.")],
+        &[values("exportprofile", "PROFILE[+PROFILE…] FILE", 2, 2, "Write profiles to a new file.")],
     ),
-    (
-        "providers",
-        &[flag("providers", "List the system's keywords, and providers that are known or registered.")],
-    ),
+    ("providers", &[flag("providers", "List the system keywords, and the known and registered providers.")]),
     ("marker", &[value("marker", "TEXT", "Set a mark in the recording.")]),
-    ("markerflush", &[value("markerflush", "TEXT", "Set a mark, and have everything before it delivered.")]),
-    ("flush", &[flag("flush", "Have everything that was recorded so far delivered.")]),
+    ("markerflush", &[value("markerflush", "TEXT", "Set a mark, and flush everything before it.")]),
+    ("flush", &[flag("flush", "Flush everything recorded so far.")]),
     (
         "merge",
         &[
             values("merge", "FILE … MERGED", 2, 64, "Merge files into the last one."),
-            flag("mergeonly", "Add no descriptions of events."),
-            flag("injectonly", "Accepted: descriptions are added in any case."),
+            flag("mergeonly", "Do not add event descriptions."),
+            flag("injectonly", "Accepted: descriptions are always added."),
         ],
     ),
     (
         "capturestateondemand",
-        &[flag("capturestateondemand", "Have providers write the state that profiles say.")],
+        &[flag("capturestateondemand", "Request the provider state that profiles define.")],
     ),
 ];
 
-/// What makes no sense here, with what to do instead.
+/// Unsupported options, with an alternative.
 const REFUSED: &[(&str, &str)] = &[
     ("boottrace", "use an autologger of the daemon (docs/daemon.md)"),
     ("addboot", "use an autologger of the daemon (docs/daemon.md)"),
     ("stopboot", "use an autologger of the daemon (docs/daemon.md)"),
     ("cancelboot", "use an autologger of the daemon (docs/daemon.md)"),
-    (
-        "onoffscenario",
-        "this system's boots and sleeps are not run by the recorder; use an autologger of the daemon",
-    ),
-    (
-        "onoffresultspath",
-        "this system's boots and sleeps are not run by the recorder; use an autologger of the daemon",
-    ),
-    (
-        "onoffproblemdescription",
-        "this system's boots and sleeps are not run by the recorder; -stop takes a description",
-    ),
-    (
-        "numiterations",
-        "this system's boots and sleeps are not run by the recorder; use an autologger of the daemon",
-    ),
+    ("onoffscenario", "boot and sleep are not recorded; use an autologger of the daemon"),
+    ("onoffresultspath", "boot and sleep are not recorded; use an autologger of the daemon"),
+    ("onoffproblemdescription", "boot and sleep are not recorded; -stop takes a description"),
+    ("numiterations", "boot and sleep are not recorded; use an autologger of the daemon"),
     (
         "heaptracingconfig",
-        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+        "heaps write no events here; the profile VirtualAllocation records memory allocations",
     ),
     (
         "snapshotconfig",
-        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+        "heaps write no events here; the profile VirtualAllocation records memory allocations",
     ),
     (
         "enableperiodicsnapshot",
-        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+        "heaps write no events here; the profile VirtualAllocation records memory allocations",
     ),
     (
         "disableperiodicsnapshot",
-        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+        "heaps write no events here; the profile VirtualAllocation records memory allocations",
     ),
     (
         "singlesnapshot",
-        "heaps tell nothing here; the profile VirtualAllocation has the memory that programs take",
+        "heaps write no events here; the profile VirtualAllocation records memory allocations",
     ),
-    ("pmcsources", "the processor's counters are not read; the profile CPU samples by time"),
-    ("pmcsessions", "the processor's counters are not read; the profile CPU samples by time"),
+    ("pmcsources", "hardware counters are not read; the profile CPU samples by time"),
+    ("pmcsessions", "hardware counters are not read; the profile CPU samples by time"),
     ("setprofint", "use `xperf -setprofint N`, or `etw record --sample-interval`"),
     ("profint", "use `etw session query NAME`, which shows a session's interval"),
-    ("resetprofint", "each recording begins with samples every millisecond"),
+    ("resetprofint", "each recording starts with one sample per millisecond"),
     ("disablepagingexecutive", "this kernel is never paged"),
-    ("purgecache", "there is no cache of symbols"),
-    ("log", "errors are told on standard error"),
-    ("supresspii", "use `etw relog`, which leaves events out"),
+    ("purgecache", "symbols are not cached"),
+    ("log", "errors are printed to standard error"),
+    ("supresspii", "use `etw relog`, which can remove events"),
 ];
 
-/// All options.
+/// Returns all options.
 pub(super) fn table() -> Vec<Opt> {
     let refused = REFUSED.iter().map(|(name, _)| values(name, "", 0, 8, ""));
     TOPICS.iter().flat_map(|(_, options)| options.iter().copied()).chain(refused).collect()
 }
 
-/// The first option that was given and makes no sense here, with what to do instead.
+/// Returns the first unsupported option on the command line, with an alternative.
 pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)> {
     REFUSED.iter().find(|(name, _)| options.last(name).is_some()).copied()
 }
 
-/// The verb that was given: the first topic's option.
+/// Returns the verb on the command line: the first option of a topic.
 pub(super) fn verb(options: &Options) -> Option<&'static str> {
     let topics = || TOPICS.iter().map(|(topic, _)| *topic);
     options.given.iter().find_map(|given| topics().find(|topic| *topic == given.name))
 }
 
-/// The help, of a topic if there is one of this name.
+/// Returns the help, of a topic if there is one with this name.
 pub(super) fn help(topic: Option<&str>) -> String {
     let of_topic =
         TOPICS.iter().find(|(name, _)| topic.is_some_and(|topic| topic.eq_ignore_ascii_case(name)));
@@ -162,8 +148,8 @@ pub(super) fn help(topic: Option<&str>) -> String {
     }
     let all: String = TOPICS.iter().map(|(_, options)| rows(&options[..1])).collect();
     format!(
-        "wpr records what recording profiles (.wprp) say, of the system and of providers.\n\n{all}\n\
-         `wpr -help TOPIC` tells more of each; topics are the names above.\n\n\
+        "wpr records events of the system and of providers, selected by recording profiles (.wprp).\n\n{all}\n\
+         `wpr -help TOPIC` shows one topic; topics are the names above.\n\n\
          Examples:\n  \
          wpr -start CPU                             keep the newest events in memory\n  \
          wpr -stop cpu.etl \"the slow part\"          save them\n  \

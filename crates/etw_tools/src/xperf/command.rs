@@ -1,4 +1,4 @@
-//! What the words of `xperf` mean: acts, in their order.
+//! Parsing of the `xperf` command line into actions, in order.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::host;
 use crate::options::{Given, Options, millis_of, number_of};
 use crate::session::{KERNEL_LOGGER, Plan, sample_interval};
 
-/// One thing to do.
+/// An action to perform.
 #[derive(Debug)]
 pub(super) enum Act {
     Start(Box<Segment>),
@@ -26,7 +26,7 @@ pub(super) enum Act {
     Stop(String),
     Flush(String, Option<PathBuf>),
     CaptureState(String, Vec<EnableBuilder>),
-    /// The sampling interval of the kernel's session that runs, in units of 100 ns.
+    /// The sampling interval of the running kernel session, in units of 100 ns.
     Interval(u32),
     Mark(String),
     Loggers,
@@ -52,7 +52,7 @@ pub(super) struct Segment {
     clock: SessionClock,
 }
 
-/// What is being put together.
+/// The action whose options are being parsed.
 enum Open {
     None,
     Start(Segment),
@@ -60,10 +60,10 @@ enum Open {
     Flush(String, Option<PathBuf>),
 }
 
-/// Reads the words; what they say about files that are merged is read by [`merged`].
+/// Parses the command line, except the options of merging, which [`merged`] parses.
 pub(super) fn acts(options: &Options, known: &Known) -> Result<Vec<Act>> {
     if let Some(word) = options.words.first() {
-        return Err(usage(format_args!("'{word}' belongs to no option")));
+        return Err(usage(format_args!("'{word}' does not belong to an option")));
     }
     let mut reader = Reader { acts: Vec::new(), open: Open::None, known, running: None };
     options.given.iter().try_for_each(|given| reader.take(given))?;
@@ -71,7 +71,7 @@ pub(super) fn acts(options: &Options, known: &Known) -> Result<Vec<Act>> {
     Ok(reader.acts)
 }
 
-/// The file that what is stopped is merged into.
+/// Returns the file that the stopped sessions are merged into.
 pub(super) fn merged(options: &Options) -> Result<Option<PathBuf>> {
     options.value("d").map(|text| Ok(PathBuf::from(path(text)?))).transpose()
 }
@@ -80,7 +80,7 @@ struct Reader<'k> {
     acts: Vec<Act>,
     open: Open,
     known: &'k Known,
-    /// A host that is asked for providers, if one runs.
+    /// The connection for provider look-ups, if a host runs.
     running: Option<Controller>,
 }
 
@@ -109,7 +109,7 @@ impl Reader<'_> {
             }
             "on" => {
                 let has_on = |segment: &Segment| segment.flags.is_some() || !segment.enables.is_empty();
-                // Without -start the kernel's session is meant.
+                // Without -start, it applies to the kernel session.
                 if !matches!(&self.open, Open::Start(open) | Open::Update(open) if !has_on(open)) {
                     self.close()?;
                     self.open = Open::Start(segment(KERNEL_LOGGER.to_owned()));
@@ -127,7 +127,7 @@ impl Reader<'_> {
                     Err(_) => self.acts.push(Act::Interval(units)),
                 }
             }
-            // Read by the merge.
+            // Parsed with the merge.
             "compress" => {}
             option => session_of(&mut self.open, option)?.set(option, &value())?,
         }
@@ -151,21 +151,21 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Flags and groups of the kernel, and providers, joined by `+`.
+    /// Parses kernel flags and groups, and providers, joined by `+`.
     fn on(&mut self, text: &str) -> Result<()> {
         for part in text.split('+').map(str::trim).filter(|part| !part.is_empty()) {
             let flags = match EnableFlags::parse(part) {
                 Ok(selection) => {
                     if !selection.left_out.is_empty() {
                         let lines: Vec<String> = selection.left_out.iter().map(ToString::to_string).collect();
-                        output::warn(&format_args!("of {part} is left out: {}", lines.join("; ")));
+                        output::warn(&format_args!("left out of {part}: {}", lines.join("; ")));
                     }
                     Some(selection.flags)
                 }
                 Err(FlagError::Unknown(_)) if wide_number(part).is_none() => {
                     if is_like_flag(part) {
-                        let hint = "`xperf -providers K` lists them; it is taken to be a provider";
-                        output::warn(&format_args!("{part} is no flag or group of the kernel: {hint}"));
+                        let hint = "`xperf -providers K` lists them; using it as a provider name";
+                        output::warn(&format_args!("{part} is not a kernel flag or group: {hint}"));
                     }
                     None
                 }
@@ -184,12 +184,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `(NAME|{GUID})[:Flags[:Level[:'stack|sid|tsid']]]`.
+    /// Parses `(NAME|{GUID})[:Flags[:Level[:'stack|sid|tsid']]]`.
     fn provider(&mut self, text: &str) -> Result<EnableBuilder> {
         let mut parts = text.splitn(4, ':');
         let name = parts.next().unwrap_or_default();
         if is_kernel(name) {
-            return Err(usage("the kernel's events are taken by flags: -on PROC_THREAD+LOADER+…"));
+            return Err(usage("kernel events are enabled by flags: -on PROC_THREAD+LOADER+…"));
         }
         if self.running.is_none() {
             self.running = host::running()?;
@@ -207,12 +207,12 @@ impl Reader<'_> {
         Ok(enable(found.guid, level, any, 0).properties(properties))
     }
 
-    /// Ends what is being put together.
+    /// Completes the current action.
     fn close(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.open, Open::None) {
             Open::None => {}
             Open::Start(segment) if segment.flags.is_none() && segment.enables.is_empty() => {
-                return Err(usage(format_args!("-start {}: -on says what it records", segment.name)));
+                return Err(usage(format_args!("-start {}: name what to record with -on", segment.name)));
             }
             Open::Start(segment) => self.acts.push(Act::Start(Box::new(segment))),
             Open::Update(segment) => self.acts.push(Act::Update(Box::new(segment))),
@@ -222,15 +222,15 @@ impl Reader<'_> {
     }
 }
 
-/// The session that an option is about.
+/// Returns the session that an option applies to.
 fn session_of<'o>(open: &'o mut Open, option: &str) -> Result<&'o mut Segment> {
     match open {
         Open::Start(segment) | Open::Update(segment) => Ok(segment),
-        _ => Err(usage(format_args!("-{option} belongs behind -on or -start"))),
+        _ => Err(usage(format_args!("-{option} must follow -on or -start"))),
     }
 }
 
-/// `'stack|sid|tsid'`, with whatever quotation marks, or the bits.
+/// Parses `'stack|sid|tsid'` in any quotation marks, or the bits as a number.
 fn properties(text: &str) -> Result<u32> {
     let bare = text.trim_matches(|letter: char| "'\"‘’“”".contains(letter));
     let mut bits = 0;
@@ -241,13 +241,13 @@ fn properties(text: &str) -> Result<u32> {
             "tsid" => EnableProperties::TS_ID,
             other => wide_number(other)
                 .and_then(|bits| u32::try_from(bits).ok())
-                .ok_or_else(|| usage(format_args!("'{other}' is none of stack, sid, tsid, and no number")))?,
+                .ok_or_else(|| usage(format_args!("'{other}' is not stack, sid, tsid or a number")))?,
         };
     }
     Ok(bits)
 }
 
-/// The names of a file for `-stackwalk`: blanks, `+` and lines part them, `!` begins a remark.
+/// Parses the events of `-stackwalk`, or those in a file: separated by blanks, `+` and lines; `!` starts a comment.
 fn stacks(text: &str) -> Result<Vec<u16>> {
     let names = match text.strip_prefix('@') {
         None => text.to_owned(),
@@ -261,7 +261,7 @@ fn stacks(text: &str) -> Result<Vec<u16>> {
 }
 
 impl Segment {
-    /// Takes an option with one value, or none.
+    /// Sets an option with one value, or without.
     fn set(&mut self, option: &str, value: &str) -> Result<()> {
         match option {
             "stackwalk" => self.stacks.get_or_insert_default().extend(stacks(value)?),
@@ -274,12 +274,12 @@ impl Segment {
             "clocktype" => self.clock = clock(value)?,
             "buffering" => self.mode = self.mode.with(LogFileMode::BUFFERING),
             "realtime" => self.mode = self.mode.with(LogFileMode::REAL_TIME),
-            other => return Err(usage(format_args!("-{other} belongs elsewhere"))),
+            other => return Err(usage(format_args!("-{other} is not valid here"))),
         }
         Ok(())
     }
 
-    /// The session that it is.
+    /// Returns the session to start.
     pub(super) fn plan(self) -> Result<Plan> {
         let mut builder = SessionBuilder::new(&self.name)
             .mode(self.mode)
@@ -310,7 +310,7 @@ impl Segment {
         Ok(Plan { builder, enables: self.enables })
     }
 
-    /// What of a session that runs is to change.
+    /// Returns the changes to a running session.
     pub(super) fn update(&self) -> Result<SessionUpdate> {
         if self.mode != LogFileMode(0)
             || self.buffer_size.is_some()
@@ -356,7 +356,7 @@ fn clock(name: &str) -> Result<SessionClock> {
     }
 }
 
-/// Whether a name that is none of a flag may be meant to be one, as `CSWICTH`.
+/// Returns whether an unknown name may be a misspelt flag, such as `CSWICTH`.
 fn is_like_flag(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
@@ -374,7 +374,7 @@ mod tests {
         acts(&Options::read(&words, TABLE)?, &Known::load()?)
     }
 
-    /// The one session that a line starts.
+    /// Returns the only session that a command line starts.
     fn started(line: &str) -> Plan {
         match read(line).unwrap().pop() {
             Some(Act::Start(segment)) => segment.plan().unwrap(),
@@ -408,7 +408,7 @@ mod tests {
         let enables: Vec<_> = plan.enables.iter().map(|enable| enable.build().unwrap()).collect();
         assert_eq!((enables[0].1.any.0, enables[0].1.level.0, enables[0].1.properties.0), (0x10, 5, 5));
         assert_eq!((enables[1].1.any.0, enables.len()), (0, 2));
-        // What is no flag is a provider, in the kernel's session too.
+        // A name that is not a flag is a provider, even in the kernel session.
         assert_eq!(started("-on ProviderName -f trace.etl").enables.len(), 1);
         for (text, bits) in [("’stack’", 4), ("0x14", 0x14), ("stack,sid,tsid", 7), ("", 0)] {
             assert_eq!(properties(text).unwrap(), bits, "{text}");
@@ -447,15 +447,15 @@ mod tests {
         check("-on 0x20000", "REGISTRY");
         check("-on PROC_THREAD -stackwalk RegOpenKey", "`RegOpenKey` is not an event");
         check("-on PROC_THREAD -stackwalk @/nowhere", "-stackwalk @/nowhere");
-        check("-start User -f x.etl", "-on says what it records");
-        check("-buffersize 64", "belongs behind -on or -start");
+        check("-start User -f x.etl", "name what to record with -on");
+        check("-buffersize 64", "must follow -on or -start");
         check("-on Base -FileMode round", "expected sequential, circular");
-        check("-on Base -f c:\\x.etl", "is a path of Windows");
+        check("-on Base -f c:\\x.etl", "is a Windows path");
         check("-on Base -buffering -f x.etl", "`xperf -flush NT Kernel Logger -f FILE`");
         check("-on A:loud", "has no keyword 'loud'");
-        check("-on A:0x1:9999", "is no level");
-        check("-on A:0x1:5:'heap'", "is none of stack, sid, tsid");
-        check("-on Base stray", "'stray' belongs to no option");
+        check("-on A:0x1:9999", "is not a level");
+        check("-on A:0x1:5:'heap'", "is not stack, sid, tsid");
+        check("-on Base stray", "'stray' does not belong to an option");
         check("-on Base -setprofint 5", "from 1000");
         check("-update -BufferSize 64", "cannot be changed");
     }

@@ -1,5 +1,5 @@
-//! `xperf`: the kernel's events by flags and groups, user sessions beside them, merged into one file; and what is made of
-//! files.
+//! `xperf`: records kernel events by flags and groups, and user sessions beside them, merges them into one file, and
+//! analyses traces.
 
 mod actions;
 mod command;
@@ -35,7 +35,7 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
 fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
     refuse(table::refusal(options))?;
     let known = Known::load()?;
-    // What is wrong with the words is told before anything is done.
+    // All of the command line is checked before anything is done.
     let mut acts = command::acts(options, &known)?;
     let merged = command::merged(options)?;
     if merged.is_some() && !acts.iter().any(|act| matches!(act, Act::Stop(_))) {
@@ -67,7 +67,7 @@ fn act(options: &Options, out: &mut Vec<u8>) -> Result<()> {
             Act::Merge(files, file) => merge(&files, &file, options, &known, out),
         };
         if let Err(error) = done {
-            // What this command has begun is not left behind.
+            // After a failure, the sessions started by this command are stopped.
             if let (false, Ok(Some(mut controller))) = (started.is_empty(), host::running()) {
                 started.iter().for_each(|name| drop(controller.stop(name)));
             }
@@ -99,7 +99,7 @@ fn update(segment: Segment) -> Result<()> {
     })
 }
 
-/// Stops a session; its file is added to those that are merged.
+/// Stops a session; its file is added to the files to merge.
 fn stop(name: &str, known: &Known, stopped: &mut Vec<PathBuf>) -> Result<()> {
     with_session(name, |controller| {
         let status = session::stop(name, controller, &known.schemas)?;
@@ -111,7 +111,7 @@ fn stop(name: &str, known: &Known, stopped: &mut Vec<PathBuf>) -> Result<()> {
     })
 }
 
-/// Merges files into one; as on Windows, one that exists is replaced.
+/// Merges files into one. As on Windows, an existing file is replaced.
 fn merge(
     files: &[PathBuf],
     merged: &Path,
@@ -120,7 +120,7 @@ fn merge(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     if files.is_empty() {
-        return Err(usage("nothing that was stopped has a file to merge"));
+        return Err(usage("none of the stopped sessions has a file to merge"));
     }
     let compression =
         if options.last("compress").is_some() { Compression::Compressed } else { Compression::Keep };

@@ -1,4 +1,4 @@
-//! What `xperf -loggers` and `xperf -providers` show.
+//! Output of `xperf -loggers` and `xperf -providers`.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use openetw::session::Controller;
 
 use crate::{host, logger};
 
-/// The sessions that run.
+/// Shows the running sessions.
 pub(super) fn loggers(known: &Known, out: &mut Vec<u8>) -> Result<()> {
     let Some(mut controller) = host::running()? else { return Ok(()) };
     let mut sessions = controller.list()?;
@@ -28,7 +28,7 @@ pub(super) fn loggers(known: &Known, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Providers of the kinds that are asked for, by their first letters.
+/// Shows providers of the requested kinds, given by their first letters.
 pub(super) fn providers(kinds: &[String], known: &Known, out: &mut Vec<u8>) -> Result<()> {
     let default = ["i".to_owned(), "k".to_owned()];
     for kind in if kinds.is_empty() { &default } else { kinds } {
@@ -67,7 +67,7 @@ fn flags(out: &mut Vec<u8>) -> Result<()> {
     writeln!(out, "Kernel Flags:")?;
     let known = EnableFlags::KNOWN;
     for (index, flag) in known.iter().enumerate().filter(|(_, flag)| !flag.xperf.is_empty()) {
-        // One name may stand for several flags.
+        // One name may mean several flags.
         if known[..index].iter().any(|earlier| earlier.xperf == flag.xperf) {
             continue;
         }

@@ -9,78 +9,76 @@ pub(super) const TABLE: &[Opt] = &[
         "[LOGGER]",
         0,
         1,
-        "Start a session; what follows is about it. Without a name the kernel's.",
+        "Start a session; the options after it apply to it. Default: the kernel session.",
     ),
-    values("update", "[LOGGER]", 0, 1, "Change a session that runs: -on, -MaxBuffers, -FlushTimer, -f."),
+    values("update", "[LOGGER]", 0, 1, "Change a running session: -on, -MaxBuffers, -FlushTimer, -f."),
     values(
         "on",
         "FLAGS|GROUPS|PROVIDERS",
         1,
         1,
-        "What it records, joined by +; alone it starts the kernel's session.",
+        "Flags, groups and providers, joined by +; without -start, starts the kernel session.",
     ),
-    value("f", "FILE", "File [default: kernel.etl, of other sessions user.etl]."),
-    values("stackwalk", "EVENTS|@FILE", 1, 1, "Events of the kernel that have their stack told."),
+    value("f", "FILE", "File [default: kernel.etl; for other sessions user.etl]."),
+    values("stackwalk", "EVENTS|@FILE", 1, 1, "Kernel events to record stacks of."),
     value("buffersize", "KB", "Size of a buffer."),
-    value("minbuffers", "N", "Fewest buffers."),
-    value("maxbuffers", "N", "Most buffers."),
-    value("maxfile", "MB", "Largest size of the file."),
+    value("minbuffers", "N", "Minimum number of buffers."),
+    value("maxbuffers", "N", "Maximum number of buffers."),
+    value("maxfile", "MB", "Maximum size of the file."),
     value("filemode", "MODE", "sequential, circular, append or newfile (with %d in the name)."),
-    value("flushtimer", "SECONDS", "Time after which buffers are written that are not full."),
+    value("flushtimer", "SECONDS", "Interval at which partly filled buffers are written."),
     value("ft", "SECONDS", "The same."),
     value("clocktype", "TYPE", "PerfCounter, SystemTime or Cycle."),
     flag("buffering", "Keep events in memory, until -flush LOGGER -f FILE."),
     flag("realtime", "Deliver in real time too."),
     values("setprofint", "N [cached]", 1, 2, "Time between samples, in units of 100 ns."),
-    values("stop", "[LOGGER]", 0, 1, "Stop a session; without a name the kernel's."),
-    value("d", "FILE", "Stop the kernel's session, or those of -stop, and merge their files into this one."),
+    values("stop", "[LOGGER]", 0, 1, "Stop a session. Default: the kernel session."),
+    value("d", "FILE", "Stop the kernel session, or those of -stop, and merge their files into this one."),
     values("merge", "FILE … MERGED", 2, 64, "Merge files into the last one."),
-    flag("compress", "Compress what is merged."),
-    values("flush", "[LOGGER]", 0, 1, "Have events delivered; with -f FILE write those that are in memory."),
-    values("capturestate", "LOGGER PROVIDERS", 2, 2, "Have providers write their state."),
-    value("m", "TEXT", "Set a mark between the kernel's events."),
-    flag("loggers", "Show the sessions that run."),
+    flag("compress", "Compress the merged file."),
+    values("flush", "[LOGGER]", 0, 1, "Flush the buffers; with -f FILE, write the events in memory."),
+    values("capturestate", "LOGGER PROVIDERS", 2, 2, "Request the state of providers."),
+    value("m", "TEXT", "Write a mark among the kernel events."),
+    flag("loggers", "Show the running sessions."),
     values(
         "providers",
         "[I|R|K|KF|KG]",
         0,
         4,
-        "Show providers: installed, registered, flags and groups of the kernel.",
+        "Show providers: installed, registered, kernel flags and groups.",
     ),
-    values("a", "ACTION", 0, 32, "What is made of a trace, behind -i FILE; `xperf -i -?` shows the actions."),
+    values("a", "ACTION", 0, 32, "Analyse the trace of -i FILE; `xperf -i -?` lists the actions."),
     values("save", "PROFILE FILE", 0, 2, "Refused: use -d."),
-    values("heap", "", 0, 1, "Refused: heaps tell nothing here."),
+    values("heap", "", 0, 1, "Refused: heaps write no events."),
     values("pids", "PID …", 0, 32, "Refused, as -heap."),
     values("pidnewprocess", "COMMAND", 0, 1, "Refused, as -heap."),
-    values("pooltag", "TAGS", 0, 1, "Refused: the kernel has no pools."),
-    values("seteresourcesample", "N N N", 0, 3, "Refused: the kernel has no such locks."),
+    values("pooltag", "TAGS", 0, 1, "Refused: Linux has no pools."),
+    values("seteresourcesample", "N N N", 0, 3, "Refused: Linux has no such locks."),
     values("setspinlocksample", "N N N", 0, 3, "Refused: locks are not sampled."),
-    values("pmcprofile", "COUNTERS", 0, 1, "Refused: counters of the processor are not read."),
+    values("pmcprofile", "COUNTERS", 0, 1, "Refused: hardware counters are not read."),
     values("pmc", "COUNTERS", 0, 2, "Refused, as -pmcprofile."),
     values("lastbranch", "…", 0, 2, "Refused, as -pmcprofile."),
     flag("kd", "Refused: there is no kernel debugger."),
 ];
 
-/// The first option that was given and makes no sense here, with what to do instead.
+/// Returns the first unsupported option on the command line, with an alternative.
 pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)> {
     let of = |name: &str| {
         Some(match name {
-            "a" => "an action is done with a trace, which -i names: xperf -i FILE -a ACTION",
+            "a" => "actions need a trace: xperf -i FILE -a ACTION",
             "save" => {
-                "profiles of sessions are not kept; `-d FILE` merges what is stopped, `logman create trace` keeps sets"
+                "session profiles are not saved; `-d FILE` merges stopped sessions, `logman create trace` saves sets"
             }
             "heap" | "pids" | "pidnewprocess" => {
-                "heaps of programs write no events here; VIRT_ALLOC tells what they take of the system"
+                "heaps write no events here; VIRT_ALLOC records their memory allocations"
             }
-            "pooltag" => "Linux has no pools; VIRT_ALLOC and ALL_FAULTS tell of memory",
+            "pooltag" => "Linux has no pools; VIRT_ALLOC and ALL_FAULTS record memory use",
             "seteresourcesample" | "setspinlocksample" => {
-                "locks of the kernel are not traced; CSWITCH and DISPATCHER with stacks tell who waits for whom"
+                "kernel locks are not traced; CSWITCH and DISPATCHER with stacks show which thread waits for which"
             }
-            "pmcprofile" | "pmc" | "lastbranch" => {
-                "the processor's counters are not read; PROFILE samples by time"
-            }
+            "pmcprofile" | "pmc" | "lastbranch" => "hardware counters are not read; PROFILE samples by time",
             "kd" => {
-                "Linux has no kernel debugger that takes events; `-realtime` and `etw dump -s LOGGER` show them"
+                "Linux has no kernel debugger that receives events; `-realtime` and `etw dump -s LOGGER` show them"
             }
             _ => return None,
         })
@@ -88,10 +86,10 @@ pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)>
     options.given.iter().find_map(|given| Some((given.name, of(given.name)?)))
 }
 
-/// The help.
+/// Returns the help.
 pub(super) fn help() -> String {
     format!(
-        "xperf records the kernel's events and those of providers, and merges traces.\n\n\
+        "xperf records events of the kernel and of providers, and merges and analyses traces.\n\n\
          Usage:\n  xperf -on FLAGS|GROUPS [options] [-start LOGGER -on PROVIDERS [options]]…\n  \
          xperf -stop [LOGGER] [-stop LOGGER]… [-d MERGED]\n  xperf -d MERGED\n  xperf -merge FILE … MERGED\n  \
          xperf -loggers | -providers [KF|KG] | -m TEXT\n  xperf -i FILE … [-o FILE] [-a ACTION]…\n\n\

@@ -1,4 +1,4 @@
-//! `-a dumper`: every event, a line each, behind a head that says what the columns of each event are.
+//! `-a dumper`: one line per event, after a head that lists the columns of each kind of event.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use super::events::{micros, name};
 use super::{Request, finish};
 use crate::options::Options;
 
-/// What xperf calls the kernel's events, by class and type.
+/// xperf's names of kernel events, by class and type.
 const NAMES: &[(&str, &str)] = &[
     ("Process/Start", "P-Start"),
     ("Process/End", "P-End"),
@@ -63,7 +63,7 @@ const NAMES: &[(&str, &str)] = &[
     ("PageFault/HardFault", "HardFault"),
 ];
 
-/// Kinds of events that the head tells of; those of further ones are told where they are.
+/// Kinds of events listed in the head; the columns of further ones are listed where they occur.
 const MAX_KINDS: usize = 1 << 16;
 
 /// Dumps the events.
@@ -71,7 +71,7 @@ pub(super) fn dumper(request: &Request, options: &Options, out: &mut dyn Write) 
     let wanted = options.last("provider").map(|given| &given.values[..]).unwrap_or_default();
     let wanted: Vec<Guid> = wanted
         .iter()
-        .map(|text| text.parse().map_err(|_| usage(format_args!("-provider: '{text}' is no GUID"))))
+        .map(|text| text.parse().map_err(|_| usage(format_args!("-provider: '{text}' is not a GUID"))))
         .collect::<Result<_>>()?;
     let is_wanted = |event: &Event<'_>| wanted.is_empty() || wanted.contains(&event.record.provider_id());
     let mut kinds: BTreeMap<String, String> = BTreeMap::new();
@@ -99,7 +99,7 @@ pub(super) fn dumper(request: &Request, options: &Options, out: &mut dyn Write) 
         let process_id = record.process_id();
         let process = process_id.and_then(|id| processes.name(id, record.time())).unwrap_or("Unknown");
         let id = |id: Option<u32>| id.map_or_else(|| "-1".to_owned(), |id| id.to_string());
-        // Into a string nothing fails.
+        // Writing to a string does not fail.
         let _ = write!(
             line,
             "{:>23}, {:>10}, {:>24}, {:>10}, {:>3}",
@@ -139,7 +139,7 @@ fn short_name(event: &Event<'_>) -> String {
     }
 }
 
-/// The names of the event's own columns.
+/// Returns the names of the event's own columns.
 fn columns(event: &Event<'_>) -> String {
     let Some(schema) = event.schema() else { return String::new() };
     schema
@@ -149,7 +149,7 @@ fn columns(event: &Event<'_>) -> String {
         .fold(String::new(), |columns, property| format!("{columns}, {}", property.name))
 }
 
-/// A value as a column: in quotation marks where it has a comma, or ends a line.
+/// Formats a value as a column, in quotation marks if it contains a comma or a line break.
 fn field(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"").replace(char::is_control, " ")),
@@ -157,7 +157,7 @@ fn field(text: &str) -> String {
     }
 }
 
-/// The line behind the head: what the trace is.
+/// Writes the line after the head, which describes the trace.
 fn put_trace(trace: &openetw::Trace, out: &mut dyn Write) -> Result<()> {
     for (file, header) in trace.source_names().zip(trace.headers()) {
         let length = (header.end_time.0 - header.start_time.0).max(0) as f64 / FileTime::PER_SECOND as f64;

@@ -1,4 +1,4 @@
-//! Actions that list events, or count them.
+//! Actions that list or count events.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -11,17 +11,17 @@ use serde_json::json;
 use super::{Request, finish, tables};
 use crate::options::Options;
 
-/// Names of events that are kept apart; beyond that, new ones count as one.
+/// Event names counted separately; further ones are counted together.
 const MAX_NAMES: usize = 1 << 16;
-/// Files whose names are kept.
+/// Maximum number of files whose names are kept.
 const MAX_FILES: usize = 1 << 20;
 
-/// The class of the kernel that an event is of, and its type.
+/// Returns the kernel class of an event, and its type.
 fn class(record: &Record<'_>) -> Option<(openetw::Guid, u8)> {
     record.kind().is_classic().then(|| (record.provider_id(), record.descriptor().opcode.0))
 }
 
-/// The name of an event: class and type of classic events, provider and event of others.
+/// Returns the name of an event: class and type for classic events, provider and event for others.
 pub(super) fn name(event: &Event<'_>) -> String {
     let names = event.names();
     let own = names.event();
@@ -32,12 +32,12 @@ pub(super) fn name(event: &Event<'_>) -> String {
     }
 }
 
-/// Microseconds from the start.
+/// Returns the time in microseconds since the start.
 pub(super) fn micros(event: &Event<'_>, start: FileTime) -> i64 {
     (event.record.time().0 - start.0).div_euclid(10)
 }
 
-/// The properties of an event as `Name = value`.
+/// Formats the properties of an event as `Name = value`.
 fn properties(event: &Event<'_>) -> String {
     let Ok(properties) = &event.properties else { return String::new() };
     let shown = properties.iter().map(|property| format!("{} = {}", property.name(), property.text()));
@@ -66,7 +66,7 @@ pub(super) fn tracestats(request: &Request, options: &Options, out: &mut dyn Wri
     let mut resolver = trace.resolver().clone();
     let machines = machine::machines(trace.inputs(), &mut resolver);
     for ((file, header), machine) in trace.source_names().zip(trace.headers()).zip(machines) {
-        // The header's numbers are those of Windows; another system says itself what it is.
+        // The header's version is that of Windows; other systems record their own in an event.
         let windows = || format!("{}.{}", header.major_version, header.minor_version);
         let is_windows = machine.system.is_none();
         let build = if is_windows { header.provider_version.to_string() } else { "-".to_owned() };
@@ -107,7 +107,7 @@ pub(super) fn tracestats(request: &Request, options: &Options, out: &mut dyn Wri
     finish(&trace)
 }
 
-/// Lists events, a line each; answers how many there were.
+/// Lists events, one per line, and returns their number.
 fn list(
     request: &Request,
     options: &Options,
@@ -136,7 +136,7 @@ pub(super) fn sysconfig(request: &Request, options: &Options, out: &mut dyn Writ
             .then(|| format!("{}: {}", name(event), properties(event)))
     })?;
     match count {
-        0 => Ok(writeln!(out, "the trace does not say what machine it is of: sessions of the kernel do")?),
+        0 => Ok(writeln!(out, "the trace does not describe its machine; traces of kernel sessions do")?),
         _ => Ok(()),
     }
 }
@@ -162,7 +162,7 @@ pub(super) fn marks(request: &Request, options: &Options, out: &mut dyn Write) -
         })
     })?;
     match count {
-        0 if !request.is_for_machines => Ok(writeln!(out, "no marks: `xperf -m TEXT` sets them")?),
+        0 if !request.is_for_machines => Ok(writeln!(out, "no marks; `xperf -m TEXT` sets them")?),
         _ => Ok(()),
     }
 }
@@ -176,7 +176,7 @@ pub(super) fn registry(request: &Request, options: &Options, out: &mut dyn Write
         })
     })?;
     match count {
-        0 => Ok(writeln!(out, "no events of a registry: Windows has one, and gives them with REGISTRY")?),
+        0 => Ok(writeln!(out, "no registry events; Windows records them with REGISTRY")?),
         _ => Ok(()),
     }
 }
@@ -203,9 +203,9 @@ pub(super) fn filename(request: &Request, options: &Options, out: &mut dyn Write
         }
     }
     match (names.is_empty(), left_out) {
-        (true, _) => Ok(writeln!(out, "no names of files: FILENAME gives them")?),
+        (true, _) => Ok(writeln!(out, "no file names; FILENAME records them")?),
         (_, 0) => Ok(()),
-        _ => Ok(writeln!(out, "{left_out} more names are left out")?),
+        _ => Ok(writeln!(out, "{left_out} more names left out")?),
     }
 }
 

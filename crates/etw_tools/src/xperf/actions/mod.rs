@@ -1,4 +1,4 @@
-//! `xperf -i FILE -a ACTION`: what is made of a trace.
+//! `xperf -i FILE -a ACTION`: analyses of a trace.
 
 mod dumper;
 mod events;
@@ -21,7 +21,7 @@ use openetw::{EventFilter, TimePoint, Trace};
 use crate::options::{Opt, Options, flag, help as rows, number_of, value, values};
 use crate::words::Word;
 
-/// An action: its name, what it shows, its options, and what runs it.
+/// An action: its name, description, options and function.
 struct Action {
     name: &'static str,
     shows: &'static str,
@@ -29,7 +29,7 @@ struct Action {
     run: fn(&Request, &Options, &mut dyn Write) -> Result<()>,
 }
 
-/// What all actions of a command are about.
+/// Settings that apply to all actions of a command.
 struct Request {
     files: Vec<PathBuf>,
     schemas: Schemas,
@@ -38,24 +38,24 @@ struct Request {
     tolerates_losses: bool,
 }
 
-/// What stands in front of the actions.
+/// Options before the actions.
 const TABLE: &[Opt] = &[
     values("i", "FILE …", 1, 64, "The traces."),
-    value("o", "FILE", "Where the output goes [default: standard output]."),
-    values("symbols", "[…]", 0, 8, "Name functions, not only their images."),
+    value("o", "FILE", "Output file [default: standard output]."),
+    values("symbols", "[…]", 0, 8, "Show functions, not only their images."),
     value("target", "human|machine", "Tables for people, or a JSON object for each."),
-    flag("quiet", "Nothing beside the output; so it is anyway."),
-    flag("tle", "Go on though events were lost."),
-    flag("tti", "Go on though times run backwards; they are put in order anyway."),
+    flag("quiet", "Accepted: only the output is printed in any case."),
+    flag("tle", "Continue although events were lost."),
+    flag("tti", "Accepted: times that run backwards are always sorted."),
 ];
 
 const RANGE: Opt =
-    values("range", "T1 [T2]", 1, 2, "Only what happens between these times, in microseconds.");
+    values("range", "T1 [T2]", 1, 2, "Only events between these times, in microseconds since the start.");
 
 const ACTIONS: &[Action] = &[
     Action {
         name: "dumper",
-        shows: "every event, a line each",
+        shows: "every event, one per line",
         options: &[
             RANGE,
             values("provider", "GUID …", 1, 64, "Only events of these providers."),
@@ -65,7 +65,7 @@ const ACTIONS: &[Action] = &[
     },
     Action {
         name: "tracestats",
-        shows: "what the trace holds",
+        shows: "contents of the trace",
         options: &[flag("detail", "Every event, with counts and bytes.")],
         run: events::tracestats,
     },
@@ -75,7 +75,7 @@ const ACTIONS: &[Action] = &[
         name: "profile",
         shows: "processor time by samples",
         options: &[
-            values("util", "[N]", 0, 1, "Use of processors in intervals of N seconds [default: 1]."),
+            values("util", "[N]", 0, 1, "Processor use in intervals of N seconds [default: 1]."),
             flag("detail", "By process and image; by function with -symbols."),
             RANGE,
         ],
@@ -85,14 +85,8 @@ const ACTIONS: &[Action] = &[
         name: "cswitch",
         shows: "processor time by context switches",
         options: &[
-            values(
-                "avail",
-                "[N]",
-                0,
-                1,
-                "What processors have left, in intervals of N seconds [default: 1].",
-            ),
-            values("util", "[N]", 0, 1, "Use of processors in intervals of N seconds [default: 1]."),
+            values("avail", "[N]", 0, 1, "Idle processor time in intervals of N seconds [default: 1]."),
+            values("util", "[N]", 0, 1, "Processor use in intervals of N seconds [default: 1]."),
             flag("process", "By process."),
             flag("thread", "By thread."),
             RANGE,
@@ -114,39 +108,39 @@ const ACTIONS: &[Action] = &[
     },
     Action {
         name: "dpcisr",
-        shows: "deferred calls and interrupts",
+        shows: "deferred procedure calls and interrupts",
         options: &[flag("dpc", "Deferred calls only."), flag("isr", "Interrupts only."), RANGE],
         run: tables::dpcisr,
     },
     Action {
         name: "stack",
         shows: "stacks of samples",
-        options: &[flag("butterfly", "By function: alone, and with what it calls."), RANGE],
+        options: &[flag("butterfly", "By function: exclusive, and including its callees."), RANGE],
         run: tables::stack,
     },
-    Action { name: "marks", shows: "marks, as xperf -m sets them", options: &[], run: events::marks },
+    Action { name: "marks", shows: "marks, as written by xperf -m", options: &[], run: events::marks },
     Action {
         name: "registry",
-        shows: "the registry, in traces of Windows",
+        shows: "the registry, in traces from Windows",
         options: &[RANGE],
         run: events::registry,
     },
 ];
 
-/// Actions of xperf that there are not, with what does the same.
+/// Actions of xperf that are not supported, with an alternative.
 const OTHERS: &[(&str, &str)] = &[
-    ("boot", "traces of a boot have no such phases here; `etw report` shows processes as they start"),
-    ("bootprefetch", "Linux does not prefetch for its boot"),
+    ("boot", "boot traces have no such phases here; `etw report` shows processes as they start"),
+    ("bootprefetch", "Linux has no boot prefetching"),
     ("cpudisk", "`-a cswitch -util` and `-a diskio` show both"),
-    ("diskidlehistogram", "`-a diskio -detail` has every request with its times"),
-    ("drvdelay", "`-a dpcisr` shows what handlers take"),
+    ("diskidlehistogram", "`-a diskio -detail` shows every request with its times"),
+    ("drvdelay", "`-a dpcisr` shows the time that handlers take"),
     ("focuschange", "`-a dumper -provider` shows the events of windows"),
-    ("heap", "heaps tell nothing here; `etw dump` shows the events of a trace of Windows"),
-    ("pool", "Linux has no pools; `etw dump` shows the events of a trace of Windows"),
-    ("perfctrs", "`etw dump` shows counters where a trace has them"),
+    ("heap", "heaps write no events here; `etw dump` shows those in a trace from Windows"),
+    ("pool", "Linux has no pools; `etw dump` shows their events in a trace from Windows"),
+    ("perfctrs", "`etw dump` shows the counters in a trace"),
 ];
 
-/// Whether a command line is about a trace.
+/// Returns whether a command line is about a trace.
 pub(super) fn are_asked_for(words: &[OsString]) -> bool {
     words.iter().any(|word| is_option(word, "i"))
 }
@@ -155,7 +149,7 @@ fn is_option(word: &OsString, name: &str) -> bool {
     matches!(Word::read(word, |_| false), Ok(Word::Option { name: found, .. }) if found == name)
 }
 
-/// The options of all actions, and what stands in front of them.
+/// Returns the options of all actions, and the ones before them.
 #[cfg(test)]
 pub(super) fn options() -> Vec<Opt> {
     TABLE.iter().chain(ACTIONS.iter().flat_map(|action| action.options)).copied().collect()
@@ -169,13 +163,13 @@ pub(super) fn run(words: &[OsString]) -> Result<()> {
         return Ok(output::open(None)?.write_all(help().as_bytes())?);
     }
     if let Some(word) = options.words.first() {
-        return Err(usage(format_args!("'{word}' belongs to no option")));
+        return Err(usage(format_args!("'{word}' does not belong to an option")));
     }
     let is_for_machines = match options.last("target").map(|given| given.values[0].to_lowercase()) {
         None => false,
         Some(target) if target == "human" => false,
         Some(target) if target == "machine" => true,
-        Some(target) => return Err(usage(format_args!("-target {target}: it is human or machine"))),
+        Some(target) => return Err(usage(format_args!("-target {target}: expected human or machine"))),
     };
     let files = options.last("i").map(|given| &given.values[..]).unwrap_or_default();
     let request = Request {
@@ -205,23 +199,24 @@ pub(super) fn run(words: &[OsString]) -> Result<()> {
 }
 
 fn act(words: &[OsString]) -> Result<(&'static Action, Options)> {
-    let (name, words) = words.split_first().ok_or_else(|| usage("-a needs an action"))?;
+    let (name, words) =
+        words.split_first().ok_or_else(|| usage("-a needs an action; `xperf -i -?` lists them"))?;
     let name = name.to_string_lossy().to_lowercase();
     if let Some(action) = ACTIONS.iter().find(|action| action.name == name) {
         let options = Options::read(words, action.options)?;
         return match options.words.first() {
-            Some(word) => Err(usage(format_args!("-a {name}: '{word}' belongs to no option"))),
+            Some(word) => Err(usage(format_args!("-a {name}: '{word}' does not belong to an option"))),
             None => Ok((action, options)),
         };
     }
     let names: Vec<&str> = ACTIONS.iter().map(|action| action.name).collect();
     Err(match OTHERS.iter().find(|(other, _)| *other == name) {
         Some((_, instead)) => Failed::new(code::NOT_SUPPORTED, format!("-a {name}: {instead}")).into(),
-        None => usage(format_args!("there is no action '{name}'; there are {}", names.join(", "))),
+        None => usage(format_args!("unknown action '{name}'; expected {}", names.join(", "))),
     })
 }
 
-/// The help.
+/// Returns the help.
 pub(super) fn help() -> String {
     let mut help = format!(
         "Usage:\n  xperf -i FILE … [options] [-a ACTION [options]]…\n\nOptions:\n{}\nActions, without one dumper:\n",
@@ -235,7 +230,7 @@ pub(super) fn help() -> String {
 }
 
 impl Request {
-    /// Opens the traces; with a range, the part of them.
+    /// Opens the traces, limited to the range if one is given.
     fn open(&self, options: &Options) -> Result<Trace> {
         let (from, to) = range(options)?;
         let filter = EventFilter {
@@ -247,7 +242,7 @@ impl Request {
         Ok(builder.filter(&filter).schemas(&self.schemas.sources()).open()?)
     }
 
-    /// As xperf, a trace with losses is looked at only by who says that this is known.
+    /// As in xperf, a trace with losses requires `-tle`.
     fn check_losses(&self) -> Result<()> {
         let builder = builder(&self.files);
         let trace = builder.look_ahead(false).open()?;
@@ -255,25 +250,25 @@ impl Request {
         if told == 0 || self.tolerates_losses {
             return Ok(());
         }
-        let text = format!("{told} events are lost, so that numbers are too low; -tle goes on all the same");
+        let text = format!("{told} events were lost, so numbers are too low; -tle continues anyway");
         Err(Failed::new(code::GEN_FAILURE, text).into())
     }
 }
 
-/// The times of `-range`, in microseconds from the start.
+/// Parses `-range`, in microseconds since the start.
 fn range(options: &Options) -> Result<(Option<i64>, Option<i64>)> {
     let Some(given) = options.last("range") else { return Ok((None, None)) };
     let mut times = given.values.iter().map(|value| number_of("range", value).map(i64::from));
     let (from, to) = (times.next().transpose()?, times.next().transpose()?);
     match (from, to) {
         (Some(from), Some(to)) if from >= to => {
-            Err(usage(format_args!("no time is between {from} and {to}")))
+            Err(usage(format_args!("-range {from} {to}: the range is empty")))
         }
         range => Ok(range),
     }
 }
 
-/// Says what of the traces could not be read.
+/// Prints warnings about the parts of the traces that could not be read.
 fn finish(trace: &Trace) -> Result<()> {
     report_damage(trace);
     check_read(trace)
@@ -297,9 +292,9 @@ mod tests {
             assert!(error.contains(said), "{text}: {error}");
         };
         refused("boot", "etw report");
-        refused("cpu", "there is no action 'cpu'; there are dumper, tracestats");
-        refused("process -detail", "there is no option -detail");
-        refused("process now", "'now' belongs to no option");
+        refused("cpu", "unknown action 'cpu'; expected dumper, tracestats");
+        refused("process -detail", "unknown option -detail");
+        refused("process now", "'now' does not belong to an option");
         let (_, options) = act(&words("process -range 20 10")).map_err(|e| e.to_string()).unwrap();
         assert!(range(&options).is_err());
     }

@@ -1,4 +1,4 @@
-//! Actions that show tables over the kernel's events.
+//! Actions that show tables of kernel events.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -85,7 +85,7 @@ pub(super) fn stack(request: &Request, options: &Options, out: &mut dyn Write) -
             continue;
         }
         writeln!(out, "{count} samples, {:.2} %", count as f64 * 100.0 / all as f64)?;
-        // Innermost first, as stacks are read.
+        // Innermost function first, as stacks are usually shown.
         for frame in stack.rsplit(';') {
             writeln!(out, "    {frame}")?;
         }
@@ -97,14 +97,14 @@ fn show(request: &Request, options: &Options, kinds: &[TableKind], out: &mut dyn
     Made::new(request, options, kinds)?.put(request, out)
 }
 
-/// Tables that were made of a trace.
+/// The tables of a trace.
 struct Made {
     report: Report,
     is_incomplete: bool,
 }
 
 impl Made {
-    /// Makes these tables; none are the stacks of samples.
+    /// Creates the given tables; an empty list selects the stacks of samples.
     fn new(request: &Request, options: &Options, kinds: &[TableKind]) -> Result<Made> {
         let builder = builder(&request.files);
         let mut trace = builder.look_ahead(false).open()?;
@@ -144,7 +144,7 @@ fn column(table: &Table, key: &str) -> usize {
     table.columns.iter().position(|column| column.key == key).unwrap_or(0)
 }
 
-/// Puts functions of one image in one process together.
+/// Merges the functions of each image in each process.
 fn by_module(table: &mut Table) {
     let [module, process] = ["module", "process"].map(|key| column(table, key));
     let sums =
@@ -154,7 +154,7 @@ fn by_module(table: &mut Table) {
     for row in table.rows.drain(..) {
         let key = (text(&row[module]), text(&row[process]));
         let Some(sum) = by.get_mut(&key) else {
-            // With what others call is a matter of functions.
+            // Inclusive counts are only meaningful for functions.
             let kept = |index: &usize| [module, process].contains(index) || sums.contains(index);
             let cells = row.into_iter().enumerate();
             let cells = cells.map(|(index, cell)| if kept(&index) { cell } else { Cell::None });

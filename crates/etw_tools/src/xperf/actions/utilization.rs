@@ -1,4 +1,4 @@
-//! How busy processors are, interval by interval.
+//! Use of processors over time, by interval.
 
 use std::io::Write;
 
@@ -12,22 +12,22 @@ use serde_json::json;
 use super::{Request, finish, range};
 use crate::options::{Given, Options};
 
-/// What tells of it.
+/// The source of busy times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Samples,
     Switches,
 }
 
-/// Intervals that are kept; a longer trace has its intervals made longer.
+/// Maximum number of intervals; for longer traces the intervals are longer.
 const MAX_INTERVALS: i64 = 1 << 20;
-/// Intervals of all processors together; a damaged trace may name processors and times that there never were.
+/// Maximum intervals of all processors, since a damaged trace may contain nonsensical processors and times.
 const MAX_KEPT: usize = 1 << 24;
-/// The longest sampling interval, a second.
+/// Maximum sampling interval: 1 s, in units of 100 ns.
 const MAX_SAMPLE: i64 = 10_000_000;
-/// The sampling interval where a trace does not tell it: a millisecond.
+/// Default sampling interval, for traces that do not contain it: 1 ms, in units of 100 ns.
 const USUAL_INTERVAL: i64 = 10_000;
-/// Processors that are told apart.
+/// Maximum number of processors.
 const MAX_PROCESSORS: usize = 1 << 12;
 
 const CONTEXT_SWITCH: (u8, u8) = (0x05, 36);
@@ -35,7 +35,7 @@ const SAMPLE: (u8, u8) = (0x0F, 46);
 const INTERVAL_SET: (u8, u8) = (0x0F, 72);
 const INTERVAL_AT_START: (u8, u8) = (0x0F, 73);
 
-/// Shows how busy processors are, or how much of them is left; `given` is the option with the interval in seconds.
+/// Shows the use of processors, or what is left of them; `given` is the option with the interval in seconds.
 pub(super) fn utilization(
     request: &Request,
     options: &Options,
@@ -46,7 +46,8 @@ pub(super) fn utilization(
 ) -> Result<()> {
     let seconds = given.and_then(|given| given.values.first()).map_or(Ok(1.0), |text| text.parse::<f64>());
     let seconds = seconds.ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
-    let seconds = seconds.ok_or_else(|| usage("an interval is a number of seconds, as 1 or 0.1"))?;
+    let seconds =
+        seconds.ok_or_else(|| usage("the interval must be a number of seconds, such as 1 or 0.1"))?;
     let builder = builder(&request.files);
     let mut trace = builder.look_ahead(false).open()?;
     let (from, to) = range(options)?;
@@ -61,7 +62,7 @@ pub(super) fn utilization(
     finish(&trace)?;
     busy.end();
     if busy.left_out > 0 {
-        output::warn(&format_args!("{} times are left out: they are beyond what is kept", busy.left_out));
+        output::warn(&format_args!("{} busy times exceeded the limit and were left out", busy.left_out));
     }
     busy.put(start, request.is_for_machines, is_rest, out)
 }
@@ -73,18 +74,18 @@ struct Busy {
     by_processor: Vec<Processor>,
     last: i64,
     sample: i64,
-    /// Where the last interval that is kept ends.
+    /// End of the last interval kept.
     limit: i64,
-    /// Intervals of all processors.
+    /// Number of intervals kept for all processors.
     kept: usize,
-    /// Busy times that have no place.
+    /// Number of busy times beyond the limits.
     left_out: u64,
 }
 
 #[derive(Default, Clone)]
 struct Processor {
     busy: Vec<i64>,
-    /// Since when a thread runs.
+    /// Start of the thread that is running.
     since: Option<i64>,
 }
 
@@ -109,7 +110,7 @@ impl Busy {
                 let (Some(old), Some(new)) = (number("OldThreadId"), number("NewThreadId")) else { return };
                 let since = self.processor(processor).and_then(|processor| processor.since);
                 if old != 0 {
-                    // What ran before the first switch ran from the start on.
+                    // Before the first switch, the old thread is taken to run since the start.
                     self.add(processor, since.unwrap_or(self.window.0), time);
                 }
                 if let Some(processor) = self.processor(processor) {
@@ -136,14 +137,14 @@ impl Busy {
         self.by_processor.get_mut(number)
     }
 
-    /// Adds a time in which a thread ran.
+    /// Adds the time that a thread ran.
     fn add(&mut self, processor: usize, from: i64, to: i64) {
         let (start, step) = (self.window.0, self.step);
         self.left_out += u64::from(to > self.limit && self.limit < self.window.1);
         let (mut from, to) = (from.max(start), to.min(self.limit));
         let room = MAX_KEPT - self.kept;
         let Some(processor) = self.processor(processor).filter(|_| from < to) else { return };
-        // In front of the limit, so that there are at most so many intervals and no sum overflows.
+        // Clamped to the limit, which bounds the number of intervals and prevents overflow.
         let needed = ((to - 1 - start) / step) as usize + 1;
         let more = needed.saturating_sub(processor.busy.len());
         if more > room {
@@ -162,7 +163,7 @@ impl Busy {
         self.kept += more;
     }
 
-    /// Threads that run at the end.
+    /// Ends the threads still running.
     fn end(&mut self) {
         for number in 0..self.by_processor.len() {
             if let Some(since) = self.by_processor[number].since.filter(|since| *since != i64::MAX) {
@@ -174,7 +175,7 @@ impl Busy {
     fn put(&self, start: i64, is_for_machines: bool, is_rest: bool, out: &mut dyn Write) -> Result<()> {
         let intervals = ((self.last - self.window.0).max(0) + self.step - 1) / self.step;
         if self.by_processor.is_empty() {
-            return Ok(writeln!(out, "no events of processors: PROFILE or CSWITCH gives them")?);
+            return Ok(writeln!(out, "no processor events; PROFILE or CSWITCH records them")?);
         }
         let what = if is_rest { "Available" } else { "Used" };
         if !is_for_machines {
