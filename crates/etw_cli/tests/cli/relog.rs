@@ -262,7 +262,7 @@ fn a_field_to_redact_that_no_event_has_leaves_no_file() {
     assert_eq!((files(), fs::read(etw.path("b.etl")).unwrap()), (before, b"as it was".to_vec()));
 
     let said = says(&etw, &[&relog[..], &[misspelt, "--allow-absent"]].concat());
-    assert!(said.contains("warning: no event had the field Contoso/Tick.Nmae"), "{said}");
+    assert!(said.contains("warning: no event has the field Contoso/Tick.Nmae"), "{said}");
     assert_eq!(numbers(&etw, "b.etl").len(), 100);
     let (code, _) = etw.fails(&["relog", "a.etl", "-o", "c.etl", "--allow-absent"]);
     assert_eq!(code, 2);
