@@ -67,7 +67,7 @@ fn bad_input_is_one_line() {
     fails(&["export", &trace, "-o", "no/such/x.pcapng"], 1, "no/such/x.pcapng: cannot be written");
     fails(&["export", "absent.etl", "-o", "x.pcapng"], 1, "absent.etl");
     let said = says(&etw, &["export", &trace, "-o", &etw.path("x.pcapng")]);
-    assert!(said.contains("x.pcapng: 0 packets") && said.contains("no event has a packet"), "{said}");
+    assert!(said.contains("x.pcapng: 0 packets") && said.contains("no event contains a packet"), "{said}");
 }
 
 /// The counts in what the command says: each event is in one.

@@ -21,8 +21,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<()> {
             (summary.packets, &"packets"),
             (summary.fragments, &"events with packets"),
             (summary.others, &"events without packets"),
-            (summary.incomplete, &"events with fragments of incomplete packets, omitted"),
-            (summary.unreadable, &"events with unreadable packets, omitted"),
+            (summary.incomplete, &"events with fragments of incomplete packets (omitted)"),
+            (summary.unreadable, &"events with unreadable packets (omitted)"),
             (summary.cut, &"packets truncated to 262144 bytes"),
         ],
     );
