@@ -1,4 +1,4 @@
-//! The modules of a crate: which file each lies in, the names that it defines, and the paths that it uses.
+//! The modules of a crate: their files, the names they define, and the paths they use.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,7 +22,7 @@ pub(super) struct Modules {
     pub(super) all: Vec<Module>,
 }
 
-/// A module, inline or in a file of its own.
+/// A module, inline or in its own file.
 #[derive(Default)]
 pub(super) struct Module {
     /// Relative to the root's folder.

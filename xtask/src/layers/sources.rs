@@ -1,4 +1,4 @@
-//! The check of each crate's sources: lints, `unsafe` code, and where files lie.
+//! Checks of each crate's sources: lints, `unsafe` code, and locations of files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const UNSAFE_ALLOWED: &[&str] = &["etw_sys"];
 /// Lines of `src` from which on `ARCHITECTURE.md` says why a crate is that large.
 const LARGE_CRATE_LINES: usize = 16_000;
 
-/// What the check of a package found.
+/// Results of the check of a package.
 pub(super) struct Sources {
     /// The roots of its library and its program.
     pub(super) roots: Vec<PathBuf>,
