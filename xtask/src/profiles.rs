@@ -26,7 +26,7 @@ pub(crate) struct Options {
 /// Writes the table, or compares it.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let Some(directory) = data::data_dir().map(|directory| directory.join("wprp")) else {
-        bail!("there are no published profiles to read");
+        bail!("no published profiles found");
     };
     let page = data::workspace_root().join(PAGE);
     let text = fs::read_to_string(&page).context(PAGE)?;

@@ -38,7 +38,7 @@ pub(super) struct Module {
     pub(super) paths: Vec<Segments>,
 }
 
-/// What a name in a module stands for.
+/// Meaning of a name in a module.
 pub(super) enum Name {
     /// An item that this module defines.
     Item(ModuleId),
@@ -70,7 +70,7 @@ impl Modules {
         self.all.len() - 1
     }
 
-    /// Adds what a module consists of; the files of its modules lie in `folder`.
+    /// Adds the contents of a module; the files of its modules are in `folder`.
     fn add_items(&mut self, source: &Path, folder: &Path, id: ModuleId, items: Vec<Item>) -> Result<()> {
         for item in items {
             match item {

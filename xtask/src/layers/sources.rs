@@ -79,7 +79,7 @@ fn forbids_unsafe(text: &str) -> bool {
     text.lines().any(|line| line == "#![forbid(unsafe_code)]")
 }
 
-/// Whether an attribute names the lint. The workspace denies `unsafe`, so what must be found is who allows it again.
+/// Whether an attribute names the lint. The workspace denies `unsafe`, so an attribute can only allow it again.
 fn mentions_unsafe(text: &str) -> bool {
     text.lines().map(str::trim_start).any(|line| line.starts_with('#') && line.contains("unsafe_code"))
 }

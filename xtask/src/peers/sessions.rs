@@ -179,7 +179,7 @@ fn write(numbers: std::ops::Range<u32>) -> Result<()> {
 fn wait_until(is_enabled: bool) -> Result<()> {
     let start = Instant::now();
     while PROVIDER.is_enabled() != is_enabled {
-        ensure!(start.elapsed() < Duration::from_secs(10), "the provider was not told within ten seconds");
+        ensure!(start.elapsed() < Duration::from_secs(10), "the provider was not enabled within ten seconds");
         thread::sleep(Duration::from_millis(1));
     }
     Ok(())

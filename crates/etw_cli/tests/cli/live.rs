@@ -79,7 +79,7 @@ impl Consumer {
         self.ring.try_push(&[&header.to_bytes(), events]).unwrap() == Push::Done
     }
 
-    /// Sends records and the watermark behind them; answers whether there was room.
+    /// Sends records and the watermark after them; returns whether there was room.
     fn send(&mut self, time: i64, events: &[u8]) -> bool {
         let sent = self.push(BufferType::GENERIC, 0, events);
         self.push(BufferType::REFERENCE_TIME, time, &[]);

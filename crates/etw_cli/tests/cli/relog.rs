@@ -102,7 +102,7 @@ fn files_are_not_written_over_by_accident() {
 }
 
 /// Writes a trace of the kernel: two processes, `app` with the threads 40 and 41, `other` with 50; switches and samples,
-/// whose headers name nobody.
+/// whose headers contain no process or thread ids.
 fn write_kernel(path: &str) {
     let clock = Clock::new(ClockType::Qpc, Ticks(1000), FileTime(133_000_000_000_000_000), 10_000_000);
     let mut writer =

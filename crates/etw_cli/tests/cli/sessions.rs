@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{Etw, json_lines};
 
-/// A daemon with a directory of its own. Killed when it is dropped.
+/// A daemon with its own directory; killed on drop.
 struct Daemon {
     etw: Etw,
     child: Child,
@@ -45,7 +45,7 @@ impl Daemon {
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     }
 
-    /// What a command of `etw session` answers about one session.
+    /// Output of a command of `etw session` about one session.
     fn session(&self, args: &[&str]) -> Value {
         let args = [&["session"][..], args, &["--format", "json"]].concat();
         json_lines(&self.ok(&args)).remove(0)

@@ -172,7 +172,7 @@ pub fn logger(bytes: &[u8]) {
     });
     let _ = std::fs::remove_file(&path);
     assert!(read.is_ok(), "{read:?}");
-    // What stands between a record's header and its payload is its writer's affair.
+    // The bytes between a record's header and its payload are up to its writer.
     for (_, damage) in &trace.statistics().damage {
         assert!(matches!(damage.kind, DamageKind::RecordParts { .. }), "{damage:?}");
     }

@@ -34,7 +34,7 @@ pub fn compiled_manifest(bytes: &[u8]) {
     check(&wevt.providers, bytes.len());
 }
 
-/// Payloads of manifest events one behind the other, each with its length in 16 bits before it.
+/// Reads a sequence of payloads of manifest events, each after its length in 16 bits.
 pub fn event_source(mut bytes: &[u8]) {
     let len_bytes = bytes.len();
     let mut manifests = EventSourceManifests::new();
