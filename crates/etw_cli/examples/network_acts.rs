@@ -52,7 +52,7 @@ mod program {
             transfer(&mut near, &mut far, bytes)?;
             transfer(&mut far, &mut near, bytes / 2 + 1)?;
         }
-        // One end is shut down first and closed later; the connection still ends only once.
+        // The near end is shut down and closed later; together, that is one disconnect.
         near.shutdown(Shutdown::Write)?;
         say("TcpIp/Disconnect", own, listening, 0);
         assert_eq!(far.read(&mut [0])?, 0);

@@ -287,7 +287,7 @@ fn tables_have_every_event() {
         }
         let (code, said) = etw.fails(&["export", trace, "-o", &out]);
         assert!(
-            code == 1 && said.contains("the directory is not empty") && said.lines().count() == 1,
+            code == 1 && said.contains("the output directory is not empty") && said.lines().count() == 1,
             "{said}"
         );
     }

@@ -163,7 +163,7 @@ fn a_session_is_shown_as_it_goes_on_until_it_ends() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("Played: 7 events lost up to 2026-"), "{stderr}");
-    assert!(stderr.contains("Played: 12 events lost in all"), "{stderr}");
+    assert!(stderr.contains("Played: 12 events lost in total"), "{stderr}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The `tracing` crate, for reference: without a listener, with a subscriber that drops events, and with formatted text.
+//! The `tracing` crate, for reference: without a listener, with a subscriber that drops events, and formatted text.
 
 use std::hint::black_box;
 
