@@ -20,8 +20,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
                                                  and where
   etw record -k CSWITCH+DISPATCHER --stackwalk CSwitch+ReadyThread -- ./app
                                                  where threads wait, and what wakes them
-                                                   etw record -k DiagEasy --for 10s               a group of flags, as in xperf
-                                                   etw record --profile CPU --for 10s             the events of a recording profile (.wprp)
+  etw record -k DiagEasy --for 10s               a group of flags, as in xperf
+  etw record --profile CPU --for 10s             the events of a recording profile (.wprp)
   etw record -p Microsoft-Windows-Kernel-Process:4::0x10 -- make
                                                  processes (as root), as events of the Windows
                                                  kernel's provider

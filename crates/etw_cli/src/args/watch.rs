@@ -15,15 +15,15 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw watch                                      (as root) files, network, processes, disks of this machine
   etw watch -k PROC_THREAD+CSWITCH --view processes
                                                  processes, as in top
-                                                   etw watch --process make --where 'event == FileIo'
+  etw watch --process make --where 'event == FileIo'
                                                  only the file accesses of a program
-                                                   etw watch -p MyProvider -o t.etl               a program's own events, also written to a file
-                                                   etw watch -s MySession                         a running session
-                                                   etw watch --batch 1 --view processes           the table as text, once, after a second
+  etw watch -p MyProvider -o t.etl               a program's own events, also written to a file
+  etw watch -s MySession                         a running session
+  etw watch --batch 1 --view processes           the table as text, once, after a second
 
-                                                 Keys: 1 to 5 and Tab choose the view, Space freezes it, / searches, f filters (with an expression of
-                                                 `etw dump --where`, or ~TEXT), Enter shows details, s saves, ? shows all keys, q quits.
-                                                 Without -k and -p, all supported kernel flags are enabled except the most frequent ones.";
+Keys: 1 to 5 and Tab choose the view, Space freezes it, / searches, f filters (with an expression of
+`etw dump --where`, or ~TEXT), Enter shows details, s saves, ? shows all keys, q quits.
+Without -k and -p, all supported kernel flags are enabled except the most frequent ones.";
 
 /// The arguments of `etw watch`.
 #[derive(Debug, Args)]
