@@ -1,4 +1,4 @@
-//! The programs that trace the Linux kernel: they are committed as they are built, and this says whether they are current.
+//! Builds the programs that trace the Linux kernel, or checks that the committed ones are current.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-/// What `build.sh` needs, of the version that the committed object is made with.
+/// Tools that `build.sh` needs, in the version that built the committed object.
 const TOOLS: [&str; 2] = ["clang-14", "llvm-strip-14"];
 
-/// What to do.
+/// Options of `bpf`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Build into a temporary file and compare with the committed object, instead of writing that.
+    /// Build into a temporary file and compare it with the committed object.
     #[arg(long)]
     check: bool,
 }
@@ -23,7 +23,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.check { check() } else { build(&object()) }
 }
 
-/// Builds the object anew and compares it byte for byte, where its compiler is installed.
+/// Rebuilds the object and compares it byte for byte; skipped if its compiler is not installed.
 pub(crate) fn check() -> Result<()> {
     for tool in TOOLS {
         if !shell::succeeds(Command::new(tool).arg("--version")) {
@@ -37,9 +37,9 @@ pub(crate) fn check() -> Result<()> {
     build(&built)?;
     let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
     if read(&built)? != read(&object())? {
-        bail!("{} is not what its source gives: run `cargo xtask bpf`", object().display());
+        bail!("{} does not match its source: run `cargo xtask bpf`", object().display());
     }
-    eprintln!("{} is what its source gives", object().display());
+    eprintln!("{} matches its source", object().display());
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Every check that a change must pass.
+//! All checks that a change must pass.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::shell::{self, cargo};
 use crate::{bench, bpf, dependencies, fuzz, layers, msrv, peers, systems};
 
-/// A check: its name, and what runs it.
+/// A check: its name and function.
 type Check = (&'static str, fn() -> Result<()>);
 
 /// Packages that are for development only.
@@ -42,8 +42,9 @@ const CHECKS: &[Check] = &[
     ("benches, for a moment", bench::smoke),
 ];
 
-/// Makes the packages that `cargo publish` would upload, without building them: `cargo publish --dry-run` builds
-/// every crate again, which takes minutes, and belongs to a release.
+/// Creates the packages that `cargo publish` would upload, without building them.
+///
+/// `cargo publish --dry-run` rebuilds every crate, which takes minutes; run it for a release.
 fn package() -> Result<()> {
     let mut command = cargo(["package", "--workspace", "--no-verify", "--allow-dirty", "--quiet"]);
     for name in UNPUBLISHED {
@@ -52,14 +53,14 @@ fn package() -> Result<()> {
     shell::run(&mut command)
 }
 
-/// Runs the lock-free code under loom, in a directory of its own, since the flag changes every crate.
+/// Runs the lock-free code under loom, in a separate target directory, because the flag changes every crate.
 fn model_check() -> Result<()> {
     let mut command = cargo(["test", "--quiet", "--release", "--package", "etw_buffer", "--lib", "model"]);
     command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", shell::target_dir().join("loom"));
     shell::run(&mut command)
 }
 
-/// Runs the checks one after the other, stops at the first that fails, and prints how long each took.
+/// Runs the checks in order, stops at the first failure, and prints the duration of each.
 pub(crate) fn run() -> Result<()> {
     let mut times = Vec::new();
     for (name, check) in CHECKS {

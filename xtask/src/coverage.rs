@@ -1,4 +1,4 @@
-//! How much of each real trace is decoded, and from which sources: the table of `docs/coverage.md`.
+//! Writes the table of `docs/coverage.md`: the decoded share of each real trace, by source of schema.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,7 +30,7 @@ pub(crate) fn write() -> Result<()> {
     for trace in &traces {
         let coverage = Coverage::of(trace, &schemas).with_context(|| trace.name.clone())?;
         if coverage.records != trace.records {
-            bail!("{}: {} records, {} are known", trace.name, coverage.records, trace.records);
+            bail!("{}: {} records, expected {}", trace.name, coverage.records, trace.records);
         }
         coverage.row(&trace.name, &mut page)?;
         sum.add(coverage);

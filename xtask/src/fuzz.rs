@@ -1,7 +1,7 @@
-//! Fuzzing with cargo-fuzz, on whatever toolchain is the default one.
+//! Fuzzing with cargo-fuzz on the default toolchain.
 //!
-//! The targets in `fuzz/` build with a stable compiler because no sanitizer is asked for: coverage is an option of
-//! LLVM, and memory errors are what safe Rust rules out. What is hunted is panics, hangs and unbounded memory.
+//! The targets in `fuzz/` build with a stable compiler because they use no sanitizer: coverage is an option of LLVM,
+//! and safe Rust rules out memory errors. Fuzzing looks for panics, hangs and unbounded memory.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -14,26 +14,26 @@ use etw_testkit::fuzz::{TARGETS, seeds_dir};
 use crate::process::Process;
 use crate::shell::{self, cargo, is_ci, root, succeeds, target_dir};
 
-/// Seconds for each target in `ci`.
+/// Seconds per target in `ci`.
 const SMOKE_SECONDS: u32 = 3;
 
-/// Seconds that a target may take beyond its time, to start and for its last input.
+/// Extra seconds for a target to start and to finish its last input.
 const GRACE_SECONDS: u64 = 30;
 
 /// Options of `fuzz`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Seconds for each target.
+    /// Seconds per target.
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Print only how much was tried, and what was found.
+    /// Print only a summary and the findings.
     #[arg(long)]
     quiet: bool,
-    /// Only this target; all of them if left out.
+    /// Target to run [default: all].
     target: Option<String>,
 }
 
-/// Runs the targets, one after the other.
+/// Runs the targets in sequence.
 pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(missing) = missing() {
         bail!("{missing}");
@@ -42,7 +42,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let chosen: Vec<&str> = TARGETS.iter().map(|target| target.name).filter(|name| wanted(name)).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
-        bail!("no such target; there are: {}", names.join(", "));
+        bail!("unknown target; expected one of: {}", names.join(", "));
     }
     shell::run(&mut fuzz("build"))?;
     for target in chosen {
@@ -62,7 +62,7 @@ fn run_one(target: &str, options: &Options) -> Result<()> {
     command.current_dir(root()).stdin(Stdio::null()).arg(corpus).arg(seeds_dir().join(target));
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
     command.arg(format!("-max_total_time={}", options.seconds));
-    // A few seconds for one small input and 512 MiB are far above what any parser may take.
+    // No parser should need a few seconds for one small input, or 512 MiB.
     command.args(["-max_len=65536", "-timeout=5", "-rss_limit_mb=512", "-print_final_stats=1"]);
     let log = directory.join(format!("{target}.log"));
     if options.quiet {
@@ -70,7 +70,7 @@ fn run_one(target: &str, options: &Options) -> Result<()> {
         command.stdout(file.try_clone()?).stderr(file);
     }
     let limit = Duration::from_secs(u64::from(options.seconds) + GRACE_SECONDS);
-    // libFuzzer ends a target that hangs by itself, but not if the hang is in the allocator, whose lock its report needs.
+    // libFuzzer kills a hanging target, except if the hang is in the allocator, whose lock its report needs.
     let status = Process::spawn(&mut command, limit)?.wait().with_context(|| format!("{target} hangs"))?;
     let text = if options.quiet { fs::read_to_string(&log)? } else { String::new() };
     if status.success() {
@@ -82,24 +82,24 @@ fn run_one(target: &str, options: &Options) -> Result<()> {
     bail!("{target} failed ({status}); the input is in {}", artifacts.display())
 }
 
-/// The compiler's own target, below which cargo-fuzz builds.
+/// Returns the host target of the compiler, which names cargo-fuzz's build directory.
 fn host() -> Result<String> {
     let text = shell::output(Command::new("rustc").arg("-vV"))?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.context("rustc does not tell its host")?.to_owned())
+    Ok(host.context("rustc does not print its host")?.to_owned())
 }
 
-/// What libFuzzer's last lines say, in one line.
+/// Summarizes the last lines of libFuzzer in one line.
 fn statistics(text: &str) -> String {
     let value = |name: &str| {
         let mut values = text.lines().filter_map(|line| line.strip_prefix("stat::")?.strip_prefix(name));
         values.next().map_or("?", |rest| rest.trim_start_matches(':').trim())
     };
     let (runs, rate) = (value("number_of_executed_units"), value("average_exec_per_sec"));
-    format!("{runs} runs, {rate} a second, peak {} MiB", value("peak_rss_mb"))
+    format!("{runs} runs, {rate} per second, peak {} MiB", value("peak_rss_mb"))
 }
 
-/// Writes the seeds of every target anew.
+/// Rewrites the seeds of all targets.
 pub(crate) fn write_seeds() -> Result<()> {
     for target in TARGETS {
         let directory = seeds_dir().join(target.name);
@@ -114,7 +114,7 @@ pub(crate) fn write_seeds() -> Result<()> {
     Ok(())
 }
 
-/// A few seconds of every target; left out, with the reason, where cargo-fuzz cannot run.
+/// Runs every target for a few seconds; skipped, with the reason, if cargo-fuzz cannot run.
 pub(crate) fn smoke() -> Result<()> {
     match missing() {
         Some(missing) if is_ci() => bail!("{missing}"),
@@ -126,7 +126,7 @@ pub(crate) fn smoke() -> Result<()> {
     }
 }
 
-/// What is missing to fuzz, in words that say how to get it.
+/// Returns what is missing for fuzzing and how to install it.
 fn missing() -> Option<&'static str> {
     if !succeeds(&mut cargo(["fuzz", "--version"])) {
         return Some("cargo-fuzz is missing: cargo install --locked cargo-fuzz");

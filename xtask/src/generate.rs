@@ -1,4 +1,4 @@
-//! Writing of generated traces.
+//! Writes generated traces.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -11,23 +11,23 @@ use etw_testkit::traces::{self, Kind, Recipe};
 /// Options of `generate`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// What the trace holds: mixed, compressed, switches, headers, errors, messages, system-time, cpu-cycles, circular, losses
+    /// Kind of trace: mixed, compressed, switches, headers, errors, messages, system-time, cpu-cycles, circular, losses
     /// or unclosed.
     #[arg(long, default_value = "mixed")]
     kind: String,
-    /// Events to write.
+    /// Number of events.
     #[arg(long, default_value_t = 100_000)]
     events: u64,
-    /// Processors that they are spread over.
+    /// Number of processors that log events.
     #[arg(long, default_value_t = 8)]
     cpus: u16,
-    /// Events in a row of one processor.
+    /// Number of consecutive events per processor.
     #[arg(long, default_value_t = 1)]
     turn: u64,
-    /// Size of a buffer in KiB.
+    /// Buffer size in KiB.
     #[arg(long, default_value_t = 64)]
     buffer: u32,
-    /// The file to write.
+    /// File to write.
     #[arg(long)]
     out: PathBuf,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let Some(kind) = Kind::of_name(&options.kind) else {
         let names: Vec<&str> = Kind::ALL.iter().map(|(name, _)| *name).collect();
-        bail!("no such kind; there are: {}", names.join(", "));
+        bail!("unknown kind; expected one of: {}", names.join(", "));
     };
     let buffer_size = options.buffer.saturating_mul(1024);
     let (processors, turn) = (options.cpus.max(1), options.turn);

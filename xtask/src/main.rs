@@ -1,4 +1,4 @@
-//! The project's own chores: checks, generated traces, fuzzing and benches.
+//! The project's development tasks: checks, generated traces, fuzzing and benches.
 
 #![forbid(unsafe_code)]
 
@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The project's own chores.
+/// The project's development tasks.
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 struct Cli {
@@ -36,35 +36,35 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Run every check that a change must pass, in the order of their cost.
+    /// Run all checks that a change must pass, cheapest first.
     Ci,
-    /// Check that dependencies between crates point down the layers, and that imports between folders go in one direction.
+    /// Check that dependencies between crates point down the layers and imports between folders go in one direction.
     Layers,
-    /// Check licences, sources and Rust versions of dependencies, and that all are used.
+    /// Check the licences, sources, Rust versions and use of dependencies.
     Dependencies,
-    /// Make the Debian package and the tarball that people install, in target/dist.
+    /// Build the Debian package and the tarball in target/dist.
     #[cfg(target_os = "linux")]
     Dist(dist::Options),
-    /// Build the programs that trace the Linux kernel, or check that the built ones are those of the source.
+    /// Build the programs that trace the Linux kernel, or check that the committed ones match the source.
     Bpf(bpf::Options),
     /// Write a generated trace.
     Generate(generate::Options),
-    /// Have independent readers read what our writer writes, and compare.
+    /// Compare our output with the results of independent readers.
     Peers,
-    /// Write docs/coverage.md: how much of each real trace is decoded.
+    /// Write docs/coverage.md: the decoded share of each real trace.
     Coverage,
-    /// Write the table of docs/tools/wprp.md, what of each published recording profile Linux records, or check it.
+    /// Write or check the table in docs/tools/wprp.md: the part of each published recording profile that Linux records.
     #[cfg(target_os = "linux")]
     Profiles(profiles::Options),
-    /// Measure speed, beside other readers.
+    /// Measure performance and compare it with other tools.
     Bench(bench::Options),
     /// A process that a bench starts.
     #[cfg(target_os = "linux")]
     #[command(hide = true, subcommand)]
     BenchPart(bench::Part),
-    /// Write the inputs that fuzzing starts from to fuzz/seeds.
+    /// Write the fuzzing seeds to fuzz/seeds.
     Seeds,
-    /// Fuzz the parsers of outside bytes with cargo-fuzz.
+    /// Fuzz the parsers of untrusted bytes with cargo-fuzz.
     Fuzz(fuzz::Options),
     /// Kill writers at random instants, thousands of times, and account for every event.
     #[cfg(target_os = "linux")]

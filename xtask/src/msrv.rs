@@ -1,4 +1,4 @@
-//! Whether the workspace builds with the oldest Rust that its manifest names.
+//! Checks that the workspace builds with its minimum Rust version.
 
 use std::process::Command;
 
@@ -6,9 +6,9 @@ use anyhow::Result;
 
 use crate::shell::{self, succeeds, target_dir};
 
-/// Builds everything that is published with the oldest Rust, where rustup has it.
+/// Builds all published crates with the minimum Rust version, if rustup has it.
 ///
-/// Elsewhere two other checks stand in for it: clippy reports newer functions of the standard library
+/// Otherwise two other checks replace it: clippy reports newer functions of the standard library
 /// (`incompatible_msrv`), and `dependencies` reports packages that need a newer Rust.
 pub(crate) fn check() -> Result<()> {
     let version = env!("CARGO_PKG_RUST_VERSION");
@@ -21,7 +21,7 @@ pub(crate) fn check() -> Result<()> {
     }
     let mut check = Command::new("cargo");
     check.current_dir(shell::root()).arg(&toolchain).args(["check", "--quiet", "--workspace", "--locked"]);
-    // The build is of another compiler, which must not take the place of this one's.
+    // Use a separate target directory, because the compiler differs.
     check
         .env("CARGO_TARGET_DIR", target_dir().join("msrv"))
         .env_remove("CARGO")

@@ -12,16 +12,16 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::text;
 
-/// For what takes a moment: asking a program for its version, one round of a bench.
+/// Limit for short commands: the version of a program, one round of a bench.
 pub(crate) const MINUTES_2: Duration = Duration::from_secs(120);
-/// For one peer, one part of a bench.
+/// Limit for one peer, or one part of a bench.
 pub(crate) const MINUTES_15: Duration = Duration::from_secs(15 * 60);
-/// For builds and whole test suites.
+/// Limit for builds and whole test suites.
 pub(crate) const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// A child process that is killed, with everything it started, when its time is up or when the value is dropped.
 ///
-/// A watchdog thread does the former, so that a caller that blocks on the child's output goes on as well.
+/// A watchdog thread enforces the limit, so that a caller that blocks on the child's output continues as well.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -44,7 +44,7 @@ impl Process {
         let is_killed = Arc::new(AtomicBool::new(false));
         let (flag, id) = (Arc::clone(&is_killed), child.id());
         thread::spawn(move || {
-            // The sender is dropped once the process was waited for.
+            // The sender is dropped after the process was waited for.
             if over.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
                 flag.store(true, SeqCst);
                 kill_tree(id);
@@ -67,7 +67,7 @@ impl Process {
         Ok(status)
     }
 
-    /// The id of the process.
+    /// Returns the id of the process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -85,7 +85,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Without a watchdog the process was waited for, and its id may be another's by now.
+        // Without a watchdog, the process was waited for, and its id may have been reused.
         if self.watchdog.is_some() {
             kill_tree(self.child.id());
             let _ = self.child.kill();
@@ -94,7 +94,7 @@ impl Drop for Process {
     }
 }
 
-/// Kills a process and its descendants. It is stopped first, so that it starts no more of them.
+/// Kills a process and its descendants. It is stopped first, so that it starts no more children.
 fn kill_tree(id: u32) {
     #[cfg(target_os = "linux")]
     let signal = |signal| {
@@ -109,7 +109,7 @@ fn kill_tree(id: u32) {
     signal(rustix::process::Signal::KILL);
 }
 
-/// The ids of a process's children; none where there is no `/proc`.
+/// Returns the ids of a process's children; empty without `/proc`.
 fn children(id: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());

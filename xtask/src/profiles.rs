@@ -1,4 +1,4 @@
-//! What of each published recording profile Linux records: the table of `docs/tools/wprp.md`.
+//! Writes the table of `docs/tools/wprp.md`: the part of each published recording profile that Linux records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -12,13 +12,13 @@ use openetw::kernel::{EnableFlags, KernelProvider, StackWalks};
 use openetw::profile::{ProfileFile, ProviderName, Recording, decode};
 
 const PAGE: &str = "docs/tools/wprp.md";
-/// The table stands behind this line.
+/// Line before the table.
 const MARK: &str = "<!-- `cargo xtask profiles` writes what follows. -->\n";
 
 /// Options of `profiles`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only say whether the table is what would be written.
+    /// Only check that the table is current.
     #[arg(long)]
     check: bool,
 }
@@ -26,14 +26,14 @@ pub(crate) struct Options {
 /// Writes the table, or compares it.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let Some(directory) = data::data_dir().map(|directory| directory.join("wprp")) else {
-        bail!("there are no published profiles to read");
+        bail!("no published profiles found");
     };
     let page = data::workspace_root().join(PAGE);
     let text = fs::read_to_string(&page).context(PAGE)?;
     let (made, count) = made(&text, &directory)?;
     match options.check {
         true if text != made => {
-            bail!("the table in {PAGE} is not what is recorded: run `cargo xtask profiles`")
+            bail!("the table in {PAGE} is not current: run `cargo xtask profiles`")
         }
         true => {}
         false => fs::write(page, made).context(PAGE)?,
@@ -42,7 +42,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Compares the table; left out where there are no published profiles.
+/// Checks the table; skipped without published profiles.
 pub(crate) fn check() -> Result<()> {
     if data::data_dir().is_none() {
         return Ok(());
@@ -50,7 +50,7 @@ pub(crate) fn check() -> Result<()> {
     run(&Options { check: true })
 }
 
-/// The page with the table of the files in a directory, and how many they are.
+/// Returns the page with the table of the files in a directory, and the number of files.
 fn made(text: &str, directory: &Path) -> Result<(String, usize)> {
     let (head, _) = text.split_once(MARK).with_context(|| format!("{PAGE} has no line for the table"))?;
     let mut table = String::from(

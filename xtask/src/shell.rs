@@ -1,4 +1,4 @@
-//! Running other programs, and where things lie.
+//! Runs other programs, and returns paths of the workspace.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,23 +11,23 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{HOUR, MINUTES_2, MINUTES_15, Process};
 
-/// The workspace's root directory.
+/// Returns the workspace's root directory.
 pub(crate) fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
 }
 
-/// The directory for everything that is built.
+/// Returns the target directory.
 pub(crate) fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Whether this runs where a missing tool is an error and not a reason to leave a check out.
+/// Returns whether this runs in CI, where a missing tool is an error instead of a reason to skip a check.
 pub(crate) fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true")
 }
 
-/// `cargo` with `args`, in the workspace's root.
+/// Returns a `cargo` command with `args`, in the workspace's root.
 pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root());
@@ -54,19 +54,19 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 /// # Errors
 ///
 /// Fails if the command cannot be started, runs for more than 15 minutes, or exits with a status other than 0; the
-/// error then has what it printed to standard error.
+/// error then contains what it printed to standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     output_within(command, MINUTES_15)
 }
 
-/// As [`output`], with another time limit.
+/// Like [`output`], with another time limit.
 ///
 /// # Errors
 ///
 /// As [`output`].
 pub(crate) fn output_within(command: &mut Command, limit: Duration) -> Result<String> {
     let text = text(command);
-    // Files, since a pipe stays open as long as some daemon that the command left behind has it.
+    // Use files: a pipe stays open while a daemon that the command started holds it.
     let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
     let status = Process::spawn(command, limit)?.wait();
@@ -78,7 +78,7 @@ pub(crate) fn output_within(command: &mut Command, limit: Duration) -> Result<St
     read(&mut stdout)
 }
 
-/// Everything that was written to a file.
+/// Returns everything that was written to a file.
 fn read(file: &mut File) -> Result<String> {
     let mut bytes = Vec::new();
     file.rewind()?;
@@ -86,14 +86,14 @@ fn read(file: &mut File) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether a command runs and ends with exit status 0 within two minutes.
+/// Returns whether a command exits with status 0 within two minutes.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let status = Process::spawn(command, MINUTES_2).and_then(|mut process| process.wait());
     status.is_ok_and(|status| status.success())
 }
 
-/// A command as one would type it.
+/// Returns the text of a command line.
 pub(crate) fn text(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let mut text = program.file_name().unwrap_or(command.get_program()).to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! Checks that everything compiles for other systems and with fewer features, and that formats are read on big-endian ones.
+//! Checks that the crates compile for other systems and with fewer features, and that formats work on big-endian ones.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,20 +7,20 @@ use anyhow::Result;
 
 use crate::shell::{self, cargo};
 
-/// Systems that nobody here runs. The C libraries of dependencies are not needed to check them.
+/// Systems that are only checked, not run; this needs no C libraries of dependencies.
 const TARGETS: &[&str] =
     &["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu", "i686-unknown-linux-gnu"];
-/// The big-endian target whose programs QEMU runs.
+/// Big-endian target whose programs run in QEMU.
 const BIG_ENDIAN: &str = "s390x-unknown-linux-gnu";
-/// The linker for it, and the emulator with the directory of its C library: the names that Debian gives them.
+/// Its linker, and the emulator with the directory of its C library, as named by Debian.
 const BIG_ENDIAN_LINKER: &str = "s390x-linux-gnu-gcc";
 const BIG_ENDIAN_RUNNER: [&str; 3] = ["qemu-s390x-static", "-L", "/usr/s390x-linux-gnu"];
 /// Crates that must read and write the same bytes on every processor.
 const FORMATS: [&str; 3] = ["etw_event", "etw_etl", "etw_schema"];
-/// Tools for development, which run on Linux.
+/// Development tools, which run only on Linux.
 const DEVELOPMENT: &[&str] = &["xtask", "etw_testkit"];
 
-/// Features of `openetw`, each of which must compile alone. `columns` is left out: the workspace's own crates use it.
+/// Features of `openetw`, each of which must compile alone; without `columns`, which the workspace's crates use.
 const FEATURES: &[&str] = &["read", "provider", "session", "kernel", "export", "analysis"];
 
 /// Checks `openetw` without features, and with each one alone.
@@ -32,11 +32,11 @@ pub(crate) fn check_features() -> Result<()> {
     Ok(())
 }
 
-/// Checks each target whose standard library is installed, and says so of the others.
+/// Checks each target whose standard library is installed, and reports the others.
 pub(crate) fn check() -> Result<()> {
     for target in TARGETS {
         if !is_installed(target)? {
-            eprintln!("{target}: left out, since it is not installed (`rustup target add {target}`)");
+            eprintln!("{target}: skipped: not installed (`rustup target add {target}`)");
             continue;
         }
         let mut clippy = cargo(["clippy", "--quiet", "--workspace", "--target", target]);
@@ -48,7 +48,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Runs the unit tests of the format crates on a big-endian processor; skipped, with the reason, where that cannot be.
+/// Runs the unit tests of the format crates on a big-endian processor; skipped, with the reason, if not possible.
 pub(crate) fn test_big_endian() -> Result<()> {
     let skipped = |what: &str| eprintln!("skipped: {what}");
     if !is_installed(BIG_ENDIAN)? {

@@ -1,8 +1,8 @@
-//! A program to be recorded: it does known things with files in its current directory.
+//! Test program to record: performs known file operations in its current directory.
 //!
-//! `file_acts` does one of each; `file_acts COUNT` reads and writes one byte more each time, COUNT times; `file_acts
-//! more` does what is rarer; `file_acts together` has many files open; `file_acts exec` leaves files open when it runs
-//! another program.
+//! `file_acts` performs each common operation once; `file_acts COUNT` reads and writes COUNT times, one byte more each
+//! time; `file_acts more` performs rare operations; `file_acts together` keeps many files open; `file_acts exec` leaves
+//! files open when it runs another program.
 
 #[cfg(target_os = "linux")]
 mod program {
@@ -69,7 +69,7 @@ mod program {
         let left = File::create("left")?;
         let twice = File::create("twice")?;
         let copy = twice.try_clone()?;
-        // These two go with the other program, the others before.
+        // The other program closes these two at its exit; the others are closed before.
         let kept = rustix::fs::open("kept", OFlags::WRONLY | OFlags::CREATE, Mode::RUSR)?;
         let same = rustix::io::dup(&kept)?;
         let error = Command::new("true").exec();
@@ -108,7 +108,7 @@ mod program {
         fs::metadata("third")?;
         fs::remove_file("third")?;
         assert!(fs::remove_file("third").is_err());
-        // These go with the process.
+        // These are closed when the process exits.
         std::mem::forget((to, inner));
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! A program to be recorded: what it does on the network, over the loopback, it also says.
+//! Test program to record: performs and prints network operations on the loopback interface.
 //!
-//! `network_acts` connects, sends and receives by TCP and UDP, and prints a line for each act: the event that tells of
-//! it, this end, the other end, the bytes. `network_acts requests COUNT` makes so many requests one after the other, and
-//! writes events of its own between the steps of each.
+//! `network_acts` connects, sends and receives by TCP and UDP, and prints a line per operation: its event, the local
+//! endpoint, the remote endpoint, the bytes. `network_acts requests COUNT` makes COUNT requests in sequence, and writes
+//! its own events between the steps of each.
 
 #[cfg(target_os = "linux")]
 mod program {
@@ -52,7 +52,7 @@ mod program {
             transfer(&mut near, &mut far, bytes)?;
             transfer(&mut far, &mut near, bytes / 2 + 1)?;
         }
-        // One end is shut and closed later; that is one end of the connection all the same.
+        // The near end is shut down and closed later; together, that is one disconnect.
         near.shutdown(Shutdown::Write)?;
         say("TcpIp/Disconnect", own, listening, 0);
         assert_eq!(far.read(&mut [0])?, 0);
@@ -90,7 +90,7 @@ mod program {
         for bytes in [0, 1, 4000] {
             near.send_to(&buffer[..bytes], peer)?;
             say("UdpIp/Send", own, peer, bytes);
-            // Looking is no receiving.
+            // Peeking does not receive.
             far.peek_from(&mut buffer)?;
             assert_eq!(far.recv_from(&mut buffer)?, (bytes, own));
             say("UdpIp/Recv", peer, own, bytes);
@@ -120,7 +120,7 @@ mod program {
         Ok(())
     }
 
-    /// Connections that are refused, and one that is asked for again, since its listener takes no more.
+    /// Refused connections, and one that is retried because its listener accepts no more.
     fn failures() -> Result<()> {
         let closed = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         assert!(TcpStream::connect(closed).is_err());
@@ -134,7 +134,7 @@ mod program {
         say("TcpIp/Disconnect", first.local_addr()?, full, 0);
         let second = socket()?;
         assert!(net::connect(&second, &full).is_err());
-        // The kernel asks again after a second, and after two more.
+        // The kernel retries after one second, and after two more.
         thread::sleep(Duration::from_millis(1800));
         say("TcpIp/Reconnect", net::getsockname(&second)?.try_into()?, full, 0);
         Ok(())

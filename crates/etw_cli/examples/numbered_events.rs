@@ -1,7 +1,8 @@
-//! A program to be recorded: it writes numbered events, and says how many.
+//! Test program to record: writes numbered events, and prints how many.
 //!
-//! `numbered_events [COUNT] [MICROSECONDS] [STATUS]` writes COUNT events (1000), waits so long after every hundred (0),
-//! and ends with that exit status (0). Each event describes itself, but for every hundredth, which `numbers.man` describes.
+//! `numbered_events [COUNT] [MICROSECONDS] [STATUS]` writes COUNT events (default 1000), waits MICROSECONDS after every
+//! hundred (default 0), and exits with STATUS (default 0). Events are self-describing, except every hundredth, which
+//! `numbers.man` describes.
 
 #[cfg(target_os = "linux")]
 mod program {

@@ -1,5 +1,5 @@
-//! A program to be recorded: it does known things with files in its current directory, by io_uring and by calls that
-//! the standard library does not make.
+//! Test program to record: performs known file operations in its current directory, with io_uring and with system calls
+//! that the standard library does not use.
 #![allow(unsafe_code, reason = "the kernel is given the addresses of what it reads and writes")]
 
 #[cfg(target_os = "linux")]
@@ -15,9 +15,9 @@ mod program {
 
     const HERE: types::Fd = types::Fd(libc::AT_FDCWD);
 
-    /// Has a request done, and gives what came of it.
+    /// Submits a request, and returns its result.
     fn request(ring: &mut IoUring, entry: &Entry) -> Result<i32> {
-        // SAFETY: what the request points to lives until it is done, for which is waited here.
+        // SAFETY: the memory that the request points to lives until it is done, and this function waits for that.
         unsafe { ring.submission().push(entry) }.map_err(Error::other)?;
         ring.submit_and_wait(1)?;
         let result = ring.completion().next().map_or(0, |entry| entry.result());
@@ -66,7 +66,7 @@ mod program {
         let other = File::create("other")?.into_raw_fd();
         let first = one.into_raw_fd();
         assert!(first < same && same < other);
-        // SAFETY: nobody else uses these descriptors, whose owners were let go.
+        // SAFETY: nothing else uses these descriptors, whose owners gave them up.
         let done = unsafe { libc::syscall(libc::SYS_close_range, first, other, 0) };
         if done == 0 { Ok(()) } else { Err(Error::last_os_error()) }
     }

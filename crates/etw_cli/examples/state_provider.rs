@@ -1,12 +1,12 @@
-//! A program to be recorded: its provider writes its state to each session that asks for it, and an event for every line
-//! of standard input, with whose end it ends.
+//! Test program to record: its provider writes its state to each session that requests it, and an event for every line
+//! of standard input. The program exits at the end of standard input.
 
 #[cfg(target_os = "linux")]
 mod program {
     use etw_provider::{ControlCode, Level, event, provider};
 
     provider! {
-        /// Writes its state when it is asked for it.
+        /// Writes its state on request.
         static STATE: "Example.State";
     }
 

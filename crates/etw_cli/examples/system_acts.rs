@@ -1,8 +1,8 @@
-//! A program to be recorded: it asks the kernel for known things, and says what.
+//! Test program to record: makes known requests to the kernel, and prints them.
 //!
-//! `system_acts calls COUNT` makes so many system calls of one kind, and some that fail. `system_acts waits` has threads
-//! that wait, each in its own way. `system_acts memory FILE` takes memory, touches it and gives it back, and does so with
-//! the file, whose pages have to come from the disk.
+//! `system_acts calls COUNT` makes COUNT system calls of one kind, and some that fail. `system_acts waits` has threads
+//! that wait, each in a different way. `system_acts memory FILE` allocates, touches and frees memory, and does the same
+//! with a mapping of FILE, whose pages are read from the disk.
 
 #[cfg(target_os = "linux")]
 mod program {
@@ -28,7 +28,7 @@ mod program {
         println!("{what} {:#x}", threads::gettid().as_raw_nonzero());
     }
 
-    /// System calls that hardly anybody makes, then some that fail.
+    /// Rare system calls, then some that fail.
     fn calls(count: u32) -> Result<()> {
         say("thread");
         for _ in 0..count {
@@ -71,10 +71,10 @@ mod program {
         Ok(())
     }
 
-    /// How many page faults of this process a disk served.
+    /// Number of this process's page faults that read from a disk.
     fn major_faults() -> Result<u64> {
         let stat = std::fs::read_to_string("/proc/self/stat")?;
-        // Behind the name in parentheses: state, five ids, flags, and two counts of faults that needed no disk.
+        // After the name in parentheses: state, five ids, flags, and two counts of faults without disk reads.
         let field = stat.rsplit(')').next().and_then(|rest| rest.split_ascii_whitespace().nth(9));
         field.and_then(|field| field.parse().ok()).ok_or_else(|| std::io::Error::other("no count of faults"))
     }

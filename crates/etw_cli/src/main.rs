@@ -14,7 +14,7 @@ use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
     etw_sys::exit_on_page_error(
-        "etw: a trace became shorter while it was read, or the disk failed; copy the file and read the copy\n",
+        "etw: a trace was truncated while it was read, or the disk failed; copy the file and read the copy\n",
     );
     let mut words = std::env::args_os();
     if let Some(tool) = words.next().and_then(|program| Tool::of_link(&program)) {
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // Who reads the other end of a pipe (`| head`) has seen enough.
+        // The reader of a pipe (`| head`) may close it early.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::report(&error);
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The exit status for an error; docs/cli.md lists them.
+/// Returns the exit status for an error; docs/cli.md lists them.
 fn status_of(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
         _ if error.is::<UsageError>() => 2,

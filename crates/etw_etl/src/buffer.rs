@@ -14,28 +14,28 @@ macro_rules! bits {
         impl $type {
             $($(#[$item_doc])* pub const $constant: $type = $type($value);)*
 
-            /// All bits with their names.
+            /// Names and values of all bits.
             pub const NAMES: &[(&str, $type)] = &[$((stringify!($constant), $type($value)),)*];
 
-            /// The bit of a name, whatever the case and with `-` or `_` between words.
+            /// Returns the bit with a name, ignoring case and accepting `-` or `_` between words.
             pub fn from_name(name: &str) -> Option<$type> {
                 let name = name.replace('-', "_");
                 Self::NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map(|(_, bit)| *bit)
             }
 
-            /// Whether all bits of `other` are set.
+            /// Returns whether all bits of `other` are set.
             #[inline]
             pub const fn has(self, other: $type) -> bool {
                 self.0 & other.0 == other.0
             }
 
-            /// These bits and those of `other`.
+            /// Returns the union of these bits and those of `other`.
             #[inline]
             pub const fn with(self, other: $type) -> $type {
                 $type(self.0 | other.0)
             }
 
-            /// These bits without those of `other`.
+            /// Returns these bits without those of `other`.
             #[inline]
             pub const fn without(self, other: $type) -> $type {
                 $type(self.0 & !other.0)
@@ -43,7 +43,7 @@ macro_rules! bits {
         }
 
         impl fmt::Debug for $type {
-            /// The names of the bits that are set, joined by `|`; unknown bits in hexadecimal.
+            /// Writes the names of the set bits, joined by `|`, and unknown bits in hexadecimal.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut rest = self.0;
                 let mut separator = "";
@@ -85,11 +85,11 @@ macro_rules! open_enum {
 }
 
 bits! {
-    /// Bits of `BufferFlag`; unknown bits are kept.
+    /// Bits of `BufferFlag`, including unknown ones.
     BufferFlags(u16) {
         /// Last buffer of a group that was flushed together.
         FLUSH_MARKER = 0x0001;
-        /// At least one event was lost before this buffer on its processor.
+        /// At least one event on this processor was lost before this buffer.
         EVENTS_LOST = 0x0002;
         /// At least one whole buffer was lost.
         BUFFER_LOST = 0x0004;
@@ -99,27 +99,27 @@ bits! {
         RTBACKUP = 0x0010;
         /// The processor's index has 16 bits (Windows 8 and later).
         PROC_INDEX = 0x0020;
-        /// The bytes behind the header are compressed.
+        /// The bytes after the header are compressed.
         COMPRESSED = 0x0040;
     }
 }
 
 impl BufferFlags {
-    /// The flags that tell of losses.
+    /// Flags that report losses.
     pub const LOSSES: BufferFlags =
         BufferFlags::EVENTS_LOST.with(BufferFlags::BUFFER_LOST).with(BufferFlags::RTBACKUP_CORRUPT);
 }
 
 open_enum! {
-    /// What a buffer holds (`BufferType`); unknown values are kept.
+    /// Type of a buffer's contents (`BufferType`), including unknown values.
     BufferType(u16) {
         /// Events.
         GENERIC = 0;
-        /// Events of a rundown.
+        /// Rundown events.
         RUNDOWN = 1;
         /// Packed context switches, see [`crate::ContextSwitches`].
         CONTEXT_SWAP = 2;
-        /// A reference time; seen in real-time and debugger streams.
+        /// Reference time; seen in real-time and debugger streams.
         REFERENCE_TIME = 3;
         /// The first buffer of a file.
         HEADER = 4;
@@ -133,15 +133,15 @@ open_enum! {
 }
 
 open_enum! {
-    /// What the session was doing with a buffer (`State`); unknown values are kept.
+    /// State of a buffer in the session (`State`), including unknown values.
     BufferState(u32) {
         /// Free.
         FREE = 0;
-        /// Events are written to it.
+        /// Events are being written.
         GENERAL_LOGGING = 1;
-        /// Context switches are written to it.
+        /// Context switches are being written.
         CONTEXT_SWITCH = 2;
-        /// It is being flushed; what session files hold.
+        /// Being flushed; the state of buffers in session files.
         FLUSH = 3;
     }
 }
@@ -167,34 +167,34 @@ open_enum! {
 /// | 40 | u64 | `reference_start_perf_clock` |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BufferHeader {
-    /// Bytes of this buffer in the file: with header, as compressed.
+    /// Size of this buffer in the file in bytes, including the header, after compression.
     pub buffer_size: u32,
     /// Usually equal to `offset`; 0 or smaller in the first buffer of older and of merged files.
     pub saved_offset: u32,
-    /// Where the next event would have been reserved; may lie outside of the buffer.
+    /// Offset at which the next event would be reserved; may be outside the buffer.
     pub current_offset: u32,
     /// 0 on disk.
     pub reference_count: i32,
-    /// When the buffer was flushed, on the session's raw clock; a FILETIME in merged and relogged files; 0 in a
-    /// file's first buffer.
+    /// Time of the flush on the session's raw clock; a FILETIME in merged and relogged files; 0 in the first buffer of
+    /// a file.
     pub time_stamp: Ticks,
-    /// Order in which the session handed buffers out; 0 in a file's first buffer. Starts anew at 1 with each part
-    /// of an appended file.
+    /// Order in which the session allocated buffers; 0 in the first buffer of a file. Restarts at 1 in each part of an
+    /// appended file.
     pub sequence_number: i64,
     /// A stale kernel pointer.
     pub slist_entry: u64,
-    /// `ClientContext`: the processor's index if `buffer_flag` has `PROC_INDEX`, otherwise its number in the low
-    /// byte and an alignment in the high one. [`BufferHeader::processor`] tells them apart.
+    /// `ClientContext`: the processor's index if `buffer_flag` contains `PROC_INDEX`, otherwise its number in the low
+    /// byte and an alignment in the high byte. See [`BufferHeader::processor`].
     pub processor_index: u16,
     /// The session's id; 0 in merged and relogged files.
     pub logger_id: u16,
     /// What the session was doing with the buffer.
     pub state: BufferState,
-    /// Bytes of header and events, before compression.
+    /// Size of header and events in bytes, before compression.
     pub offset: u32,
     /// Flags.
     pub buffer_flag: BufferFlags,
-    /// What the buffer holds.
+    /// Type of the buffer's contents.
     pub buffer_type: BufferType,
     /// `ReferenceTime.StartTime` of a reference time buffer (FILETIME), otherwise a stale kernel pointer.
     pub reference_start_time: u64,
@@ -203,10 +203,10 @@ pub struct BufferHeader {
 }
 
 impl BufferHeader {
-    /// Bytes of the header.
+    /// Size of the header in bytes.
     pub const LEN_BYTES: usize = 0x48;
 
-    /// The header at the start of `bytes`; `None` if they are too few.
+    /// Parses the header at the start of `bytes`; returns `None` if they are too short.
     pub fn parse(bytes: &[u8]) -> Option<BufferHeader> {
         let bytes = bytes.get(..Self::LEN_BYTES)?;
         Some(BufferHeader {
@@ -228,7 +228,7 @@ impl BufferHeader {
         })
     }
 
-    /// The header's bytes.
+    /// Returns the header as bytes.
     pub fn to_bytes(&self) -> [u8; Self::LEN_BYTES] {
         let mut bytes = [0; Self::LEN_BYTES];
         let mut at = 0;
@@ -254,7 +254,7 @@ impl BufferHeader {
         bytes
     }
 
-    /// The processor that filled the buffer.
+    /// Returns the processor that filled the buffer.
     pub const fn processor(&self) -> u16 {
         if self.buffer_flag.has(BufferFlags::PROC_INDEX) {
             self.processor_index & 0x07FF
@@ -263,7 +263,7 @@ impl BufferHeader {
         }
     }
 
-    /// Whether the bytes behind the header are compressed.
+    /// Returns whether the bytes after the header are compressed.
     pub const fn is_compressed(&self) -> bool {
         self.buffer_flag.has(BufferFlags::COMPRESSED)
     }

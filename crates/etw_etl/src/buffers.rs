@@ -1,23 +1,23 @@
-//! The buffers of a file: where they lie.
+//! Locates the buffers of a file.
 
 use crate::{BufferHeader, BufferRef, BufferType, Damage, DamageKind};
 
-/// Bytes that a buffer can have at most; sessions have up to 16 MiB.
+/// Maximum size of a buffer in bytes; sessions allow 16 MiB.
 pub const MAX_BUFFER_BYTES: u32 = 64 << 20;
 
-/// What the first buffer tells of how the others lie in the file.
+/// Layout of the buffers in a file, according to the first buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileLayout {
-    /// Bytes of a buffer before compression.
+    /// Size of a buffer in bytes before compression.
     pub(crate) session_buffer_size: u32,
-    /// Whether buffers have sizes of their own.
+    /// Whether the sizes of buffers differ.
     pub(crate) is_compressed: bool,
-    /// Whether the buffer headers are those of systems before Vista, of which only size and processor are known.
+    /// Whether the buffer headers are from before Vista; only their size and processor are known.
     pub(crate) is_before_vista: bool,
 }
 
 impl FileLayout {
-    /// In how many fields a header differs from what a buffer of this file can have.
+    /// Returns the number of fields with impossible values for a buffer of this file.
     fn odd_fields(&self, header: &BufferHeader) -> u32 {
         if self.is_before_vista {
             return if header.buffer_size == self.session_buffer_size { 0 } else { 2 };
@@ -31,23 +31,23 @@ impl FileLayout {
             + u32::from(!(BufferHeader::LEN_BYTES as u32..=largest).contains(&header.offset))
     }
 
-    /// Whether a header can be that of a buffer of this file. Damage in one field leaves the others to tell.
+    /// Returns whether a header can belong to a buffer of this file. One damaged field is tolerated.
     fn is_plausible(&self, header: &BufferHeader) -> bool {
         self.odd_fields(header) <= 1
     }
 }
 
-/// Iterates the buffers of a file in its order, see [`crate::EtlFile::buffers`].
+/// Iterator over the buffers of a file in file order, see [`crate::EtlFile::buffers`].
 ///
-/// Ends at the end of the file, or where a preallocated file has no more buffers. Where no buffer begins it goes on
-/// with the next place that has one. Damage of a buffer is reported before the buffer.
+/// It ends at the end of the file, or at the unused rest of a preallocated file. Where no buffer starts, it skips to
+/// the next buffer. Damage to a buffer is reported before the buffer.
 #[derive(Debug, Clone)]
 pub struct Buffers<'a> {
     bytes: &'a [u8],
     layout: FileLayout,
     at: usize,
     index: u32,
-    /// A buffer whose damage has been reported.
+    /// Buffer to return next, after its damage was reported.
     pending: Option<BufferRef<'a>>,
 }
 
@@ -56,13 +56,13 @@ impl<'a> Buffers<'a> {
         Buffers { bytes, layout, at: 0, index: 0, pending: None }
     }
 
-    /// The buffer that begins at `at`, where a buffer is known to be.
+    /// Returns the buffer at `at`, where a buffer is known to start.
     pub(crate) fn at(bytes: &'a [u8], layout: FileLayout, at: usize) -> Option<BufferRef<'a>> {
         let header = BufferHeader::parse(bytes.get(at..)?)?;
         Some(Buffers::new(bytes, layout).buffer_at(at, header).0)
     }
 
-    /// The buffer at `at`, and what is wrong with its size.
+    /// Returns the buffer at `at`, and the damage to its size.
     fn buffer_at(&self, at: usize, mut header: BufferHeader) -> (BufferRef<'a>, Option<DamageKind>) {
         let rest = self.bytes.get(at..).unwrap_or_default();
         let mut kind = None;
@@ -93,12 +93,12 @@ impl<'a> Buffers<'a> {
             return false;
         }
         let end = at.saturating_add(size as usize);
-        // A compressed buffer that the file's end cuts has a size that nothing confirms.
+        // The size of a compressed buffer cut by the end of the file cannot be verified.
         let cut = end > self.bytes.len() && size <= session.saturating_add(BufferHeader::LEN_BYTES as u32);
         self.continues_at(end) || (has_own_size && cut)
     }
 
-    /// The size to take for a buffer whose header has a wrong one.
+    /// Returns the size to assume for a buffer whose header has a wrong size.
     fn size_in_place(&self, at: usize, header: &BufferHeader) -> u32 {
         if !self.layout.is_compressed && !header.is_compressed() {
             return self.layout.session_buffer_size;
@@ -107,20 +107,20 @@ impl<'a> Buffers<'a> {
         u32::try_from(next - at).unwrap_or(MAX_BUFFER_BYTES).min(MAX_BUFFER_BYTES)
     }
 
-    /// Whether at `end` there is another buffer, the end of the file, or the rest of a preallocated file.
+    /// Returns whether a buffer, the end of the file, or the unused rest of a preallocated file follows at `end`.
     fn continues_at(&self, end: usize) -> bool {
         match self.bytes.get(end..) {
             None => false,
             Some([]) => true,
             Some(rest) => match BufferHeader::parse(rest) {
                 Some(header) => self.layout.is_plausible(&header) || is_zero(rest),
-                // The file is cut in the next header.
+                // The file ends inside the next header.
                 None => true,
             },
         }
     }
 
-    /// Goes to the next place that has a buffer.
+    /// Skips to the next buffer.
     #[cold]
     fn resynchronise(&mut self, at: usize) -> Option<Damage> {
         let next = if self.layout.is_compressed { self.search(at + 1) } else { self.probe(at) };
@@ -131,7 +131,7 @@ impl<'a> Buffers<'a> {
         Some(damage(at, DamageKind::NoBuffer { skipped: (self.at - at) as u64 }))
     }
 
-    /// The next multiple of the buffer size behind `at` that has a buffer.
+    /// Returns the first multiple of the buffer size after `at` at which a buffer starts.
     fn probe(&self, at: usize) -> Option<usize> {
         let step = self.layout.session_buffer_size as usize;
         let first = (at + 1).checked_next_multiple_of(step)?;
@@ -141,9 +141,9 @@ impl<'a> Buffers<'a> {
         })
     }
 
-    /// The next offset from `start` on that has a compressed buffer, whatever its alignment.
+    /// Returns the first offset at or after `start` at which a compressed buffer starts, with any alignment.
     fn search(&self, start: usize) -> Option<usize> {
-        // Flags and type stand at 0x34, where few values are possible: one look at them decides nearly always.
+        // Flags and type at 0x34 have few valid values, so checking them rejects nearly all offsets.
         let fields = self.bytes.get(start.checked_add(0x34)?..)?;
         let candidates =
             fields.windows(4).enumerate().filter(|(_, field)| field[0] < 0x80 && field[1..] == [0, 0, 0]);
@@ -173,7 +173,7 @@ impl<'a> Iterator for Buffers<'a> {
             let kind = DamageKind::BufferHeaderCut { available: rest.len() as u32 };
             return Some(Err(damage(at, kind)));
         };
-        // What lies at the start of the file has been recognised by its first record.
+        // The first buffer was recognized by its first record.
         if at > 0 && !self.layout.is_plausible(&header) {
             return self.resynchronise(at).map(Err);
         }
@@ -190,7 +190,7 @@ impl<'a> Iterator for Buffers<'a> {
     }
 }
 
-/// Whether a row of zeros begins here. The first of them tell, since a buffer's header would lie among them.
+/// Returns whether `bytes` start with zeros. Checking the first 1 KiB suffices: it would include a buffer header.
 fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().take(0x400).all(|byte| *byte == 0)
 }

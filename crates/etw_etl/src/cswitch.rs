@@ -2,25 +2,25 @@
 
 use etw_event::{Fields, HeaderKind, HookId, Ticks};
 
-/// The hook id of the event whose payload is a row of packed context switches.
+/// Hook id of the event whose payload is a sequence of packed context switches.
 const COMP_CS: HookId = HookId(0x0525);
 
-/// Bytes of the tables before the switches: a time, sixteen thread ids, sixteen priorities.
+/// Size in bytes of the tables before the switches: a time, sixteen thread ids, sixteen priorities.
 const TABLES: usize = 8 + 16 * 4 + 16;
 
-/// The largest payload that a record of 65535 bytes can hold behind its header, in whole units of 8.
+/// Largest payload of a record of 65535 bytes, rounded down to a multiple of 8.
 const MAX_PAYLOAD: usize = 0xFFF8 - HeaderKind::PerfInfo64.len_bytes();
 
-/// One packed context switch.
+/// Packed context switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextSwitch {
-    /// When, on the session's raw clock.
+    /// Time on the session's raw clock.
     pub time: Ticks,
-    /// The thread that was switched out; `None` for the idle thread.
+    /// Thread that was switched out; `None` for the idle thread.
     pub switched_out: Option<SwitchedOut>,
 }
 
-/// The thread that a context switch took from its processor.
+/// Thread that a context switch removed from its processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwitchedOut {
     /// Thread id.
@@ -29,14 +29,14 @@ pub struct SwitchedOut {
     pub priority: i8,
     /// State and wait reason, packed in six bits.
     pub state_wait_reason: u8,
-    /// How long the new thread had waited, if it was recorded.
+    /// Wait time of the new thread, if it was recorded.
     pub new_thread_wait_time: Option<u32>,
 }
 
-/// The packed context switches of a payload of Thread/CompCS.
+/// Iterator over the packed context switches in a payload of Thread/CompCS.
 ///
 /// Layout: `i64` first time, `u32` thread ids ×16, `i8` base priorities ×16, then switches of 2, 4 or 8 bytes whose
-/// lowest two bits are their type. Source: structures published for the kernel's debugger; no public trace has them.
+/// lowest two bits are their type. Source: structures published for the kernel debugger; no public trace contains them.
 ///
 /// | type | bytes | from the lowest bit |
 /// |---|---|---|
@@ -52,7 +52,7 @@ pub struct ContextSwitches<'a> {
 }
 
 impl<'a> ContextSwitches<'a> {
-    /// The switches of `payload`; none if it is shorter than its tables.
+    /// Returns the switches in `payload`; the iterator is empty if the payload is shorter than its tables.
     pub fn new(payload: &'a [u8]) -> ContextSwitches<'a> {
         let (tables, rest) = payload.split_at_checked(TABLES).unwrap_or_default();
         ContextSwitches { tables, rest, time: tables.i64_at(0).unwrap_or(0) }
@@ -70,7 +70,7 @@ impl<'a> ContextSwitches<'a> {
 impl Iterator for ContextSwitches<'_> {
     type Item = ContextSwitch;
 
-    /// The next switch. One that is cut ends the iteration.
+    /// Returns the next switch. A truncated switch ends the iteration.
     fn next(&mut self) -> Option<ContextSwitch> {
         let field = |word: u64, shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
         let (len, elapsed, switched_out) = match self.rest.first()? & 3 {
@@ -104,14 +104,16 @@ impl Iterator for ContextSwitches<'_> {
     }
 }
 
-/// Puts the body of a buffer of packed context switches into `out` as records of Thread/CompCS, so that a reader
-/// meets one form only: one record, or several with the tables repeated where one would be too large.
+/// Appends the body of a buffer of packed context switches to `out` as records of Thread/CompCS, so that readers
+/// handle only one form.
+///
+/// If one record would be too large, several records repeat the tables.
 pub(crate) fn as_records(body: &[u8], out: &mut Vec<u8>) {
     let Some((tables, mut rest)) = body.split_at_checked(TABLES) else { return };
     let mut switches = ContextSwitches::new(body);
     let mut start = switches.time;
     loop {
-        // The switches that fit, counted by reading them.
+        // Count the switches that fit by reading them.
         let before = switches.rest.len();
         let mut taken = 0;
         let mut next_start = start;

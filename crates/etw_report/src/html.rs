@@ -1,4 +1,4 @@
-//! A report as a page: one HTML file that loads nothing, in light and dark.
+//! The report as a page: one self-contained HTML file with light and dark colors.
 
 use std::fmt::Write;
 
@@ -10,12 +10,12 @@ use openetw::analysis::{Activity, Cell, Duration, Table, TableKind};
 
 use super::{Page, Summary};
 
-/// Rows of a chart with a colour of their own; the others are summed.
+/// Number of rows of a chart with their own color; the others are summed.
 const SERIES: usize = 8;
-/// Charts are drawn in this many units, and scaled to the width of the page.
+/// Width of charts in units; they are scaled to the width of the page.
 const CHART_WIDTH: f64 = 1000.0;
 const CHART_HEIGHT: f64 = 180.0;
-/// Texts with more characters are cut to three lines, and shown in full under the pointer.
+/// Maximum length in characters before a text is cut to three lines and shown in full on hover.
 const LONG: usize = 150;
 /// Width of the bars in tables.
 const BAR_WIDTH: f64 = 100.0;
@@ -23,7 +23,7 @@ const BAR_WIDTH: f64 = 100.0;
 const STYLE: &str = include_str!("page.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-/// Appends the page, with at most `rows` rows of each table.
+/// Appends the page, with at most `rows` rows per table.
 pub(super) fn put(out: &mut Vec<u8>, page: &Page, rows: usize) -> Result<()> {
     out.extend_from_slice(markup(page, rows).into_string().as_bytes());
     Ok(())
@@ -63,13 +63,13 @@ fn markup(page: &Page, rows: usize) -> Markup {
                 @if tables.is_empty() {
                     section {
                         h2 { "What the machine did" }
-                        p { "The trace has none of the kernel events that the tables are made from." }
+                        p { "The trace contains no kernel events for the tables." }
                     }
                 }
                 (kinds(page, rows))
                 @if !empty.is_empty() {
                     footer {
-                        "Without events, with the kernel flags that give them: "
+                        "Tables without events, with the kernel flags that record them: "
                         @for (index, table) in empty.iter().enumerate() {
                             @if index > 0 { "; " }
                             (table.kind.title()) " (" (table.kind.flags()) ")"
@@ -87,11 +87,11 @@ fn verdict(losses: Option<&str>) -> Markup {
         @match losses {
             None => .verdict.good {
                 "Complete"
-                span { "Nothing was lost or damaged, as far as the trace tells." }
+                span { "The trace reports no losses or damage." }
             },
             Some(losses) => .verdict.bad {
                 "Incomplete: " (Shown(losses))
-                span { "The numbers below do not include what was lost; they are too low." }
+                span { "The numbers below are too low: they do not include lost events." }
             },
         }
     }
@@ -118,7 +118,7 @@ fn facts(page: &Page, summary: &Summary<'_>) -> Markup {
     ];
     html! {
         section #source {
-            h2 { "Where it came from" }
+            h2 { "Origin" }
             dl {
                 @for (name, value) in of_sources.chain(of_all) {
                     @if !value.is_empty() { div { dt { (name) } dd { (Shown(&value)) } } }
@@ -128,7 +128,7 @@ fn facts(page: &Page, summary: &Summary<'_>) -> Markup {
     }
 }
 
-/// Processor time of the busiest processes over time.
+/// Draws the processor time of the busiest processes over time.
 fn cpu_over_time(page: &Page) -> Markup {
     let activity = &page.report.activity;
     let rows = activity.processes.iter();
@@ -148,7 +148,7 @@ fn cpu_over_time(page: &Page) -> Markup {
     html! { section #cpu-over-time { h2 { "CPU over time" } (chart.stacked(activity, rows)) } }
 }
 
-/// Events of the most frequent providers over time.
+/// Draws the events of the most frequent providers over time.
 fn events_over_time(activity: &Activity) -> Markup {
     let rows = activity.providers.iter();
     let rows: Vec<(String, Vec<f64>)> =
@@ -167,7 +167,7 @@ fn events_over_time(activity: &Activity) -> Markup {
     html! { section #events-over-time { h2 { "Events over time" } (chart.stacked(activity, rows)) } }
 }
 
-/// The largest sum of all rows in a span.
+/// Returns the largest sum of all rows in a span.
 fn peak(rows: &[(String, Vec<f64>)]) -> f64 {
     let spans = rows.first().map_or(0, |(_, spans)| spans.len());
     let sum = |index: usize| rows.iter().filter_map(|(_, spans)| spans.get(index)).sum::<f64>();
@@ -176,7 +176,7 @@ fn peak(rows: &[(String, Vec<f64>)]) -> f64 {
 
 struct Chart {
     what: &'static str,
-    /// The value at the chart's full height.
+    /// Value at the full height of the chart.
     top: f64,
     top_label: String,
     total: fn(f64) -> String,
@@ -229,7 +229,7 @@ impl Chart {
         }
     }
 
-    /// Draws one row on top of the `heights` of those before it.
+    /// Draws a row on top of the `heights` of the previous rows.
     fn bars(&self, values: &[f64], heights: &mut [f64]) -> Markup {
         let top = if self.top > 0.0 { self.top } else { 1.0 };
         let width = CHART_WIDTH / heights.len().max(1) as f64;
@@ -257,7 +257,7 @@ fn table_section(table: &Table, rows: usize, is_incomplete: bool) -> Markup {
     let column = |key: &&str| table.columns.iter().position(|column| column.key == *key);
     let bar = weights(table.kind).iter().filter_map(column).find(|index| has_values(*index));
     let ranges = Ranges::of(table, shown);
-    // The idle process would make all others small.
+    // The idle process would dwarf all others.
     let id = column(&"process_id");
     let is_idle = |row: &[Cell]| id.is_some_and(|id| row[id] == Cell::Id(0));
     let busy = shown.iter().filter(|row| !is_idle(row));
@@ -315,7 +315,7 @@ fn cell(class: &str, cell: &Cell) -> Markup {
     }
 }
 
-/// A bar whose length is the part that `value` is of `most`.
+/// Returns a bar whose length is the fraction `value / most`.
 fn bar_cell(value: f64, most: f64) -> Markup {
     let width = if most > 0.0 { value / most * BAR_WIDTH } else { 0.0 };
     bar_of(&html! { rect.s0 width=(format_args!("{width:.1}")) height="12" rx="2" {} })
@@ -327,7 +327,7 @@ fn bar_of(shapes: &Markup) -> Markup {
     }
 }
 
-/// Keys of columns that are shown as bars too; the first one with values is taken.
+/// Keys of columns that are also shown as bars; the first one with values is used.
 fn weights(kind: TableKind) -> &'static [&'static str] {
     match kind {
         TableKind::Processes | TableKind::Cpu | TableKind::Threads => &["cpu_ns", "weight_ns"],
@@ -339,7 +339,7 @@ fn weights(kind: TableKind) -> &'static [&'static str] {
     }
 }
 
-/// Latencies of all rows on one scale.
+/// Scale of the latencies of all rows.
 struct Ranges {
     median: usize,
     p95: usize,
@@ -372,7 +372,7 @@ impl Ranges {
         })
     }
 
-    /// Where a duration lies on the logarithmic scale.
+    /// Returns the position of a duration on the logarithmic scale.
     fn place(&self, value: Duration) -> f64 {
         let log = |value: Duration| (value.0.max(1) as f64).ln();
         let (low, high) = (log(self.least), log(self.most));
@@ -381,7 +381,7 @@ impl Ranges {
     }
 }
 
-/// The kinds of events, the most frequent first.
+/// Table of the kinds of events, most frequent first.
 fn kinds(page: &Page, rows: usize) -> Markup {
     let Some(first) = page.kinds.first() else { return Markup::default() };
     let most = first.count.max(1) as f64;
@@ -406,7 +406,7 @@ fn kinds(page: &Page, rows: usize) -> Markup {
     }
 }
 
-/// The class of a column: text, or numbers.
+/// Returns the CSS class of a column: text or numbers.
 fn class(rows: &[Vec<Cell>], index: usize) -> &'static str {
     if rows.iter().any(|row| matches!(row.get(index), Some(Cell::Text(_)))) { "t" } else { "n" }
 }
@@ -431,7 +431,7 @@ fn plural(count: u64, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{} {one}s", grouped(count)) }
 }
 
-/// A text of a trace, escaped. Control characters and those that turn the direction of writing become U+FFFD.
+/// Escaped text from a trace. Control and bidirectional formatting characters become U+FFFD.
 struct Shown<'t>(&'t str);
 
 impl Render for Shown<'_> {

@@ -1,4 +1,4 @@
-//! A report for programs.
+//! The report as JSON.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::Summary;
 
-/// Puts the report as one object.
+/// Appends the report as one object.
 pub(super) fn put(
     out: &mut Vec<u8>,
     summary: &Summary<'_>,

@@ -1,6 +1,7 @@
-//! The report: what the machine did, as text, JSON, XML and a page with charts.
+//! Reports of what a machine did, as text, JSON, XML or a page with charts.
 //!
-//! [`run`] is the command `etw report`. [`Page`] is its page alone, for programs that read a trace for more than a report.
+//! [`run`] is the command `etw report`. [`Page`] writes only the page, for programs that also read the trace for other
+//! purposes.
 
 mod html;
 mod json;
@@ -22,57 +23,59 @@ use openetw::{FileTime, Statistics, TimePoint, Trace};
 
 pub use page::Page;
 
-/// Rows of a table on the page with all of them.
+/// Default number of rows per table in a text report of all tables.
 const TOP_OF_ALL: usize = 6;
-/// Rows of a table that was asked for.
+/// Default number of rows per table in a text report of requested tables.
 const TOP_OF_ONE: usize = 20;
-/// Rows of each table of a page with charts.
+/// Default number of rows per table on a page with charts.
 const TOP_OF_PAGE: usize = 20;
-/// Events between two looks at the clock of the progress bar.
+/// Number of events between updates of the progress bar.
 const PROGRESS_EVERY: u64 = 1 << 14;
 
-/// What a report is made of, and how it is shown.
+/// Contents and format of a report.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Traces of one machine.
     pub files: Vec<PathBuf>,
-    /// The tables; empty for those that suit the format.
+    /// Tables to show; empty for the default tables of the format.
     pub tables: Vec<TableKind>,
-    /// Most rows of each table; `None` for what suits the format.
+    /// Maximum number of rows per table; `None` for the default of the format.
     pub top: Option<usize>,
-    /// The processes that rows are about.
+    /// Processes to show rows about.
     pub processes: ProcessFilter,
-    /// Start of what is shown; `None` for the start of the trace.
+    /// Start of the period to report on; `None` for the start of the trace.
     pub from: Option<TimePoint>,
-    /// End of what is shown; `None` for the end of the trace.
+    /// End of the period to report on; `None` for the end of the trace.
     pub to: Option<TimePoint>,
-    /// Directories with separate debug files, beside the usual ones.
+    /// Additional directories with separate debug files.
     pub debug_directories: Vec<PathBuf>,
-    /// The format.
+    /// Output format.
     pub format: Format,
     /// File to write; `None` for standard output.
     pub output: Option<PathBuf>,
 }
 
-/// Formats of reports.
+/// Output formats of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// For people.
     Text,
     /// One JSON object with all rows.
     Json,
-    /// Stacks of samples, one a line: process and functions separated by `;`, then the number of samples.
+    /// Sample stacks, one per line: process and functions separated by `;`, then the number of samples.
     Folded,
     /// A page with charts, in one file.
     Html,
-    /// Like JSON, with everything that the page shows.
+    /// The contents of JSON and of the HTML page.
     Xml,
 }
 
 /// Reads the traces and writes the report.
 ///
 /// # Errors
-/// A trace cannot be read, the times exclude each other ([`UsageError`]), or the output cannot be written.
+///
+/// Fails if a trace cannot be read, if the start is not before the end ([`UsageError`]), or if the output cannot be
+/// written.
 pub fn run(request: &Request) -> Result<()> {
     let builder = input::builder(&request.files);
     // The kernel's classes are built in.
@@ -83,7 +86,7 @@ pub fn run(request: &Request) -> Result<()> {
     let window =
         Window { from: resolve(request.from, Window::ALL.from), to: resolve(request.to, Window::ALL.to) };
     if window.from >= window.to {
-        return Err(UsageError("no time is between --from and --to".to_owned()).into());
+        return Err(UsageError("--from is not before --to".to_owned()).into());
     }
     let options = options(request, &trace);
     let mut analysis = Analysis::new(window);
@@ -137,7 +140,7 @@ fn put_tables(
         Format::Text => {
             let top = if request.tables.is_empty() { TOP_OF_ALL } else { TOP_OF_ONE };
             let is_page = request.tables.is_empty();
-            // Who reads a file, or searches it, wants the whole of each text.
+            // Cells are cut only on a terminal; files are searched for whole texts.
             let is_terminal = output::is_terminal(request.output.as_deref());
             let width = if is_terminal { table::WIDTH } else { usize::MAX };
             text::put(out, &summary, report, options, request.top.unwrap_or(top), is_page, width)
@@ -147,7 +150,7 @@ fn put_tables(
     }
 }
 
-/// What is said of the traces.
+/// Summary of the traces.
 struct Summary<'t> {
     files: Vec<&'t str>,
     start: FileTime,
@@ -155,7 +158,7 @@ struct Summary<'t> {
 }
 
 impl Summary<'_> {
-    /// What is missing in the traces, in words; `None` if they are complete.
+    /// Describes the losses in the traces; `None` if the traces are complete.
     fn losses(&self) -> Option<String> {
         let statistics = self.statistics;
         if statistics.is_complete() {
@@ -194,7 +197,7 @@ fn options(request: &Request, trace: &Trace) -> ReportOptions {
     if !request.tables.is_empty() {
         options.tables = request.tables.clone();
     } else if matches!(request.format, Format::Text | Format::Html) {
-        // The page has processes and functions.
+        // Processes and functions show the same without this table.
         options.tables.retain(|kind| *kind != TableKind::Threads);
     }
     if request.format == Format::Folded {

@@ -1,4 +1,4 @@
-//! What a report as a page shows: the tables, what went on over time, and where the trace came from.
+//! The report as a page: tables, charts over time, and the origin of the trace.
 
 use anyhow::Result;
 use etw_app::machine;
@@ -8,7 +8,7 @@ use openetw::{FileTime, Statistics, Trace};
 
 use super::{Summary, html, xml};
 
-/// A report with what is said of its traces.
+/// A report page: the report, and information about its traces.
 pub struct Page {
     pub(super) files: Vec<String>,
     pub(super) sources: Vec<Origin>,
@@ -16,13 +16,13 @@ pub struct Page {
     pub(super) processors: u32,
     pub(super) statistics: Statistics,
     pub(super) report: Report,
-    /// Kinds of events, the most frequent first.
+    /// Kinds of events, most frequent first.
     pub(super) kinds: Vec<Counted>,
-    /// Events without a schema.
+    /// Number of events without a schema.
     pub(super) undecoded: u64,
 }
 
-/// Where one trace came from; empty where it does not tell.
+/// Origin of one trace; texts are empty if the trace does not contain them.
 pub(super) struct Origin {
     pub(super) session: String,
     pub(super) written_to: String,
@@ -30,7 +30,7 @@ pub(super) struct Origin {
 }
 
 impl Page {
-    /// A page of a trace that has been read.
+    /// Creates the page of a trace that has been read.
     pub fn new(trace: &mut Trace, report: Report, tally: &Tally, processors: u32) -> Page {
         let mut resolver = trace.resolver().clone();
         let machines = machine::machines(trace.inputs(), &mut resolver);
@@ -54,12 +54,20 @@ impl Page {
         }
     }
 
-    /// Puts it as HTML, with so many rows of each table at most.
+    /// Appends the page as HTML, with at most `rows` rows per table.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the page cannot be rendered.
     pub fn put_html(&self, out: &mut Vec<u8>, rows: usize) -> Result<()> {
         html::put(out, self, rows)
     }
 
-    /// Puts it as XML, with so many rows of each table at most.
+    /// Appends the page as XML, with at most `rows` rows per table.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the page cannot be rendered.
     pub fn put_xml(&self, out: &mut Vec<u8>, rows: usize) -> Result<()> {
         xml::put(out, self, rows)
     }

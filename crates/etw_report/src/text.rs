@@ -1,4 +1,4 @@
-//! A report for people, 100 columns wide on a terminal.
+//! The report as text, 100 columns wide on a terminal.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use openetw::analysis::{Report, ReportOptions};
 
 use super::Summary;
 
-/// Puts the report; tables without rows only if they were asked for.
+/// Appends the report; tables without rows appear only if they were requested.
 pub(super) fn put(
     out: &mut Vec<u8>,
     summary: &Summary<'_>,
@@ -26,14 +26,14 @@ pub(super) fn put(
     let verdict = losses.as_deref().map_or("complete".to_owned(), |losses| format!("INCOMPLETE: {losses}"));
     writeln!(out, "{}: {seconds:.3} s, {processors}, {events} events, {verdict}", summary.files.join(", "))?;
     if losses.is_some() {
-        writeln!(out, "What was lost is in none of the numbers below: they are too low.")?;
+        writeln!(out, "The numbers below are too low: they do not include lost events.")?;
     }
     let mut is_empty = true;
     for table in &report.tables {
         if table.rows.is_empty() {
             if !is_page {
                 let (title, flags) = (table.kind.title(), table.kind.flags());
-                writeln!(out, "\n{title}: no events; the kernel flags that give them: {flags}")?;
+                writeln!(out, "\n{title}: no events; the kernel flags that record them: {flags}")?;
             }
             continue;
         }
@@ -43,7 +43,7 @@ pub(super) fn put(
     if is_empty && is_page {
         writeln!(
             out,
-            "\nNo table has events: the trace has none of the kernel's. To record some:\n  \
+            "\nNo table has rows: the trace contains no kernel events. To record some:\n  \
              etw record -k Latency+DISPATCHER -o trace.etl --for 5s"
         )?;
     }

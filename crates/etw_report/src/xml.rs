@@ -1,4 +1,4 @@
-//! A report as XML.
+//! The report as XML.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -8,7 +8,7 @@ use openetw::analysis::{Cell, Table};
 
 use super::Page;
 
-/// Puts the report as one document; `rows` of each table at most.
+/// Appends the report as one document, with at most `rows` rows per table.
 pub(super) fn put(out: &mut Vec<u8>, page: &Page, rows: usize) -> Result<()> {
     let summary = page.summary();
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Report>\n  <Header>")?;
@@ -50,7 +50,7 @@ pub(super) fn put(out: &mut Vec<u8>, page: &Page, rows: usize) -> Result<()> {
     Ok(())
 }
 
-/// Rows have an element for each column, by its key; what the trace does not tell is not there.
+/// Appends a table. A row has one element per column, named by the column's key; unknown values are omitted.
 fn put_table(out: &mut Vec<u8>, table: &Table, rows: usize) -> Result<()> {
     let kind = table.kind;
     writeln!(
@@ -76,7 +76,7 @@ fn put_table(out: &mut Vec<u8>, table: &Table, rows: usize) -> Result<()> {
     Ok(())
 }
 
-/// Processor time and events over time: a number for each span.
+/// Appends processor time and events over time, one number per span.
 fn put_activity(out: &mut Vec<u8>, page: &Page) -> Result<()> {
     let activity = &page.report.activity;
     writeln!(out, "  <Activity start=\"{}\" spanNs=\"{}\">", activity.start, activity.span.nanos())?;
@@ -112,7 +112,7 @@ fn cell_text(cell: &Cell) -> Option<String> {
     })
 }
 
-/// Text between tags or in an attribute; what XML cannot hold becomes U+FFFD.
+/// Escapes text for elements and attributes; characters that XML does not allow become U+FFFD.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

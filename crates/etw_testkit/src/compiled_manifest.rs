@@ -1,12 +1,12 @@
-//! A compiled manifest (`WEVT_TEMPLATE`) with one of everything, among it what no published file has: structs,
-//! counts by another item, bit maps, opcodes of one task.
+//! A compiled manifest (`WEVT_TEMPLATE`) with every feature, including those that no published file uses: structs,
+//! counts from another item, bit maps, opcodes of one task.
 
 use etw_event::Guid;
 
 /// GUID of the provider in [`compiled_manifest`].
 pub const PROVIDER: Guid = Guid::from_u128(0x1f3a2c5e_7d41_4b8e_9a60_52c7d0e1f234);
 
-/// Blocks one behind the other; tables come after what they refer to.
+/// Sequence of blocks; tables follow the blocks that they refer to.
 struct Blocks(Vec<u8>);
 
 impl Blocks {
@@ -14,7 +14,7 @@ impl Blocks {
         self.0.len() as u32
     }
 
-    /// Appends numbers of 32 bits; answers where they begin.
+    /// Appends 32-bit numbers; returns their offset.
     fn words(&mut self, words: &[u32]) -> u32 {
         let at = self.here();
         self.0.extend(words.iter().flat_map(|word| word.to_le_bytes()));
@@ -25,14 +25,14 @@ impl Blocks {
         self.0.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
     }
 
-    /// A name: its size, then UTF-16.
+    /// Appends a name: its size, then UTF-16.
     fn name(&mut self, name: &str) -> u32 {
         let at = self.words(&[4 + 2 * (name.len() as u32 + 1)]);
         self.text(name);
         at
     }
 
-    /// Signature and size of a block, which has `len` bytes behind them.
+    /// Appends the signature and size of a block with `len` bytes of contents.
     fn block(&mut self, signature: &[u8; 4], len: usize) -> u32 {
         let at = self.here();
         self.0.extend(signature);
@@ -52,9 +52,9 @@ const ELEMENTS: usize = 9;
 const WEVT_AT: usize = 36;
 const NO_MESSAGE: u32 = u32::MAX;
 
-/// The bytes of a compiled manifest: one provider with two events of version 1.
+/// Returns the bytes of a compiled manifest: one provider with two events of version 1.
 ///
-/// Event 5 has a count, an array of structs of that many, a map and a binary with a length of its own; event 6 has no
+/// Event 5 has a count, an array of structs with that count, a map, and a binary with its own length; event 6 has no
 /// template.
 pub fn compiled_manifest() -> Vec<u8> {
     let mut b = Blocks(vec![0; WEVT_AT + 16 + 8 * ELEMENTS]);
@@ -78,7 +78,7 @@ pub fn compiled_manifest() -> Vec<u8> {
     b.words(&[1, map]);
 
     let names = ["Count", "Items", "Length", "Data", "Id", "Flags"].map(|name| b.name(name));
-    // In-type and out-type; a struct has its first member and its number of members there.
+    // In-type and out-type; for a struct, the first member and the number of members.
     let types = |in_type: u32, out_type: u32| in_type | out_type << 8;
     let [plain, count_of_item, length_of_item, is_struct] = [0, 0x10, 4, 1];
     let (no_map, one) = (0, 1);
@@ -132,7 +132,7 @@ pub fn compiled_manifest() -> Vec<u8> {
     b.0
 }
 
-/// A message table with the texts of [`compiled_manifest`].
+/// Returns a message table with the texts of [`compiled_manifest`].
 pub fn message_table() -> Vec<u8> {
     let texts = [(0xB000_0005u32, "%1 items\r\n"), (0xD000_0001, "one\r\n"), (0xD000_0002, "four\r\n")];
     let mut b = Blocks(vec![0; 4 + 12 * texts.len()]);
@@ -146,7 +146,7 @@ pub fn message_table() -> Vec<u8> {
     b.0
 }
 
-/// A `.res` file with both.
+/// Returns a `.res` file with the manifest and the message table.
 pub fn res_file() -> Vec<u8> {
     let mut b = Blocks(Vec::new());
     b.words(&[0, 0x20, 0xFFFF, 0xFFFF, 0, 0, 0, 0]);
@@ -155,7 +155,7 @@ pub fn res_file() -> Vec<u8> {
     for (kind, data) in [(&name.0[..], compiled_manifest()), (&[0xFF, 0xFF, 11, 0], message_table())] {
         b.words(&[data.len() as u32, 8 + kind.len() as u32 + 4 + 16]);
         b.0.extend(kind);
-        // The name is number 1; the language, the last of the header's fields but two, is English.
+        // The name is the number 1; the language, the third-last field of the header, is English.
         b.words(&[0x0001_FFFF, 0, 0x0409 << 16, 0, 0]);
         b.0.extend(data);
         b.0.resize(b.0.len().next_multiple_of(4), 0);

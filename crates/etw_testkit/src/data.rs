@@ -29,7 +29,7 @@ pub fn data_dir() -> Option<PathBuf> {
 /// A real trace file and its known properties: a row of the table in `etl/README.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceFile {
-    /// Path below `etl`, which identifies the file; ends in `.zst` if the file is stored compressed.
+    /// Path relative to `etl`, which identifies the file; ends in `.zst` if the file is stored compressed.
     pub name: String,
     /// Full path of the file.
     pub path: PathBuf,
@@ -49,7 +49,7 @@ pub struct TraceFile {
     pub buffers: u64,
     /// Number of compressed buffers.
     pub compressed_buffers: u64,
-    /// Whether the file was merged, and so has events of KernelTraceControl.
+    /// Whether the file was merged, and so contains events of KernelTraceControl.
     pub merged: bool,
     /// Number of records, including the log file header.
     pub records: u64,
@@ -64,7 +64,7 @@ impl TraceFile {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or decompressed; the message names it.
+    /// Fails if the file cannot be read or decompressed; the message names it.
     pub fn read(&self) -> Result<Vec<u8>, String> {
         let file = fs::read(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?;
         if self.path.extension().is_none_or(|extension| extension != "zst") {
@@ -89,10 +89,11 @@ impl TraceFile {
     }
 }
 
-/// Returns all real traces, in the order of their names; prints a message and returns `None` if there are none.
+/// Returns all real traces, sorted by name; prints a message and returns `None` if there are none.
 ///
 /// # Panics
-/// If the table exists but cannot be read: a test must not pass because its expectations are missing.
+///
+/// Panics if the table exists but cannot be read: a test must not pass because its expectations are missing.
 pub fn traces() -> Option<Vec<TraceFile>> {
     let directory = data_dir()?.join("etl");
     let path = directory.join("README.md");
@@ -107,7 +108,8 @@ pub fn traces() -> Option<Vec<TraceFile>> {
 /// are none.
 ///
 /// # Panics
-/// If there are traces, but none with that name.
+///
+/// Panics if there are traces, but none with that name.
 pub fn trace(name: &str) -> Option<TraceFile> {
     let found = traces()?.into_iter().find(|trace| trace.name == name || trace.name == format!("{name}.zst"));
     Some(found.unwrap_or_else(|| panic!("no trace is named {name}")))

@@ -1,4 +1,4 @@
-//! Shared by tests, benches and fuzz targets: real traces, fuzz bodies, generated inputs.
+//! Shared code of tests, benches and fuzz targets: real traces, fuzz bodies, generated inputs.
 //!
 //! For development only; no shipped crate depends on it.
 
@@ -17,7 +17,7 @@ pub mod written;
 pub fn slow_tests() -> bool {
     let wanted = std::env::var_os("RUN_SLOW_TESTS").is_some_and(|value| value != "0");
     if !wanted {
-        eprintln!("skipped: a slow test, which runs with RUN_SLOW_TESTS=1");
+        eprintln!("skipped: slow test; set RUN_SLOW_TESTS=1 to run it");
     }
     wanted
 }

@@ -1,16 +1,16 @@
-//! Damaged inputs made by rule, the same on every run.
+//! Deterministic damage to inputs.
 
-/// A small generator of numbers that look random (splitmix64); equal seeds give equal numbers.
+/// Pseudorandom number generator (splitmix64); equal seeds give equal numbers.
 #[derive(Debug, Clone)]
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// A generator that starts at `seed`.
+    /// Creates a generator with a seed.
     pub fn new(seed: u64) -> Numbers {
         Numbers(seed)
     }
 
-    /// The next number, from the whole range of `u64`.
+    /// Returns the next number, from the whole range of `u64`.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -18,17 +18,17 @@ impl Numbers {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`; 0 if the limit is 0.
+    /// Returns a number below `limit`; 0 if the limit is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         if limit == 0 { 0 } else { (self.draw() % limit as u64) as usize }
     }
 }
 
-/// Values that break careless arithmetic, in place of a field of the input.
+/// Values that break careless arithmetic, used to replace fields of the input.
 const EDGES: [u64; 8] = [0, 1, 0x7F, 0xFF, 0xFFFF, 0x7FFF_FFFF, 0xFFFF_FFFF, u64::MAX];
 
 /// Calls `body` with `input` itself, then with `count` damaged versions of it: cut short, bits flipped, fields
-/// replaced by values that break careless arithmetic, parts doubled, moved or taken out.
+/// replaced by values that break careless arithmetic, parts duplicated, moved or removed.
 pub fn each(input: &[u8], count: usize, mut body: impl FnMut(&[u8])) {
     body(input);
     let mut numbers = Numbers::new(input.len() as u64);

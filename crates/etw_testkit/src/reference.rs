@@ -1,5 +1,5 @@
-//! The five reference events by which the speed of decoding is measured, as records with their schemas: process start
-//! (16 fields), RPC call (9), registry (6), file create (7) and thread start (10).
+//! The five reference events for benchmarks of decoding, as records with their schemas: process start (16 fields), RPC
+//! call (9), registry (6), file create (7) and thread start (10).
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use etw_schema::{Decoding, EventSchema, InType, OutType, Property, ProviderInfo}
 /// A reference event.
 #[derive(Debug, Clone)]
 pub struct ReferenceEvent {
-    /// Name for tables.
+    /// Name in tables.
     pub name: &'static str,
-    /// What the payload means.
+    /// Schema of the payload.
     pub schema: Arc<EventSchema>,
-    /// The payload, with 64-bit pointers.
+    /// Payload with 64-bit pointers.
     pub payload: Vec<u8>,
-    /// The payload as a whole record: header kind SYSTEM64 for the kernel's class, EVENT_HEADER64 for the others.
+    /// Record with the payload: header kind SYSTEM64 for the kernel class, EVENT_HEADER64 for the others.
     pub record: Vec<u8>,
 }
 
@@ -28,13 +28,14 @@ pub const KERNEL_FILE: Guid = Guid::from_u128(0xedd08927_9cc4_4e65_b970_c2560fb5
 pub const KERNEL_REGISTRY: Guid = Guid::from_u128(0x70eb4f03_c1de_4f73_a051_33d13d5413bd);
 /// `Microsoft-Windows-RPC`.
 pub const RPC: Guid = Guid::from_u128(0x6ad52b32_d609_4be9_ae07_ce8dae937e39);
-/// The kernel's class `Thread`.
+/// The kernel class `Thread`.
 pub const THREAD: Guid = etw_event::classes::THREAD;
 
-/// The events.
+/// Returns the reference events.
 ///
 /// # Panics
-/// If the built-in tables lack one of them.
+///
+/// Panics if the built-in tables lack one of them.
 pub fn events() -> Vec<ReferenceEvent> {
     let mut process = Payload::default();
     process.u32(4711).u64(0x1001).u64(133_500_000_000_000_000).u32(640).u64(0x0042).u32(1).u32(0);
@@ -85,7 +86,7 @@ fn built_in(provider: Guid, id: u16, version: u8, opcode: u8) -> Arc<EventSchema
     found.unwrap_or_else(|| panic!("{} has no event {id} of version {version}", provider.info.name)).clone()
 }
 
-/// `RpcClientCallStart` of version 1, which is not built in.
+/// Returns the schema of `RpcClientCallStart` version 1, which is not built in.
 fn rpc_schema() -> Arc<EventSchema> {
     let info = ProviderInfo::new(RPC, "Microsoft-Windows-RPC", Decoding::Manifest, "etw_testkit");
     let descriptor = EventDescriptor {
@@ -143,29 +144,29 @@ fn event(name: &'static str, schema: Arc<EventSchema>, payload: Payload) -> Refe
     ReferenceEvent { name, schema, payload, record: record.0 }
 }
 
-/// Bytes of a payload, field by field.
+/// Payload built field by field.
 #[derive(Debug, Clone, Default)]
 pub struct Payload(pub Vec<u8>);
 
 impl Payload {
-    /// Bytes as they are.
+    /// Appends bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Payload {
         self.0.extend(bytes);
         self
     }
-    /// A 16-bit integer.
+    /// Appends a 16-bit integer.
     pub fn u16(&mut self, value: u16) -> &mut Payload {
         self.bytes(&value.to_le_bytes())
     }
-    /// A 32-bit integer.
+    /// Appends a 32-bit integer.
     pub fn u32(&mut self, value: u32) -> &mut Payload {
         self.bytes(&value.to_le_bytes())
     }
-    /// A 64-bit integer.
+    /// Appends a 64-bit integer.
     pub fn u64(&mut self, value: u64) -> &mut Payload {
         self.bytes(&value.to_le_bytes())
     }
-    /// UTF-16 with a terminator.
+    /// Appends a text as UTF-16 with a terminator.
     pub fn text(&mut self, text: &str) -> &mut Payload {
         for unit in text.encode_utf16().chain([0]) {
             self.u16(unit);

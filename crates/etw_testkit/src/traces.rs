@@ -1,4 +1,4 @@
-//! Generated traces: the kinds that no real file at hand covers, and large ones. Equal recipes give equal bytes.
+//! Generated traces: kinds that the real files do not cover, and large ones. Equal recipes give equal bytes.
 
 use std::io::{Cursor, Seek, Write};
 
@@ -12,35 +12,35 @@ use etw_event::{
 use crate::mutate::Numbers;
 use crate::reference;
 
-/// What a generated trace holds.
+/// Contents of a generated trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Starts of processes and threads, files, registry keys, and TraceLogging events; all can be decoded.
+    /// Process and thread starts, files, registry keys, and TraceLogging events; all are decodable.
     Mixed,
-    /// As `Mixed`, in compressed buffers.
+    /// Like `Mixed`, in compressed buffers.
     Compressed,
     /// Context switches, the smallest of the frequent kernel events.
     Switches,
-    /// Headers that no real file at hand has: COMPACT, PERFINFO32, INSTANCE; and FULL.
+    /// Headers that the real files lack: COMPACT, PERFINFO32, INSTANCE; and FULL.
     Headers,
-    /// ERROR records, another header that no real file at hand has.
+    /// ERROR records, another header that the real files lack.
     Errors,
     /// WPP messages.
     Messages,
-    /// As `Mixed`, with the system time as clock.
+    /// Like `Mixed`, with the system time as clock.
     SystemTime,
-    /// As `Mixed`, with CPU cycles as clock.
+    /// Like `Mixed`, with CPU cycles as clock.
     CpuCycles,
-    /// As `Mixed`, in a circular file of eight buffers; older events are overwritten.
+    /// Like `Mixed`, in a circular file of eight buffers; older events are overwritten.
     Circular,
-    /// As `Mixed`, with events and buffers reported lost.
+    /// Like `Mixed`, with events and buffers reported lost.
     Losses,
-    /// As `Mixed`, in a file that was never closed.
+    /// Like `Mixed`, in a file that was never closed.
     Unclosed,
 }
 
 impl Kind {
-    /// All kinds with their names.
+    /// Names of all kinds.
     pub const ALL: &[(&str, Kind)] = &[
         ("mixed", Kind::Mixed),
         ("compressed", Kind::Compressed),
@@ -55,42 +55,42 @@ impl Kind {
         ("unclosed", Kind::Unclosed),
     ];
 
-    /// The kind of a name.
+    /// Returns the kind with a name.
     pub fn of_name(name: &str) -> Option<Kind> {
         Kind::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
     }
 }
 
-/// How a trace is made.
+/// Parameters of a generated trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipe {
-    /// What it holds.
+    /// Contents of the trace.
     pub kind: Kind,
-    /// Events to write.
+    /// Number of events.
     pub events: u64,
-    /// Processors that they are spread over; at least 1.
+    /// Number of processors that log events; at least 1.
     pub processors: u16,
-    /// Events that a processor logs before another's turn comes; 0 counts as 1.
+    /// Number of events that a processor logs before the next one; 0 means 1.
     pub turn: u64,
-    /// Size of a buffer in bytes, a multiple of 1024.
+    /// Buffer size in bytes, a multiple of 1024.
     pub buffer_size: u32,
 }
 
 impl Recipe {
-    /// A trace of a kind on eight processors that alternate with every event, in buffers of 64 KiB.
+    /// Returns the parameters of a trace on eight processors that alternate with every event, in buffers of 64 KiB.
     pub fn new(kind: Kind, events: u64) -> Recipe {
         Recipe { kind, events, processors: 8, turn: 1, buffer_size: 65_536 }
     }
 }
 
-/// What a generated trace holds, to compare with what a reader finds.
+/// Properties of a generated trace, to compare with the results of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// Events that were written; a circular file holds only the last of them.
+    /// Number of written events; a circular file contains only the last of them.
     pub events: u64,
-    /// Events that the file says are lost.
+    /// Number of events that the file reports lost.
     pub events_lost: u32,
-    /// Buffers that the file says are lost.
+    /// Number of buffers that the file reports lost.
     pub buffers_lost: u32,
     /// Time of the first event.
     pub first: FileTime,
@@ -98,15 +98,16 @@ pub struct Summary {
     pub last: FileTime,
 }
 
-/// When every generated trace starts: 2026-01-02T03:04:05Z.
+/// Start time of every generated trace: 2026-01-02T03:04:05Z.
 pub const START: FileTime = FileTime(134_117_966_450_000_000);
-/// The provider of the TraceLogging events.
+/// Provider of the TraceLogging events.
 pub const PROVIDER_NAME: &str = "OpenETW-Generated";
 
 /// Writes a trace to the start of `out`.
 ///
 /// # Errors
-/// Those of the writer.
+///
+/// Fails if the writer fails.
 pub fn write<W: Write + Seek>(out: W, recipe: &Recipe) -> Result<Summary, WriteError> {
     let clock = match recipe.kind {
         Kind::SystemTime => Clock::new(ClockType::SystemTime, Ticks(START.0), START, 0),
@@ -130,7 +131,7 @@ pub fn write<W: Write + Seek>(out: W, recipe: &Recipe) -> Result<Summary, WriteE
     let mut templates = templates(recipe.kind)?;
     let count = templates.len();
     let mut numbers = Numbers::new(recipe.events);
-    // About a million events a second.
+    // About a million events per second.
     let step = (clock.frequency() / 500_000).max(1) as usize;
     let mut ticks = clock.anchor.0;
     let (mut first, mut events_lost, mut buffers_lost, mut processor) = (None, 0, 0, 0);
@@ -162,17 +163,18 @@ pub fn write<W: Write + Seek>(out: W, recipe: &Recipe) -> Result<Summary, WriteE
     Ok(Summary { events: recipe.events, events_lost, buffers_lost, first, last })
 }
 
-/// A trace in memory.
+/// Returns a trace in memory.
 ///
 /// # Errors
-/// Those of the writer.
+///
+/// Fails if the writer fails.
 pub fn bytes(recipe: &Recipe) -> Result<(Vec<u8>, Summary), WriteError> {
     let mut out = Cursor::new(Vec::new());
     let summary = write(&mut out, recipe)?;
     Ok((out.into_inner(), summary))
 }
 
-/// A record that is written many times, with another time each.
+/// Template of records that differ only in their times.
 struct Template {
     bytes: Vec<u8>,
     time_at: usize,
@@ -214,7 +216,7 @@ fn templates(kind: Kind) -> Result<Vec<Template>, WriteError> {
             vec![(error.process(4711, 5150).payload(b"error"), 0x10)]
         }
         _ => {
-            // The RPC call is left out: its schema is not built in.
+            // The RPC call is omitted: its schema is not built in.
             let references =
                 reference::events().into_iter().filter(|event| event.schema.provider.guid != reference::RPC);
             let mut templates: Vec<Template> = references.map(|event| plain(event.record)).collect();
@@ -229,12 +231,12 @@ fn templates(kind: Kind) -> Result<Vec<Template>, WriteError> {
     Ok(templates)
 }
 
-/// A context switch.
+/// Returns a context switch.
 fn perf_info(pointer_size: PointerSize) -> RecordBuilder {
     RecordBuilder::perf_info(pointer_size, HookId(0x0524), 4)
 }
 
-/// Records with the headers that no real file at hand has, and where their time lies.
+/// Returns records with headers that the real files lack, and the offsets of their times.
 fn headers() -> Vec<(RecordBuilder, usize)> {
     let descriptor =
         EventDescriptor { version: 2, opcode: Opcode(1), level: Level(4), ..EventDescriptor::default() };
@@ -252,7 +254,7 @@ fn headers() -> Vec<(RecordBuilder, usize)> {
     all
 }
 
-/// A TraceLogging event with numbers, text, an address and a structure.
+/// Returns a TraceLogging event with numbers, text, an address and a structure.
 fn trace_logging() -> RecordBuilder {
     const IN_UTF16: u8 = 1;
     const IN_U32: u8 = 8;

@@ -1,4 +1,4 @@
-//! Self-describing records that a program wrote, decoded for tests of what it writes.
+//! Decoded self-describing records, for tests of programs that write them.
 
 use std::sync::Arc;
 
@@ -9,21 +9,22 @@ use etw_schema::{CompiledSchema, Decoding, Located, ProviderInfo};
 /// A self-describing event.
 #[derive(Debug)]
 pub struct Written {
-    /// The descriptor.
+    /// Event descriptor.
     pub descriptor: EventDescriptor,
-    /// The activity; all zeros without one.
+    /// Activity id; all zeros if there is none.
     pub activity: Guid,
-    /// The related activity.
+    /// Related activity id.
     pub related: Option<Guid>,
     /// Name and fields as `Name a=1 b=x`, without the field `source`.
     pub text: String,
-    /// The field `source`, if the event has it.
+    /// Value of the field `source`, if the event has it.
     pub source: Option<String>,
 }
 
-/// Decodes TraceLogging records, in the order of their times.
+/// Decodes TraceLogging records, in time order.
 ///
 /// # Errors
+///
 /// Fails at a record that is damaged, has no description, or has a payload of another size than described.
 pub fn decode(records: Vec<Vec<u8>>) -> Result<Vec<Written>, String> {
     let mut written = records.iter().map(|bytes| decode_one(bytes)).collect::<Result<Vec<_>, _>>()?;

@@ -1,21 +1,21 @@
-//! What the user sees and does: views, selections, prompts. Knows neither keys nor terminals.
+//! The state of the user interface: views, selections, prompts. It depends neither on keys nor on terminals.
 
 use super::model::filter::Wanted;
 use super::model::rows::{Cell, Column, Row};
 use super::model::{Connection, Counts, Disk, File, Found, Line, Model, Process, Processor, Seen};
 use etw_app::text::grouped;
 
-/// How many lines are looked through at once for a text, so that the events that come need not wait for long.
+/// Number of lines searched at a time, so that a search does not block arriving events for long.
 const SEARCH_LINES: usize = 4000;
 
-/// What is looked at.
+/// Views of the user interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// Events as they come.
+    /// Events as they arrive.
     Events,
-    /// Processes, as top shows them.
+    /// Processes, as in top.
     Processes,
-    /// Files that are read and written.
+    /// File reads and writes.
     Files,
     /// Connections and datagrams.
     Network,
@@ -37,56 +37,50 @@ impl View {
         }
     }
 
-    /// What is missing for the view to show anything.
+    /// Returns a hint if the view lacks events; `None` otherwise.
     pub(crate) fn needs(self, seen: Seen) -> Option<&'static str> {
         match self {
-            View::Files if !seen.files => {
-                Some("no events of files so far: they come with -k FILE_IO+FILE_IO_INIT")
-            }
-            View::Network if !seen.network => {
-                Some("no events of the network so far: they come with -k NETWORKTRACE")
-            }
+            View::Files if !seen.files => Some("no file events yet; -k FILE_IO+FILE_IO_INIT records them"),
+            View::Network if !seen.network => Some("no network events yet; -k NETWORKTRACE records them"),
             View::Machine if !seen.disks && !seen.switches && !seen.samples && !seen.interrupts => {
-                Some("-k DISK_IO gives disks, CSWITCH or PROFILE what is busy, DPC+INTERRUPT the rest")
+                Some("-k DISK_IO records disks, CSWITCH or PROFILE processor time, DPC+INTERRUPT the rest")
             }
-            View::Processes if !seen.switches && !seen.samples => {
-                Some("CPU % comes with -k CSWITCH or PROFILE")
-            }
+            View::Processes if !seen.switches && !seen.samples => Some("CPU % needs -k CSWITCH or PROFILE"),
             _ => None,
         }
     }
 }
 
-/// A table that is ready to be drawn.
+/// Visible part of a table, ready to be drawn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Table {
     pub(crate) columns: &'static [Column],
     pub(crate) rows: Vec<Vec<String>>,
-    /// Columns whose cells are numbers.
+    /// Whether the cells of each column are numbers.
     pub(crate) is_number: Vec<bool>,
-    /// The selected one of the rows.
+    /// Index of the selected row.
     pub(crate) selected: Option<usize>,
-    /// The column it is sorted by, and whether the greatest come first.
+    /// Sort column, and whether the largest values come first.
     pub(crate) sorted: (usize, bool),
-    /// All rows, those that have no room too.
+    /// Number of all rows, including those not visible.
     pub(crate) len: usize,
-    /// Rows that had to make room for others.
+    /// Number of rows dropped to make room for others.
     pub(crate) forgotten: u64,
 }
 
-/// What is to be drawn in the middle.
+/// Contents of the body of the screen.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Body {
     Events { lines: Vec<Line>, selected: Option<usize> },
     Tables(Vec<Table>),
 }
 
-/// What is typed.
+/// Prompt with the text being typed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prompt {
     pub(crate) kind: PromptKind,
     pub(crate) text: String,
-    /// What is wrong with it.
+    /// Error in the text.
     pub(crate) error: Option<String>,
 }
 
@@ -97,12 +91,12 @@ pub(crate) enum PromptKind {
     Save,
 }
 
-/// What the user asks for.
+/// Actions of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
     Show(View),
     NextView(bool),
-    /// Rows down, or up if negative.
+    /// Moves by rows, up if negative.
     Move(i64),
     Page(i64),
     First,
@@ -113,53 +107,53 @@ pub(crate) enum Command {
     FindNext(bool),
     Open,
     Close,
-    /// The next column to sort by, or the one before.
+    /// Sorts by the next or previous column.
     SortBy(i64),
     Reverse,
     Help,
     Quit,
 }
 
-/// A search that goes on.
+/// A search in progress.
 #[derive(Debug, Clone)]
 struct Search {
     from: usize,
     is_forward: bool,
 }
 
-/// How a table is looked at.
+/// Sort order, selection and position of a table.
 #[derive(Debug, Clone)]
 struct Cursor {
     column: usize,
     is_descending: bool,
-    /// Key and place of the selected row.
+    /// Key and index of the selected row.
     selected: Option<(u64, usize)>,
     top: usize,
 }
 
-/// What the user sees and does.
+/// State of the user interface.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) view: View,
     cursors: [Cursor; 5],
     /// The selected event; `None` follows the newest.
     selected: Option<u64>,
-    /// The first event in view.
+    /// First visible event.
     top: u64,
-    /// Where events end while the view stands still.
+    /// End of the visible events while the view is paused.
     pub(crate) paused: Option<u64>,
     pub(crate) prompt: Option<Prompt>,
     pub(crate) filter: String,
     search_text: String,
     search: Option<Search>,
-    /// Details that are shown, and the first line of them.
+    /// Details on screen, and their first visible line.
     pub(crate) details: Option<(Vec<String>, usize)>,
     pub(crate) message: Option<String>,
     pub(crate) is_help: bool,
     pub(crate) is_over: bool,
-    /// A file that is to be written from now on.
+    /// File to start saving to.
     pub(crate) save: Option<String>,
-    /// Rows of the body, as they were drawn last.
+    /// Number of rows of the body when last drawn.
     height: usize,
 }
 
@@ -191,7 +185,7 @@ impl App {
         }
     }
 
-    /// What is to be drawn in so many rows.
+    /// Returns the contents of a body of `rows` rows.
     pub(crate) fn body(&mut self, model: &mut Model, height: usize) -> Body {
         self.height = height.max(1);
         match self.view {
@@ -227,7 +221,7 @@ impl App {
         }
     }
 
-    /// How many events are in view: those that came while the view stands still are not.
+    /// Returns the number of events in the view, without those that arrived during a pause.
     fn len(&self, model: &Model) -> usize {
         self.paused.map_or(model.len(), |next| model.index_of(next))
     }
@@ -239,7 +233,7 @@ impl App {
             Some(number) => {
                 let selected = model.index_of(number).min(len.saturating_sub(1));
                 let top = model.index_of(self.top);
-                // In view, and with no empty rows below where there are events above.
+                // Keep the selection visible, and leave no empty rows below if there are events above.
                 let top = top.clamp((selected + 1).saturating_sub(self.height), selected);
                 (top.min(len.saturating_sub(self.height)), (len > 0).then_some(selected))
             }
@@ -295,12 +289,12 @@ impl App {
         }
     }
 
-    /// The text that rows of tables must have: expressions are about events.
+    /// Returns the text that table rows must contain; expressions apply only to events.
     fn text_filter(&self) -> Option<String> {
         self.filter.trim().strip_prefix('~').map(str::to_lowercase)
     }
 
-    /// Does what the user asks for.
+    /// Performs an action of the user.
     pub(crate) fn act(&mut self, command: Command, model: &mut Model) {
         self.message = None;
         match command {
@@ -372,11 +366,11 @@ impl App {
         if self.view != View::Events {
             let cursor = self.cursor();
             let place = match cursor.selected {
-                // The first key selects what is in view.
+                // The first key selects a visible row.
                 None => cursor.top as i64 + if rows.abs() > 1 { rows } else { 0 },
                 Some((_, place)) => (place as i64).saturating_add(rows),
             };
-            // Which row that is, is found out when it is drawn.
+            // Drawing determines the row.
             cursor.selected = Some((u64::MAX, place.clamp(0, u32::MAX.into()) as usize));
             return;
         }
@@ -384,14 +378,14 @@ impl App {
         let Some(last) = len.checked_sub(1) else { return };
         let from = self.selected.map_or(last, |number| model.index_of(number).min(last));
         let to = (from as i64).saturating_add(rows).clamp(0, last as i64) as usize;
-        // At the end the newest are followed, unless the view stands still.
+        // At the end, follow the newest events unless the view is paused.
         self.selected = if to == last && rows > 0 { None } else { model.number(to) };
         if self.details.is_some() {
             self.show_details(model);
         }
     }
 
-    /// The number of the selected event.
+    /// Returns the number of the selected event.
     fn selected(&self, model: &Model) -> Option<u64> {
         self.selected.or_else(|| model.number(self.len(model).checked_sub(1)?))
     }
@@ -405,7 +399,7 @@ impl App {
     /// Shows the selected event in detail, or the events of the selected row.
     fn open(&mut self, model: &mut Model) {
         if self.view == View::Events {
-            // What is looked at stays.
+            // Keep the selected event in place.
             self.selected = self.selected(model);
             return self.show_details(model);
         }
@@ -430,7 +424,7 @@ impl App {
         model.set_wanted(wanted);
     }
 
-    /// Changes what is typed; what is wrong with a filter is said at once.
+    /// Changes the typed text, and checks a filter at once.
     pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut String)) {
         if let Some(prompt) = &mut self.prompt {
             edit(&mut prompt.text);
@@ -441,12 +435,12 @@ impl App {
         }
     }
 
-    /// Leaves the prompt without doing anything.
+    /// Closes the prompt without an action.
     pub(crate) fn cancel(&mut self) {
         self.prompt = None;
     }
 
-    /// Does what was typed, unless there is something wrong with it.
+    /// Performs the action of the prompt, unless its text has an error.
     pub(crate) fn accept(&mut self, model: &mut Model) {
         let Some(prompt) = self.prompt.take() else { return };
         let text = prompt.text.trim().to_owned();
@@ -477,9 +471,9 @@ impl App {
             (Some(from), true) => from + 1,
             (Some(from), false) => match from.checked_sub(1) {
                 Some(from) => from,
-                None => return self.message = Some("no more above".to_owned()),
+                None => return self.message = Some("no earlier match".to_owned()),
             },
-            // Following the newest, there is nothing below.
+            // No events follow the newest one.
             (None, true) => 0,
             (None, false) => last,
         };
@@ -487,12 +481,12 @@ impl App {
         self.go_on(model);
     }
 
-    /// Whether a search goes on.
+    /// Whether a search is in progress.
     pub(crate) fn is_searching(&self) -> bool {
         self.search.is_some()
     }
 
-    /// Goes on with a search.
+    /// Continues a search.
     pub(crate) fn go_on(&mut self, model: &mut Model) {
         let Some(Search { from, is_forward }) = self.search.take() else { return };
         match model.search(&self.search_text, from, is_forward, SEARCH_LINES) {
@@ -532,7 +526,7 @@ impl App {
         }
     }
 
-    /// The line that says how it goes.
+    /// Returns the parts of the status line.
     pub(crate) fn status(&self, counts: &Counts) -> Vec<(String, bool)> {
         let mut parts = vec![
             (format!("{} events/s", grouped(counts.events.rate as u64)), false),

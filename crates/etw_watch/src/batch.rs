@@ -1,4 +1,4 @@
-//! `--batch`: the tables as text, again and again.
+//! `--batch`: prints the tables as text repeatedly.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -15,7 +15,7 @@ use super::feed::Feed;
 use super::{PERIOD, saving_text};
 use crate::Options;
 
-/// Prints the tables so many times; without end for 0.
+/// Prints the tables `times` times, or until Ctrl-C for 0.
 pub(super) fn run(feed: &Feed, times: u64, options: &Options, signals: &EventFd) -> Result<()> {
     let views: &[View] = match options.view {
         View::Events => &View::ALL[1..],
@@ -57,7 +57,7 @@ pub(super) fn run(feed: &Feed, times: u64, options: &Options, signals: &EventFd)
     Ok(())
 }
 
-/// Writes the tables of a view.
+/// Appends the tables of a view as text.
 fn put(text: &mut String, view: View, note: Option<&str>, tables: &[Table]) {
     let _ = writeln!(text, "\n{}", view.name());
     if let Some(note) = note {

@@ -1,4 +1,4 @@
-//! Drawing what there is to see.
+//! Draws the screen.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -14,27 +14,27 @@ const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
 const ALARM: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 
-/// Lines above and below the body, the tables' own headings among them.
+/// Number of lines around the body, including table headings.
 const HEAD_LINES: u16 = 3;
 const FOOT_LINES: u16 = 1;
 
-/// Everything that is drawn but for what the user has typed.
+/// Contents of the screen except the user's input.
 #[derive(Debug)]
 pub(crate) struct Screen {
     pub(crate) body: Body,
-    /// What the status line says, and whether it is grave.
+    /// Parts of the status line, and whether each is an alarm.
     pub(crate) status: Vec<(String, bool)>,
-    /// What is missing for the view.
+    /// Hint about missing events.
     pub(crate) note: Option<&'static str>,
-    /// The session, and what becomes of its events.
+    /// The session, and the destination of its events.
     pub(crate) title: String,
 }
 
-/// Rows that the body has room for.
+/// Returns the number of rows of the body.
 pub(crate) fn body_rows(height: u16, app: &App) -> usize {
     let rows = body_height(height, app);
     match app.view {
-        // Two tables, and the second one's heading.
+        // Two tables; the second one has a heading.
         View::Machine => usize::from(rows.saturating_sub(2) / 2),
         _ => usize::from(rows),
     }
@@ -180,7 +180,7 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Screen) {
                     let forgotten: u64 = tables.iter().map(|table| table.forgotten).sum();
                     match forgotten {
                         0 => format!("{rows} rows  "),
-                        _ => format!("{rows} rows, {forgotten} older ones left out  "),
+                        _ => format!("{rows} rows, {forgotten} older rows dropped"),
                     }
                 }
                 Body::Events { .. } => String::new(),
@@ -195,18 +195,18 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Screen) {
     frame.render_widget(line, area);
 }
 
-/// What every key does.
+/// Keys and their actions.
 pub(crate) const HELP: &[(&str, &str)] = &[
-    ("1 … 5, Tab", "the views: events, processes, files, network, disks and processors"),
-    ("Up Down PgUp PgDn", "move; Home or g, End or G: the first, the last (which follows the newest)"),
-    ("Space", "let the view stand still, and go on"),
-    ("/  n  N", "search a text; the next, the one before"),
-    ("f", "filter: an expression of `etw dump --where`, or ~TEXT for lines and rows with a text in them"),
-    ("F", "no filter"),
-    ("Enter", "an event's details with its stack; of a process, file or connection its events"),
-    ("<  >  r", "tables: the column to sort by; the other way round"),
-    ("s", "save to a file what is kept, and what comes; s again ends it"),
-    ("q  Ctrl-C", "end"),
+    ("1 … 5, Tab", "views: events, processes, files, network, disks and processors"),
+    ("Up Down PgUp PgDn", "move; Home or g: first; End or G: last, and follow the newest events"),
+    ("Space", "pause or resume the view"),
+    ("/  n  N", "search a text; next match, previous match"),
+    ("f", "filter: an expression of `etw dump --where`, or ~TEXT for lines and rows that contain a text"),
+    ("F", "remove the filter"),
+    ("Enter", "details and stack of an event; events of a process, file or connection"),
+    ("<  >  r", "sort tables by the previous or next column; reverse the order"),
+    ("s", "save kept and new events to a file; s again stops saving"),
+    ("q  Ctrl-C", "quit"),
 ];
 
 fn draw_help(frame: &mut Frame<'_>, area: Rect) {
@@ -233,7 +233,7 @@ mod tests {
     use super::super::model::testing::{Filled, MS, endpoints};
     use super::*;
 
-    /// A terminal of 120 columns and 12 lines, and what is in it.
+    /// A terminal of 120 columns and 12 lines with its contents.
     struct Seen {
         filled: Filled,
         app: App,
@@ -255,7 +255,7 @@ mod tests {
             text.chars().for_each(|character| self.press(&[KeyCode::Char(character)]));
         }
 
-        /// The lines of the terminal, without blanks at their ends.
+        /// Returns the lines of the terminal without trailing blanks.
         fn lines(&mut self) -> Vec<String> {
             let (app, model) = (&mut self.app, &mut self.filled.model);
             let body = app.body(model, body_rows(12, app));
@@ -268,7 +268,7 @@ mod tests {
             (0..12).map(row).collect()
         }
 
-        /// The line that is shown as the selected one.
+        /// Returns the selected line.
         fn selected(&mut self) -> String {
             let lines = self.lines();
             let buffer = self.terminal.backend().buffer();
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// The words of a line.
+    /// Splits a line into words.
     fn words(line: &str) -> Vec<&str> {
         line.split_whitespace().collect()
     }
@@ -326,7 +326,7 @@ mod tests {
         assert!(seen.selected().contains("/file9"));
         seen.filled.name(1, "/newest");
         assert!(seen.lines()[10].contains("/newest"));
-        // Up goes off the end, and what comes then does not move it.
+        // After moving up, new events do not move the selection.
         seen.press(&[KeyCode::Up, KeyCode::Up]);
         let before = seen.lines();
         assert!(seen.selected().contains("/file9") && before[1].contains("not following"));
@@ -367,7 +367,7 @@ mod tests {
         seen.type_text("pid ==");
         assert!(seen.lines()[11].contains("column"), "{:?}", seen.lines());
         seen.press(&[KeyCode::Enter]);
-        assert!(seen.app.prompt.is_some(), "what is wrong is not taken");
+        assert!(seen.app.prompt.is_some(), "an invalid filter is rejected");
         seen.type_text(" 7");
         assert!(!seen.lines()[11].contains("column"));
         seen.press(&[KeyCode::Enter]);
@@ -392,7 +392,7 @@ mod tests {
         seen.press(&[KeyCode::PageDown]);
         let lines = seen.lines();
         assert!(lines[8].contains("file /file9") || lines[8].contains("ended: SUCCESS"), "{lines:?}");
-        // Another event's details take their place.
+        // Selecting another event shows its details.
         seen.press(&[KeyCode::Up]);
         assert!(seen.lines()[8].starts_with("FileIo/FileCreate"), "{:?}", seen.lines());
         seen.press(&[KeyCode::Esc]);
@@ -463,7 +463,7 @@ mod tests {
         let mut seen = Seen::new(filled, View::Files);
         let lines = seen.lines();
         assert_eq!(words(&lines[2])[..3], ["Path", "Reads", "Bytes"]);
-        // The first of all reads was counted as asked for, twice what was read.
+        // The first read was counted with its requested size, twice the bytes read.
         assert_eq!(
             words(&lines[3]),
             ["/file0", "1", "200", "200", "0", "-", "-", "0", "1.0ms", "1.0ms", "app1"]
@@ -497,7 +497,7 @@ mod tests {
         assert!(seen.lines()[1].contains("DISK_IO"));
         seen.press(&[KeyCode::Char('2')]);
         assert!(seen.lines()[1].contains("CSWITCH or PROFILE"));
-        // Keys do no harm where there is nothing.
+        // Keys are harmless in an empty view.
         seen.press(&[KeyCode::Enter, KeyCode::Up, KeyCode::End, KeyCode::Char('n'), KeyCode::Char('r')]);
         seen.press(&[KeyCode::Char('1'), KeyCode::Enter, KeyCode::Up, KeyCode::PageDown, KeyCode::Char('N')]);
         assert_eq!(seen.lines()[1], " 0 events/s   0 events   0 lost");

@@ -1,4 +1,4 @@
-//! The thread that takes in what a session sends. It never waits for the terminal.
+//! The thread that reads the events of a session. It never waits for the terminal.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,19 +11,19 @@ use openetw::{Schemas, StopHandle, Trace, TraceError};
 use super::model::{Lookup, Model, filter::Base};
 use super::save::Saving;
 
-/// The model, for the thread that takes events in and the one that draws.
+/// The model, shared by the reading and the drawing thread.
 pub(super) struct Shared {
-    /// Who waits for the model holds this, so that the other thread cannot take it again and again in between.
+    /// Held while waiting for the model, so that the other thread cannot lock it repeatedly in between.
     turn: Mutex<()>,
     inner: Mutex<Inner>,
 }
 
-/// What is shared.
+/// State shared by the threads.
 pub(super) struct Inner {
     pub(super) model: Model,
-    /// The file that is written.
+    /// File being saved to.
     pub(super) saving: Option<Saving>,
-    /// Whether the session has ended, and why reading from it failed if it did.
+    /// Set when the session has stopped; contains the error if reading failed.
     pub(super) ended: Option<Result<(), TraceError>>,
 }
 
@@ -34,7 +34,7 @@ impl Shared {
     }
 }
 
-/// The thread, as the one that draws knows it.
+/// Handle of the reading thread.
 pub(super) struct Feed {
     pub(super) shared: Arc<Shared>,
     pub(super) header: openetw::etl::LogFileHeader,
@@ -43,7 +43,7 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    /// Begins to take in the events of a session.
+    /// Starts to read the events of a session.
     pub(super) fn start(session: &str, schemas: &Schemas, keep: usize, base: Base) -> Result<Feed> {
         let lost = Arc::new(AtomicU64::new(0));
         let told = lost.clone();
@@ -73,16 +73,16 @@ impl Feed {
         Ok(Feed { shared, header, stop, thread: Some(thread) })
     }
 
-    /// Whether the thread has died.
+    /// Whether the thread has exited.
     pub(super) fn is_broken(&self) -> bool {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished) && self.shared.lock().ended.is_none()
     }
 
-    /// Takes in no more.
+    /// Stops reading.
     pub(super) fn stop(&mut self) {
         self.stop.stop();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so.
+            // A panic has already been reported.
             let _ = thread.join();
         }
     }

@@ -1,11 +1,11 @@
-//! What keys mean.
+//! Key bindings.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::app::{App, Command, PromptKind, View};
 use super::model::Model;
 
-/// Does what a key means.
+/// Performs the action of a key.
 pub(crate) fn press(key: KeyEvent, app: &mut App, model: &mut Model) {
     if key.kind == KeyEventKind::Release {
         return;

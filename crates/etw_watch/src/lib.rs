@@ -1,10 +1,9 @@
-//! The live view: what happens on a machine, as it happens.
+//! The live view of a machine's events.
 //!
 //! [`run`] is the command `etw watch`. Live sessions exist on Linux only; elsewhere this crate is empty.
 //!
-//! One thread takes in what a session sends and puts it into the [`model`]; another one draws what of it is in view.
-//! They share the model for as long as it takes to copy what is drawn, so that neither waits for the terminal but the
-//! one that draws.
+//! One thread reads the events of a session and adds them to the [`model`]; another thread draws the visible part.
+//! The drawing thread locks the model only to copy what it draws, so the reading thread never waits for the terminal.
 #![cfg(target_os = "linux")]
 
 mod app;
@@ -40,53 +39,54 @@ use model::filter::Base;
 use save::Saving;
 use session::Session;
 
-/// How long the terminal is left as it is while no key is pressed.
+/// Time between screen updates while no key is pressed.
 const FRAME: Duration = Duration::from_millis(200);
-/// How long a period of rates is.
+/// Length of a period of rates.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// What is watched, and how it is shown.
+/// Options of the live view.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Flags of the system's events, joined by `+`. If neither flags nor providers are named, every flag that this build
-    /// captures except the most frequent ones.
+    /// Kernel flags, joined by `+`. Without flags and providers, all supported flags except the most frequent ones are
+    /// enabled.
     pub kernel: Option<String>,
-    /// Strings of the providers to enable, in a session of the view's own.
+    /// Provider strings to enable in the view's own session.
     pub provider: Vec<String>,
-    /// Which events of the providers, beside what their strings say.
+    /// Options for all enabled providers.
     pub wants: Wants,
-    /// Name of a session that runs already, to be watched in place of one of the view's own.
+    /// Name of a running session to watch instead of starting one.
     pub session: Option<String>,
-    /// File to which all events are written from the start.
+    /// File to which all events are written.
     pub output: Option<PathBuf>,
-    /// The first view, or with `batch` the one to print.
+    /// First view; with `batch`, the view to print.
     pub view: View,
-    /// How many times to print the tables as text, a second apart, in place of using the terminal; 0 means until Ctrl-C.
+    /// Number of times to print the view as text, once per second, instead of using the terminal; 0 means until Ctrl-C.
     pub batch: Option<u64>,
-    /// Most rows of each table that `batch` prints.
+    /// Maximum number of rows per table that `batch` prints.
     pub rows: usize,
-    /// Newest events to keep.
+    /// Number of newest events to keep.
     pub keep: usize,
-    /// Bytes of a buffer of the session.
+    /// Buffer size of the session in bytes.
     pub buffer_size: u64,
-    /// Most buffers of the session; `None` for the default.
+    /// Maximum number of buffers of the session; `None` for the default.
     pub buffers: Option<u32>,
-    /// The events to show.
+    /// Filters of the events to show.
     pub filters: Filters,
-    /// Where schemas come from.
+    /// Sources of schemas.
     pub schemas: SchemaOptions,
 }
 
-/// Shows a session until the user quits, the session ends, or as often as `batch` says.
+/// Shows a session until the user quits, the session stops, or the view has been printed `batch` times.
 ///
 /// # Errors
-/// There is no terminal, an option makes no sense ([`UsageError`]), the session cannot be started or watched, or a file
-/// cannot be written.
+///
+/// Fails without a terminal, for an invalid option ([`UsageError`]), if the session cannot be started or watched, or if
+/// a file cannot be written.
 pub fn run(options: &Options) -> Result<()> {
     let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if options.batch.is_none() && !is_terminal {
         bail!(UsageError(
-            "`etw watch` needs a terminal; `etw watch --batch N` prints its tables as text, `etw dump -s SESSION` events"
+            "`etw watch` needs a terminal; `etw watch --batch N` prints tables as text, `etw dump -s SESSION` prints events"
                 .to_owned()
         ));
     }
@@ -136,7 +136,7 @@ fn watch_session(
     shown.and(saved)
 }
 
-/// Draws until the user has seen enough. The terminal is as it was afterwards, also after a panic.
+/// Draws until the user quits. The terminal is restored at the end, even after a panic.
 fn in_terminal(
     feed: &Feed,
     session: &mut Session,
@@ -152,7 +152,7 @@ fn in_terminal(
     shown
 }
 
-/// What the thread that draws has.
+/// State of the drawing thread.
 struct Watching<'w> {
     feed: &'w Feed,
     session: &'w mut Session,
@@ -177,7 +177,7 @@ impl Watching<'_> {
             let screen = self.screen(draw::body_rows(size.height, &self.app), trouble.as_deref());
             terminal.draw(|frame| draw::draw(frame, &self.app, &screen))?;
             let wait = if self.app.is_searching() { Duration::ZERO } else { FRAME };
-            // One drawing is enough for all keys that are pressed already.
+            // Handle all pending keys before drawing.
             let mut is_pressed = event::poll(wait)?;
             while is_pressed {
                 if let event::Event::Key(key) = event::read()? {
@@ -193,7 +193,7 @@ impl Watching<'_> {
                 return Ok(());
             }
             if self.feed.is_broken() {
-                bail!("the thread that takes in events has ended");
+                bail!("the thread that reads events has exited");
             }
         }
     }
@@ -218,7 +218,7 @@ impl Watching<'_> {
         }
     }
 
-    /// What there is to see now.
+    /// Returns the current contents of the screen.
     fn screen(&mut self, rows: usize, trouble: Option<&str>) -> Screen {
         let mut inner = self.feed.shared.lock();
         let body = self.app.body(&mut inner.model, rows);
@@ -227,7 +227,7 @@ impl Watching<'_> {
         status.extend(self.session.file().map(|path| (format!("writing {}", path.display()), false)));
         status.extend(trouble.map(|text| (text.to_owned(), true)));
         match &inner.ended {
-            Some(Ok(())) => status.push(("the session has ended".to_owned(), true)),
+            Some(Ok(())) => status.push(("the session has stopped".to_owned(), true)),
             Some(Err(error)) => status.push((error.to_string(), true)),
             None => {}
         }
@@ -243,7 +243,7 @@ fn saving_text(saving: &Saving) -> (String, bool) {
     (text, saving.failed.is_some())
 }
 
-/// Begins a file with what is kept; what comes goes into it from now on.
+/// Starts saving: writes the kept events to a file, and then all new events.
 fn begin_saving(feed: &Feed, path: &Path) -> Result<()> {
     let mut saving = Saving::begin(path, &feed.header)?;
     let mut inner = feed.shared.lock();
@@ -252,13 +252,13 @@ fn begin_saving(feed: &Feed, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Adds to a file what is needed to read it elsewhere, and says what is in it.
+/// Makes a file readable on other machines, and prints what it contains.
 fn complete(path: &Path, schemas: &Schemas, processes: &embed::Processes) -> Result<()> {
     eprintln!("etw: {}", make_readable(path, schemas, processes)?);
     Ok(())
 }
 
-/// Adds to a file what is needed to read it elsewhere; answers what is in it.
+/// Adds schemas and processes to a file, so that it can be read on other machines; returns a summary of the file.
 fn make_readable(path: &Path, schemas: &Schemas, processes: &embed::Processes) -> Result<String> {
     let contents = embed::look_through(path, schemas)?;
     let added = embed::append(path, &contents, processes);

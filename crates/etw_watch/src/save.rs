@@ -1,4 +1,4 @@
-//! A file of what came: what is kept at first, then everything that comes.
+//! A file with the kept events, followed by all new events.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -9,33 +9,33 @@ use etw_app::output;
 use openetw::etl::{EtlWriter, LogFileHeader, WriterOptions};
 use openetw::{FileTime, Record, classes};
 
-/// Bytes of a buffer: it holds the largest record that there can be.
+/// Buffer size in bytes; the largest possible record fits.
 const BUFFER_BYTES: u32 = 128 << 10;
 
-/// A file that is written.
+/// A file being written.
 #[derive(Debug)]
 pub(super) struct Saving {
     pub(super) path: PathBuf,
     writer: Option<EtlWriter<BufWriter<File>>>,
-    /// Events that are in it.
+    /// Number of events written.
     pub(super) events: u64,
-    /// Events that it could not take, and why not.
+    /// Number of events that could not be written, and the reason.
     pub(super) failed: Option<(u64, String)>,
 }
 
 impl Saving {
-    /// Begins a file of a session with this header.
+    /// Creates a file for a session with this header.
     pub(super) fn begin(path: &Path, header: &LogFileHeader) -> Result<Saving> {
         let file = output::create(path)?;
         let mut options = WriterOptions::relog(header);
         options.header.buffer_size = options.header.buffer_size.max(BUFFER_BYTES);
-        // What the session has lost before is not missing here.
+        // Earlier losses of the session do not affect this file.
         (options.header.events_lost, options.header.buffers_lost) = (0, 0);
         let writer = Some(EtlWriter::new(BufWriter::new(file), options)?);
         Ok(Saving { path: path.to_owned(), writer, events: 0, failed: None })
     }
 
-    /// Adds a record. One that the file cannot take is counted.
+    /// Appends a record; a failure is counted.
     pub(super) fn write(&mut self, record: &Record<'_>) {
         let Some(writer) = &mut self.writer else { return };
         if record.is_log_file_header() {
@@ -49,7 +49,7 @@ impl Saving {
             None => writer.write(record.processor(), record.as_bytes()),
         };
         match written {
-            // Events of the session itself are not counted.
+            // Do not count the session's own events.
             Ok(()) => self.events += u64::from(record.provider_id() != classes::EVENT_TRACE),
             Err(error) => {
                 let (count, _) = self.failed.get_or_insert_with(|| (0, error.to_string()));

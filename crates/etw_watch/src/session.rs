@@ -1,4 +1,4 @@
-//! The session that is watched: one that is there, or one of its own.
+//! The watched session: a running one, or the view's own.
 
 use std::path::{Path, PathBuf};
 
@@ -12,40 +12,40 @@ use openetw::session::{ControllerError, ErrorKind, LogFileMode, Runtime, Session
 
 use crate::Options;
 
-/// Flags whose events are too many to be watched, or say what others say too. Who wants them asks for them.
+/// Flags that are off by default, because their events are too frequent or repeat those of other flags.
 const TOO_MUCH: u32 = EnableFlags::SYSTEMCALL.0
     | EnableFlags::DISPATCHER.0
     | EnableFlags::MEMORY_PAGE_FAULTS.0
     | EnableFlags::PROFILE.0
     | EnableFlags::DISK_IO_INIT.0
-    // Counters of processes, memory that is reserved, files that are mapped.
+    // Process counters, memory reservations, file mappings.
     | 0x0000_C008;
 
-/// The flags that are watched if nobody says which: all that this build captures, but for those.
+/// Returns the default flags: all supported flags except the frequent ones.
 pub(super) fn default_flags() -> EnableFlags {
     let captured = EnableFlags::KNOWN.iter().filter(|flag| matches!(flag.support, Support::Captured(_)));
     EnableFlags(captured.fold(0, |flags, flag| flags | flag.bit) & !TOO_MUCH)
 }
 
-/// The session that is watched.
+/// The watched session.
 pub(super) struct Session {
     pub(super) name: String,
-    /// What is watched, for people.
+    /// Description of the session for display.
     pub(super) title: String,
     own: Option<Own>,
 }
 
-/// A session of this command's own, which ends with it.
+/// The command's own session, which stops with it.
 struct Own {
     runtime: Runtime,
-    /// The file that the session writes.
+    /// File that the session writes.
     file: Option<PathBuf>,
-    /// The processes that have written to it.
+    /// Processes that have written to the session.
     processes: embed::Processes,
 }
 
 impl Session {
-    /// Begins the session that the arguments ask for.
+    /// Starts the requested session, or connects to a running one.
     pub(super) fn begin(options: &Options, schemas: &Schemas) -> Result<Session> {
         if let Some(name) = &options.session {
             return Ok(Session { name: name.clone(), title: format!("session {name}"), own: None });
@@ -64,7 +64,7 @@ impl Session {
         let path = options.output.as_deref().map(std::path::absolute).transpose()?;
         if let Some(path) = &path {
             recording::check_writable(path)?;
-            path.to_str().ok_or_else(|| UsageError("the name of the file is not UTF-8".to_owned()))?;
+            path.to_str().ok_or_else(|| UsageError("the name of the output file is not UTF-8".to_owned()))?;
             builder = builder.mode(LogFileMode::SEQUENTIAL).file(path);
         }
         let enables = options.provider.iter().map(|text| wanted(text, &options.wants, schemas, controller));
@@ -82,17 +82,17 @@ impl Session {
         self.own.as_ref()?.file.as_deref()
     }
 
-    /// The processes that have written to a session of this command's own.
+    /// Returns the processes that have written to the command's own session.
     pub(super) fn processes(&self) -> embed::Processes {
         self.own.as_ref().map(|own| own.processes.clone()).unwrap_or_default()
     }
 
-    /// What is wrong with the session, if something is.
+    /// Returns the error of the session, if any.
     pub(super) fn trouble(&mut self) -> Option<String> {
         let own = self.own.as_mut()?;
         let controller = own.runtime.controller();
         if let Ok(found) = controller.processes(&self.name) {
-            // Should the session end by itself, nobody could be asked any more.
+            // Once the session stops by itself, its processes cannot be queried.
             own.processes.extend(found.into_iter().map(|process| (process.pid, process)));
         }
         match controller.query(&self.name) {
@@ -104,7 +104,7 @@ impl Session {
         }
     }
 
-    /// Ends a session of this command's own, when everything is in its file.
+    /// Stops the command's own session after its file is complete.
     pub(super) fn end(&mut self) -> Result<()> {
         self.trouble();
         let Some(own) = &mut self.own else { return Ok(()) };
@@ -114,7 +114,7 @@ impl Session {
         }
     }
 
-    /// Stays the host of other programs' sessions, if this command has become that.
+    /// Keeps hosting the sessions of other programs, if there are any.
     pub(super) fn serve_others(self) -> Result<()> {
         match self.own {
             Some(Own { mut runtime, .. }) if runtime.is_host() => recording::serve_others(&mut runtime),
@@ -123,7 +123,7 @@ impl Session {
     }
 }
 
-/// Who may not trace the system is told what can be watched all the same.
+/// Adds a hint for users who may not trace the kernel.
 fn told(error: ControllerError, options: &Options) -> anyhow::Error {
     let is_default = options.kernel.is_none() && options.provider.is_empty();
     match is_default {

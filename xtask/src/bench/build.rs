@@ -1,4 +1,4 @@
-//! The build suite: what a program costs to compile that depends on `openetw`, in packages and processor time.
+//! The build suite: packages and processor time to compile programs that depend on `openetw`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::row::Row;
 use crate::shell::{self, root, target_dir};
 
-/// A program, by the features of `openetw` that it needs and its source.
+/// A program: the features of `openetw` that it needs, and its source.
 struct Program {
     what: &'static str,
     feature: &'static str,
@@ -44,12 +44,12 @@ fn main() -> Result<(), openetw::TraceError> {
     },
 ];
 
-/// Builds each program from nothing, in debug and release. A smoke run only makes and resolves the programs.
+/// Builds each program from scratch, in debug and release. A smoke run only creates and resolves the programs.
 pub(crate) fn rows(is_smoke: bool) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for program in &PROGRAMS {
         let directory = target_dir().join("bench").join("build").join(program.feature);
-        // Left over from a run that was stopped.
+        // Left over from an interrupted run.
         let _ = fs::remove_dir_all(&directory);
         let measured = program.measure(&directory, is_smoke);
         let _ = fs::remove_dir_all(&directory);
@@ -75,7 +75,7 @@ impl Program {
         Ok(rows)
     }
 
-    /// Makes the program, with the versions of dependencies that the workspace has.
+    /// Creates the program, with the dependency versions of the workspace.
     fn write(&self, directory: &Path) -> Result<()> {
         fs::create_dir_all(directory.join("src"))?;
         fs::copy(root().join("Cargo.lock"), directory.join("Cargo.lock"))?;
@@ -90,7 +90,7 @@ impl Program {
     }
 }
 
-/// The packages that are compiled for the program, itself and `openetw` left out.
+/// Returns the packages that are compiled for the program, without itself and `openetw`.
 fn packages(directory: &Path) -> Result<usize> {
     let mut tree = cargo(directory, "tree");
     let tree = shell::output(tree.args(["--edges", "normal,build", "--prefix", "none", "--format", "{p}"]))?;
@@ -102,14 +102,14 @@ fn packages(directory: &Path) -> Result<usize> {
     Ok(packages.iter().filter(is_counted).count())
 }
 
-/// `cargo` in the program's directory, with a target directory of its own and what is downloaded already.
+/// Returns an offline `cargo` command in the program's directory, with its own target directory.
 fn cargo(directory: &Path, command: &str) -> Command {
     let mut cargo = shell::cargo([command, "--offline"]);
     cargo.current_dir(directory).env("CARGO_TARGET_DIR", directory.join("target"));
     cargo
 }
 
-/// Seconds that children of this process, and theirs, have spent on processors; those that run still do not count.
+/// Returns the processor time in seconds of this process's exited descendants.
 ///
 /// Source: `cutime` and `cstime` of `/proc/self/stat`, proc_pid_stat(5).
 fn cpu_seconds_of_children() -> Result<f64> {

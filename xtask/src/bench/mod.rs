@@ -1,4 +1,4 @@
-//! Benches: what is measured, beside other readers in the same run.
+//! Benches, which compare with other tools in the same run.
 
 #[cfg(target_os = "linux")]
 mod build;
@@ -28,17 +28,17 @@ use row::Row;
 /// Options of `bench`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// What to measure.
+    /// Suite to run.
     #[arg(default_value = "decode")]
     suite: Suite,
-    /// Print a JSON list in place of the table.
+    /// Print a JSON list instead of a table.
     #[arg(long)]
     json: bool,
-    /// Seconds that a session is kept busy.
+    /// Seconds to keep a session busy.
     #[cfg(target_os = "linux")]
     #[arg(long, default_value_t = 60.0)]
     seconds: f64,
-    /// Measure for a moment only, to see that everything runs; the numbers mean nothing.
+    /// Only check that everything runs; the numbers are meaningless.
     #[arg(long)]
     smoke: bool,
 }
@@ -50,20 +50,20 @@ impl Options {
     }
 }
 
-/// A group of measurements.
+/// Suites of measurements.
 #[derive(Clone, Copy, ValueEnum)]
 enum Suite {
     /// Reading and decoding of files.
     Decode,
-    /// Traces written anew: merged, filtered, compressed.
+    /// Merging, filtering and compressing traces.
     Relog,
-    /// Writing events, beside LTTng-UST.
+    /// Writing events, compared with LTTng-UST.
     #[cfg(target_os = "linux")]
     Write,
     /// Whole sessions: throughput and latency.
     #[cfg(target_os = "linux")]
     Session,
-    /// Tracing the kernel, beside perf and ftrace.
+    /// Tracing the kernel, compared with perf and ftrace.
     #[cfg(target_os = "linux")]
     Kernel,
     /// Compiling programs that depend on `openetw`.
@@ -71,7 +71,7 @@ enum Suite {
     Build,
 }
 
-/// Measures, and prints what came out.
+/// Runs a suite and prints the results.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let rows = match options.suite {
         Suite::Decode => decode::rows(&Effort::new(options.smoke))?,
@@ -93,11 +93,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Seconds that a session is busy when it matters only that the bench runs.
+/// Seconds to keep a session busy in a smoke run.
 #[cfg(target_os = "linux")]
 const SMOKE_SECONDS: f64 = 0.3;
 
-/// Sees that the benches run.
+/// Checks that the benches run.
 pub(crate) fn smoke() -> Result<()> {
     for suite in Suite::value_variants() {
         run(&Options {

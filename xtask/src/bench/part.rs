@@ -5,7 +5,7 @@ use clap::Subcommand;
 
 use super::{kernel, session, write};
 
-/// A process of the bench; users do not start it.
+/// A process of a bench, for internal use.
 #[derive(Subcommand)]
 pub(crate) enum Part {
     /// Serves an instance until its input ends.
@@ -16,7 +16,7 @@ pub(crate) enum Part {
     Consumer(session::consumer::Options),
     /// Writes events whose instructions are counted.
     Count(write::instructions::Options),
-    /// Does what is traced.
+    /// Runs a traced load.
     Load(kernel::load::Options),
 }
 

@@ -1,4 +1,4 @@
-//! The independent readers that ours is compared with, run by the scripts in `bench/peers`.
+//! Independent readers to compare with, run by the scripts in `bench/peers`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::shell::{output, root, succeeds, target_dir};
 
-/// A reader written by others.
+/// An independent reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Peer {
     /// `dissect.etl`.
@@ -19,10 +19,10 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// All of them.
+    /// All readers.
     pub(crate) const ALL: [Peer; 2] = [Peer::Dissect, Peer::EtlParser];
 
-    /// Its name.
+    /// Returns the name.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Peer::Dissect => "dissect.etl",
@@ -37,7 +37,7 @@ impl Peer {
         }
     }
 
-    /// What is missing to run the peers, in words that say how to get it.
+    /// Returns what is missing to run the peers, and how to install it.
     pub(crate) fn missing() -> Option<&'static str> {
         let found = succeeds(
             Command::new(python())
@@ -46,7 +46,7 @@ impl Peer {
         if found { None } else { Some("the independent readers are missing: ./test.sh installs them") }
     }
 
-    /// Reads a file; what the script prints. Each pass ends after `limit`, if one is given.
+    /// Reads a file and returns the script's output. Each pass stops after `limit`, if given.
     pub(crate) fn read(self, file: &Path, options: &[&str], limit: Option<Duration>) -> Result<Value> {
         let mut command = Command::new(python());
         command.arg(root().join("bench/peers").join(self.script())).arg(file).args(options);
@@ -57,8 +57,8 @@ impl Peer {
         serde_json::from_str(&text).with_context(|| format!("{} printed no JSON: {text}", self.script()))
     }
 
-    /// Events a second that did not fail in a pass (`iterate` or `decode`) of what [`Peer::read`] gave; `None` if there
-    /// were none.
+    /// Returns the events per second that a pass (`iterate` or `decode`) read without failure, from the output of
+    /// [`Peer::read`]; `None` if there were none.
     pub(crate) fn rate(report: &Value, pass: &str) -> Option<f64> {
         let pass = &report[pass];
         let (events, seconds) = (pass["events"].as_f64()?, pass["seconds"].as_f64()?);
@@ -67,7 +67,7 @@ impl Peer {
     }
 }
 
-/// The interpreter that has the peers.
+/// Returns the Python interpreter with the peers.
 pub(crate) fn python() -> PathBuf {
     target_dir().join("peers/venv/bin/python")
 }

@@ -5,20 +5,20 @@ use serde_json::{Value, json};
 /// One measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// What was measured.
+    /// Name of the measurement.
     pub(crate) name: String,
     /// Our value.
     pub(crate) value: f64,
     /// Unit of both values.
     pub(crate) unit: &'static str,
-    /// The reader that ours is compared with, and its value.
+    /// Name and value of the peer.
     pub(crate) peer: Option<(&'static str, f64)>,
     /// Events that were lost while measuring.
     pub(crate) events_lost: u64,
 }
 
 impl Row {
-    /// A measurement without a peer.
+    /// Returns a measurement without a peer.
     pub(crate) fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Row {
         Row { name: name.into(), value, unit, peer: None, events_lost: 0 }
     }
@@ -42,14 +42,14 @@ pub(crate) fn print_json(rows: &[Row]) {
     println!("{:#}", Value::Array(rows));
 }
 
-/// Prints rows for people.
+/// Prints rows as a table.
 pub(crate) fn print_table(rows: &[Row]) {
     let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
     for row in rows {
         let Row { name, value, unit, .. } = row;
         print!("{name:width$}  {:>14} {unit:<9}", number(*value));
         if let Some((peer, peer_value)) = row.peer {
-            // Of time and of what is added less is better, of everything else more.
+            // Less is better for times and overhead, more for everything else.
             let is_cost = unit.starts_with("ns") || *unit == "%";
             let ratio = if is_cost { peer_value / value } else { value / peer_value };
             print!("  {peer} {} ({} times)", number(peer_value), number(ratio));
@@ -61,7 +61,7 @@ pub(crate) fn print_table(rows: &[Row]) {
     }
 }
 
-/// Three significant digits at least, thousands apart.
+/// Formats a number with at least three significant digits and separated thousands.
 fn number(value: f64) -> String {
     if value.abs() < 100.0 {
         return format!("{value:.1}");

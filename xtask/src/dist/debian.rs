@@ -39,7 +39,7 @@ pub(super) fn package(release: &Release, tree: &Path, directory: &Path) -> Resul
     let settings = staged.join("etc/openetw");
     write(&settings.join("access.toml"), fs::read(root().join("packaging/access.toml"))?)?;
     fs::create_dir_all(settings.join("autologgers"))?;
-    // Debian names the file with the licence `copyright`, and takes one of its own for both licences.
+    // Debian names the licence file `copyright` and has its own format for both licences.
     let doc = staged.join("usr/share/doc/openetw");
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         fs::remove_file(doc.join(name))?;

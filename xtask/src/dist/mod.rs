@@ -1,4 +1,4 @@
-//! What people install: a Debian package and a tarball with the command `etw`, and a trial of the package.
+//! Builds the Debian package and the tarball with the command `etw`, and tries the package.
 
 mod debian;
 mod licences;
@@ -26,7 +26,7 @@ pub(crate) struct Options {
     program: Option<PathBuf>,
 }
 
-/// The name and version of the files, for example `openetw_0.1.0_amd64`.
+/// Name and version of the files, for example `openetw_0.1.0_amd64`.
 struct Release {
     version: String,
     /// Debian's name for the processor.

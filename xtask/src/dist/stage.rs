@@ -1,4 +1,4 @@
-//! The tree of files as they lie on an installed system.
+//! The tree of installed files.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -10,17 +10,17 @@ use anyhow::{Context, Result};
 use super::{licences, write};
 use crate::shell::{self, root};
 
-/// Tools of Windows that `etw` is when it is called by their names.
+/// Windows tools as which `etw` runs if called by their names.
 const TOOLS: [&str; 6] = ["logman", "tracefmt", "tracelog", "tracerpt", "wpr", "xperf"];
 
-/// Shells, and where their completions lie.
+/// Shells and the paths of their completions.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/etw"),
     ("zsh", "usr/share/zsh/vendor-completions/_etw"),
     ("fish", "usr/share/fish/vendor_completions.d/etw.fish"),
 ];
 
-/// Files of the repository, and where they lie.
+/// Files of the repository and their installed paths.
 const FILES: [(&str, &str); 8] = [
     // The path of the program in the units is that of an installation by hand.
     ("packaging/systemd/etwd.service", "usr/lib/systemd/system/etwd.service"),

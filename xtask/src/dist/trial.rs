@@ -62,7 +62,7 @@ const REMOVAL: (&str, &str) = (
 /// Returns what is missing for the trial, with how to install it.
 pub(super) fn missing() -> Option<&'static str> {
     if !succeeds(Command::new("sh").args(["-c", "test $(id -u) = 0"])) {
-        return Some("installing a package into a root of its own needs root");
+        return Some("installing a package into a separate root directory needs root privileges");
     }
     if !succeeds(Command::new("mmdebstrap").arg("--version")) {
         return Some("mmdebstrap is missing: apt-get install mmdebstrap");
@@ -88,7 +88,7 @@ pub(super) fn run(package: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A root directory, in mount and process namespaces of its own while a command runs.
+/// A root directory; commands run in it in separate mount and process namespaces.
 struct Root(PathBuf);
 
 impl Root {

@@ -1,26 +1,26 @@
-//! The check that imports between the folders of a crate go in one direction.
+//! Checks that imports between the folders of a crate go in one direction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::imports::Imports;
 
-/// Imports that the check overlooks.
+/// Imports that the check ignores.
 pub(super) struct Exception {
     pub(super) package: &'static str,
     /// The start of the importing file's path, relative to the package's `src`.
     pub(super) from: &'static str,
     /// The start of the imported file's path.
     pub(super) to: &'static str,
-    /// Why this is agreed on.
+    /// Reason for the exception.
     #[expect(dead_code, reason = "for those who read the list")]
     pub(super) why: &'static str,
 }
 
-/// The breaches of a crate: circles of imports between files and folders that lie in one folder.
+/// Returns the breaches of a crate: circles of imports between files and folders in the same folder.
 ///
-/// A folder counts as one with all that it contains. A circle of files alone within one folder is no breach.
-/// An exception that is not needed is a breach too.
+/// A folder is a single entry, including its contents. A circle of only files within one folder is allowed.
+/// An unneeded exception is a breach too.
 pub(super) fn breaches(package: &str, imports: &Imports, exceptions: &[Exception]) -> Vec<String> {
     let exceptions: Vec<&Exception> = exceptions.iter().filter(|it| it.package == package).collect();
     let remaining = |left_out: Option<usize>| {
@@ -102,7 +102,7 @@ fn circles(graph: &Graph) -> Vec<BTreeSet<&String>> {
     circles
 }
 
-/// What `start` imports, and what that imports, and so on.
+/// Returns the direct and indirect imports of `start`.
 fn reachable<'a>(graph: &'a Graph, start: &String) -> BTreeSet<&'a String> {
     let mut reached = BTreeSet::new();
     let mut open = vec![start];

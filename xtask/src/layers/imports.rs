@@ -1,4 +1,4 @@
-//! Which files of a crate import which: each use of a name leads to the file that defines it.
+//! Imports between the files of a crate: each use of a name is resolved to the file that defines it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ const MAX_ALIASES: usize = 16;
 
 /// The imports between the files of a crate: importing file and imported file, with a path that shows it.
 ///
-/// A re-export is no import, unless the file uses the name as well. A name that a module re-exports or imports is
-/// attributed to the file that defines it. Modules that are compiled for tests only are left out.
+/// A re-export is not an import, unless the file also uses the name. A name that a module re-exports or imports is
+/// attributed to the file that defines it. Modules that are compiled only for tests are ignored.
 pub(super) type Imports = BTreeMap<(PathBuf, PathBuf), String>;
 
 /// The imports of the crate whose root is the file `root`.
@@ -34,7 +34,7 @@ pub(super) fn imports(root: &Path) -> Result<Imports> {
     Ok(imports)
 }
 
-/// What a path leads to.
+/// Target of a path.
 #[derive(Clone, Copy)]
 enum Found {
     /// An item, or what a macro defines, of this module.

@@ -1,5 +1,5 @@
-//! The check of the crates and their modules: dependencies point down the layers, imports between folders go in one
-//! direction, files lie where they belong, and only `etw_sys` has `unsafe` code.
+//! Checks of crates and modules: dependencies point down the layers, imports between folders go in one direction,
+//! files are where they belong, and only `etw_sys` contains `unsafe` code.
 
 mod circles;
 mod imports;

@@ -1,4 +1,4 @@
-//! The modules of a crate: which file each lies in, the names that it defines, and the paths that it uses.
+//! The modules of a crate: their files, the names they define, and the paths they use.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,7 +22,7 @@ pub(super) struct Modules {
     pub(super) all: Vec<Module>,
 }
 
-/// A module, inline or in a file of its own.
+/// A module, inline or in its own file.
 #[derive(Default)]
 pub(super) struct Module {
     /// Relative to the root's folder.
@@ -38,7 +38,7 @@ pub(super) struct Module {
     pub(super) paths: Vec<Segments>,
 }
 
-/// What a name in a module stands for.
+/// Meaning of a name in a module.
 pub(super) enum Name {
     /// An item that this module defines.
     Item(ModuleId),
@@ -70,7 +70,7 @@ impl Modules {
         self.all.len() - 1
     }
 
-    /// Adds what a module consists of; the files of its modules lie in `folder`.
+    /// Adds the contents of a module; the files of its modules are in `folder`.
     fn add_items(&mut self, source: &Path, folder: &Path, id: ModuleId, items: Vec<Item>) -> Result<()> {
         for item in items {
             match item {

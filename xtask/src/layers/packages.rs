@@ -1,4 +1,4 @@
-//! The check of the crates: dependencies point down the layers only.
+//! Checks that dependencies between crates point down the layers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// External crates that a crate of layers 0 and 1 may have.
+/// Maximum number of external dependencies of a crate in layers 0 and 1.
 const MAX_EXTERNAL_BELOW_LAYER_2: usize = 5;
 
-/// What the check needs to know of a package.
+/// Properties of a package for the check.
 pub(super) struct Package {
     pub(super) name: String,
     layer: Option<u64>,
@@ -39,7 +39,7 @@ pub(super) fn packages(metadata: &Value) -> Result<BTreeMap<String, Package>> {
     Ok(packages)
 }
 
-/// Dependencies that do not point down, and crates below layer 2 with too many external ones.
+/// Returns dependencies that do not point down, and crates below layer 2 with too many external dependencies.
 pub(super) fn breaches(packages: &BTreeMap<String, Package>) -> Vec<String> {
     let mut breaches = Vec::new();
     for package in packages.values() {

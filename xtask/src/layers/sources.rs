@@ -1,4 +1,4 @@
-//! The check of each crate's sources: lints, `unsafe` code, and where files lie.
+//! Checks of each crate's sources: lints, `unsafe` code, and locations of files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const UNSAFE_ALLOWED: &[&str] = &["etw_sys"];
 /// Lines of `src` from which on `ARCHITECTURE.md` says why a crate is that large.
 const LARGE_CRATE_LINES: usize = 16_000;
 
-/// What the check of a package found.
+/// Results of the check of a package.
 pub(super) struct Sources {
     /// The roots of its library and its program.
     pub(super) roots: Vec<PathBuf>,
@@ -79,7 +79,7 @@ fn forbids_unsafe(text: &str) -> bool {
     text.lines().any(|line| line == "#![forbid(unsafe_code)]")
 }
 
-/// Whether an attribute names the lint. The workspace denies `unsafe`, so what must be found is who allows it again.
+/// Whether an attribute names the lint. The workspace denies `unsafe`, so an attribute can only allow it again.
 fn mentions_unsafe(text: &str) -> bool {
     text.lines().map(str::trim_start).any(|line| line.starts_with('#') && line.contains("unsafe_code"))
 }

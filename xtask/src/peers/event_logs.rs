@@ -1,4 +1,4 @@
-//! Event logs that we write, read by python-evtx: checksums, counts, providers, ids, and the texts of all fields.
+//! Comparison of our event logs with python-evtx: checksums, counts, providers, ids, and the texts of all fields.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -14,10 +14,10 @@ use serde_json::Value;
 use crate::bench::python;
 use crate::shell::{output, root};
 
-/// Events in each log; enough for several chunks, and few enough for a reader in Python.
+/// Number of events per log; enough for several chunks, and few enough for a reader in Python.
 const EVENTS: u64 = 300;
 
-/// Compares; answers the number of differences.
+/// Compares; returns the number of differences.
 pub(super) fn compare(directory: &Path) -> Result<usize> {
     fs::create_dir_all(directory)?;
     let mut differences = 0;
@@ -38,7 +38,7 @@ pub(super) fn compare(directory: &Path) -> Result<usize> {
     Ok(differences)
 }
 
-/// A record as we have it.
+/// A record as we read it.
 struct Written {
     provider: String,
     id: u16,
@@ -71,7 +71,7 @@ fn write(path: &Path, bytes: Vec<u8>) -> Result<Vec<Written>> {
     }
 }
 
-/// The first difference, in words.
+/// Describes the first difference.
 fn differ(ours: &[Written], theirs: &Value) -> Option<String> {
     if theirs["valid"] != true {
         return Some("finds wrong checksums".to_owned());

@@ -1,4 +1,4 @@
-//! What we write for other tools: programs that know nothing of us read it with the same counts.
+//! Comparison of our exports with the counts of independent readers.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -19,7 +19,7 @@ use crate::shell::{output, root};
 const TRACE: &str = "etl/microsoft-perfview/net.4.5.2.x64.etl";
 const PACKETS: &str = "etl/microsoft-demikernel/PktMon.etl";
 
-/// Compares; answers how many differences there were.
+/// Compares; returns the number of differences.
 pub(super) fn compare(directory: &Path) -> Result<usize> {
     let Some(data) = etw_testkit::data::data_dir() else { return Ok(0) };
     fs::create_dir_all(directory)?;
@@ -93,7 +93,7 @@ fn for_each(trace: &Path, mut put: impl FnMut(&Event<'_>) -> Result<()>) -> Resu
     result
 }
 
-/// What the reader counts otherwise.
+/// Returns the number of counts that differ.
 fn check(format: &str, path: &Path, expected: &[(&str, u64)]) -> Result<usize> {
     let script = root().join("bench/peers/export_check.py");
     let text = output(Command::new(python()).arg(script).arg(format).arg(path))?;

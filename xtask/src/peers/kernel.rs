@@ -1,4 +1,4 @@
-//! The system's own events: what this machine's kernel told us, the independent readers decode to the same values.
+//! Comparison of kernel events of this machine: independent readers must decode them to the same values.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -15,7 +15,7 @@ use super::{Reading, compare_one};
 use crate::bench::Peer;
 use crate::shell::output;
 
-/// What is recorded; etl-parser knows these classes.
+/// Recorded flags; etl-parser knows these classes.
 const FLAGS: &str = "PROC_THREAD+LOADER+DISK_IO+FILENAME";
 const SESSION: &str = "Peers";
 
@@ -27,7 +27,7 @@ type Key = (i64, u64, u64);
 /// DiskIo/FlushBuffers, whose request etl-parser reads as 32 bits on 64-bit systems too.
 const MISREAD: (u64, u64) = (1, 14);
 
-/// Compares; answers how many differences there were.
+/// Compares; returns the number of differences.
 pub(super) fn compare(directory: &Path) -> Result<usize> {
     fs::create_dir_all(directory)?;
     let file = directory.join("kernel.etl");
@@ -57,7 +57,7 @@ pub(super) fn compare(directory: &Path) -> Result<usize> {
     Ok(differences)
 }
 
-/// Compares the values of each field that both have.
+/// Compares the values of the fields that both have.
 fn compare_values(file: &Path) -> Result<usize> {
     let ours = events_of(file)?;
     let report = Peer::EtlParser.read(file, &["--values"], None)?;

@@ -1,6 +1,5 @@
-//! The comparison with independent readers: what our writer and our sessions write, dissect.etl and etl-parser read with
-//! the same counts, times, header fields and events; event logs that we write, python-evtx; what we write for other tools,
-//! programs that know nothing of us.
+//! Comparison with independent readers: dissect.etl and etl-parser must read our traces with the same counts, times,
+//! header fields and events, python-evtx our event logs, and other programs our exports.
 
 mod event_logs;
 mod exports;
@@ -21,10 +20,10 @@ use serde_json::Value;
 use crate::bench::Peer;
 use crate::shell::{is_ci, target_dir};
 
-/// Events in each trace; enough for several buffers a processor.
+/// Number of events per trace; enough for several buffers per processor.
 const EVENTS: u64 = 3000;
 
-/// What is left out, and why: limits of the peers.
+/// Skipped comparisons, with the limits of the peers.
 const LIMITS: &[(Peer, Kind, &str)] = &[
     (Peer::EtlParser, Kind::Compressed, "it knows no compressed buffers"),
     (Peer::EtlParser, Kind::Headers, "it knows no INSTANCE records"),
@@ -34,7 +33,7 @@ const LIMITS: &[(Peer, Kind, &str)] = &[
     (Peer::Dissect, Kind::Unclosed, "it trusts the number of buffers, which an unclosed file does not have"),
 ];
 
-/// Compares; left out, with the reason, where the peers are not installed.
+/// Runs all comparisons; skipped, with the reason, if the peers are not installed.
 pub(crate) fn compare() -> Result<()> {
     match Peer::missing() {
         Some(missing) if is_ci() => bail!("{missing}"),
@@ -83,7 +82,7 @@ pub(crate) fn compare() -> Result<()> {
     Ok(())
 }
 
-/// What we read of a file.
+/// Our results for a file.
 struct Reading {
     header: LogFileHeader,
     /// Records of the first buffer, and of the others.
@@ -123,7 +122,7 @@ impl Reading {
     }
 }
 
-/// What a peer says otherwise.
+/// Returns the differences of a peer's results.
 fn compare_one(ours: &Reading, peer: Peer, path: &Path) -> Result<Vec<String>> {
     let report = peer.read(path, &["--times"], None)?;
     let mut differences = Vec::new();

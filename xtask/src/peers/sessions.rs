@@ -1,4 +1,4 @@
-//! Files of every mode and clock that sessions of our own have written: our reader must have what was written, and the
+//! Comparison of our sessions' files in every mode and with every clock: our reader must read what was written, and
 //! independent readers the same events with the same times, ids and payloads.
 
 use std::fs;
@@ -20,19 +20,19 @@ provider!(static PROVIDER: NAME);
 
 const EVENT: EventDescriptor = EventDescriptor { id: 7, level: Level::INFORMATION, ..EventDescriptor::ZERO };
 
-/// Threads that write, and events of each: several buffers a processor.
+/// Number of writing threads, and of events per thread: several buffers per processor.
 const THREADS: u32 = 2;
 const EVENTS: u32 = 400;
 const BUFFER_KIB: u32 = 4;
 
-/// A session to be looked at.
+/// A session to compare.
 struct Case {
     name: &'static str,
     mode: LogFileMode,
     clock: SessionClock,
     /// Size of the file in KiB.
     limit: u32,
-    /// Whether it keeps the newest events only.
+    /// Whether it keeps only the newest events.
     is_newest: bool,
 }
 
@@ -59,7 +59,7 @@ const CASES: [Case; 9] = [
 /// An event: raw time, process, thread, id, payload.
 type Found = (i64, u32, u32, u16, Vec<u8>);
 
-/// Compares; answers how many differences there were.
+/// Compares; returns the number of differences.
 pub(super) fn compare(directory: &Path) -> Result<usize> {
     if directory.exists() {
         fs::remove_dir_all(directory)?;
@@ -88,7 +88,7 @@ pub(super) fn compare(directory: &Path) -> Result<usize> {
 }
 
 impl Case {
-    /// Runs the session; answers its files.
+    /// Runs the session; returns its files.
     fn record(&self, controller: &mut Controller, directory: &Path) -> Result<Vec<PathBuf>> {
         let file = directory.join(format!("{}.etl", self.name));
         let is_ring = self.mode.has(LogFileMode::BUFFERING);
@@ -123,7 +123,7 @@ impl Case {
         Ok(files)
     }
 
-    /// Whether what our reader has is what was written.
+    /// Checks that our reader reads what was written.
     fn check(&self, found: &[Found]) -> Vec<String> {
         let mut wrong = Vec::new();
         for thread in 0..THREADS {
@@ -179,13 +179,13 @@ fn write(numbers: std::ops::Range<u32>) -> Result<()> {
 fn wait_until(is_enabled: bool) -> Result<()> {
     let start = Instant::now();
     while PROVIDER.is_enabled() != is_enabled {
-        ensure!(start.elapsed() < Duration::from_secs(10), "the provider was not told within ten seconds");
+        ensure!(start.elapsed() < Duration::from_secs(10), "the provider was not enabled within ten seconds");
         thread::sleep(Duration::from_millis(1));
     }
     Ok(())
 }
 
-/// The events of the provider, in the order of time.
+/// Returns the events of the provider in time order.
 fn events_of(file: &Path) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     let mut trace = Trace::open_file(file)?;
@@ -201,7 +201,7 @@ fn events_of(file: &Path) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Has the peers read a file.
+/// Compares the peers' results for a file.
 fn compare_file(file: &Path, name: &str) -> Result<usize> {
     let ours = Reading::of(&fs::read(file)?)?;
     let mut events = events_of(file)?;
@@ -229,7 +229,7 @@ fn compare_file(file: &Path, name: &str) -> Result<usize> {
     Ok(differences)
 }
 
-/// An event as the scripts write it.
+/// Parses an event as written by the scripts.
 fn event_of(value: &Value) -> Option<Found> {
     let number = |index: usize| value.get(index).and_then(Value::as_i64);
     let hex = value.get(4)?.as_str()?;

@@ -1,4 +1,4 @@
-//! What writers say of their events in memory that survives them, and what is set against it.
+//! A ledger in memory that survives the writers: they record their events in it, and results are checked against it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,39 +7,39 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use anyhow::{Result, ensure};
 
-/// Words of a thread in the ledger: a cache line.
+/// Number of words per thread in the ledger: a cache line.
 const THREAD_WORDS: usize = 8;
 const BEGUN: usize = 0;
 const DONE: usize = 1;
 const REFUSED: usize = 2;
 const UNWANTED: usize = 3;
 
-/// Words that a ledger of so many threads takes.
+/// Returns the number of words of a ledger.
 pub(super) const fn words(threads: usize) -> usize {
     threads * THREAD_WORDS
 }
 
-/// What became of an attempt to write an event.
+/// Result of an attempt to write an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// It is in a buffer.
+    /// The event is in a buffer.
     Taken,
-    /// There was no buffer; it is counted as lost.
+    /// No buffer was free; the event is counted as lost.
     Refused,
-    /// No session wanted it.
+    /// No session has enabled the event.
     Unwanted,
 }
 
-/// Events that were counted as lost.
+/// Numbers of events counted as lost.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Losses {
-    /// Those that never reached a buffer, as their writers know, but for those that died.
+    /// Events that never reached a buffer; their writers know, unless they died.
     pub(super) before: u64,
-    /// Those that were in a buffer, and then went nowhere.
+    /// Events that were in a buffer but not delivered.
     pub(super) after: u64,
 }
 
-/// A thread's side: what it is about to do, and what it has done.
+/// A thread's part of the ledger: its current and finished operations.
 pub(super) struct Entry<'l>(&'l [AtomicU64]);
 
 impl<'l> Entry<'l> {
@@ -47,7 +47,7 @@ impl<'l> Entry<'l> {
         Entry(&ledger[words(thread)..words(thread + 1)])
     }
 
-    /// Writes one event by `write`.
+    /// Writes one event with `write`.
     pub(super) fn record(&self, write: impl FnOnce(u64) -> Attempt) {
         let number = self.0[BEGUN].load(Relaxed);
         self.0[BEGUN].store(number + 1, SeqCst);
@@ -60,13 +60,13 @@ impl<'l> Entry<'l> {
     }
 }
 
-/// What came of a round, or of many.
+/// Results of one or more rounds.
 #[derive(Debug, Default)]
 pub(super) struct Total {
     pub(super) begun: u64,
     pub(super) read: u64,
     pub(super) lost: u64,
-    /// Events whose writer died between their begin and their end.
+    /// Events whose writer died during the write.
     pub(super) in_flight: u64,
 }
 
@@ -86,8 +86,9 @@ impl Total {
     }
 }
 
-/// Sets the events that were read (thread and number, in the order of reading) and counted as lost against what the
-/// writers said. Without losses only what was read is checked: each event once, and none that never was.
+/// Checks the read events (thread and number, in reading order) and the counted losses against the ledger.
+///
+/// Without counts of losses, only the read events are checked: each occurs once and was written.
 pub(super) fn settle(
     ledger: &[AtomicU64],
     threads: usize,
@@ -123,7 +124,7 @@ pub(super) fn settle(
     if losses.is_none() {
         return Ok(total);
     }
-    // Of the events in flight some were read, some were refused, and the others may be counted as lost.
+    // Of the events in flight, some were read, some were rejected, and the others may be counted as lost.
     ensure!(
         lost.before + total.in_flight >= refused && lost.before <= refused + total.in_flight,
         "{} events counted lost, {refused} refused, {} in flight",

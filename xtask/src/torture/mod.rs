@@ -1,4 +1,4 @@
-//! Ground truth: writers are killed at random instants, and every event that they began is accounted for.
+//! Kills writers at random instants and accounts for every event that they started to write.
 
 mod ledger;
 mod random;
@@ -15,20 +15,20 @@ use random::Random;
 /// Options of `torture`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Rounds; each starts and kills processes of its own.
+    /// Number of rounds; each starts and kills its own processes.
     #[arg(long, default_value_t = 2000)]
     rounds: u32,
-    /// Where the random numbers begin, to see a round again.
+    /// Seed of the random numbers, to repeat a round.
     #[arg(long)]
     seed: Option<u64>,
-    /// Only sessions, and only of this kind.
+    /// Run only sessions of this kind.
     #[arg(long)]
     case: Option<session::Case>,
     #[command(subcommand)]
     child: Option<Child>,
 }
 
-/// What the processes that are killed run; not for people.
+/// Processes that are killed, for internal use.
 #[derive(Subcommand)]
 enum Child {
     #[command(hide = true)]
@@ -55,7 +55,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// A short form of it.
+/// Runs a few rounds.
 pub(crate) fn short() -> Result<()> {
     torture(SHORT_ROUNDS, None, seed())
 }

@@ -1,10 +1,10 @@
-//! Pseudo-random numbers that a seed repeats.
+//! Repeatable pseudo-random numbers.
 
 /// Pseudo-random numbers (xorshift); the seed must not be 0.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    /// The next number below `limit`.
+    /// Returns the next number below `limit`.
     pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,5 @@
-//! Regions alone: a process with several threads writes at full speed and is killed; the region is then read.
+//! Rounds without a session: a process with several threads writes to a region at full speed and is killed; then the
+//! region is read.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,15 +21,15 @@ const BUFFER_BYTES: u32 = 4096;
 const FEW_BUFFERS: u64 = 40;
 const MANY_BUFFERS: u16 = 3000;
 const THREADS: u64 = 6;
-/// The longest that a process lives, in microseconds.
+/// Maximum lifetime of a process in microseconds.
 const LIFE_MICROS: u64 = 3000;
 
-/// The process that is killed.
+/// The killed process.
 #[derive(Args)]
 pub(super) struct Child {
-    /// The region's file.
+    /// File of the region.
     region: String,
-    /// The ledger's file; its first word is set when everything has begun.
+    /// File of the ledger; its first word is set when all threads have started.
     ledger: String,
     threads: usize,
 }
@@ -127,12 +128,12 @@ fn round(random: &mut Random) -> Result<Total> {
     settle(&ledger[1..], threads, &events.read, Some(losses))
 }
 
-/// The file of another process that has the descriptor open.
+/// Returns the path of a file that another process has open.
 fn path(file: &OwnedFd) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
-/// What was read.
+/// Results of reading a region.
 #[derive(Default)]
 struct Events {
     /// Thread and number.

@@ -13,20 +13,20 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw export trace.etl -o trace.speedscope.json --process make
   etw export trace.etl -o packets.pcapng       packets of `netsh trace` and `pktmon`, for Wireshark
   etw export trace.etl -o tables.parquet       a directory of Parquet files, one for each kind of event
-  etw export trace.etl -o events.ndjson        one JSON object a line, as `etw dump --format json`
+  etw export trace.etl -o events.ndjson        one JSON object per line, as from `etw dump --format json`
 
-The format follows from the name of the output, or is said by --format (see docs/export.md).
-What a format has no place for is counted and said at the end.";
+The format follows from the extension of the output, unless --format names it (see docs/export.md).
+Events that the format cannot represent are counted, and the count is printed at the end.";
 
-/// `etw export`.
+/// The arguments of `etw export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// The format; without it, the name of the output tells.
+    /// Output format [default: by the extension of the output].
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) format: Option<ExportFormat>,
-    /// File to write; for Parquet and Arrow a directory.
+    /// File to write; a directory for Parquet and Arrow.
     #[arg(long, short, value_name = "PATH")]
     pub(crate) output: PathBuf,
     #[command(flatten)]
@@ -34,36 +34,36 @@ pub(crate) struct ExportArgs {
     /// Stop after this many events.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// Look for separate debug files there too, and there first; for timelines and profiles.
+    /// Search this directory first for separate debug files (timelines and profiles).
     #[arg(long, value_name = "DIR")]
     pub(crate) debug_directory: Vec<PathBuf>,
 }
 
-/// Formats of other tools.
+/// Output formats of `etw export`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// A timeline with processors, threads, samples and events, for Perfetto.
+    /// Timeline of processors, threads, samples and events, for Perfetto.
     Perfetto,
-    /// The same as JSON, for Chrome and other viewers.
+    /// The same timeline as JSON, for Chrome and other viewers.
     Chrome,
     /// Samples and events of each thread, for the Firefox Profiler.
     Firefox,
     /// Samples of each thread, for speedscope.
     Speedscope,
-    /// Packets in events, for Wireshark.
+    /// Captured network packets, for Wireshark.
     Pcapng,
-    /// Events, one JSON object a line.
+    /// Events, one JSON object per line.
     Ndjson,
-    /// Every event as a row, a Parquet file for each kind of event.
+    /// One row per event, one Parquet file per kind of event.
     #[cfg(feature = "columns")]
     Parquet,
-    /// The same as Arrow files.
+    /// The same tables as Arrow files.
     #[cfg(feature = "columns")]
     Arrow,
 }
 
 impl ExportFormat {
-    /// The format that a file's name tells.
+    /// Returns the format for a file name's extension, or `None` if the extension is unknown.
     pub(crate) fn of_name(name: &str) -> Option<ExportFormat> {
         const ENDINGS: &[(&str, ExportFormat)] = &[
             (".pftrace", ExportFormat::Perfetto),

@@ -1,4 +1,4 @@
-//! The command line: every command, its arguments, and an example of each.
+//! The definition of the command line: all commands, their arguments and examples.
 
 pub(crate) mod export;
 #[cfg(target_os = "linux")]
@@ -20,7 +20,7 @@ use etw_app::input::Filters;
 use etw_app::schemas::SchemaOptions;
 use etw_app::text::wide_number;
 
-/// Event Tracing for Windows as an open system: read, decode, filter and convert .etl traces on any OS.
+/// Event Tracing for Windows on any OS: record, read, decode, filter and convert .etl traces.
 #[derive(Debug, Parser)]
 #[command(
     name = "etw",
@@ -30,8 +30,8 @@ use etw_app::text::wide_number;
     arg_required_else_help = true
 )]
 #[command(after_help = "Examples:
-  etw info trace.etl                       what the trace holds, and whether it is complete
-  etw dump trace.etl --format json         every event, decoded, one JSON object a line
+  etw info trace.etl                       what the trace contains, and whether it is complete
+  etw dump trace.etl --format json         every event, decoded, one JSON object per line
   etw dump trace.etl --process notepad.exe --from 1.5 --to 3
   etw stats trace.etl --by process
   etw report trace.etl                     what the machine did, in one page
@@ -39,24 +39,24 @@ use etw_app::text::wide_number;
 
 `etw COMMAND --help` shows the options and examples of a command.")]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// The commands.
+/// Commands of `etw`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what traces hold: header, machine, clock, losses, events, schema coverage, damage
+    /// Show what traces contain: header, machine, clock, losses, events, schema coverage, damage
     #[command(after_help = "Examples:
   etw info trace.etl
   etw info trace.etl --all                 every event id, not only the most frequent
-  etw info *.etl --format json             one JSON object a file
+  etw info *.etl --format json             one JSON object per file
 
-The exit status is 0 when the file could be read, also when events were lost or parts are damaged:
-the verdict line (JSON: \"complete\") says so.")]
+The exit status is 0 if the file can be read, even if events were lost or parts are damaged:
+check the verdict line (JSON: \"complete\").")]
     Info(InfoArgs),
-    /// Write the events of traces, decoded, in time order
+    /// Show the decoded events of traces in time order
     #[command(after_help = "Examples:
   etw dump trace.etl
   etw dump trace.etl --provider Microsoft-Windows-Kernel-Process --event 1,2
@@ -66,17 +66,17 @@ the verdict line (JSON: \"complete\") says so.")]
   etw dump trace.etl --where 'ImageName contains \"svchost\" and ProcessID > 100'
   etw dump -s MySession                    live, until Ctrl-C or the session's end
 
-Several files and sessions are read together in time order.")]
+Events of several files and sessions are merged in time order.")]
     #[command(mut_arg("files", |arg| arg.required(false).required_unless_present("session")))]
     Dump(DumpArgs),
-    /// Write traces in the formats of other tools: Perfetto, Chrome, Firefox Profiler, speedscope, Wireshark, Parquet, JSON
+    /// Convert traces to the formats of other tools: Perfetto, Chrome, Firefox Profiler, speedscope, Wireshark, Parquet, JSON
     #[command(after_help = export::EXAMPLES)]
     Export(Box<export::ExportArgs>),
     /// Record events of providers into a trace file
     #[cfg(target_os = "linux")]
     #[command(after_help = record::EXAMPLES)]
     Record(Box<record::RecordArgs>),
-    /// Show what happens as it happens: events, processes, files, network, disks, processors
+    /// Show events, processes, files, network, disks and processors live
     #[cfg(target_os = "linux")]
     #[command(after_help = watch::EXAMPLES)]
     Watch(Box<watch::WatchArgs>),
@@ -91,120 +91,120 @@ Several files and sessions are read together in time order.")]
   etw stats trace.etl --by provider,level --format json
   etw stats trace.etl --provider Microsoft-Windows-DxgKrnl --from 2 --to 5")]
     Stats(StatsArgs),
-    /// Merge traces into one file, in time order, with the descriptions of their events
+    /// Merge traces into one file, in time order, and embed their event schemas
     #[command(after_help = relog::MERGE_EXAMPLES)]
     Merge(relog::MergeArgs),
-    /// Split traces by time, size, process or provider, each part with what its events need
+    /// Split traces by time, size, process or provider into parts that decode on their own
     #[command(after_help = relog::SPLIT_EXAMPLES)]
     Split(Box<relog::SplitArgs>),
-    /// Write the events that meet filters, and what they need, into a new file
+    /// Write the events that pass filters, and the events they depend on, to a new file
     #[command(after_help = relog::RELOG_EXAMPLES)]
     Relog(Box<relog::RelogArgs>),
-    /// Show what the machine did: processes, CPU, functions, waits, disks, files, network, faults, interrupts
+    /// Report what the machine did: processes, CPU, functions, waits, disks, files, network, faults, interrupts
     #[command(after_help = report::EXAMPLES)]
     Report(report::ReportArgs),
-    /// Start, stop, change and query sessions, and enable providers in them
+    /// Control sessions: start, stop, change and query them, and enable providers
     #[cfg(target_os = "linux")]
     #[command(subcommand)]
     Session(session::SessionCommand),
     /// Host sessions until Ctrl-C or SIGTERM
     #[cfg(target_os = "linux")]
     #[command(after_help = "Examples:
-  etw daemon                               this user's instance (root: the system's)
+  etw daemon                               the user's instance (as root: the system's)
   sudo etw daemon --system --access /etc/openetw/access.toml --autologgers /etc/openetw/autologgers
   OPENETW_RUNTIME_DIR=/tmp/test etw daemon
 
-All sessions are stopped, and everything they have is written, before it ends.")]
+On exit, the daemon stops all sessions and writes their remaining events.")]
     Daemon(session::DaemonArgs),
-    /// Known providers and their events
+    /// Show known providers and their events
     #[command(subcommand)]
     Provider(ProviderCommand),
-    /// The schema store: what payloads mean
+    /// Manage the schema store, which describes event payloads
     #[command(subcommand)]
     Schema(SchemaCommand),
-    /// Start, stop, query and save trace sessions as logman does (`etw logman -?`)
+    /// Run logman: create, start, stop and query trace sessions (`etw logman -?`)
     #[cfg(target_os = "linux")]
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Logman(ToolArgs),
-    /// Control sessions and what is enabled in them as tracelog does (`etw tracelog -?`)
+    /// Run tracelog: control sessions and their providers (`etw tracelog -?`)
     #[cfg(target_os = "linux")]
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Tracelog(ToolArgs),
-    /// Record what recording profiles (.wprp) say as wpr does (`etw wpr -help`)
+    /// Run wpr: record with recording profiles (.wprp) (`etw wpr -help`)
     #[cfg(target_os = "linux")]
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Wpr(ToolArgs),
-    /// Record the kernel's events by flags and groups as xperf does (`etw xperf -?`)
+    /// Run xperf: record kernel events by flags and groups (`etw xperf -?`)
     #[cfg(target_os = "linux")]
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Xperf(ToolArgs),
-    /// Show the messages of traces as tracefmt does (`etw tracefmt -?`)
+    /// Run tracefmt: format the messages of traces (`etw tracefmt -?`)
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Tracefmt(ToolArgs),
-    /// Write traces as CSV, XML or an event log, with a summary and a report, as tracerpt does (`etw tracerpt -?`)
+    /// Run tracerpt: convert traces to CSV, XML or an event log, with a summary and a report (`etw tracerpt -?`)
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Tracerpt(ToolArgs),
-    /// Make links by which the tools have their own names: `logman`, …
+    /// Install links so that the tools run under their own names: `logman`, …
     #[command(after_help = "Examples:
   etw install-links ~/.local/bin
   sudo etw install-links /usr/local/bin")]
     InstallLinks {
-        /// Directory, which is made if need be.
+        /// Directory for the links; created if missing.
         dir: PathBuf,
-        /// Replace other files of these names.
+        /// Replace existing files of these names.
         #[arg(long)]
         force: bool,
     },
-    /// Write a shell's completion script to standard output
+    /// Print a completion script for a shell
     #[command(after_help = "Examples:
   etw completions bash > ~/.local/share/bash-completion/completions/etw
   etw completions zsh > ~/.zfunc/_etw
   etw completions powershell >> $PROFILE")]
     Completions {
-        /// The shell.
+        /// Shell to complete for.
         shell: clap_complete::Shell,
     },
     /// Write the manual pages into a directory
     #[command(after_help = "Examples:
   etw man ~/.local/share/man/man1")]
     Man {
-        /// Directory, which is made if need be.
+        /// Directory for the pages; created if missing.
         dir: PathBuf,
     },
 }
 
-/// The words of a tool, which reads them in its own way.
+/// Arguments of a tool, passed on unparsed.
 #[derive(Debug, Args)]
 pub(crate) struct ToolArgs {
-    /// What the tool's own help says (`-?`).
+    /// Arguments of the tool (see its help, `-?`).
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "…")]
     pub(crate) words: Vec<OsString>,
 }
 
-/// `etw info`.
+/// The arguments of `etw info`.
 #[derive(Debug, Args)]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// Output for people or one JSON object a file.
+    /// Output format; JSON is one object per file.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Show every provider, event id and damage, not only the most frequent.
+    /// Show all providers, event ids and damage instead of the most frequent ones.
     #[arg(long)]
     pub(crate) all: bool,
 }
 
-/// `etw dump`.
+/// The arguments of `etw dump`.
 #[derive(Debug, Args)]
 pub(crate) struct DumpArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// Show the events of a live session as they come.
+    /// Show the events of a live session as they arrive.
     #[arg(long, short, value_name = "SESSION")]
     pub(crate) session: Vec<String>,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// How events are written.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = DumpFormat::Text)]
     pub(crate) format: DumpFormat,
     /// Write to a file instead of standard output.
@@ -213,56 +213,56 @@ pub(crate) struct DumpArgs {
     /// Stop after this many events.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// Show only these payload fields, in this order; a member of a struct is named `Struct.Member`.
+    /// Show only these payload fields, in this order; struct members are `Struct.Member`.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) fields: Vec<String>,
     /// Show times as raw readings of the session's clock.
     #[arg(long)]
     pub(crate) raw_time: bool,
-    /// Show events at once, decoded with what stands before each, as live sessions are. Without it, the whole trace is
-    /// looked through first: schemas and names of processes often stand at its end.
+    /// Show events at once, decoded with the schemas and process names that precede them. By default, the whole trace
+    /// is scanned first, because these are often stored at its end.
     #[arg(long)]
     pub(crate) no_look_ahead: bool,
-    /// When to use colours in text.
+    /// When to use colors in text output.
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
 }
 
-/// `etw stats`.
+/// The arguments of `etw stats`.
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// What to count by; several make one table of their combinations.
+    /// Keys to count by; several keys make one table of their combinations.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "event")]
     pub(crate) by: Vec<Key>,
     /// Output format.
     #[arg(long, value_enum, default_value_t = TableFormat::Text)]
     pub(crate) format: TableFormat,
-    /// Show at most this many rows, the most frequent first.
+    /// Show at most this many rows, most frequent first.
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
 }
 
-/// `etw provider`.
+/// Commands of `etw provider`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProviderCommand {
-    /// List the providers that are built in or in the schema store
+    /// List the built-in providers and those in the schema store
     #[command(after_help = "Examples:
   etw provider list
-  etw provider list --registered           those that processes have registered with the host that runs
+  etw provider list --registered           providers that running processes have registered
   etw provider list --format json | jq .Name")]
     List {
-        /// Those that processes have registered with the host that runs, with their processes and sessions.
+        /// List the providers registered with the running host, with their processes and sessions.
         #[cfg(target_os = "linux")]
         #[arg(long)]
         registered: bool,
         #[cfg(target_os = "linux")]
         #[command(flatten)]
         instance: session::InstanceArgs,
-        /// Only providers whose name or GUID contains this text.
+        /// List only providers whose name or GUID contains this text.
         pattern: Option<String>,
         /// Output format.
         #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -274,12 +274,12 @@ pub(crate) enum ProviderCommand {
     #[command(after_help = "Examples:
   etw provider show Microsoft-Windows-Kernel-Process
   etw provider show '{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}' --event 1
-  etw provider show 'Windows Kernel Trace'     the flags of -k, and which of them this system gives
+  etw provider show 'Windows Kernel Trace'     the flags of -k, and which ones this system supports
   etw provider show MyProvider --schema MyProvider.man --format json")]
     Show {
-        /// Name or GUID; for the kernel's classic events a class (`Process`) or `Windows Kernel Trace`.
+        /// Name or GUID; for classic kernel events a class (`Process`) or `Windows Kernel Trace`.
         name: String,
-        /// Only events with these ids (opcodes of a classic class).
+        /// Show only events with these ids (opcodes of a classic class).
         #[arg(long, value_name = "IDS", value_delimiter = ',')]
         event: Vec<u16>,
         /// Output format.
@@ -290,18 +290,18 @@ pub(crate) enum ProviderCommand {
     },
 }
 
-/// `etw schema`.
+/// Commands of `etw schema`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchemaCommand {
-    /// Add what files say to the store
+    /// Add the schemas in files to the store
     #[command(after_help = "Examples:
   etw schema add MyProvider.man
-  etw schema add /mnt/windows/System32      every manifest, resource, MOF, TMF and PDB below it
+  etw schema add /mnt/windows/System32      every manifest, resource, MOF, TMF and PDB file in it
   etw schema add driver.pdb --store ./schemas
 
-Kinds are told by content: instrumentation manifests, PE files with WEVT_TEMPLATE resources and their .mui
-files, bare resources, MOF text, TMF text, PDB files with trace formats. A file that cannot be read is
-reported with its position and does not stop the rest.")]
+File types are detected from the content: instrumentation manifests, PE files with WEVT_TEMPLATE resources
+and their .mui files, bare resources, MOF text, TMF text, PDB files with trace formats. Files that cannot be
+read are reported with the position of the error and skipped.")]
     Add {
         /// Files and directories.
         #[arg(required = true, value_name = "PATH")]
@@ -320,7 +320,7 @@ reported with its position and does not stop the rest.")]
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
-    /// Show one provider of the store
+    /// Show a provider in the store
     #[command(after_help = "Examples:
   etw schema show Microsoft-Windows-HttpService")]
     Show {
@@ -332,7 +332,7 @@ reported with its position and does not stop the rest.")]
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
-    /// Write what the store holds of a provider as an instrumentation manifest
+    /// Write a provider in the store as an instrumentation manifest
     #[command(after_help = "Examples:
   etw schema export Microsoft-Windows-HttpService > http.man
   etw schema export MyProvider -o MyProvider.man")]
@@ -347,7 +347,7 @@ reported with its position and does not stop the rest.")]
     },
 }
 
-/// The traces to read.
+/// Arguments that name the traces to read.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
     /// Traces: .etl files, also inside .zst, .gz and .zip.
@@ -355,36 +355,36 @@ pub(crate) struct InputArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) schemas: SchemaArgs,
-    /// Threads that decode; 0 means one for each processor.
+    /// Number of decoding threads; 0 means one per processor.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) threads: usize,
 }
 
-/// Where schemas come from beside the trace and the built-in ones.
+/// Arguments that name schemas besides the embedded and built-in ones.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// Use a manifest, PE file, MOF, TMF, PDB or a directory of them without adding it to the store.
+    /// Use a manifest, PE, MOF, TMF or PDB file, or a directory of them, without adding it to the store.
     #[arg(long, value_name = "PATH")]
     pub(crate) schema: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 }
 
-/// Which schema store.
+/// Arguments that name the schema store.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// Directory of the schema store [default: $OPENETW_SCHEMAS, else openetw/schemas in the user's data
+    /// Directory of the schema store [default: $OPENETW_SCHEMAS, or openetw/schemas in the user's data
     /// directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
 }
 
-/// Which events.
+/// Arguments that select events.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
-    /// Events of a provider: `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`; several
-    /// options mean any of them.
+    /// Events of a provider: `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`; repeat for
+    /// several providers.
     #[arg(long, short, value_name = "PROVIDER")]
     pub(crate) provider: Vec<String>,
     /// Events with these ids: `1,2,10-20`.
@@ -396,30 +396,30 @@ pub(crate) struct FilterArgs {
     /// Events of these threads.
     #[arg(long, value_name = "TID", value_delimiter = ',', value_parser = number::<u32>)]
     pub(crate) tid: Vec<u32>,
-    /// Events of processes with this image name, whatever its case.
+    /// Events of processes with this image name, ignoring case.
     #[arg(long, value_name = "NAME")]
     pub(crate) process: Vec<String>,
     /// Events at this time or later: seconds from the start (`1.5`, `250ms`) or a time
-    /// (`2026-01-02T03:04:05.1234567Z`; UTC where no offset is given).
+    /// (`2026-01-02T03:04:05.1234567Z`; UTC if no offset is given).
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) from: Option<String>,
     /// Events before this time.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) to: Option<String>,
-    /// Events for which an expression over header and payload fields holds (see docs/filters.md).
+    /// Events for which an expression over header and payload fields is true (see docs/filters.md).
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) condition: Vec<String>,
 }
 
 impl SchemaArgs {
-    /// Where schemas come from.
+    /// Returns the sources of schemas.
     pub(crate) fn options(&self) -> SchemaOptions {
         SchemaOptions { files: self.schema.clone(), store: self.store.store.clone() }
     }
 }
 
 impl FilterArgs {
-    /// Which events.
+    /// Returns the filters.
     pub(crate) fn filters(&self) -> Filters {
         Filters {
             provider: self.provider.clone(),
@@ -434,7 +434,7 @@ impl FilterArgs {
     }
 }
 
-/// Text or JSON.
+/// Output formats: text or JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people.
@@ -443,34 +443,34 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Formats of tables.
+/// Output formats of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableFormat {
     /// For people.
     Text,
-    /// One object a row.
+    /// One JSON object per row.
     Json,
     /// Comma-separated values.
     Csv,
 }
 
-/// Formats of events.
+/// Output formats of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DumpFormat {
-    /// One line an event, for people.
+    /// One line per event, for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// tracerpt's columns.
+    /// The columns of tracerpt.
     Csv,
     /// The Windows event schema.
     Xml,
 }
 
-/// When to use colours.
+/// When to use colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal.
+    /// Only on a terminal.
     Auto,
     /// Always.
     Always,
@@ -478,32 +478,32 @@ pub(crate) enum Color {
     Never,
 }
 
-/// What `etw stats` counts by.
+/// Keys of `etw stats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Key {
-    /// The provider.
+    /// Provider.
     Provider,
     /// Provider and event.
     Event,
-    /// The process.
+    /// Process.
     Process,
-    /// The thread.
+    /// Thread.
     Thread,
-    /// The processor.
+    /// Processor.
     Processor,
-    /// The level.
+    /// Level.
     Level,
-    /// The opcode.
+    /// Opcode.
     Opcode,
-    /// The keyword mask.
+    /// Keyword mask.
     Keyword,
-    /// The file.
+    /// Input file.
     File,
-    /// The second from the start.
+    /// Second from the start of the trace.
     Second,
 }
 
-/// A number in decimal or, with `0x`, hexadecimal digits.
+/// Parses a number in decimal or, after `0x`, hexadecimal digits.
 fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     wide_number(text).and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
         format!("'{text}' is not a number from 0 to {}", u64::MAX >> (64 - 8 * size_of::<T>()))

@@ -11,7 +11,7 @@ use openetw::analysis::{ProcessFilter, TableKind};
 
 use super::number;
 
-/// What `--help` shows.
+/// The examples at the end of `etw report --help`.
 pub(crate) const EXAMPLES: &str = "Examples:
   etw record -k Latency+DISPATCHER --for 5s && etw report trace.etl
   etw report trace.etl
@@ -21,38 +21,38 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw report trace.etl --format folded > stacks.txt     for flame graphs
   etw report trace.etl --format html -o report.html     a page with charts
 
-Tables are made from the kernel's events; which flags of `etw record -k` (on Windows: of xperf) give a table its
-events is said where it has none. Times are from the start of the trace. docs/report.md tells what columns mean.
+Tables are made from kernel events; an empty table names the flags of `etw record -k` (on Windows: of xperf) that
+record its events. Times are relative to the start of the trace. docs/report.md describes the columns.
 
-Functions get their names from the files of this machine, if they are those that were recorded: from symbol tables,
-from DWARF in them or below /usr/lib/debug, and from /proc/kallsyms for the kernel that runs.";
+Function names come from the files of this machine, if they are the recorded ones: from symbol tables, from DWARF
+in the files or in /usr/lib/debug, and from /proc/kallsyms for the running kernel.";
 
-/// `etw report`.
+/// The arguments of `etw report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Traces of one machine: .etl files, also inside .zst, .gz and .zip.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Only these tables.
+    /// Show only these tables.
     #[arg(long, value_enum, value_name = "TABLE", value_delimiter = ',')]
     pub(crate) table: Vec<TableName>,
-    /// Show at most this many rows of each table, the heaviest first [default: 6, or 20 with --table; all in JSON].
+    /// Show at most this many rows per table, largest first [default: 6, or 20 with --table; all in JSON].
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
-    /// Rows about processes with this image name, whatever its case.
+    /// Show only rows about processes with this image name, ignoring case.
     #[arg(long, value_name = "NAME")]
     pub(crate) process: Vec<String>,
-    /// Rows about these processes.
+    /// Show only rows about these processes.
     #[arg(long, value_name = "PID", value_delimiter = ',', value_parser = number::<u32>)]
     pub(crate) pid: Vec<u32>,
-    /// What happens from this time on: `2026-01-02T03:04:05.678Z` (UTC without a zone), or from the start of the trace
-    /// `12.5`, `300ms`, `2m`.
+    /// Report on events at this time or later: `2026-01-02T03:04:05.678Z` (UTC if no offset is given), or from the
+    /// start of the trace `12.5`, `300ms`, `2m`.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) from: Option<String>,
-    /// What happens before this time.
+    /// Report on events before this time.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) to: Option<String>,
-    /// Look for separate debug files there too.
+    /// Also search this directory for separate debug files.
     #[arg(long, value_name = "DIR")]
     pub(crate) debug_directory: Vec<PathBuf>,
     /// Output format.
@@ -63,25 +63,25 @@ pub(crate) struct ReportArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Formats of reports.
+/// Output formats of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
     /// For people.
     Text,
     /// One JSON object with all rows.
     Json,
-    /// Stacks of samples, one a line: process and functions parted by `;`, then the number of samples.
+    /// Sample stacks, one per line: process and functions separated by `;`, then the number of samples.
     Folded,
     /// A page with charts, in one file.
     Html,
-    /// As JSON, with what the page shows.
+    /// The contents of JSON and of the HTML page.
     Xml,
 }
 
-/// Tables.
+/// Tables of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableName {
-    /// Processes: when they began and ended, and how.
+    /// Start, end and exit status of processes.
     Processes,
     /// Processor time by process.
     Cpu,
@@ -89,7 +89,7 @@ pub(crate) enum TableName {
     Threads,
     /// Samples by function.
     Functions,
-    /// What threads waited for, and who ended that.
+    /// What threads waited for, and what woke them.
     Waits,
     /// Disk I/O by disk, process and file.
     Disk,
@@ -106,7 +106,7 @@ pub(crate) enum TableName {
 }
 
 impl ReportArgs {
-    /// What the report is to be.
+    /// Converts the arguments to a request.
     pub(crate) fn request(self) -> Result<Request> {
         Ok(Request {
             files: self.files,

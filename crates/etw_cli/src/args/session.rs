@@ -7,73 +7,73 @@ use etw_app::enabling::Wants;
 
 use super::{Format, SchemaArgs};
 
-/// Which instance.
+/// Arguments that name the instance of the daemon.
 #[derive(Debug, Args, Clone)]
 pub(crate) struct InstanceArgs {
-    /// Use the system's instance (/run/openetw); root's default.
+    /// Use the system's instance (/run/openetw); the default for root.
     #[arg(long, conflicts_with = "user")]
     pub(crate) system: bool,
-    /// Use the user's own instance, also as root.
+    /// Use the user's instance, even as root.
     #[arg(long)]
     pub(crate) user: bool,
 }
 
-/// `etw daemon`.
+/// The arguments of `etw daemon`.
 #[derive(Debug, Args)]
 pub(crate) struct DaemonArgs {
     #[command(flatten)]
     pub(crate) instance: InstanceArgs,
-    /// Let other users connect, with the rights that this list (TOML) gives them; none if it does not exist
-    /// [the system's instance: /etc/openetw/access.toml].
+    /// Let other users connect with the rights in this list (TOML); a missing list gives no rights
+    /// [default of the system's instance: /etc/openetw/access.toml].
     #[arg(long, value_name = "FILE")]
     pub(crate) access: Option<PathBuf>,
-    /// Start the sessions that the files *.toml of this directory describe
-    /// [the system's instance: /etc/openetw/autologgers].
+    /// Start the sessions that the *.toml files in this directory describe
+    /// [default of the system's instance: /etc/openetw/autologgers].
     #[arg(long, value_name = "DIR")]
     pub(crate) autologgers: Option<PathBuf>,
-    /// Most sessions.
+    /// Maximum number of sessions.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) max_sessions: u8,
-    /// End when the last session has ended and nobody asks for another; so do those that `logman`, `tracelog` and
-    /// `xperf` start.
+    /// Exit when no session is left and no client starts another; `logman`, `tracelog` and `xperf` start such
+    /// daemons.
     #[arg(long)]
     pub(crate) while_used: bool,
 }
 
-/// `etw session`.
+/// Commands of `etw session`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
-    /// Start a session; it runs until it is stopped, whatever becomes of this command
+    /// Start a session that runs until it is stopped
     #[command(after_help = "Examples:
   etw session start MySession -o trace.etl -p MyCompany-MyProvider
   etw session start MySession -o trace.etl --mode circular --max-file-size 100 -p 'MyProvider:Warning::0x10'
-  etw session start Live --real-time       no file: for `etw dump -s Live`
+  etw session start Live --real-time       no file; see it with `etw dump -s Live`
   etw session start Flight --ring 64       the newest 64 MiB, until `etw session dump Flight trace.etl`")]
     Start(Box<StartArgs>),
-    /// Stop sessions, and show their last numbers when everything is written
+    /// Stop sessions, and show their final statistics
     #[command(after_help = "Examples:
   etw session stop MySession")]
     Stop(NamesArgs),
-    /// Show all properties and statistics of a session, and what it has enabled
+    /// Show all properties, statistics and enabled providers of a session
     #[command(after_help = "Examples:
   etw session query MySession
   etw session query MySession --format json | jq .EventsLost")]
     Query(NamesArgs),
-    /// List the sessions that run
+    /// List the running sessions
     #[command(after_help = "Examples:
   etw session list
   etw session list --format json | jq -r .Name")]
     List(ListArgs),
-    /// Change a session that runs
+    /// Change a running session
     #[command(after_help = "Examples:
   etw session update MySession --max-buffers 256 --flush-timer 0.1
   etw session update MySession -o next.etl")]
     Update(UpdateArgs),
-    /// Have everything that was written so far delivered
+    /// Deliver all events written so far
     #[command(after_help = "Examples:
   etw session flush MySession")]
     Flush(NamesArgs),
-    /// Enable providers in a session, also ones that are not running yet, or change what is wanted of them
+    /// Enable providers in a session, even if they do not run yet, or change how they are enabled
     #[command(after_help = "Examples:
   etw session enable MySession MyCompany-MyProvider
   etw session enable MySession 'MyProvider:Verbose::0x10' --stacks --exe shop
@@ -87,83 +87,83 @@ pub(crate) enum SessionCommand {
     #[command(after_help = "Examples:
   etw session capture-state MySession MyCompany-MyProvider")]
     CaptureState(ProvidersArgs),
-    /// Go on in the next file (mode new-file)
+    /// Switch to the next file (mode new-file)
     #[command(after_help = "Examples:
   etw session increment-file MySession")]
     IncrementFile(NamesArgs),
-    /// End the file and go on in real time
+    /// Close the file and continue in real time
     #[command(after_help = "Examples:
   etw session convert-to-real-time MySession")]
     ConvertToRealTime(NamesArgs),
-    /// Write what a session has in memory to a file (mode buffering); the session goes on
+    /// Save the events in memory to a file without stopping the session (mode buffering)
     #[command(after_help = "Examples:
   etw session dump Flight trace.etl")]
     Dump(DumpSessionArgs),
 }
 
-/// Sessions by name.
+/// Arguments that name sessions.
 #[derive(Debug, Args)]
 pub(crate) struct NamesArgs {
-    /// Names of sessions, whatever the case.
+    /// Names of sessions, ignoring case.
     #[arg(required = true, value_name = "SESSION")]
     pub(crate) sessions: Vec<String>,
     #[command(flatten)]
     pub(crate) common: ListArgs,
 }
 
-/// What all commands have.
+/// Arguments of all commands.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Output for people or one JSON object a session.
+    /// Output format; JSON is one object per session.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) instance: InstanceArgs,
 }
 
-/// `etw session start`.
+/// The arguments of `etw session start`.
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
-    /// Name of the session, up to 1024 bytes; unique whatever the case.
+    /// Name of the session, at most 1024 bytes; unique, ignoring case.
     #[arg(value_name = "SESSION")]
     pub(crate) name: String,
     /// File to write to.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Modes: sequential, circular, append, new-file, preallocate, real-time, buffering, secure, …
+    /// Log file modes: sequential, circular, append, new-file, preallocate, real-time, buffering, secure, …
     #[arg(long, value_name = "MODES", value_delimiter = ',')]
     pub(crate) mode: Vec<String>,
-    /// Deliver in real time (mode real-time).
+    /// Deliver events in real time (mode real-time).
     #[arg(long)]
     pub(crate) real_time: bool,
-    /// Keep the newest events in memory only, at most this many MiB (mode buffering).
+    /// Keep only the newest events, in memory, at most this many MiB (mode buffering).
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub(crate) ring: Option<u32>,
-    /// KiB of a buffer, from 4 to 16384.
+    /// Buffer size in KiB, 4 to 16384.
     #[arg(long, value_name = "KIB", default_value_t = 64)]
     pub(crate) buffer_size: u32,
-    /// Fewest buffers [default: twice the number of processors].
+    /// Minimum number of buffers [default: twice the number of processors].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) min_buffers: u32,
-    /// Most buffers [default: 128 MiB of them].
+    /// Maximum number of buffers [default: 128 MiB of buffers].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) max_buffers: u32,
-    /// MiB of the file at which the mode does what it does [default: unlimited].
+    /// Maximum file size in MiB; --mode decides what happens then [default: unlimited].
     #[arg(long, value_name = "MIB", default_value_t = 0, hide_default_value = true)]
     pub(crate) max_file_size: u32,
-    /// Seconds after which buffers that are not full are written all the same [default: 1].
+    /// Seconds after which partly filled buffers are written [default: 1].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) flush_timer: Option<f64>,
-    /// Full buffers that are written at once.
+    /// Number of full buffers that are written together.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) flush_threshold: u32,
-    /// What times are read from.
+    /// Clock of the timestamps.
     #[arg(long, value_enum, default_value_t = ClockArg::Qpc)]
     pub(crate) clock: ClockArg,
     /// Enable a provider: `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`.
     #[arg(long, short, value_name = "PROVIDER")]
     pub(crate) provider: Vec<String>,
-    /// The system's events of these flags, joined by +; their names are those of xperf, logman and wpr.
+    /// Enable kernel events by these flags, joined by +, named as in xperf, logman and wpr.
     #[arg(long, short, value_name = "FLAGS")]
     pub(crate) kernel: Option<String>,
     #[command(flatten)]
@@ -176,7 +176,7 @@ pub(crate) struct StartArgs {
     pub(crate) schemas: SchemaArgs,
 }
 
-/// What is wanted of providers beside what their strings say.
+/// Arguments that apply to all enabled providers.
 #[derive(Debug, Args)]
 pub(crate) struct WantArgs {
     /// Add the call stack to each event.
@@ -185,28 +185,28 @@ pub(crate) struct WantArgs {
     /// Add the user's SID to each event.
     #[arg(long)]
     pub(crate) sid: bool,
-    /// Add the key of the process, which is unique while the machine runs.
+    /// Add the process start key, which is unique until the machine restarts, to each event.
     #[arg(long)]
     pub(crate) process_start_key: bool,
-    /// Leave out events without keywords.
+    /// Exclude events without keywords.
     #[arg(long)]
     pub(crate) ignore_keyword_0: bool,
-    /// The GUID names a group of providers.
+    /// Treat the GUID as that of a provider group.
     #[arg(long)]
     pub(crate) group: bool,
-    /// Only in these processes.
+    /// Enable the providers only in these processes.
     #[arg(long, value_name = "PIDS", value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
-    /// Only in processes that run a program of this file name.
+    /// Enable the providers only in processes whose executable has this file name.
     #[arg(long, value_name = "NAME")]
     pub(crate) exe: Vec<String>,
-    /// Only TraceLogging events of these names.
+    /// Enable only TraceLogging events with this name; repeat for several names.
     #[arg(long, value_name = "NAME")]
     pub(crate) event_name: Vec<String>,
 }
 
 impl WantArgs {
-    /// What is wanted of providers.
+    /// Returns the options for all enabled providers.
     pub(crate) fn wants(&self) -> Wants {
         Wants {
             stacks: self.stacks,
@@ -221,22 +221,22 @@ impl WantArgs {
     }
 }
 
-/// What else is wanted of the system's events.
+/// Arguments for kernel events.
 #[derive(Debug, Args)]
 pub(crate) struct SystemArgs {
-    /// The system's events whose stack is told, joined by +, by the names of `xperf -stackwalk` or as 0x and the hook id
+    /// Kernel events to record with their call stacks, joined by +: names of `xperf -stackwalk`, or hook ids with 0x
     /// [default: Profile].
     #[arg(long, value_name = "EVENTS")]
     pub(crate) stackwalk: Option<String>,
-    /// Time between two samples of the flag PROFILE: 125us, 1ms; a number alone is in units of 100 ns, as for
-    /// `xperf -setprofint`. From 100us to 1s [default: 1ms].
+    /// Sampling interval of the flag PROFILE, 100us to 1s: 125us, 1ms; without a unit in 100 ns, as in
+    /// `xperf -setprofint` [default: 1ms].
     #[arg(long, value_name = "TIME", value_parser = sample_interval)]
     pub(crate) sample_interval: Option<u32>,
 }
 
-/// A sampling interval in units of 100 ns.
+/// Parses a sampling interval; the result is in units of 100 ns.
 fn sample_interval(text: &str) -> Result<u32, String> {
-    let wrong = || format!("'{text}' is no sampling interval; write 125us or 1ms");
+    let wrong = || format!("'{text}' is not a sampling interval; write 125us or 1ms");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text.get(digits.len()..).unwrap_or_default() {
         "" => 1.0,
@@ -252,7 +252,7 @@ fn sample_interval(text: &str) -> Result<u32, String> {
     Ok(units.round() as u32)
 }
 
-/// `etw session enable`.
+/// The arguments of `etw session enable`.
 #[derive(Debug, Args)]
 pub(crate) struct EnableArgs {
     #[command(flatten)]
@@ -261,7 +261,7 @@ pub(crate) struct EnableArgs {
     pub(crate) want: WantArgs,
 }
 
-/// A session and providers.
+/// Arguments that name a session and providers.
 #[derive(Debug, Args)]
 pub(crate) struct ProvidersArgs {
     /// Name of the session.
@@ -276,25 +276,25 @@ pub(crate) struct ProvidersArgs {
     pub(crate) schemas: SchemaArgs,
 }
 
-/// `etw session update`.
+/// The arguments of `etw session update`.
 #[derive(Debug, Args)]
 pub(crate) struct UpdateArgs {
     /// Name of the session.
     #[arg(value_name = "SESSION")]
     pub(crate) session: String,
-    /// Go on in another file.
+    /// Continue in this file.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Most buffers.
+    /// Maximum number of buffers.
     #[arg(long, value_name = "N")]
     pub(crate) max_buffers: Option<u32>,
-    /// Seconds after which buffers that are not full are written all the same.
+    /// Seconds after which partly filled buffers are written.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) flush_timer: Option<f64>,
     /// Whether events are delivered in real time.
     #[arg(long, value_name = "BOOL")]
     pub(crate) real_time: Option<bool>,
-    /// The system's events of these flags from now on, of a session that has had some.
+    /// Change the kernel flags of a session that was started with some.
     #[arg(long, short, value_name = "FLAGS")]
     pub(crate) kernel: Option<String>,
     #[command(flatten)]
@@ -303,7 +303,7 @@ pub(crate) struct UpdateArgs {
     pub(crate) common: ListArgs,
 }
 
-/// `etw session dump`.
+/// The arguments of `etw session dump`.
 #[derive(Debug, Args)]
 pub(crate) struct DumpSessionArgs {
     /// Name of the session.
@@ -316,14 +316,14 @@ pub(crate) struct DumpSessionArgs {
     pub(crate) common: ListArgs,
 }
 
-/// What times are read from.
+/// Clocks of a session.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum ClockArg {
-    /// The performance counter.
+    /// Performance counter.
     Qpc,
-    /// The system time.
+    /// System time.
     System,
-    /// The processor's cycle counter.
+    /// Cycle counter of the processor.
     Cycle,
 }
 

@@ -10,55 +10,55 @@ use etw_watch::{Options, View};
 
 use super::{SchemaArgs, number};
 
-/// What `--help` ends with.
+/// The examples at the end of `etw watch --help`.
 pub(crate) const EXAMPLES: &str = "Examples:
   etw watch                                      (as root) files, network, processes, disks of this machine
   etw watch -k PROC_THREAD+CSWITCH --view processes
-                                                 processes, as top shows them
+                                                 processes, as in top
   etw watch --process make --where 'event == FileIo'
-                                                 only what a program does with files
-  etw watch -p MyProvider -o t.etl               a program's own events, into a file as well
-  etw watch -s MySession                         a session that runs already
+                                                 only the file accesses of a program
+  etw watch -p MyProvider -o t.etl               a program's own events, also written to a file
+  etw watch -s MySession                         a running session
   etw watch --batch 1 --view processes           the table as text, once, after a second
 
-Keys: 1 to 5 and Tab choose the view, Space lets it stand still, / searches, f filters (the language of
-`etw dump --where`, or ~TEXT), Enter shows details, s saves, ? shows all keys, q ends.
-Without -k and -p the system's flags that this build captures are watched, but for the most frequent ones.";
+Keys: 1 to 5 and Tab choose the view, Space freezes it, / searches, f filters (with an expression of
+`etw dump --where`, or ~TEXT), Enter shows details, s saves, ? shows all keys, q quits.
+Without -k and -p, all supported kernel flags are enabled except the most frequent ones.";
 
-/// `etw watch`.
+/// The arguments of `etw watch`.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// Watch the system's events of these flags, joined by +; their names are those of xperf, logman and wpr.
+    /// Watch kernel events by these flags, joined by +, named as in xperf, logman and wpr.
     #[arg(long, short, value_name = "FLAGS", conflicts_with = "session")]
     pub(crate) kernel: Option<String>,
-    /// Watch the events of a provider; of a session (-s) show only these.
+    /// Watch the events of a provider; with -s, show only these events of the session.
     #[arg(long, short, value_name = "PROVIDER")]
     pub(crate) provider: Vec<String>,
-    /// Watch a session that runs already, rather than one of this command's own.
+    /// Watch a running session instead of starting one.
     #[arg(long, short, value_name = "SESSION")]
     pub(crate) session: Option<String>,
-    /// Write all events to a file from the start, shown or not.
+    /// Write all events to a file, whether shown or not.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// The view to begin with; with --batch the one to print.
+    /// First view; with --batch, the view to print.
     #[arg(long, value_enum, default_value_t = ViewName::Events)]
     pub(crate) view: ViewName,
-    /// Print the tables as text every second, so many times (0: until Ctrl-C), in place of using the terminal.
+    /// Print the view as text every second, N times (0: until Ctrl-C), instead of using the terminal.
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<u64>,
-    /// With --batch: most rows of each table.
+    /// With --batch: maximum number of rows per table.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "batch")]
     pub(crate) rows: usize,
-    /// Newest events to keep; at most 256 MiB of them.
+    /// Number of newest events to keep, at most 256 MiB.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) keep: usize,
-    /// Add the call stack to each event of the providers.
+    /// Add the call stack to each event of providers.
     #[arg(long, conflicts_with = "session")]
     pub(crate) stacks: bool,
-    /// Size of a buffer of the session, 4KB to 16MB.
+    /// Buffer size of the session, 4KB to 16MB.
     #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "64KB", conflicts_with = "session")]
     pub(crate) buffer_size: u64,
-    /// Most buffers of the session [default: 2048].
+    /// Maximum number of buffers of the session [default: 2048].
     #[arg(long, value_name = "N", conflicts_with = "session")]
     pub(crate) buffers: Option<u32>,
     /// Show events with these ids: `1,2,10-20`.
@@ -70,24 +70,24 @@ pub(crate) struct WatchArgs {
     /// Show events of these threads.
     #[arg(long, value_name = "TID", value_delimiter = ',', value_parser = number::<u32>, help_heading = "Filters")]
     pub(crate) tid: Vec<u32>,
-    /// Show events and rows of processes with this image name, whatever its case.
+    /// Show events and rows of processes with this image name, ignoring case.
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
     pub(crate) process: Vec<String>,
-    /// Show events for which an expression over header and payload fields holds (see docs/filters.md).
+    /// Show events for which an expression over header and payload fields is true (see docs/filters.md).
     #[arg(long = "where", value_name = "EXPR", help_heading = "Filters")]
     pub(crate) condition: Vec<String>,
     #[command(flatten)]
     pub(crate) schemas: SchemaArgs,
 }
 
-/// The views.
+/// Views of `etw watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ViewName {
-    /// Events as they come.
+    /// Events as they arrive.
     Events,
-    /// Processes, as top shows them.
+    /// Processes, as in top.
     Processes,
-    /// Files that are read and written.
+    /// File reads and writes.
     Files,
     /// Connections and datagrams.
     Network,
@@ -96,7 +96,7 @@ pub(crate) enum ViewName {
 }
 
 impl WatchArgs {
-    /// What is to be watched.
+    /// Converts the arguments to options.
     pub(crate) fn options(self) -> Options {
         let (to_enable, to_show) = match self.session {
             Some(_) => (Vec::new(), self.provider),

@@ -1,4 +1,4 @@
-//! `etw daemon`: hosts sessions until it is told to end.
+//! `etw daemon`: hosts sessions until Ctrl-C or SIGTERM.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use openetw::session::{Access, Host, HostLimits, HostOptions};
 use crate::args::session::DaemonArgs;
 use crate::commands::session::instance;
 
-/// Where the system's instance is configured.
+/// Configuration of the system's instance.
 const ACCESS: &str = "/etc/openetw/access.toml";
 const AUTOLOGGERS: &str = "/etc/openetw/autologgers";
 
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &DaemonArgs) -> Result<()> {
     if let Some(list) = args.access.clone().or_else(|| of_system(ACCESS)) {
         options.access = Access::from_file(&list)?;
     }
-    // One that a tool starts for a session of its own is not the system's daemon.
+    // A daemon that a tool starts for its own session is not the system's daemon.
     let default = of_system(AUTOLOGGERS).filter(|_| !args.while_used);
     options.autologgers = args.autologgers.clone().or(default);
     options.limits = HostLimits { sessions: args.max_sessions, ..HostLimits::default() };
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &DaemonArgs) -> Result<()> {
     Ok(())
 }
 
-/// Says, also to systemd, that clients can connect.
+/// Reports to standard error and to systemd that clients can connect.
 fn say_ready(socket: &Path) {
     eprintln!("etw daemon: listens at {}", socket.display());
     if let Some(address) = std::env::var_os("NOTIFY_SOCKET")

@@ -1,4 +1,4 @@
-//! `etw completions` and `etw man`: what is made from the definition of the command line.
+//! `etw completions` and `etw man`: completion scripts and manual pages, generated from the command line's definition.
 
 use std::io::Write;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<()> {
     Ok(())
 }
 
-/// Writes `etw.1` and a page for every command.
+/// Writes `etw.1` and one page per command.
 pub(crate) fn man(dir: &Path) -> Result<()> {
     std::fs::create_dir_all(dir).with_context(|| format!("{}: cannot be made", dir.display()))?;
     clap_mangen::generate_to(Cli::command(), dir)

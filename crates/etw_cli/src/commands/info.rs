@@ -1,4 +1,4 @@
-//! `etw info`: what traces hold, and whether they hold it all.
+//! `etw info`: the contents of traces, and whether they are complete.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::{Format, InfoArgs};
 
-/// Rows of each list without `--all`.
+/// Maximum number of rows per list without `--all`.
 const TOP: usize = 10;
 
 /// Runs the command.
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<()> {
                 continue;
             }
         };
-        // The other files, and the other members of an archive, may be good.
+        // Other files and other members of an archive may be readable.
         for input in inputs {
             files += 1;
             match input.map_err(Into::into).and_then(|input| show(&input, args, &schemas)) {
@@ -156,7 +156,7 @@ fn put_providers(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
 }
 
 fn put_events(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
-    // Kinds that differ in what is not shown, such as the size of pointers, are one here.
+    // Kinds that differ only in details not shown, such as the pointer size, share a row.
     let rows = sums(survey.events.iter().map(|event| {
         let decoding = event.decoding.as_ref().map_or("not decoded", |decoding| decoding);
         (format!("{} [{decoding}]", event_text(event)), event.count)
@@ -175,7 +175,7 @@ fn put_undecoded(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
     put_sums(out, &rows, top)?;
     writeln!(
         out,
-        "              `etw schema add PATH…` adds what decodes them: manifests (.man), programs and"
+        "              `etw schema add PATH…` adds the schemas they need: manifests (.man), programs and"
     )?;
     writeln!(
         out,
@@ -184,7 +184,7 @@ fn put_undecoded(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
     Ok(())
 }
 
-/// Counts by text, the greatest first.
+/// Sums counts by text; the largest sum comes first.
 fn sums(counts: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for (text, count) in counts {
@@ -226,7 +226,7 @@ fn rest(out: &mut Vec<u8>, count: usize, top: usize) -> Result<()> {
     Ok(())
 }
 
-/// `Provider/Event id 1 version 2`, `Class/Type`.
+/// Returns the display name of an event kind: `Provider/Event id 1 version 2` or `Class/Type`.
 fn event_text(event: &EventCount) -> String {
     let d = &event.descriptor;
     let provider = event.provider.clone().unwrap_or_else(|| event.guid.to_string());
@@ -270,7 +270,7 @@ fn or_none(text: &str) -> &str {
 fn percent(part: u64, whole: u64) -> String {
     match whole {
         0 => "-".to_owned(),
-        // Never a whole that is not one.
+        // Rounds down, so that 100 % means all.
         _ if part == whole => "100 %".to_owned(),
         _ => format!("{:.1} %", (part as f64 / whole as f64 * 1000.0).floor() / 10.0),
     }

@@ -1,4 +1,4 @@
-//! The commands.
+//! The commands of `etw`.
 
 #[cfg(target_os = "linux")]
 pub(crate) mod daemon;

@@ -1,4 +1,4 @@
-//! `etw provider list|show`: providers that schemas are known of.
+//! `etw provider list|show`: providers with known schemas.
 
 use std::io::Write;
 
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &ProviderCommand) -> Result<()> {
             let found = schemas.find(name)?;
             if found.is_empty() {
                 return Err(anyhow!(
-                    "no provider '{name}' is known; `etw provider list` shows those that are, `etw schema add FILE` adds one"
+                    "unknown provider '{name}'; `etw provider list` lists known providers, `etw schema add FILE` adds one"
                 ));
             }
             for provider in found {

@@ -1,4 +1,4 @@
-//! `etw merge`, `etw split` and `etw relog`: traces written anew.
+//! `etw merge`, `etw split` and `etw relog`: write new traces from existing ones.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ pub(crate) fn split(args: &SplitArgs) -> Result<()> {
     Ok(())
 }
 
-/// What parts are called if nobody says it: as the first file, without what it is packed in.
+/// Returns the default name of parts: the name of the first file without a compression extension.
 fn name_of(files: &[PathBuf]) -> PathBuf {
     let name = files.first().and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy();
     let packed = [".zst", ".gz", ".zip"].iter().find_map(|end| name.strip_suffix(end));
@@ -68,17 +68,17 @@ fn with_redactions(relogger: Relogger, args: &RedactArgs) -> Result<Relogger> {
     })
 }
 
-/// Says which redactions found nothing, where that is allowed, and what they took more than asked for.
+/// Warns of redactions without a match, and of events that lost their whole payload because they could not be decoded.
 fn warn_of_redactions(args: &RedactArgs, files: &[Relogged]) {
     for (index, redaction) in args.redact.iter().enumerate() {
         if files.iter().all(|file| file.redacted.get(index).is_none_or(|count| *count == 0)) {
-            output::warn(&format_args!("no event had the field {redaction}; is it spelt right?"));
+            output::warn(&format_args!("no event has the field {redaction}; check the spelling"));
         }
     }
     let blanked: u64 = files.iter().map(|file| file.blanked).sum();
     if blanked > 0 {
         output::warn(&format_args!(
-            "{} events that may have had a field to redact could not be decoded; they have no payload any more",
+            "{} events that may contain a field to redact could not be decoded; their payloads were removed",
             grouped(blanked)
         ));
     }
@@ -100,19 +100,19 @@ fn write(relogger: &Relogger, trace: &mut Trace, path: &Path) -> Result<Relogged
     Ok(relogged)
 }
 
-/// Says on standard error what was written, and whether it is all there was.
+/// Prints to standard error what was written, and whether it is complete.
 fn report(file: &Relogged) {
     if file.events == 0 {
-        output::warn(&"no event meets the filters; `etw stats` shows what there is");
+        output::warn(&"no event passes the filters; `etw stats` shows the events of a trace");
     }
     for name in &file.brought {
         eprintln!(
-            "etw: {name}: its clock is the system time; its events have the other files' clock now, at their times"
+            "etw: {name}: uses the system time; its timestamps were converted to the clock of the other files"
         );
     }
     let needed = match file.context {
         0 => String::new(),
-        count => format!(" and {} that they need", grouped(count)),
+        count => format!(" and {} they depend on", grouped(count)),
     };
     let plural = if file.events == 1 { "" } else { "s" };
     eprintln!(
@@ -124,7 +124,7 @@ fn report(file: &Relogged) {
     );
 }
 
-/// Whether anything is missing.
+/// Returns `complete`, or what is missing.
 fn verdict(file: &Relogged) -> String {
     let mut gaps = Vec::new();
     let mut gap = |count: u32, what: &str| {
@@ -135,7 +135,7 @@ fn verdict(file: &Relogged) -> String {
     gap(file.events_lost, "events lost");
     gap(file.buffers_lost, "buffers lost");
     if file.is_unclosed {
-        gaps.push("a session did not close its file, so its losses are not known".to_owned());
+        gaps.push("a session did not close its file, so its losses are unknown".to_owned());
     }
     match gaps.is_empty() {
         true => "complete".to_owned(),

@@ -1,4 +1,4 @@
-//! `etw report`, and the pages of reports that tools ask for.
+//! `etw report`, and the report pages that tools request.
 
 use anyhow::Result;
 use etw_report::Page;
@@ -11,7 +11,7 @@ pub(crate) fn run(args: ReportArgs) -> Result<()> {
     etw_report::run(&args.request()?)
 }
 
-/// Writes the page that a tool asks for.
+/// Returns the page that a tool requests.
 pub(crate) fn page(request: PageRequest<'_>) -> Result<Vec<u8>> {
     let PageRequest { trace, report, tally, processors, format, rows } = request;
     let page = Page::new(trace, report, tally, processors);

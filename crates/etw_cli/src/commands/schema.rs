@@ -25,7 +25,7 @@ pub(crate) fn run(command: &SchemaCommand) -> Result<()> {
 
 fn open(args: &StoreArgs) -> Result<Store> {
     let dir = store_dir(args.store.as_deref())?;
-    Store::open(&dir).with_context(|| format!("the schema store in {} cannot be opened", dir.display()))
+    Store::open(&dir).with_context(|| format!("cannot open the schema store in {}", dir.display()))
 }
 
 fn add(paths: &[std::path::PathBuf], store: &Store) -> Result<()> {
@@ -43,7 +43,7 @@ fn add(paths: &[std::path::PathBuf], store: &Store) -> Result<()> {
                 output::warn(&format_args!("{}: {problem}", file.path.display()));
             }
         }
-        // The name by which the store replaces what an earlier call added.
+        // The store replaces the schemas that an earlier call added under this name.
         let origin = std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let added = store.add(&read.providers, &origin.to_string_lossy())?;
         providers += added.providers;
@@ -60,7 +60,7 @@ fn add(paths: &[std::path::PathBuf], store: &Store) -> Result<()> {
         }
     )?;
     if empty > 0 {
-        bail!("{empty} of {} paths hold no schema that could be read", paths.len());
+        bail!("{empty} of {} paths contain no readable schema", paths.len());
     }
     Ok(())
 }
@@ -115,11 +115,11 @@ fn export(name: &str, store: &Store, path: Option<&Path>) -> Result<()> {
     let found = find(name, store)?;
     let [provider] = found.as_slice() else {
         let guids: Vec<_> = found.iter().map(|provider| provider.info.guid.to_string()).collect();
-        bail!("the store has {} providers '{name}'; name one by its GUID: {}", found.len(), guids.join(", "));
+        bail!("the store has {} providers '{name}'; use the GUID of one: {}", found.len(), guids.join(", "));
     };
     let text = manifest::write(provider).ok_or_else(|| {
         anyhow!(
-            "{}: schemas of kind {} have no form as a manifest",
+            "{}: schemas of kind {} cannot be written as a manifest",
             provider.info.name,
             provider.info.decoding.name()
         )
@@ -143,7 +143,7 @@ fn find(name: &str, store: &Store) -> Result<Vec<Provider>> {
     }
     if found.is_empty() {
         bail!(
-            "the store in {} has no provider '{name}'; `etw schema list` shows what it has",
+            "the store in {} has no provider '{name}'; `etw schema list` lists its providers",
             store.directory().display()
         );
     }

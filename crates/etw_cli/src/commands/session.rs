@@ -1,4 +1,4 @@
-//! `etw session`: the controller.
+//! `etw session`: controls sessions.
 
 use std::io::Write;
 use std::path::Path;
@@ -25,13 +25,13 @@ use crate::args::session::{
 /// Runs the command.
 pub(crate) fn run(command: &SessionCommand) -> Result<()> {
     let mut out = Vec::new();
-    // What was done before a failure is shown all the same.
+    // Results of actions before a failure are shown too.
     let result = act(command, &mut out);
     output::open(None)?.write_all(&out)?;
     result
 }
 
-/// The instance that the arguments mean.
+/// Returns the instance that the arguments select.
 pub(crate) fn instance(args: &InstanceArgs) -> Instance {
     match (Instance::named(), args.system, args.user) {
         (Some(named), ..) => named,
@@ -156,7 +156,7 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
         Some(mib) => session.ring(mib.saturating_mul(1024)),
         None => session.buffers(args.min_buffers, args.max_buffers),
     };
-    // What makes no sense is refused before a session is started.
+    // Invalid combinations are rejected before a session starts.
     check_delivery(args)?;
     let mut controller = connect(&args.common.instance)?;
     let mut enables = Vec::new();
@@ -169,7 +169,7 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
     let mut status = session.start(&mut controller)?;
     for enable in &enables {
         if let Err(error) = controller.enable(&args.name, enable) {
-            // A session that does not record what was asked for is not left behind.
+            // Do not leave a session running that lacks requested providers.
             let _ = controller.stop(&args.name);
             return Err(error.into());
         }
@@ -180,18 +180,18 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
     put_status(out, &status, None, args.common.format)
 }
 
-/// Whether the events go somewhere, and whether a file that is named would have any.
+/// Checks that the events are delivered, and that a named file would receive events.
 fn check_delivery(args: &StartArgs) -> Result<()> {
     let has = |bit| args.mode.iter().any(|name| LogFileMode::from_name(name) == Some(bit));
     let is_ring = args.ring.is_some() || has(LogFileMode::BUFFERING);
     let is_real_time = args.real_time || has(LogFileMode::REAL_TIME);
     let text = match &args.output {
         None if !is_ring && !is_real_time => {
-            "a session needs somewhere to put events: -o FILE, --real-time or --ring MIB".to_owned()
+            "no destination for events: use -o FILE, --real-time or --ring MIB".to_owned()
         }
         Some(path) if is_ring => format!(
-            "a session of mode buffering keeps events in memory and writes no file; leave out -o, and have them \
-             written by `etw session dump {} {}`",
+            "a session of mode buffering keeps events in memory and writes no file; omit -o, and save them with \
+                         `etw session dump {} {}`",
             args.name,
             path.display()
         ),
@@ -213,9 +213,7 @@ fn update(args: &UpdateArgs, out: &mut Vec<u8>) -> Result<()> {
         sample_interval: args.system.sample_interval,
     };
     if update == SessionUpdate::default() {
-        return Err(
-            UsageError("nothing to change; name one of the options that --help shows".to_owned()).into()
-        );
+        return Err(UsageError("nothing to change; use one of the options in --help".to_owned()).into());
     }
     let status = connect(&args.common.instance)?.update(&args.session, update)?;
     put_status(out, &status, None, args.common.format)
@@ -232,7 +230,7 @@ fn millis(seconds: f64) -> Result<u32> {
 
 fn unknown_mode(name: &str) -> anyhow::Error {
     let known: Vec<String> = LogFileMode::NAMES.iter().map(|(name, _)| mode_name(name)).collect();
-    anyhow!(UsageError(format!("mode '{name}' is none of {}", known.join(", "))))
+    anyhow!(UsageError(format!("unknown mode '{name}'; expected one of {}", known.join(", "))))
 }
 
 fn mode_name(name: &str) -> String {

@@ -16,10 +16,10 @@ use serde_json::{Map, Value};
 
 use crate::args::{Key, StatsArgs, TableFormat};
 
-/// Rows that a thread keeps apart; beyond that, new ones count as one row `(others)`.
+/// Maximum number of rows per thread; further rows are combined in the row `(others)`.
 const MAX_ROWS: usize = 1 << 18;
 
-/// Events between two looks at the clock of the progress bar.
+/// Number of events between updates of the progress bar.
 const PROGRESS_EVERY: u64 = 1 << 14;
 
 /// Runs the command.
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<()> {
     let progress = opened.progress(true);
     opened.trace.for_each_record_unordered(&mut counters, |counter, record| {
         counter.count(record);
-        // Buffers of one time lie together, so that the bar hardly steps back.
+        // Neighboring buffers have similar times, so the bar rarely moves back.
         if counter.all.count % PROGRESS_EVERY == 0 {
             progress.reach(record.time());
         }
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<()> {
     opened.close()
 }
 
-/// What is counted of the events of a row.
+/// Totals of the events in a row.
 #[derive(Debug, Clone, Copy, Default)]
 struct Row {
     count: u64,
@@ -109,7 +109,7 @@ impl Row {
     }
 }
 
-/// Counts the events that one thread reads.
+/// Counter of the events that one thread reads.
 struct Counter {
     resolver: Resolver,
     processes: Arc<ProcessTable>,
@@ -117,12 +117,12 @@ struct Counter {
     files: Vec<String>,
     start: FileTime,
     rows: HashMap<Vec<u128>, (Vec<String>, Row)>,
-    /// Holds the schemas by whose address rows are told apart.
+    /// Keeps schemas alive, because their addresses identify rows.
     schemas: Vec<Arc<CompiledSchema>>,
-    /// What they take, roughly.
+    /// Approximate size of the schemas in bytes.
     schema_bytes: usize,
     all: Row,
-    /// Room for the numbers of an event's row.
+    /// Buffer for the row key of an event, reused between events.
     key: Vec<u128>,
 }
 
@@ -199,7 +199,7 @@ fn time_since(record: &Record<'_>, start: FileTime) -> i64 {
     record.time().0.saturating_sub(start.0)
 }
 
-/// A number that tells the values of a key apart.
+/// Returns a number that is different for each value of a key.
 #[inline]
 fn number(
     key: Key,
@@ -214,7 +214,7 @@ fn number(
         Key::Event | Key::Opcode => {
             let descriptor = record.descriptor();
             let schema = resolver.resolve(record).map_or(0, |schema| Arc::as_ptr(schema) as usize);
-            // Without a schema the provider stands for it; two that fall together would have one row.
+            // Without a schema, the provider identifies the event; a collision would combine two rows.
             let owner =
                 if schema == 0 { record.provider_id().to_u128() << 32 } else { (schema as u128) << 32 };
             owner
@@ -222,7 +222,7 @@ fn number(
                 ^ u128::from(descriptor.version) << 8
                 ^ u128::from(descriptor.opcode.0)
         }
-        // An id may be used by one process after another; the address of the name tells them apart.
+        // Process ids are reused; the address of the name distinguishes the processes.
         Key::Process => {
             let name = record.process_id().and_then(|id| processes.name(id, record.time()));
             id(record.process_id()) ^ name.map_or(0, |name| name.as_ptr() as usize as u128) << 32
@@ -238,7 +238,7 @@ fn number(
     }
 }
 
-/// The name of a key as a column.
+/// Returns the column name of a key.
 fn column(key: Key) -> &'static str {
     match key {
         Key::Provider => "provider",

@@ -1,4 +1,4 @@
-//! `etw write`: one event from a shell.
+//! `etw write`: writes one event from a shell.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -35,20 +35,20 @@ pub(crate) fn run(args: &WriteArgs) -> Result<()> {
         Outcome::Written => Ok(()),
         Outcome::NotEnabled if args.quiet => Ok(()),
         Outcome::NotEnabled => {
-            output::warn(&format_args!("no session wants this event of {}", args.provider));
+            output::warn(&format_args!("no session has enabled this event of {}", args.provider));
             Ok(())
         }
-        Outcome::Lost => bail!("a session that wants the event has no free buffer, and has lost it"),
+        Outcome::Lost => bail!("event lost: a session that has enabled it has no free buffer"),
         Outcome::TooLarge => {
-            bail!("the event is larger than 65535 bytes or than a session's buffer, and is lost")
+            bail!("event lost: it is larger than 65535 bytes or than a session's buffer")
         }
     }
 }
 
-/// Adds what `NAME=VALUE` or `NAME:TYPE=VALUE` says.
+/// Adds the field that `NAME=VALUE` or `NAME:TYPE=VALUE` describes.
 fn add(event: EventBuilder, field: &str) -> Result<EventBuilder> {
     let Some((front, value)) = field.split_once('=') else {
-        return Err(usage(format_args!("'{field}' is no field: NAME=VALUE or NAME:TYPE=VALUE is needed")));
+        return Err(usage(format_args!("'{field}' is not a field; write NAME=VALUE or NAME:TYPE=VALUE")));
     };
     let (name, kind) = front.rsplit_once(':').unwrap_or((front, guess(value)));
     if name.is_empty() {
@@ -57,9 +57,9 @@ fn add(event: EventBuilder, field: &str) -> Result<EventBuilder> {
     typed(event, name, kind, value).map_err(|reason| usage(format_args!("field '{field}': {reason}")))
 }
 
-/// The type of a value that none is given for.
+/// Returns the type of a value that is given without a type.
 fn guess(value: &str) -> &'static str {
-    // Leading zeros and signs mean a text: telephone numbers, versions, hashes.
+    // Values with leading zeros or a plus sign are strings: telephone numbers, versions, hashes.
     let digits = value.strip_prefix('-').unwrap_or(value);
     let is_number =
         digits == "0" || digits.starts_with(|c: char| ('1'..='9').contains(&c)) || digits.starts_with("0.");
@@ -81,7 +81,7 @@ fn guess(value: &str) -> &'static str {
     }
 }
 
-/// Adds a field of a type, or of many values of it.
+/// Adds a field of a type, or an array of it.
 fn typed(event: EventBuilder, name: &str, kind: &str, text: &str) -> Result<EventBuilder, String> {
     macro_rules! kinds {
         ($($field:ident $slice:ident: $parse:expr;)*) => {
@@ -99,7 +99,7 @@ fn typed(event: EventBuilder, name: &str, kind: &str, text: &str) -> Result<Even
                     let bytes = hex(text)?;
                     Ok(event.add(name, fields::binary::FIELD, &fields::binary::value(&bytes)))
                 }
-                _ => Err(format!("there is no type '{kind}'; see `etw write --help`")),
+                _ => Err(format!("unknown type '{kind}'; see `etw write --help`")),
             }
         };
     }
@@ -123,21 +123,21 @@ fn typed(event: EventBuilder, name: &str, kind: &str, text: &str) -> Result<Even
     }
 }
 
-/// A number in decimal or, with `0x`, hexadecimal digits.
+/// Parses a number in decimal or, after `0x`, hexadecimal digits.
 fn integer<T: TryFrom<i128>>(text: &str) -> Result<T, String> {
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
     let number = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         Some(digits) => i128::from_str_radix(digits, 16),
         None => digits.parse(),
     };
-    let number = number.map_err(|_| format!("'{text}' is no number"))?;
+    let number = number.map_err(|_| format!("'{text}' is not a number"))?;
     number
         .checked_mul(sign)
         .and_then(|number| T::try_from(number).ok())
         .ok_or_else(|| format!("'{text}' does not fit the type"))
 }
 
-/// Error codes are known by their bits.
+/// Parses an error code, which may be written as its unsigned bits.
 fn signed_or_bits(text: &str) -> Result<i32, String> {
     integer::<i32>(text).or_else(|_| integer::<u32>(text).map(u32::cast_signed))
 }
@@ -172,14 +172,14 @@ fn hex(text: &str) -> Result<Vec<u8>, String> {
     let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
     bytes
         .filter(|_| rest.is_empty())
-        .ok_or_else(|| format!("'{text}' is no row of pairs of hexadecimal digits"))
+        .ok_or_else(|| format!("'{text}' is not a sequence of pairs of hexadecimal digits"))
 }
 
 fn level(text: &str) -> Result<Level> {
     let number = || integer(text).ok().map(Level);
     etw_schema::level_by_name(text).or_else(number).ok_or_else(|| {
         usage(format_args!(
-            "'{text}' is no level: critical, error, warning, information, verbose or a number"
+            "'{text}' is not a level: expected critical, error, warning, information, verbose or a number"
         ))
     })
 }
@@ -189,9 +189,9 @@ fn opcode(text: &str) -> Result<Opcode> {
         "info" => Ok(Opcode::INFO),
         "start" => Ok(Opcode::START),
         "stop" => Ok(Opcode::STOP),
-        _ => integer(text)
-            .map(Opcode)
-            .map_err(|_| usage(format_args!("'{text}' is no opcode: info, start, stop or a number"))),
+        _ => integer(text).map(Opcode).map_err(|_| {
+            usage(format_args!("'{text}' is not an opcode: expected info, start, stop or a number"))
+        }),
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn invalid_fields_are_named() {
         let check = |field: &str, expected: &str| {
             let error = add(EventBuilder::new("E"), field).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
@@ -233,9 +233,9 @@ mod tests {
         check("a", "NAME=VALUE");
         check("=5", "no name");
         check("a:u8=256", "does not fit");
-        check("a:u8=x", "no number");
-        check("a:u9=1", "no type 'u9'");
-        check("a:u16[]=1,2,x", "no number");
+        check("a:u8=x", "not a number");
+        check("a:u9=1", "unknown type 'u9'");
+        check("a:u16[]=1,2,x", "not a number");
         check("a:binary=123", "pairs");
         check("a:bool8=2", "neither");
         check("a:ipv4=1.2.3", "1.2.3");

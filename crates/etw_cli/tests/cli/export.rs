@@ -67,7 +67,7 @@ fn bad_input_is_one_line() {
     fails(&["export", &trace, "-o", "no/such/x.pcapng"], 1, "no/such/x.pcapng: cannot be written");
     fails(&["export", "absent.etl", "-o", "x.pcapng"], 1, "absent.etl");
     let said = says(&etw, &["export", &trace, "-o", &etw.path("x.pcapng")]);
-    assert!(said.contains("x.pcapng: 0 packets") && said.contains("no event has a packet"), "{said}");
+    assert!(said.contains("x.pcapng: 0 packets") && said.contains("no event contains a packet"), "{said}");
 }
 
 /// The counts in what the command says: each event is in one.
@@ -126,7 +126,7 @@ fn chrome_has_every_event() {
     let of = |phases: &'static str| {
         events.iter().filter(move |event| phases.contains(event["ph"].as_str().unwrap()))
     };
-    let (instants, ready) = (count(&counts, "shown as they are"), count(&counts, "threads made ready"));
+    let (instants, ready) = (count(&counts, "shown as single events"), count(&counts, "threads made ready"));
     assert_eq!(of("i").count() as u64, instants + ready);
     let disk = of("X").filter(|event| event["cat"] == "Disk").count();
     let edges = counts.iter().find(|(_, what)| what.starts_with("of ")).map_or(0, |(count, _)| *count);
@@ -163,7 +163,7 @@ fn switches_are_slices_of_processors() {
     for processor in ["Processor 0", "Processor 1"] {
         assert_eq!(events.iter().filter(|event| event["args"]["name"] == processor).count(), 1);
     }
-    assert_eq!(count(&export("x.firefox.json").1, "that the format has no place for"), switches);
+    assert_eq!(count(&export("x.firefox.json").1, "that the format cannot represent"), switches);
     let (bytes, of_perfetto) = export("x.pftrace");
     assert_eq!((packets(&bytes)[&1], count(&of_perfetto, "context switches")), (2, switches));
 }
@@ -178,7 +178,7 @@ fn firefox_has_samples_and_markers() {
         |table: &str| -> u64 { threads.iter().map(|thread| thread[table]["length"].as_u64().unwrap()).sum() };
     assert_eq!(sum("samples"), count(&counts, "samples"));
     let edges = counts.iter().find(|(_, what)| what.starts_with("of ")).map_or(0, |(count, _)| *count);
-    assert_eq!(sum("markers"), count(&counts, "shown as they are") + edges);
+    assert_eq!(sum("markers"), count(&counts, "shown as single events") + edges);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn perfetto_is_a_list_of_packets() {
     let found = packets(&bytes);
     let edges = counts.iter().find(|(_, what)| what.starts_with("of ")).map_or(0, |(count, _)| *count);
     assert_eq!(found[&66], count(&counts, "samples"));
-    assert!(found[&11] >= count(&counts, "shown as they are") + edges);
+    assert!(found[&11] >= count(&counts, "shown as single events") + edges);
     assert!(found[&60] > 10 && found[&6] == 1);
 }
 
@@ -287,7 +287,7 @@ fn tables_have_every_event() {
         }
         let (code, said) = etw.fails(&["export", trace, "-o", &out]);
         assert!(
-            code == 1 && said.contains("the directory is not empty") && said.lines().count() == 1,
+            code == 1 && said.contains("the output directory is not empty") && said.lines().count() == 1,
             "{said}"
         );
     }

@@ -298,5 +298,5 @@ fn a_file_that_is_shortened_while_it_is_read_ends_the_command_with_words() {
     let mut errors = String::new();
     child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1), "{errors}");
-    assert!(errors.contains("became shorter while it was read"), "{errors}");
+    assert!(errors.contains("was truncated while it was read"), "{errors}");
 }

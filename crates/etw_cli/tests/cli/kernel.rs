@@ -1,4 +1,4 @@
-//! `etw record -k`: what this machine does, as the NT kernel logger tells it.
+//! `etw record -k`: kernel events of this machine.
 
 use std::collections::HashMap;
 use std::process::{Child, Command, Output, Stdio};
@@ -11,12 +11,12 @@ use crate::{Etw, json_lines};
 
 const KERNEL: &str = "Windows Kernel Trace";
 
-/// Records the system while a program runs; nothing where that is not allowed.
+/// Records kernel events while a program runs; returns nothing if that is not permitted.
 pub(crate) fn record(etw: &Etw, flags: &str, program: &[&str]) -> Option<Output> {
     record_with(etw, &["-k", flags], program)
 }
 
-/// Records as these arguments say.
+/// Records with these arguments.
 pub(crate) fn record_with(etw: &Etw, args: &[&str], program: &[&str]) -> Option<Output> {
     let output = etw.record(&[args, &["-o", "k.etl"]].concat(), program);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -73,7 +73,7 @@ fn every_process_starts_and_ends_once() {
         .filter(|event| kind(event) == "Process/End")
         .map(|event| event["EventData"]["ExitStatus"].as_i64().unwrap())
         .collect();
-    // The subshell runs no program of its own, and so goes under the shell's name.
+    // The subshell runs no other program, so it has the shell's name.
     assert_eq!(ends, [5, 3]);
 }
 
@@ -159,7 +159,7 @@ fn without_rights_the_providers_are_recorded_all_the_same() {
     assert!(text.contains("missing: ") && text.contains("CAP_PERFMON") && text.contains("setcap"), "{text}");
     let all = json_lines(&etw.ok(&["dump", "k.etl", "--format", "json"]));
     assert_eq!(all.iter().filter(|event| kind(event) == "Number").count(), 50);
-    // With nothing else to be recorded, the command fails, and an older file is still there.
+    // If nothing else is recorded, the command fails and keeps an older file.
     let refused = without_rights(&["record", "-k", "PROC_THREAD", "-o", "k.etl", "--", "true"]).unwrap();
     assert!(!refused.status.success());
     etw.ok(&["dump", "k.etl"]);
@@ -206,7 +206,7 @@ fn groups_give_what_linux_has() {
     assert!(shown.contains("no: Linux has no registry") && shown.contains("DiagEasy"), "{shown}");
 }
 
-/// Processes that do nothing, as machines have many of.
+/// Idle processes, as on a typical machine.
 struct Idle(Vec<Child>);
 
 impl Idle {

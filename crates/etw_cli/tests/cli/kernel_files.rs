@@ -174,7 +174,7 @@ fn every_act_on_a_file_is_told_once() {
     check_acts(&etw, &events(&etw));
 }
 
-/// Each act of the program is told once, in its order, with its end.
+/// Checks that each operation of the program is reported once, in order, with its end.
 fn check_acts(etw: &Etw, events: &[Value]) {
     let dir = format!("{}/", etw.dir.path().canonicalize().unwrap().display());
     let lines = told(events, &dir);
@@ -239,7 +239,7 @@ fn the_provider_tells_every_act_too() {
     }
     let all = as_class(&etw);
     check_acts(&etw, &all);
-    // What is done is filtered by who does it; names belong to nobody.
+    // Operations are filtered by process; names belong to no process.
     let by = |event: &Value| event["System"]["Execution"]["ProcessID"].as_u64().unwrap();
     let is_name = |event: &&Value| event["System"]["EventID"] == 10;
     let program = all.iter().find(|event| !is_name(event)).map(by).unwrap();
@@ -354,7 +354,7 @@ fn files_are_closed_by_exec_and_by_the_end() {
         "Close kept -> 0x0 0x0",
     ];
     let Some((dir, events)) = check_lines(&[&acts(), "exec"], &expected) else { return };
-    // What goes by exec goes before the other program opens its library, the rest behind.
+    // Files closed by exec are closed before the other program opens its library, the rest after.
     let opened = |name: &str| {
         let path = format!("{dir}{name}");
         of_kind(&events, "FileIo/Create").find(|event| field(event, "OpenPath") == path).unwrap()

@@ -79,7 +79,7 @@ impl Consumer {
         self.ring.try_push(&[&header.to_bytes(), events]).unwrap() == Push::Done
     }
 
-    /// Sends records and the watermark behind them; answers whether there was room.
+    /// Sends records and the watermark after them; returns whether there was room.
     fn send(&mut self, time: i64, events: &[u8]) -> bool {
         let sent = self.push(BufferType::GENERIC, 0, events);
         self.push(BufferType::REFERENCE_TIME, time, &[]);
@@ -163,7 +163,7 @@ fn a_session_is_shown_as_it_goes_on_until_it_ends() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("Played: 7 events lost up to 2026-"), "{stderr}");
-    assert!(stderr.contains("Played: 12 events lost in all"), "{stderr}");
+    assert!(stderr.contains("Played: 12 events lost in total"), "{stderr}");
 }
 
 #[test]

@@ -345,7 +345,7 @@ fn a_trigger_ends_a_ring() {
     let output = etw.record(&args, &[&program(), "2000", "100000"]);
     assert!(output.status.success() && start.elapsed() < Duration::from_secs(20), "{}", stderr(&output));
     let text = stderr(&output);
-    assert!(text.contains("an event met the trigger") && !text.contains("of other programs"), "{text}");
+    assert!(text.contains("an event matched the trigger") && !text.contains("of other programs"), "{text}");
     let numbers = etw.numbers("r.etl");
     assert_eq!(numbers[..778], (0..778).collect::<Vec<u64>>());
     assert!(numbers.len() < 1500, "{}", numbers.len());
@@ -388,7 +388,7 @@ fn a_full_disk_is_told_at_once_and_counted() {
         return eprintln!("skipped: a file system cannot be mounted here");
     };
     let text = stderr(&output);
-    assert!(text.contains("t.etl: ") && text.contains("going on"), "{text}");
+    assert!(text.contains("t.etl: ") && text.contains("still recording"), "{text}");
     assert!(String::from_utf8_lossy(&output.stdout).ends_with("status 1\n"), "{output:?}");
     assert!(text.contains("No space left on device") && text.contains("INCOMPLETE"), "{text}");
     let numbers = etw.numbers("t.etl");
@@ -438,7 +438,7 @@ fn a_session_is_watched_and_what_the_watcher_missed_is_told() {
     let number = |key: &str| status[key].as_u64().unwrap();
     let lost = number("EventsLost") + number("RealTimeEventsLost");
     assert_eq!(number("EventsWritten") + number("EventsLost"), 2_000_005);
-    assert!(lost > 0 && text.contains(&format!("Live: {lost} events lost in all")), "{lost}: {text}");
+    assert!(lost > 0 && text.contains(&format!("Live: {lost} events lost in total")), "{lost}: {text}");
 }
 
 #[test]

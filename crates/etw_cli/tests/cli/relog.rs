@@ -102,7 +102,7 @@ fn files_are_not_written_over_by_accident() {
 }
 
 /// Writes a trace of the kernel: two processes, `app` with the threads 40 and 41, `other` with 50; switches and samples,
-/// whose headers name nobody.
+/// whose headers contain no process or thread ids.
 fn write_kernel(path: &str) {
     let clock = Clock::new(ClockType::Qpc, Ticks(1000), FileTime(133_000_000_000_000_000), 10_000_000);
     let mut writer =
@@ -262,7 +262,7 @@ fn a_field_to_redact_that_no_event_has_leaves_no_file() {
     assert_eq!((files(), fs::read(etw.path("b.etl")).unwrap()), (before, b"as it was".to_vec()));
 
     let said = says(&etw, &[&relog[..], &[misspelt, "--allow-absent"]].concat());
-    assert!(said.contains("warning: no event had the field Contoso/Tick.Nmae"), "{said}");
+    assert!(said.contains("warning: no event has the field Contoso/Tick.Nmae"), "{said}");
     assert_eq!(numbers(&etw, "b.etl").len(), 100);
     let (code, _) = etw.fails(&["relog", "a.etl", "-o", "c.etl", "--allow-absent"]);
     assert_eq!(code, 2);

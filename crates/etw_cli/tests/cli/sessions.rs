@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{Etw, json_lines};
 
-/// A daemon with a directory of its own. Killed when it is dropped.
+/// A daemon with its own directory; killed on drop.
 struct Daemon {
     etw: Etw,
     child: Child,
@@ -45,7 +45,7 @@ impl Daemon {
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     }
 
-    /// What a command of `etw session` answers about one session.
+    /// Output of a command of `etw session` about one session.
     fn session(&self, args: &[&str]) -> Value {
         let args = [&["session"][..], args, &["--format", "json"]].concat();
         json_lines(&self.ok(&args)).remove(0)
@@ -144,7 +144,7 @@ fn what_makes_no_sense_is_refused() {
         (&["start", "T", "-o", "t.etl", "--mode", "buffering"], 2, "`etw session dump T t.etl`"),
         (&["start", "T", "-o", "t.etl", "--mode", "circular"], 1, "maximum_file_size"),
         (&["start", "T", "-o", "t.etl", "-p", "A:::Net"], 2, "provider A has no keyword 'Net' in a schema"),
-        (&["start", "T", "-o", "t.etl", "--mode", "round"], 2, "mode 'round' is none of"),
+        (&["start", "T", "-o", "t.etl", "--mode", "round"], 2, "unknown mode 'round'; expected one of"),
         (&["start", "T", "-o", "t.etl", "--buffer-size", "1"], 1, "buffer_size: 1 KiB"),
         (&["stop", "T"], 1, "session 'T' not found"),
         (&["increment-file", "S"], 1, "session 'S': there is no next file"),

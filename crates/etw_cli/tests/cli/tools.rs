@@ -1,4 +1,4 @@
-//! What all tools have in common: links, help, and sessions that no daemon was started for.
+//! Common behavior of the tools: links, help, and sessions without a running daemon.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Etw, json_lines};
 
-/// A user of the tools, with an instance and a configuration of its own, and no daemon.
+/// A user of the tools, with a separate instance and configuration, and no daemon.
 pub(crate) struct User {
     pub(crate) etw: Etw,
 }

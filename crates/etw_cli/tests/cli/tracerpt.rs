@@ -355,7 +355,7 @@ fn a_report_of_a_real_trace_has_charts_and_tables() {
     }
 }
 
-/// Sees that a page has elements and attributes that it may have alone, which close, and nothing from elsewhere.
+/// Checks that a page has only allowed elements and attributes, that elements are closed, and that it loads nothing.
 fn check_page(page: &str) {
     const TAGS: &[&str] = &[
         "html",

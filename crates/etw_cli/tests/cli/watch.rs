@@ -150,7 +150,7 @@ impl Terminal {
         }
     }
 
-    /// Waits for the end; answers standard error, and whether the terminal is as it was.
+    /// Waits for the exit; returns standard error, and whether the terminal was restored.
     fn end(&mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();

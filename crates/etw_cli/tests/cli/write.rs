@@ -112,7 +112,7 @@ fn nobody_listens() {
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     let (status, text) = run(&["write", "MyCompany.MyApp", "E", "a=1"]);
-    assert!(status == 0 && text.contains("no session wants this event of MyCompany.MyApp"), "{text}");
+    assert!(status == 0 && text.contains("no session has enabled this event of MyCompany.MyApp"), "{text}");
     assert_eq!(run(&["write", "-q", "MyCompany.MyApp", "E", "a=1"]), (0, String::new()));
     let (status, text) = run(&["write", "MyCompany.MyApp", "E", "a:u8=256"]);
     assert!(status == 2 && text.contains("field 'a:u8=256': '256' does not fit the type"), "{text}");

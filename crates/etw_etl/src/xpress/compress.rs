@@ -1,26 +1,26 @@
-//! The encoder of plain XPRESS.
+//! Encoder for plain XPRESS.
 
-/// Bytes back that a match can begin at most.
+/// Maximum distance of a match in bytes.
 const WINDOW: usize = 8192;
-/// The shortest match.
+/// Minimum length of a match.
 const MIN_MATCH: usize = 3;
-/// Bits of the hash of three bytes.
+/// Number of bits of the hash of three bytes.
 const HASH_BITS: u32 = 13;
-/// Earlier places with the same hash that are tried.
+/// Maximum number of earlier positions with the same hash to try.
 const MAX_TRIES: usize = 16;
-/// A match of this length is taken without a look for a longer one.
+/// Length at which a match is used without searching for a longer one.
 const GOOD_MATCH: usize = 64;
-/// Bytes at each end of a long match whose places are remembered: what comes once more mostly begins there.
+/// Number of bytes at each end of a long match whose positions are indexed; most repetitions start there.
 const REMEMBERED: usize = 16;
 
-/// Compresses buffers, one after the other, with tables that are made once.
+/// Compressor of buffers, whose tables are allocated once.
 ///
 /// Equal input gives equal output.
 #[derive(Debug, Clone)]
 pub struct Compressor {
-    /// For each hash the last place with it, counted from 1; 0 for none.
+    /// Last position for each hash, counted from 1; 0 if none.
     heads: Vec<u32>,
-    /// For each place of the window the one before it with the same hash.
+    /// Previous position with the same hash, for each position in the window.
     chain: Vec<u32>,
 }
 
@@ -31,9 +31,9 @@ impl Default for Compressor {
 }
 
 impl Compressor {
-    /// Appends the compressed form of `input` to `out`; at worst it is one eighth and eight bytes longer.
+    /// Appends the compressed form of `input` to `out`; it is at most one eighth and eight bytes longer than the input.
     ///
-    /// Inputs of 4 GiB and more are not possible; a trace buffer has at most 64 MiB.
+    /// Inputs must be smaller than 4 GiB; a trace buffer has at most 64 MiB.
     pub fn compress(&mut self, input: &[u8], out: &mut Vec<u8>) {
         self.heads.fill(0);
         let mut stream = Stream::new(out);
@@ -60,18 +60,18 @@ impl Compressor {
         stream.end();
     }
 
-    /// Distance and length of the longest match at `at`; length 0 if there is none.
+    /// Returns the distance and length of the longest match at `at`; the length is 0 if there is no match.
     fn longest_match(&self, input: &[u8], at: usize) -> (usize, usize) {
         let mut best = (0, 0);
         let Some(hash) = hash(input, at) else { return best };
         let mut candidate = self.heads[hash] as usize;
         for _ in 0..MAX_TRIES {
-            // Places are counted from 1; the table keeps those that have left the window.
+            // Positions are counted from 1; the table may contain positions outside the window.
             if candidate == 0 || at - (candidate - 1) > WINDOW {
                 break;
             }
             let from = candidate - 1;
-            // A longer match has the byte behind the best one too.
+            // A longer match must also contain the byte after the best match.
             if input.get(from + best.1) == input.get(at + best.1) {
                 let len = common_len(&input[from..], &input[at..]);
                 if len > best.1 {
@@ -116,14 +116,14 @@ fn common_len(earlier: &[u8], later: &[u8]) -> usize {
     len + earlier[len..].iter().zip(&later[len..]).take_while(|(a, b)| a == b).count()
 }
 
-/// The output, with the places that are filled in later.
+/// Output with positions to fill in later.
 struct Stream<'o> {
     out: &'o mut Vec<u8>,
-    /// Where the flags of the current group stand.
+    /// Position of the flags of the current group.
     flags_at: usize,
     flags: u32,
     count: u32,
-    /// Where a byte stands whose upper half is free.
+    /// Position of a byte with an unused upper half.
     nibble_at: Option<usize>,
 }
 
@@ -183,7 +183,7 @@ impl<'o> Stream<'o> {
         self.flag(true);
     }
 
-    /// Unused flags are ones: a match where the input has ended.
+    /// Sets unused flags to 1, a match at the end of the input.
     fn end(mut self) {
         self.flags = (u64::from(self.flags) << (32 - self.count)) as u32
             | (1u64 << (32 - self.count)).wrapping_sub(1) as u32;

@@ -1,5 +1,5 @@
-//! Fuzz bodies of reading whole traces: containers, merging, events of all levels; and of what people type to choose
-//! events.
+//! Fuzz bodies for reading whole traces: containers, merging, events at all levels; and for filters and provider
+//! strings.
 
 use std::fmt::Display;
 use std::hint::black_box;
@@ -14,13 +14,13 @@ use etw_event::Guid;
 use super::output::Writers;
 use crate::traces::{self, Kind, Recipe};
 
-/// Bytes that a container may unfold to.
+/// Maximum decompressed size of a container in bytes.
 const LIMITS: InputLimits = InputLimits { decompressed_bytes: 1 << 20 };
 
-/// Events that are looked at of one trace: damaged buffers may unfold to very many.
+/// Maximum number of events read from one trace: damaged buffers may decompress to very many.
 const MAX_EVENTS: u64 = 2000;
 
-/// Filters that a trace is read with; its length chooses one.
+/// Filters to read a trace with; its length selects one.
 const FILTERS: [&str; 4] = [
     "pid > 0",
     "not provider == x",
@@ -28,17 +28,17 @@ const FILTERS: [&str; 4] = [
     "process startswith n or level < 5",
 ];
 
-/// Opens a trace whose names of processes are told, of which no more is read than can be looked at.
+/// Opens a trace with process names and a limit on events.
 pub(super) fn open(bytes: &[u8]) -> Result<Trace, TraceError> {
     Trace::builder().bytes("fuzz", bytes).limits(LIMITS).process_names(true).limit(MAX_EVENTS).open()
 }
 
-/// Hands on each event of a trace.
+/// Calls a function with each event of a trace.
 pub(super) fn each_event(trace: &mut Trace, mut each: impl FnMut(&Event<'_>)) {
     black_box(trace.for_each_layout(|event| each(event))).ok();
 }
 
-/// A whole trace: merged, decoded with all that it carries itself, filtered, written in every format.
+/// Reads a whole trace: merges, decodes with embedded schemas, filters, and writes every format.
 pub fn decoded_file(bytes: &[u8]) {
     let mut trace = match open(bytes) {
         Ok(trace) => trace,
@@ -71,7 +71,7 @@ pub fn decoded_file(bytes: &[u8]) {
     }
 }
 
-/// A `.zst`, `.gz` or `.zip`.
+/// Opens a `.zst`, `.gz` or `.zip`.
 pub fn container(bytes: &[u8]) {
     match Input::from_bytes("fuzz", bytes.into(), &LIMITS) {
         Ok(inputs) => {
@@ -85,7 +85,7 @@ pub fn container(bytes: &[u8]) {
     }
 }
 
-/// A filter expression, tried on events of a few kinds.
+/// Applies a filter expression to events of a few kinds.
 pub fn filter(bytes: &[u8]) {
     let Some(predicate) = parse::<Predicate>(bytes) else { return };
     black_box(predicate.to_string());
@@ -95,7 +95,7 @@ pub fn filter(bytes: &[u8]) {
     }
 }
 
-/// A provider string, also as what else people type: event ids, a point in time, a GUID.
+/// Parses a provider string, and the same text as event ids, a point in time and a GUID.
 pub fn provider_string(bytes: &[u8]) {
     parse::<ProviderSpec>(bytes);
     parse::<IdSet>(bytes);
@@ -115,7 +115,7 @@ fn parse<T: FromStr<Err: Display>>(bytes: &[u8]) -> Option<T> {
     }
 }
 
-/// A trace with an event of each kind that filters are tried on.
+/// Returns a trace with an event of each kind for filters.
 fn small_trace() -> Arc<[u8]> {
     static SMALL: LazyLock<Arc<[u8]>> = LazyLock::new(|| {
         let recipe = Recipe { processors: 1, buffer_size: 4096, ..Recipe::new(Kind::Mixed, 12) };
@@ -124,7 +124,7 @@ fn small_trace() -> Arc<[u8]> {
     SMALL.clone()
 }
 
-/// What people are told stands on one line, whatever is in the input.
+/// Checks that a message is one line, whatever the input contains.
 fn check_line(message: &dyn Display) {
     let text = message.to_string();
     assert!(!text.contains(char::is_control), "{text:?}");

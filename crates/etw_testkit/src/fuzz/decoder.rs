@@ -1,4 +1,4 @@
-//! Fuzz bodies of the decoder: schemas and messages made of bytes, and the built-in ones, with payloads made of bytes.
+//! Fuzz bodies for the decoder: schemas and messages from the input, and built-in ones, with payloads from the input.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ fn map(byte: u8) -> ValueMap {
     }
 }
 
-/// A message text up to a NUL, then a payload with a property of each kind that printf formats tell apart.
+/// Formats a message text up to a NUL, with a payload that has a property of each kind that printf formats distinguish.
 pub fn message(bytes: &[u8]) {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     let (text, payload) = bytes.split_at(end);

@@ -1,4 +1,4 @@
-//! Fuzz bodies of what whole traces are exported to: event logs, tables, timelines.
+//! Fuzz bodies for exports of whole traces: event logs, tables, timelines.
 
 use std::hint::black_box;
 use std::io::{self, Cursor};
@@ -12,11 +12,11 @@ use etw_timeline::{Format, Selection, Summary};
 use super::consumer::{each_event, open};
 use super::decoder;
 
-/// Sizes of an event log's header and of each chunk behind it.
+/// Sizes of an event log's header and of its chunks.
 const LOG_HEADER: usize = 4096;
 const LOG_CHUNK: usize = 1 << 16;
 
-/// A whole trace as one event log.
+/// Exports a whole trace as an event log.
 pub fn evtx(bytes: &[u8]) {
     let Ok(mut trace) = open(bytes) else { return };
     let mut log = Cursor::new(Vec::new());
@@ -32,7 +32,7 @@ pub fn evtx(bytes: &[u8]) {
     assert!(len % LOG_CHUNK == LOG_HEADER && (len > LOG_HEADER) == (events > 0), "{len} bytes");
 }
 
-/// A whole trace as tables of both formats; what is no trace is a schema with a payload, as `decoder` has it.
+/// Exports a whole trace as tables of both formats; other input is a schema with a payload, as for `decoder`.
 pub fn columns(bytes: &[u8]) {
     for format in [ColumnFormat::Parquet, ColumnFormat::Arrow] {
         let mut writer = ColumnsWriter::new(format, |name: &str| {
@@ -53,7 +53,7 @@ pub fn columns(bytes: &[u8]) {
     }
 }
 
-/// A whole trace as a timeline of each format.
+/// Exports a whole trace as a timeline in each format.
 pub fn timeline(bytes: &[u8]) {
     let Ok(mut trace) = open(bytes) else { return };
     let chosen = Selection { process_ids: vec![0, 4, 100], ..Selection::default() };

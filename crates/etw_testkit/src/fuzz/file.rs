@@ -1,4 +1,4 @@
-//! Fuzz bodies of what a trace file is made of.
+//! Fuzz bodies for the parts of a trace file.
 
 use std::hint::black_box;
 
@@ -7,7 +7,7 @@ use etw_event::Fields;
 
 use super::touch;
 
-/// A whole file: every buffer, every record.
+/// Reads a whole file: every buffer, every record.
 pub fn etl_file(bytes: &[u8]) {
     let Ok(file) = EtlFile::open(bytes) else { return };
     black_box(file.header());
@@ -43,7 +43,7 @@ pub fn etl_file(bytes: &[u8]) {
     }
 }
 
-/// A compressed buffer: a `u16` says how long it is when decompressed. The same bytes, compressed, come out again.
+/// Decompresses a buffer whose first `u16` is its decompressed size; also compresses and decompresses the input.
 pub fn xpress(bytes: &[u8]) {
     let (Some(len), Some(input)) = (bytes.u16_at(0), bytes.get(2..)) else { return };
     let mut out = vec![0; usize::from(len)];
@@ -55,7 +55,7 @@ pub fn xpress(bytes: &[u8]) {
     assert!(result.is_ok() && again == input, "{result:?}");
 }
 
-/// Compact context switches.
+/// Reads packed context switches.
 pub fn context_switches(bytes: &[u8]) {
     for switch in ContextSwitches::new(bytes) {
         black_box(switch);

@@ -1,8 +1,8 @@
-//! The bodies of the fuzz targets: one function for each parser of outside bytes, and for what is made of whole traces.
+//! Bodies of the fuzz targets: one function per parser of untrusted bytes, and per output made from whole traces.
 //!
-//! A body feeds bytes to a parser and looks at everything it gives back. It must return, whatever the bytes are:
-//! no panic, no hang, memory bounded by the input. `fuzz/fuzz_targets` has a target of each name in [`TARGETS`];
-//! the tests replay the seeds of every target, and damaged versions of them, with no fuzzer at all.
+//! A body passes bytes to a parser and reads all results. It must return for any input: no panic, no hang, memory
+//! bounded by the input. `fuzz/fuzz_targets` contains a target for each name in [`TARGETS`]; tests replay the seeds of
+//! every target, and damaged versions of them, without a fuzzer.
 
 mod consumer;
 mod decoder;
@@ -40,9 +40,9 @@ pub use store::store;
 pub struct Target {
     /// Name of the target in `fuzz/fuzz_targets` and of its directory in `fuzz/seeds`.
     pub name: &'static str,
-    /// What is done with an input.
+    /// Function that processes an input.
     pub body: fn(&[u8]),
-    /// Makes the inputs to start from.
+    /// Function that returns the seeds.
     pub seeds: fn() -> Vec<Seed>,
 }
 
@@ -79,12 +79,12 @@ pub const TARGETS: &[Target] = &[
     Target { name: "xpress", body: xpress, seeds: seeds::xpress },
 ];
 
-/// The directory of the seeds of all targets.
+/// Returns the directory with the seeds of all targets.
 pub fn seeds_dir() -> PathBuf {
     workspace_root().join("fuzz/seeds")
 }
 
-/// Records one behind the other, as in a buffer's data.
+/// Concatenates records, as in the data of a buffer.
 pub fn record(mut bytes: &[u8]) {
     let origin = Origin { clock: Clock::system_time(), ..Origin::default() };
     let mut previous = Ticks(0);
@@ -95,7 +95,7 @@ pub fn record(mut bytes: &[u8]) {
     }
 }
 
-/// Asks a record for everything it can answer.
+/// Calls every accessor of a record.
 pub(crate) fn touch(record: &Record<'_>) {
     black_box((record.provider_id(), record.descriptor(), record.time().to_text().as_str().len()));
     black_box((record.process_id(), record.thread_id(), record.cpu_times(), record.hook_id()));

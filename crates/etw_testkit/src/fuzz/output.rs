@@ -1,4 +1,4 @@
-//! What every fuzz body does with an event: all its values, and all formats of output, which must be well formed.
+//! Checks of one event: reads all values, and writes all output formats, which must be well formed.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -9,8 +9,8 @@ use etw_export::{
 };
 use etw_schema::{Array, Event, Properties, Struct, Value};
 
-/// Characters of output that one event may have: a byte of payload is at most a few characters, but names from the
-/// schema come again with each element of an array, and a map may have many names for one value.
+/// Maximum output of one event in characters: a byte of payload gives a few characters, but schema names repeat for
+/// each element of an array, and a map may have many names for one value.
 const MAX_OUTPUT: usize = 64 << 20;
 
 /// Writers of all formats.
@@ -43,7 +43,7 @@ impl Writers {
         }
     }
 
-    /// Writes an event in every format, and looks at all its values.
+    /// Writes an event in every format, and reads all its values.
     pub(crate) fn show(&mut self, event: &Event<'_>) {
         if let Ok(properties) = &event.properties {
             values(properties);
@@ -97,7 +97,7 @@ fn text(out: &[u8]) -> &str {
     std::str::from_utf8(out).unwrap_or_else(|error| panic!("no UTF-8: {error}"))
 }
 
-/// Asks for every value in every way.
+/// Reads every value with every accessor.
 fn values(properties: &Properties<'_>) {
     let mut text = String::new();
     for property in properties.iter() {
@@ -136,7 +136,7 @@ fn elements_of(array: &Array<'_>) {
     }
 }
 
-/// Numbers of columns in the lines of a CSV text, by RFC 4180.
+/// Returns the number of columns in each line of a CSV text, by RFC 4180.
 fn csv_columns(bytes: &[u8]) -> Vec<usize> {
     let (mut lines, mut columns, mut quoted) = (Vec::new(), 1, false);
     let mut bytes = bytes.iter().copied().peekable();
@@ -157,7 +157,7 @@ fn csv_columns(bytes: &[u8]) -> Vec<usize> {
     lines
 }
 
-/// Sees that elements close, attributes are quoted, references are known, and all characters are those of XML 1.0.
+/// Checks that elements are closed, attributes quoted, references known, and all characters valid in XML 1.0.
 fn check_xml(text: &str) {
     let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..);
     assert!(text.chars().all(allowed), "a character that XML does not have");

@@ -1,10 +1,10 @@
-//! Fuzz body of recording profiles.
+//! Fuzz body for recording profiles.
 
 use std::hint::black_box;
 
 use etw_profile::{LoggingMode, ProfileFile, decode};
 
-/// A file of recording profiles, each of which is found by its name and resolved.
+/// Parses a file of recording profiles, and finds and resolves each by name.
 pub fn profile(bytes: &[u8]) {
     let text = decode(bytes);
     let file = match ProfileFile::parse(&text) {

@@ -1,4 +1,4 @@
-//! Fuzz bodies of what the host takes from other processes: messages, and regions that they may write anything to.
+//! Fuzz bodies for the host's untrusted input: messages, and regions that other processes write to.
 
 use std::hint::black_box;
 use std::ops::Deref;
@@ -15,18 +15,18 @@ use etw_protocol::{
 use etw_session::logger::{Logger, RegionOwner, SessionConfig};
 use etw_sys::SharedWords;
 
-/// A small region, whose every corner an input reaches.
+/// Size of the region; small, so that inputs reach all of it.
 const GEOMETRY: Geometry = Geometry { processors: 2, buffers: 4, buffer_bytes: 1024 };
 const PROCESS: u32 = 7;
 const EPOCH: u8 = 1;
-/// The session's start, and how far ahead of the present times are believed.
+/// Start time of the session, and the largest accepted lead of timestamps over the present.
 const START: u64 = 1000;
 const HORIZON: u64 = 1 << 30;
 
-/// Bytes of a step: what is done, where, and a value.
+/// Size of a step in bytes: an action, a position and a value.
 const STEP: usize = 11;
 
-/// The first byte says which message the others are.
+/// Decodes a message; the first byte selects its type.
 pub fn protocol(bytes: &[u8]) {
     let Some((kind, packet)) = bytes.split_first() else { return };
     match kind % 8 {
@@ -47,7 +47,7 @@ pub fn protocol(bytes: &[u8]) {
     }
 }
 
-/// A message that is taken is within all limits, and so can be sent on.
+/// Checks that an accepted message is within all limits and can be encoded again.
 fn message<M: Message + PartialEq + std::fmt::Debug>(packet: &[u8]) {
     let Ok(taken) = decode::<M>(packet) else { return };
     match encode(&taken) {
@@ -56,7 +56,7 @@ fn message<M: Message + PartialEq + std::fmt::Debug>(packet: &[u8]) {
     }
 }
 
-/// Steps of a writer, honest and hostile, and of the reader.
+/// Runs steps of honest and hostile writers, and of the reader.
 pub fn region(bytes: &[u8]) {
     let words: Arc<[AtomicU64]> = (0..GEOMETRY.len_words()).map(|_| AtomicU64::new(0)).collect();
     let formatted = RegionReader::format(words.clone(), GEOMETRY, 1, EPOCH, PROCESS, START, HORIZON);
@@ -91,7 +91,7 @@ pub fn region(bytes: &[u8]) {
     (0..2).for_each(|processor| take(&mut reader, processor, now, &mut last[processor]));
 }
 
-/// A record as providers write it, of a size that `value` says, whose first word may lie.
+/// Returns a record like those of providers, with a size from `value` and a possibly wrong first word.
 fn honest<W: Deref<Target = [AtomicU64]>>(writer: &Region<W>, processor: u32, value: u64, now: u64) {
     let len_bytes = 80 + (value % 200) as u16;
     let Reserve::Slot(slot) = writer.reserve(EPOCH, processor % 2, len_bytes, || now) else { return };
@@ -103,7 +103,7 @@ fn honest<W: Deref<Target = [AtomicU64]>>(writer: &Region<W>, processor: u32, va
     slot.commit(0xC013_0000 | lie);
 }
 
-/// What is taken are whole records of this process, in the order of time.
+/// Checks that the accepted records are whole, of this process, and in time order.
 fn take<W: Deref<Target = [AtomicU64]>>(
     reader: &mut RegionReader<W>,
     processor: usize,
@@ -130,7 +130,7 @@ fn take<W: Deref<Target = [AtomicU64]>>(
     assert_eq!(records, taken.records);
 }
 
-/// A whole session, whose one process has stored the input somewhere in its region: the input's first word says where.
+/// Runs a session whose only process has written the input into its region, at the position in the first word.
 pub fn logger(bytes: &[u8]) {
     let directory = std::env::temp_dir();
     let path =
@@ -172,7 +172,7 @@ pub fn logger(bytes: &[u8]) {
     });
     let _ = std::fs::remove_file(&path);
     assert!(read.is_ok(), "{read:?}");
-    // What stands between a record's header and its payload is its writer's affair.
+    // The bytes between a record's header and its payload are up to its writer.
     for (_, damage) in &trace.statistics().damage {
         assert!(matches!(damage.kind, DamageKind::RecordParts { .. }), "{damage:?}");
     }

@@ -1,4 +1,4 @@
-//! Fuzz bodies of what lies in memory that other processes write to.
+//! Fuzz bodies for memory that other processes write to.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use etw_buffer::ring::{POSITION_WORDS, Push, RingReader, RingWriter};
 use etw_event::Fields;
 
-/// A ring whose other side is hostile, for the reader and for the writer.
+/// Runs the reader and the writer of a ring whose other side is hostile.
 pub fn ring(bytes: &[u8]) {
     hostile_writer(bytes);
     hostile_reader(bytes);

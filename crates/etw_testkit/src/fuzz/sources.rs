@@ -1,4 +1,4 @@
-//! Fuzz bodies of the sources of schemas. What a source gives is compiled, too, since layouts must bear it.
+//! Fuzz bodies for the sources of schemas. Parsed schemas are also compiled, because layouts must handle them.
 
 use std::collections::{HashMap, HashSet};
 use std::hint::black_box;
@@ -34,7 +34,7 @@ pub fn compiled_manifest(bytes: &[u8]) {
     check(&wevt.providers, bytes.len());
 }
 
-/// Payloads of manifest events one behind the other, each with its length in 16 bits before it.
+/// Reads a sequence of payloads of manifest events, each after its length in 16 bits.
 pub fn event_source(mut bytes: &[u8]) {
     let len_bytes = bytes.len();
     let mut manifests = EventSourceManifests::new();
@@ -122,8 +122,8 @@ fn check_and_show(schema: EventSchema, len_bytes: usize, payload: &[u8]) {
     show(&CompiledSchema::new(event), payload, PointerSize::Eight);
 }
 
-/// Sees that what `len_bytes` bytes gave is not out of all proportion, that layouts bear it, and that what is written
-/// of it as a manifest can be read.
+/// Checks that the result of `len_bytes` bytes has a proportionate size, that layouts handle it, and that it can be
+/// written as a manifest and read again.
 pub(crate) fn check(providers: &[Provider], len_bytes: usize) {
     let mut seen = HashSet::new();
     let weight: usize = providers.iter().map(|provider| weight(provider, &mut seen)).sum();
@@ -141,7 +141,7 @@ pub(crate) fn check(providers: &[Provider], len_bytes: usize) {
     }
 }
 
-/// Bytes that a provider takes in memory, of which what `seen` has already is not counted again.
+/// Returns the memory size of a provider in bytes, excluding the parts in `seen`.
 fn weight(provider: &Provider, seen: &mut HashSet<usize>) -> usize {
     let info = &provider.info;
     let mut texts: Vec<&Arc<str>> = vec![&info.name, &info.origin];

@@ -1,4 +1,4 @@
-//! The fuzz body of the schema store.
+//! Fuzz body for the schema store.
 
 use std::fs;
 use std::hint::black_box;
@@ -10,12 +10,12 @@ use etw_schema::store::Store;
 
 use super::sources::check;
 
-/// Bytes of the index's header, and of an entry.
+/// Sizes in bytes of the index's header and of an entry.
 const HEADER: usize = 64;
 const ENTRY: usize = 64;
 
-/// A store: `u32` length of its index, the index, then the file `1.schemas`. Checksums are made right, so that what
-/// lies behind them is reached.
+/// Opens a store: `u32` length of its index, the index, then the file `1.schemas`. Checksums are corrected, so that the
+/// data after them is read.
 pub fn store(bytes: &[u8]) {
     let Some(len) = bytes.u32_at(0) else { return };
     let (index, records) = bytes[4..].split_at((len as usize).min(bytes.len() - 4));
@@ -49,14 +49,14 @@ fn look_through(store: &Store, len_bytes: usize) {
     }
 }
 
-/// A directory of this process and thread, since tests run side by side; without a disk where the system has that.
+/// Returns a directory for this process and thread, because tests run in parallel; in memory if possible.
 fn directory() -> PathBuf {
     let memory = Path::new("/dev/shm");
     let parent = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };
     parent.join(format!("openetw-fuzz-{}-{:?}", process::id(), thread::current().id()))
 }
 
-/// Makes the checksums of the index's header and of the records right.
+/// Corrects the checksums of the index's header and of the records.
 fn seal(index: &mut [u8], records: &[u8]) {
     if let Some(head) = index.get(..24) {
         let sum = hash(head).to_le_bytes();
@@ -74,7 +74,7 @@ fn seal(index: &mut [u8], records: &[u8]) {
     }
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash.
 fn hash(bytes: &[u8]) -> u64 {
     bytes
         .iter()

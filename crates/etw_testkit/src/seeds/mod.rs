@@ -1,6 +1,6 @@
-//! The inputs that fuzzing starts from, made by rule: one of each kind, as small as the kind allows.
+//! Generated seeds for fuzzing: the smallest input of each kind.
 //!
-//! `cargo xtask seeds` writes them to `fuzz/seeds`; a test sees that what is there is what this makes.
+//! `cargo xtask seeds` writes them to `fuzz/seeds`; a test checks that the files are current.
 
 use crate::compiled_manifest;
 use crate::traces::{self, Kind, Recipe};
@@ -11,7 +11,7 @@ mod sources;
 pub use runtime::*;
 pub use sources::*;
 
-/// A seed: its file's name and its bytes.
+/// A seed: its file name and its bytes.
 pub type Seed = (&'static str, Vec<u8>);
 
 /// Seeds of `ring`: the words of a ring with two entries and a jump to the start.
@@ -112,7 +112,7 @@ pub fn decoder() -> Vec<Seed> {
     ]
 }
 
-/// Seeds of `built_in`: a few providers, with payloads that are nothing in particular.
+/// Seeds of `built_in`: a few providers with arbitrary payloads.
 pub fn built_in() -> Vec<Seed> {
     let payload: Vec<u8> = (0..200).map(|index| if index % 3 == 0 { 0 } else { index as u8 }).collect();
     let seed = |provider: u16, event: u16| {
@@ -124,7 +124,8 @@ pub fn built_in() -> Vec<Seed> {
 /// Seeds of `etl_file`: a small file of each kind.
 ///
 /// # Panics
-/// If the writer fails.
+///
+/// Panics if the writer fails.
 pub fn etl_file() -> Vec<Seed> {
     let small = |kind| Recipe { processors: 2, buffer_size: 1024, ..Recipe::new(kind, 8) };
     let make = |kind| traces::bytes(&small(kind)).unwrap_or_else(|error| panic!("{kind:?}: {error}")).0;
@@ -167,7 +168,7 @@ pub fn compiled_manifest() -> Vec<Seed> {
     vec![("bare.bin", compiled_manifest::compiled_manifest()), ("texts.res", compiled_manifest::res_file())]
 }
 
-/// Seeds of `event_source`: a manifest in one piece, and in two that come in the wrong order.
+/// Seeds of `event_source`: a manifest in one piece, and in two pieces in the wrong order.
 pub fn event_source() -> Vec<Seed> {
     let text = concat!(
         "<instrumentation><provider name='P' guid='{00000000-0000-0000-0000-000000000000}'><events>",
@@ -182,7 +183,7 @@ pub fn event_source() -> Vec<Seed> {
     vec![("one", chunk(1, 0, text)), ("two", [chunk(2, 1, second), chunk(2, 0, first)].concat())]
 }
 
-/// Seeds of `manifest`: one that has most of what manifests can have, one of an EventSource, one that is cut.
+/// Seeds of `manifest`: one with most features, one of an EventSource, a truncated one.
 pub fn manifest() -> Vec<Seed> {
     let full = include_str!("manifest.xml").as_bytes().to_vec();
     let event_source = include_str!("event_source.xml").as_bytes().to_vec();
@@ -190,14 +191,14 @@ pub fn manifest() -> Vec<Seed> {
     vec![("full.xml", full), ("event_source.xml", event_source), ("cut.xml", cut)]
 }
 
-/// Seeds of `profile`: a file that has most of what profiles can have, and one that is cut.
+/// Seeds of `profile`: a file with most features, and a truncated one.
 pub fn profile() -> Vec<Seed> {
     let full = include_str!("profile.wprp").as_bytes().to_vec();
     let cut = full[..full.len() / 2].to_vec();
     vec![("full.wprp", full), ("cut.wprp", cut)]
 }
 
-/// The parts in one piece, with their length as a 16-bit field at `size_at`.
+/// Concatenates the parts, and writes their length as a 16-bit field at `size_at`.
 fn sized(size_at: usize, parts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = parts.concat();
     let size = (bytes.len() as u16).to_le_bytes();
@@ -205,7 +206,7 @@ fn sized(size_at: usize, parts: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// An extended data item; `more` says that another one follows.
+/// Returns an extended data item; `more` means that another one follows.
 fn item(ext_type: u16, more: bool, data: &[u8]) -> Vec<u8> {
     let total = (8 + data.len()).next_multiple_of(8);
     let fields = [total as u16, ext_type, u16::from(more), data.len() as u16];

@@ -1,4 +1,4 @@
-//! Seeds of what the host takes from other processes.
+//! Seeds of the host's untrusted input.
 
 use etw_event::{Guid, Keyword, Level};
 use etw_protocol::{
@@ -61,7 +61,7 @@ fn packet<M: Message>(kind: u8, message: &M) -> Vec<u8> {
     bytes
 }
 
-/// Seeds of `region`: steps of honest writers, of ones that reserve and die, and of hostile ones.
+/// Seeds of `region`: steps of honest writers, of writers that reserve and die, and of hostile ones.
 pub fn region() -> Vec<Seed> {
     let step =
         |what: u8, at: u16, value: u64| [&[what][..], &at.to_le_bytes(), &value.to_le_bytes()].concat();

@@ -1,4 +1,4 @@
-//! Seeds of the sources of schemas and of what people type.
+//! Seeds of the sources of schemas, of filters and of provider strings.
 
 use std::{env, fs, process, thread};
 
@@ -109,7 +109,7 @@ pub fn trace_logging() -> Vec<Seed> {
     ]
 }
 
-/// Seeds of `event_metadata`: an event of two properties, of which one has a map.
+/// Seeds of `event_metadata`: an event with two properties, one with a map.
 pub fn event_metadata() -> Vec<Seed> {
     const HEADER: usize = 0x70;
     let mut strings = Vec::new();
@@ -154,7 +154,7 @@ pub fn event_map() -> Vec<Seed> {
     vec![("values", map(1)), ("bits", map(2))]
 }
 
-/// Seeds of `message`: a text, then NUL where the payload begins.
+/// Seeds of `message`: a text, a NUL, then the payload.
 pub fn message() -> Vec<Seed> {
     let mut payload = vec![0; 45];
     payload.extend(b"w\0\0\0ansi\0\x02\0\x01\x02\x01\x01\0\0\0\0\0\x05\x12\0\0\0");
@@ -166,7 +166,7 @@ pub fn message() -> Vec<Seed> {
     ]
 }
 
-/// Seeds of `container`: the same few bytes in each kind of container, stored as they are.
+/// Seeds of `container`: the same few bytes in each kind of container.
 pub fn container() -> Vec<Seed> {
     const CONTENT: &[u8] = b"trace trace";
     let len = [CONTENT.len() as u8, 0, 0, 0];
@@ -186,7 +186,7 @@ pub fn container() -> Vec<Seed> {
     ]
 }
 
-/// A zip archive of members with their method, all with the same content.
+/// Returns a zip archive of members with their compression methods, all with the same content.
 fn zip(members: &[(&str, u16, &[u8])], content: &[u8]) -> Vec<u8> {
     let (mut files, mut directory) = (Vec::new(), Vec::new());
     for (name, method, packed) in members {
@@ -211,10 +211,11 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// Seeds of `store`: one that holds two providers.
+/// Seeds of `store`: a store with two providers.
 ///
 /// # Panics
-/// If no file can be written to the system's directory for temporary files.
+///
+/// Panics if no file can be written to the system's directory for temporary files.
 pub fn store() -> Vec<Seed> {
     let directory =
         env::temp_dir().join(format!("openetw-seed-{}-{:?}", process::id(), thread::current().id()));

@@ -1,9 +1,9 @@
-//! Tables that cannot grow beyond a limit.
+//! Tables of limited size.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// A table of distinct things: when it is full, the quarter that was not used for longest goes.
+/// A map of limited size; when it is full, it drops the least recently used quarter.
 #[derive(Debug)]
 pub(crate) struct Bounded<K, V> {
     map: HashMap<K, (u64, V)>,
@@ -17,7 +17,7 @@ impl<K: Hash + Eq + Copy, V> Bounded<K, V> {
         Bounded { map: HashMap::new(), limit, uses: 0, forgotten: 0 }
     }
 
-    /// How many things had to make room for others.
+    /// Number of entries dropped to make room for others.
     pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten
     }
@@ -26,7 +26,7 @@ impl<K: Hash + Eq + Copy, V> Bounded<K, V> {
         self.map.get(&key).map(|(_, value)| value)
     }
 
-    /// The value of a key that is used now.
+    /// Returns the value of a key, and marks it as used.
     pub(crate) fn get_mut(&mut self, key: K) -> Option<&mut V> {
         self.uses += 1;
         let (used, value) = self.map.get_mut(&key)?;

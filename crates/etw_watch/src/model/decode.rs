@@ -1,4 +1,4 @@
-//! Records that were kept, decoded again when they are shown.
+//! Decodes kept records again when they are shown.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use openetw::{Event, FileTime, HeaderKind, Record};
 
 use super::store::Known;
 
-/// Decodes records.
+/// Decoder of kept records.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     pub(crate) resolver: Resolver,
     pub(crate) located: Located,
-    /// When the session began.
+    /// Start time of the session.
     pub(crate) start: FileTime,
     bytes: Vec<u8>,
 }
@@ -22,8 +22,9 @@ impl Decoder {
         Decoder { resolver, located: Located::new(), start, bytes: Vec::new() }
     }
 
-    /// Calls `look` with the event. What its header lacks of process and thread is added, so that filters and details
-    /// know whose it is.
+    /// Calls `look` with the decoded event.
+    ///
+    /// If the header lacks process and thread ids, they are added for filters and details.
     pub(crate) fn event<R>(
         &mut self,
         record: &Record<'_>,
@@ -44,7 +45,7 @@ impl Decoder {
     }
 }
 
-/// Writes a record with `PERFINFO_TRACE_HEADER` as one with `COMPACT` header, which is the same with ids in it.
+/// Rewrites a record with `PERFINFO_TRACE_HEADER` as one with a `COMPACT` header, which adds process and thread ids.
 fn with_ids(to: &mut Vec<u8>, record: &[u8], known: &Known) {
     const OF_IDS: usize = 8;
     to.clear();

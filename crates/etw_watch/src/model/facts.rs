@@ -1,4 +1,4 @@
-//! What events of the system say, whatever the version of their class.
+//! Facts stated by kernel events, independent of the version of their class.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -6,10 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use openetw::schema::{FromValue, Properties};
 use openetw::{FileTime, HookId};
 
-/// What an event of the system says.
+/// A fact stated by a kernel event.
 #[derive(Debug)]
 pub(crate) enum Fact<'a> {
-    /// There is a process; whether it starts now.
+    /// A process exists, and whether it starts now.
     Process {
         process_id: u32,
         image: Cow<'a, str>,
@@ -19,7 +19,7 @@ pub(crate) enum Fact<'a> {
     ProcessEnd {
         process_id: u32,
     },
-    /// There is a thread.
+    /// A thread exists.
     Thread {
         process_id: u32,
         thread_id: u32,
@@ -32,22 +32,22 @@ pub(crate) enum Fact<'a> {
         old_thread: u32,
         new_thread: u32,
     },
-    /// Something about a thread that has no table.
+    /// An event about a thread that no table counts.
     OfThread {
         thread_id: u32,
         file_key: u64,
     },
-    /// Something that a process does to its addresses.
+    /// An event about the address space of a process.
     OfProcess {
         process_id: u32,
         file_key: u64,
     },
-    /// What a processor did when the timer fired.
+    /// A sample of a processor.
     Sample {
         thread_id: u32,
         count: u64,
     },
-    /// Units of 100 ns between two samples.
+    /// Sampling interval in units of 100 ns.
     SampleInterval {
         hundred_nanos: u64,
     },
@@ -57,9 +57,9 @@ pub(crate) enum Fact<'a> {
     Dpc {
         begun: FileTime,
     },
-    /// A system call, or another event that belongs to the thread that runs.
+    /// A system call or another event of the running thread.
     OfRunningThread,
-    /// A file or an open file has a name.
+    /// The name of a file or of an open file.
     FileName {
         key: u64,
         name: Cow<'a, str>,
@@ -96,7 +96,7 @@ pub(crate) enum Fact<'a> {
         name: Cow<'a, str>,
     },
     Network(Network),
-    /// The stack of an event of that thread.
+    /// The stack of an event of a thread.
     Stack {
         process_id: u32,
         thread_id: u32,
@@ -118,7 +118,7 @@ pub(crate) enum DiskOperation {
     Flush,
 }
 
-/// Something that a socket does.
+/// An operation of a socket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Network {
     pub(crate) protocol: Protocol,
@@ -146,7 +146,7 @@ pub(crate) enum NetworkAction {
     Other,
 }
 
-/// Properties by name; what an event does not have is zero or empty.
+/// Access to properties by name; missing properties are zero or empty.
 struct Fields<'p, 'a>(&'p Properties<'a>);
 
 impl<'a> Fields<'_, 'a> {
@@ -172,12 +172,12 @@ impl<'a> Fields<'_, 'a> {
 }
 
 impl<'a> Fact<'a> {
-    /// What an event says; `hook` tells which it is.
+    /// Returns the fact that an event states; `hook` identifies the event.
     pub(crate) fn of(hook: HookId, properties: &Properties<'a>) -> Fact<'a> {
         let fields = Fields(properties);
         match (hook.group(), hook.event_type()) {
             (0x03, 1 | 3) => {
-                // `user` is what the field is shown as, a SID.
+                // `user` is the field's display text, a SID.
                 let user = properties.find("UserSID").map(|sid| sid.text().to_string()).unwrap_or_default();
                 let (process_id, image) = (fields.u32("ProcessId"), fields.text("ImageFileName"));
                 Fact::Process { process_id, image, user, starts: hook.event_type() == 1 }
@@ -258,7 +258,7 @@ impl<'a> Fact<'a> {
     }
 
     fn of_socket(protocol: Protocol, event: u8, fields: &Fields<'_, 'a>) -> Fact<'a> {
-        // What IPv6 has lies 16 above what IPv4 has.
+        // The opcodes of IPv6 are those of IPv4 plus 16.
         let action = match event {
             10 | 26 => NetworkAction::Send,
             11 | 27 => NetworkAction::Receive,
@@ -270,7 +270,7 @@ impl<'a> Fact<'a> {
         };
         let ends = (fields.end("daddr", "dport"), fields.end("saddr", "sport"));
         let (Some(destination), Some(source)) = ends else { return Fact::Other };
-        // TCP tells the peer as the destination, whichever way data goes; UDP tells what is in the packet.
+        // TCP events name the peer as the destination in both directions; UDP events name the packet's addresses.
         let (local, remote) = match (protocol, action) {
             (Protocol::Udp, NetworkAction::Receive) => (destination, source),
             _ => (source, destination),

@@ -1,23 +1,24 @@
-//! Which events are shown.
+//! Filters of the events to show.
 
 use openetw::{Event, EventFilter, Predicate};
 
 use super::rows::printable;
 
-/// What the user asks for in the filter line.
+/// Filter from the filter line.
 #[derive(Debug, Clone)]
 pub(crate) enum Wanted {
-    /// An expression of the filter language.
+    /// Expression of the filter language.
     Expression(Predicate),
-    /// `~TEXT`: the event's line has the text in it, in small letters.
+    /// `~TEXT`: the event's line contains this text; stored in lower case.
     Text(String),
 }
 
 impl Wanted {
-    /// What a filter line says; `None` if it is empty.
+    /// Parses a filter line; `None` if it is empty.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    ///
+    /// Returns a message for the user if the expression is invalid.
     pub(crate) fn parse(line: &str) -> Result<Option<Wanted>, String> {
         let line = line.trim();
         if line.is_empty() {
@@ -31,15 +32,15 @@ impl Wanted {
     }
 }
 
-/// Which events the command line asks for.
+/// Filter from the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Base {
     pub(crate) predicate: Option<Predicate>,
-    /// Leaves out what is too frequent to be read, and what was there before, when nobody asked for it by its flag.
+    /// Hides events that are too frequent to read, and initial state, unless their flag was requested.
     pub(crate) is_quiet: bool,
-    /// Rows of these processes alone.
+    /// Show only rows of these processes.
     pub(crate) process_ids: Vec<u32>,
-    /// Names in small letters.
+    /// Names in lower case.
     pub(crate) processes: Vec<String>,
 }
 
@@ -58,12 +59,12 @@ impl Base {
         self.predicate.is_none() && !self.is_quiet
     }
 
-    /// Whether the event is shown, whatever the filter line says.
+    /// Whether the command line's filters let an event pass.
     pub(crate) fn passes(&self, event: &Event<'_>) -> bool {
         let is_noise = || {
             let hook = event.record.hook_id().map(|hook| (hook.group(), hook.event_type()));
             let is_frequent = matches!(hook, Some((0x05, 0x24) | (0x0F, 0x42..=0x45 | 0x32)));
-            // What was there before is in the tables.
+            // The tables contain the initial state.
             let is_rundown = matches!(hook, Some((0x03 | 0x05 | 0x14, 3 | 4) | (0x04, 36) | (0x0B, _)));
             is_frequent || is_rundown
         };

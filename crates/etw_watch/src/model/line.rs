@@ -1,4 +1,4 @@
-//! An event as a line, and in all its details.
+//! Events as lines and as details.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::lookup::Lookup;
 use super::rows::{printable, span};
 use super::store::Known;
 
-/// What is shown of an event in one line.
+/// One line about an event.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Line {
     pub(crate) number: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Line {
     pub(crate) level: u8,
 }
 
-/// Fields that say nothing to people in a line: keys of the kernel, and what other columns show.
+/// Fields omitted from lines: kernel keys, and values that other columns show.
 const LEFT_OUT: [&str; 17] = [
     "IrpPtr",
     "Irp",
@@ -68,7 +68,7 @@ impl Line {
         }
     }
 
-    /// Whether one of the columns has the text, given in small letters.
+    /// Whether a column contains the text, which must be in lower case.
     pub(crate) fn contains(&self, text: &str) -> bool {
         let columns =
             [&self.detail, &self.operation, &self.process, &self.result, &self.process_id, &self.thread_id];
@@ -76,13 +76,13 @@ impl Line {
     }
 }
 
-/// Hours to microseconds, in UTC as all times of `etw`.
+/// Formats a time as hours to microseconds, in UTC like all times of `etw`.
 pub(crate) fn time_of_day(time: FileTime) -> String {
     let (.., hour, minute, second, hundred_nanos) = time.to_civil();
     format!("{hour:02}:{minute:02}:{second:02}.{:06}", hundred_nanos / 10)
 }
 
-/// `FileIo/Read`; with the provider's name where it is not the system.
+/// Returns the name of the operation: `FileIo/Read`, with the provider's name for other providers than the kernel.
 fn operation(event: &Event<'_>) -> String {
     let record = event.record;
     let names = event.names();
@@ -104,7 +104,7 @@ fn status(status: u32) -> String {
     }
 }
 
-/// The path, then the fields; the message of events that have one.
+/// Returns the detail column: the event's message if it has one, otherwise the path and the fields.
 fn detail(event: &Event<'_>, known: &Known, thread: impl Fn(u32) -> Option<String>) -> String {
     let properties = match &event.properties {
         Ok(properties) => properties,
@@ -122,7 +122,7 @@ fn detail(event: &Event<'_>, known: &Known, thread: impl Fn(u32) -> Option<Strin
     let is_class = event.record.kind().is_classic();
     for property in properties.iter().filter(|property| !property.is_hidden()) {
         let name = property.name();
-        // A name that no path stands for is shown.
+        // Show a name without a known path.
         let is_path = matches!(name, "OpenPath" | "FileName") && known.path.is_none();
         let is_end = matches!(name, "daddr" | "saddr" | "dport" | "sport");
         if is_class && !is_path && (is_end || LEFT_OUT.contains(&name)) {
@@ -134,7 +134,7 @@ fn detail(event: &Event<'_>, known: &Known, thread: impl Fn(u32) -> Option<Strin
             true => write!(text, "{joint}{name}={value:?}"),
             false => write!(text, "{joint}{name}={value}"),
         };
-        // Whose a thread is, people want to know more than its number.
+        // Show the process name of a thread besides its id.
         if name.ends_with("ThreadId")
             && let Some(process) =
                 property.value().as_integer().and_then(|id| thread(u32::try_from(id).ok()?))
@@ -145,14 +145,14 @@ fn detail(event: &Event<'_>, known: &Known, thread: impl Fn(u32) -> Option<Strin
     printable(&text)
 }
 
-/// `local -> remote` of what sockets do.
+/// Returns the endpoints of a socket operation: `local -> remote`.
 fn ends(event: &Event<'_>) -> Option<String> {
     let shown = |name: &str| event.find(name).map(|property| property.text().to_string());
     let (source, destination) = (shown("saddr")?, shown("daddr")?);
     Some(format!("{source}:{} -> {destination}:{}", shown("sport")?, shown("dport")?))
 }
 
-/// Everything that is known of an event, a line each.
+/// Returns all details of an event, one per line.
 pub(crate) fn details(event: &Event<'_>, known: &Known, lookup: &Lookup) -> Vec<String> {
     let record = event.record;
     let descriptor = record.descriptor();
@@ -206,7 +206,7 @@ pub(crate) fn details(event: &Event<'_>, known: &Known, lookup: &Lookup) -> Vec<
     lines.iter().map(|line| printable(line)).collect()
 }
 
-/// A stack, a line for each frame.
+/// Formats a stack, one line per frame.
 pub(crate) fn stack_lines(
     addresses: impl Iterator<Item = u64>,
     process_id: Option<u32>,

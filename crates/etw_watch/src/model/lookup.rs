@@ -1,4 +1,4 @@
-//! What the system itself tells of processes and users: for those that were there before the events.
+//! Lookup of processes, users and functions on this machine, for processes that existed before the events.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -9,25 +9,25 @@ use etw_kernel::images::{ImageFiles, LoadedImage};
 use openetw::FileTime;
 use openetw::symbols::{KernelSymbols, Module, Symbolizer};
 
-/// Asks this machine; in tests nobody.
+/// Lookup on this machine; disabled in tests.
 #[derive(Debug, Default)]
 pub(crate) struct Lookup {
     is_here: bool,
     users: HashMap<u32, String>,
-    /// When the machine was started, as seconds since 1970.
+    /// Boot time in seconds since 1970.
     boot_seconds: i64,
-    /// The kernel's functions, as soon as one is asked for.
+    /// Kernel functions, loaded on first use.
     kernel: OnceLock<Option<KernelSymbols>>,
-    /// What was found at addresses of programs, by process and address.
+    /// Cache of function names by process and address.
     programs: Mutex<HashMap<(u32, u64), Option<String>>>,
 }
 
-/// Addresses of programs that are kept in mind.
+/// Maximum number of cached addresses.
 const MAX_ADDRESSES: usize = 1 << 14;
-/// Addresses of the kernel have this bit.
+/// Bit that is set in kernel addresses.
 const OF_KERNEL: u64 = 1 << 63;
 
-/// What is known of a process.
+/// Properties of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) image: String,
@@ -35,7 +35,7 @@ pub(crate) struct Found {
     pub(crate) started: Option<FileTime>,
 }
 
-/// What Linux counts the start of a process in, on all its architectures.
+/// Ticks per second of process start times; the same on all architectures of Linux.
 const TICKS_PER_SECOND: i64 = 100;
 
 impl Lookup {
@@ -58,18 +58,18 @@ impl Lookup {
         }
     }
 
-    /// The process that a thread belongs to.
+    /// Returns the process of a thread.
     pub(crate) fn process_of(&self, thread_id: u32) -> Option<u32> {
         let status =
             std::fs::read_to_string(format!("/proc/{thread_id}/status")).ok().filter(|_| self.is_here)?;
         status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
     }
 
-    /// A process that runs.
+    /// Returns the properties of a running process.
     pub(crate) fn process(&self, process_id: u32) -> Option<Found> {
         let directory = Path::new("/proc").join(process_id.to_string());
         let stat = std::fs::read_to_string(directory.join("stat")).ok().filter(|_| self.is_here)?;
-        // The name is in parentheses, and may have some of its own.
+        // The name is in parentheses, and may contain parentheses.
         let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         let number = |index: usize| fields.get(index)?.parse::<i64>().ok();
@@ -85,10 +85,11 @@ impl Lookup {
         Some(Found { image: image.unwrap_or_else(|| name.to_owned()), user: self.user_of_id(uid), started })
     }
 
-    /// The functions that the frames of a stack lie in, innermost first, each with its image. Those of a program are known
-    /// as long as it runs.
+    /// Returns the function and image of each frame of a stack, innermost first.
+    ///
+    /// Functions of a program are known only while it runs.
     pub(crate) fn functions(&self, process_id: Option<u32>, frames: &[u64]) -> Vec<Option<String>> {
-        // What a call returns to may lie behind its function.
+        // A return address may be after the end of the calling function.
         let places = frames.iter().zip(0..).map(|(frame, depth)| frame.saturating_sub(u64::from(depth > 0)));
         let places: Vec<u64> = places.collect();
         let of_programs: Vec<u64> = places.iter().copied().filter(|place| place & OF_KERNEL == 0).collect();
@@ -114,15 +115,15 @@ impl Lookup {
         places.into_iter().map(name).collect()
     }
 
-    /// The kernel's function that an address lies in.
+    /// Returns the kernel function that contains an address.
     fn kernel_function(&self, address: u64) -> Option<String> {
-        // Who may not see addresses gets no names.
+        // Without permission to see kernel addresses, no names are available.
         let load = || self.is_here.then(|| KernelSymbols::of_this_machine().ok()).flatten();
         let kernel = self.kernel.get_or_init(load);
         Some(kernel.as_ref()?.find(address)?.name.to_owned())
     }
 
-    /// The name of a user of Linux, whose SID is `S-1-22-1-UID`.
+    /// Returns the name of a Linux user, whose SID is `S-1-22-1-UID`.
     pub(crate) fn user(&self, sid: &str) -> String {
         match sid.strip_prefix("S-1-22-1-").and_then(|id| id.parse().ok()) {
             Some(uid) => self.user_of_id(uid),
@@ -135,11 +136,11 @@ impl Lookup {
     }
 }
 
-/// The functions of a process's program and libraries at these addresses, or the images alone.
+/// Returns the functions of a process at these addresses, or only the images if functions are unknown.
 fn program_functions(process_id: u32, places: &[u64]) -> Vec<Option<String>> {
     let directory = Path::new("/proc").join(process_id.to_string());
     let mut names = vec![None; places.len()];
-    // Of a process that has ended nothing is known any more.
+    // An exited process cannot be read.
     let _ = LoadedImage::for_each(&directory, &mut ImageFiles::default(), |image| {
         let is_inside = |(_, place): &(usize, &u64)| {
             (image.base..image.base.saturating_add(image.len_bytes)).contains(*place)

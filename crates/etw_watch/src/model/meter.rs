@@ -1,12 +1,12 @@
-//! Sums, and what was added to them in each second.
+//! Sums and their rates.
 
-/// A sum, and how fast it grew in the last period.
+/// A sum, and its rate in the last period.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Meter {
     pub(crate) total: u64,
-    /// Per second of the last period.
+    /// Increase per second in the last period.
     pub(crate) rate: f64,
-    /// Since the last period's end.
+    /// Increase since the end of the last period.
     period: u64,
 }
 
@@ -16,14 +16,14 @@ impl Meter {
         self.period = self.period.saturating_add(amount);
     }
 
-    /// Ends a period of that many seconds.
+    /// Ends a period of `seconds` seconds.
     pub(crate) fn roll(&mut self, seconds: f64) {
         self.rate = if seconds > 0.0 { self.period as f64 / seconds } else { 0.0 };
         self.period = 0;
     }
 }
 
-/// What was transferred: times and bytes.
+/// Number of transfers and bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Transfers {
     pub(crate) count: Meter,
@@ -42,7 +42,7 @@ impl Transfers {
     }
 }
 
-/// How long things took, in units of 100 ns.
+/// Durations in units of 100 ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Latency {
     count: u64,

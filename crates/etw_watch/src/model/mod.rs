@@ -1,4 +1,4 @@
-//! What is known of the events that came, whatever is shown of it: no terminal is needed for it.
+//! The model: state derived from the received events, independent of the terminal.
 
 mod bounded;
 mod decode;
@@ -35,13 +35,12 @@ use remembered::Remembered;
 use state::{Meaning, Role, Stamp};
 use store::{End, Known, Store};
 
-/// Most events of a second that are kept to be shown: nobody reads more, and what they mean for the tables is counted
-/// all the same.
+/// Maximum number of events per second that are kept for display; the tables count all events.
 const MAX_SHOWN_PER_SECOND: u64 = 200_000;
-/// How far behind an event its stack may come, in events.
+/// Maximum number of events between an event and its stack.
 const STACK_DISTANCE: u64 = 2000;
 
-/// What is known of the events that came.
+/// State derived from the received events.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) state: State,
@@ -50,29 +49,29 @@ pub(crate) struct Model {
     base: Base,
     wanted: Option<Wanted>,
     remembered: Remembered,
-    /// Numbers of the events that are shown.
+    /// Numbers of the shown events.
     shown: VecDeque<u64>,
     pub(crate) counts: Counts,
-    /// The second of the events that come now, and how many of it are kept.
+    /// The current second, and the number of events kept in it.
     second: (i64, u64),
 }
 
-/// How many events came.
+/// Counts of events.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Counts {
     pub(crate) events: Meter,
-    /// Lost by the session, or because this consumer was too slow.
+    /// Events lost by the session, or because this consumer was too slow.
     pub(crate) lost: u64,
-    /// Came, and were counted in the tables, but are not kept.
+    /// Events counted in the tables but not kept.
     pub(crate) skipped: u64,
 }
 
-/// What a search came to.
+/// Result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// At this place among the events that are shown.
+    /// Found at this index in the shown events.
     At(usize),
-    /// It is to be gone on with here.
+    /// Not finished; continue at this index.
     GoOn(usize),
     Nothing,
 }
@@ -92,13 +91,13 @@ impl Model {
         }
     }
 
-    /// Takes in a record, in the order of time.
+    /// Adds a record; records must be in time order.
     pub(crate) fn take(&mut self, record: &Record<'_>) {
         if record.provider_id() == classes::EVENT_TRACE {
             return;
         }
         self.counts.events.add(1);
-        // A blob that is broken leaves its event without a schema; the event then says so itself.
+        // Without a schema from an invalid blob, the event is shown as undecoded.
         let _ = self.decoder.resolver.observe(record);
         let Meaning { known, role } = self.understand(record);
         match role {
@@ -114,7 +113,7 @@ impl Model {
                 self.end(number, end);
                 self.keep(record, known, true);
             }
-            // What it would tell is not kept.
+            // The event it refers to is not kept.
             Role::End(None, _) => {}
             Role::Stack => {
                 self.keep(record, known, true);
@@ -122,7 +121,7 @@ impl Model {
         }
     }
 
-    /// Adds its end to an event, which may now be what is wanted.
+    /// Adds the end of an operation to its event, which may then match the filter.
     fn end(&mut self, number: u64, end: End) {
         if let Some(begun) = self.store.known_mut(number) {
             begun.end = Some(end);
@@ -151,7 +150,7 @@ impl Model {
         self.state.take(&fact, &stamp, (record.process_id(), record.thread_id()))
     }
 
-    /// Keeps an event that the command line asks for; answers its number.
+    /// Keeps an event that the command line selects; returns its number.
     fn keep(&mut self, record: &Record<'_>, known: Known, is_part_of_another: bool) -> Option<u64> {
         if !self.base_passes(record, &known, is_part_of_another) {
             return None;
@@ -179,7 +178,7 @@ impl Model {
         Some(number)
     }
 
-    /// Whether the command line asks for an event; what belongs to another one goes by its process.
+    /// Whether the command line selects an event; an event that belongs to another one uses that one's process.
     fn base_passes(&mut self, record: &Record<'_>, known: &Known, is_part_of_another: bool) -> bool {
         let Model { decoder, base, .. } = self;
         if is_part_of_another {
@@ -189,40 +188,40 @@ impl Model {
         base.is_open() || decoder.event(record, known, |event| base.passes(event)).unwrap_or(false)
     }
 
-    /// Ends a period of that many seconds.
+    /// Ends a period of `seconds` seconds.
     pub(crate) fn roll(&mut self, seconds: f64) {
         self.counts.events.roll(seconds);
         self.state.roll(seconds);
     }
 
-    /// How many events are shown.
+    /// Returns the number of shown events.
     pub(crate) fn len(&self) -> usize {
         self.shown.len()
     }
 
-    /// The number of the event at a place among those that are shown.
+    /// Returns the number of the event at an index in the shown events.
     pub(crate) fn number(&self, index: usize) -> Option<u64> {
         self.shown.get(index).copied()
     }
 
-    /// The place of an event among those that are shown, or of the next one.
+    /// Returns the index of an event, or of the next one, in the shown events.
     pub(crate) fn index_of(&self, number: u64) -> usize {
         self.shown.partition_point(|shown| *shown < number)
     }
 
-    /// The number that the next event will get.
+    /// Returns the number of the next event.
     pub(crate) fn next(&self) -> u64 {
         self.store.next()
     }
 
-    /// An event's line.
+    /// Returns the line of an event.
     pub(crate) fn line(&mut self, number: u64) -> Option<Line> {
         let Model { store, decoder, state, .. } = self;
         let (record, kept) = store.get(number)?;
         line(decoder, state, number, (&record, &kept.known))
     }
 
-    /// Everything that is known of an event, with the stack that came behind it.
+    /// Returns all details of an event, with its stack.
     pub(crate) fn details(&mut self, number: u64) -> Vec<String> {
         let Model { store, decoder, state, .. } = self;
         let lookup = &state.lookup;
@@ -250,7 +249,7 @@ impl Model {
         lines
     }
 
-    /// Shows only the events that are wanted, of those that are kept and of those to come.
+    /// Sets the filter of kept and future events.
     pub(crate) fn set_wanted(&mut self, wanted: Option<Wanted>) {
         self.wanted = wanted;
         self.shown.clear();
@@ -264,7 +263,7 @@ impl Model {
         }
     }
 
-    /// Looks for a text (in small letters) in the lines from a place on, through so many of them.
+    /// Searches a limited number of lines for a text in lower case, starting at an index.
     pub(crate) fn search(&mut self, text: &str, from: usize, is_forward: bool, lines: usize) -> Found {
         let mut index = from;
         for _ in 0..lines {
@@ -283,8 +282,8 @@ impl Model {
         Found::GoOn(index)
     }
 
-    /// Calls `write` with the records that are kept, and those that say what processes, threads and files they are
-    /// about, in the order of time.
+    /// Calls `write` with the kept records, and with the records that name their processes, threads and files, in time
+    /// order.
     pub(crate) fn for_each_kept(&self, mut write: impl FnMut(&Record<'_>)) {
         let first = self.store.first();
         let kept: Vec<Record<'_>> =
@@ -300,7 +299,7 @@ impl Model {
         all.iter().for_each(&mut write);
     }
 
-    /// Whether rows of a process are asked for.
+    /// Whether the command line selects rows of a process.
     pub(crate) fn has_process(&self, process_id: u32, name: &str) -> bool {
         self.base.has_process(process_id, name)
     }

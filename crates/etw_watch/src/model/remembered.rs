@@ -1,14 +1,14 @@
-//! Records that say what others are about, which are needed as long as what they tell of is there.
+//! Records that name processes, threads and files, kept as long as these exist.
 
 use openetw::{Origin, Record, Ticks};
 
 use super::bounded::Bounded;
 use super::facts::Fact;
 
-/// Most of them.
+/// Maximum number of kept records.
 const MAX_RECORDS: usize = 50_000;
 
-/// The latest record of each process, thread and file name.
+/// Latest record of each process, thread and file name.
 #[derive(Debug)]
 pub(crate) struct Remembered(Bounded<(Kind, u64), Copied>);
 
@@ -31,7 +31,7 @@ impl Remembered {
         Remembered(Bounded::new(MAX_RECORDS))
     }
 
-    /// Takes in a record.
+    /// Adds a record.
     pub(crate) fn take(&mut self, fact: &Fact<'_>, record: &Record<'_>) {
         let key = match fact {
             Fact::Process { process_id, .. } => (Kind::Process, u64::from(*process_id)),
@@ -49,7 +49,7 @@ impl Remembered {
         self.0.insert(key, Copied { origin, time, bytes: record.as_bytes().into() });
     }
 
-    /// All of them, in no order.
+    /// Returns all records in no particular order.
     pub(crate) fn records(&self) -> impl Iterator<Item = Record<'_>> {
         self.0.values().filter_map(|copied| Record::parse(&copied.bytes, &copied.origin, copied.time).ok())
     }

@@ -1,4 +1,4 @@
-//! Tables as rows of cells, which can be sorted, searched and shown whatever they are about.
+//! Generic tables: rows of cells that can be sorted, searched and shown.
 
 use std::cmp::Ordering;
 
@@ -8,11 +8,11 @@ use openetw::FileTime;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    /// In characters; 0 takes what is left.
+    /// Width in characters; 0 takes the remaining width.
     pub(crate) width: u16,
 }
 
-/// What stands in a cell.
+/// Value of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell<'a> {
     Text(&'a str),
@@ -21,9 +21,9 @@ pub(crate) enum Cell<'a> {
     Count(u64),
     Rate(f64),
     Bytes(f64),
-    /// Of 1.
+    /// Fraction of 1.
     Share(f64),
-    /// In units of 100 ns.
+    /// Duration in units of 100 ns.
     Span(f64),
     Time(Option<FileTime>),
 }
@@ -31,23 +31,23 @@ pub(crate) enum Cell<'a> {
 /// A row of a table.
 pub(crate) trait Row {
     const COLUMNS: &'static [Column];
-    /// The column that the table is sorted by at first.
+    /// Initial sort column.
     const SORTED_BY: usize;
 
-    /// The cell of a column.
+    /// Returns the cell of a column.
     fn cell(&self, column: usize) -> Cell<'_>;
 
-    /// What tells it from other rows.
+    /// Returns the key that identifies the row.
     fn key(&self) -> u64;
 
-    /// What chooses the events that it is about, as a filter.
+    /// Returns a filter that selects the events of the row.
     fn filter(&self) -> Option<String> {
         None
     }
 }
 
 impl Cell<'_> {
-    /// Whether the column is one of numbers, of which the greatest are looked for.
+    /// Whether the column contains numbers, sorted largest first.
     pub(crate) fn is_number(&self) -> bool {
         !matches!(self, Cell::Text(_) | Cell::Owned(_))
     }
@@ -77,7 +77,7 @@ impl Cell<'_> {
         }
     }
 
-    /// The text that is shown. Zero is left out where it says nothing.
+    /// Returns the displayed text; some zeros are shown as empty.
     pub(crate) fn text(&self) -> String {
         match self {
             Cell::Text(text) => printable(text),
@@ -98,7 +98,7 @@ impl Cell<'_> {
     }
 }
 
-/// A text without characters that move a terminal's cursor or worse.
+/// Replaces control characters, which could affect the terminal.
 pub(crate) fn printable(text: &str) -> String {
     let is_plain = |c: char| {
         !c.is_control()
@@ -107,7 +107,7 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if is_plain(c) { c } else { '\u{FFFD}' }).collect()
 }
 
-/// `1.5K`: three digits and a letter.
+/// Formats a number with three digits and a letter: `1.5K`.
 pub(crate) fn scaled(number: f64, step: f64) -> String {
     let mut number = number;
     for unit in ["", "K", "M", "G", "T", "P"] {
@@ -123,7 +123,7 @@ pub(crate) fn scaled(number: f64, step: f64) -> String {
     String::new()
 }
 
-/// A length of time in the unit that suits it.
+/// Formats a duration in a suitable unit.
 pub(crate) fn span(hundred_nanos: f64) -> String {
     let micros = hundred_nanos / 10.0;
     match micros {

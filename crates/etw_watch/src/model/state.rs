@@ -1,4 +1,4 @@
-//! What the events told so far: who runs, what is open, which operations are under way; and the tables made of it.
+//! State derived from events: running threads, open files, pending operations; and the tables.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::rows::printable;
 use super::store::{End, Known};
 use super::tables::{Connection, Disk, Ends, File, Process, Processor};
 
-/// Most rows of the tables, and most things that are remembered to name what events are about.
+/// Maximum number of rows per table, and of names remembered for events.
 const MAX_PROCESSES: usize = 20_000;
 const MAX_THREADS: usize = 100_000;
 const MAX_FILES: usize = 20_000;
@@ -21,12 +21,12 @@ const MAX_CONNECTIONS: usize = 20_000;
 const MAX_PENDING: usize = 50_000;
 const MAX_DISKS: usize = 1000;
 const MAX_PROCESSORS: usize = 4096;
-/// How long a process that has ended is shown, in periods.
+/// Number of periods for which an exited process is shown.
 const PERIODS_SHOWN: u32 = 5;
-/// What a sample stands for unless an event tells, in units of 100 ns.
+/// Default sampling interval in units of 100 ns.
 const SAMPLE_INTERVAL: u64 = 10_000;
 
-/// When and where an event was logged.
+/// Time and place of an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stamp {
     pub(crate) time: FileTime,
@@ -34,44 +34,44 @@ pub(crate) struct Stamp {
     pub(crate) clock: Clock,
 }
 
-/// What an event means.
+/// Meaning of an event.
 #[derive(Debug, Default)]
 pub(crate) struct Meaning {
     pub(crate) known: Known,
     pub(crate) role: Role,
 }
 
-/// What an event is to others.
+/// Relation of an event to other events.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) enum Role {
-    /// Nothing.
+    /// No relation.
     #[default]
     Own,
-    /// It begins the operation with this key, whose end is to be added to its line.
+    /// Starts the operation with this key; the end is added to the event's line.
     Begin(u64),
-    /// It ends an operation: the number of the event that began it, if that is kept.
+    /// Ends an operation; the number of the event that started it, if kept.
     End(Option<u64>, End),
-    /// It is the stack of another one.
+    /// Stack of another event.
     Stack,
 }
 
-/// An operation on a file that is under way.
+/// A pending file operation.
 #[derive(Debug)]
 struct Pending {
-    /// Number of the event that began it, if it is kept.
+    /// Number of the event that started it, if kept.
     number: Option<u64>,
     begun: FileTime,
-    /// The file's row; `None` if it is opened only.
+    /// Row of the file; `None` for an open.
     key: Option<u64>,
     operation: FileOperation,
     process_id: Option<u32>,
-    /// What the open file is called.
+    /// Name of the open file.
     opened: Option<Arc<str>>,
-    /// Whether its bytes were counted when it began.
+    /// Whether its bytes were counted at the start.
     is_counted: bool,
 }
 
-/// What the events told so far.
+/// State derived from events.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) lookup: Lookup,
@@ -85,19 +85,19 @@ pub(crate) struct State {
     pub(crate) disks: Bounded<u32, Disk>,
     pub(crate) processors: Vec<Processor>,
     sample_interval: u64,
-    /// Time of the last event, and of the last one of the period before; `None` without one.
+    /// Time of the last event, and of the last event of the previous period; `None` if there was none.
     latest: FileTime,
     rolled: Option<FileTime>,
     pub(crate) seen: Seen,
 }
 
-/// Which kinds of events have come: without them a table has nothing to say.
+/// Kinds of events received so far; each table needs some of them.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) switches: bool,
     pub(crate) samples: bool,
     pub(crate) files: bool,
-    /// Bytes of reads and writes are counted when they end.
+    /// Ends of operations arrive, so bytes of reads and writes are counted at the end.
     file_ends: bool,
     pub(crate) network: bool,
     pub(crate) disks: bool,
@@ -123,7 +123,7 @@ impl State {
         }
     }
 
-    /// Takes in what an event says; `ids` are those of its header.
+    /// Applies the fact of an event; `ids` are from its header.
     pub(crate) fn take(
         &mut self,
         fact: &Fact<'_>,
@@ -270,7 +270,7 @@ impl State {
                 if !self.seen.files
                     && let Some(process_id) = self.process_of(*thread_id)
                 {
-                    // Where files are not watched, what reaches disks is better than nothing.
+                    // Without file events, fall back to disk events.
                     self.process(process_id).transfer(disk_as_file(*operation), *bytes);
                 }
             }
@@ -299,24 +299,24 @@ impl State {
         meaning
     }
 
-    /// The event that began an operation is kept under this number.
+    /// Sets the number of the kept event that started an operation.
     pub(crate) fn begun(&mut self, irp: u64, number: u64) {
         if let Some(pending) = self.pending.get_mut(irp) {
             pending.number = Some(number);
         }
     }
 
-    /// Ends a period of that many seconds.
+    /// Ends a period of `seconds` seconds.
     pub(crate) fn roll(&mut self, seconds: f64) {
         let latest = self.latest;
         for number in 0..self.processors.len() {
-            // What runs goes on.
+            // Charge threads that keep running.
             if let Some((thread_id, _)) = self.processors.get(number).and_then(|processor| processor.running)
             {
                 self.charge(number as u16, thread_id, latest);
             }
         }
-        // The events of a period may be those of more time than has passed here.
+        // The events of a period may span more time than has passed on this clock.
         let told =
             self.rolled.map_or(0, |rolled| between(rolled, latest)) as f64 / FileTime::PER_SECOND as f64;
         self.rolled = self.rolled.map(|_| latest);
@@ -340,12 +340,12 @@ impl State {
         }
     }
 
-    /// The name of a thread's process.
+    /// Returns the process name of a thread.
     pub(crate) fn name_of_thread(&self, thread_id: u32) -> Option<&Arc<str>> {
         Some(&self.processes.get((*self.threads.get(thread_id)?)?)?.name)
     }
 
-    /// The process of a thread; the idle threads belong to none.
+    /// Returns the process of a thread; `None` for idle threads.
     fn process_of(&mut self, thread_id: u32) -> Option<u32> {
         if thread_id == 0 {
             return None;
@@ -378,7 +378,7 @@ impl State {
 
     fn process_is_there(&mut self, process_id: u32, image: &str, sid: &str, started: Option<FileTime>) {
         if started.is_some() {
-            // Another process may have had the id.
+            // The id may be reused.
             self.processes.remove(process_id);
         }
         let user = self.lookup.user(sid);
@@ -406,7 +406,7 @@ impl State {
         }
     }
 
-    /// Counts what a thread ran on a processor up to now.
+    /// Charges the time that a thread ran on a processor until now.
     fn charge(&mut self, number: u16, thread_id: u32, now: FileTime) {
         let Some(processor) = self.processor(number) else { return };
         let Some((_, since)) = processor.running.replace((thread_id, now)) else { return };
@@ -443,7 +443,7 @@ impl State {
         name
     }
 
-    /// The row of a file, known by its key or, without one, by the open file.
+    /// Returns the row of a file by its key or, without a key, by the open file.
     fn file(&mut self, key: u64, object: u64, process_id: Option<u32>) -> &mut File {
         let State { names, files, processes, .. } = self;
         let name = names.get_mut(key).cloned().or_else(|| names.get_mut(object).cloned());
@@ -476,7 +476,7 @@ impl State {
         }
     }
 
-    /// Counts an operation that has ended; answers what its file is called.
+    /// Counts a finished operation; returns the name of its file.
     fn end_file(&mut self, pending: &Pending, result: u64, status: u32, took: i64) -> Option<Arc<str>> {
         let Some(key) = pending.key else { return pending.opened.clone() };
         if !pending.is_counted {
@@ -560,7 +560,7 @@ fn disk_as_file(operation: DiskOperation) -> FileOperation {
     }
 }
 
-/// Units of 100 ns; none if the end comes first.
+/// Returns the duration in units of 100 ns; 0 if the end is before the start.
 fn between(from: FileTime, to: FileTime) -> u64 {
     u64::try_from(to.0.saturating_sub(from.0)).unwrap_or(0)
 }

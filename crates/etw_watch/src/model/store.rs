@@ -1,52 +1,52 @@
-//! The newest events, as their records came.
+//! Store of the newest events as raw records.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use openetw::{Origin, Record, Ticks};
 
-/// A part takes events until it has this many bytes or events.
+/// Maximum size of a part in bytes or events.
 const PART_BYTES: usize = 256 << 10;
 const PART_EVENTS: usize = 1024;
-/// Most bytes of records, however many events are to be kept.
+/// Maximum total size of records in bytes, regardless of the number of events to keep.
 const MAX_BYTES: usize = 256 << 20;
 
-/// What is kept of an event beside its record.
+/// Data kept about an event besides its record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
-    /// The process that it is about, or that logged it.
+    /// Process that the event is about, or that logged it.
     pub(crate) process_id: Option<u32>,
     pub(crate) thread_id: Option<u32>,
     /// Image name of the process at that time.
     pub(crate) process: Option<Arc<str>>,
-    /// The file that it is about.
+    /// File that the event is about.
     pub(crate) path: Option<Arc<str>>,
-    /// How the operation ended that it begins.
+    /// Result of the operation that the event starts.
     pub(crate) end: Option<End>,
 }
 
-/// How an operation ended.
+/// Result of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct End {
-    /// `NTSTATUS`; `None` where the event does not tell.
+    /// `NTSTATUS`; `None` if the event does not contain it.
     pub(crate) status: Option<u32>,
-    /// How long it took, in units of 100 ns.
+    /// Duration in units of 100 ns.
     pub(crate) took: i64,
 }
 
-/// An event that is kept.
+/// A kept event.
 #[derive(Debug)]
 pub(crate) struct Kept {
     start: u32,
     end: u32,
     origin: u16,
-    /// Whether it is told by another event's line: an operation's end, a stack.
+    /// Whether another event's line shows it: the end of an operation, a stack.
     pub(crate) is_part_of_another: bool,
     time: Ticks,
     pub(crate) known: Known,
 }
 
-/// The newest events by their numbers; the first that came is number 0. What is old goes by whole parts.
+/// The newest events by number; the first event is number 0. Old events are dropped in whole parts.
 #[derive(Debug)]
 pub(crate) struct Store {
     parts: VecDeque<Part>,
@@ -65,22 +65,22 @@ struct Part {
 }
 
 impl Store {
-    /// Keeps about this many events: up to two thousand more, and fewer if they are large.
+    /// Creates a store for about this many events: up to two thousand more, or fewer if they are large.
     pub(crate) fn new(keep: usize) -> Store {
         Store { parts: VecDeque::new(), origins: Vec::new(), next: 0, bytes: 0, keep }
     }
 
-    /// Number of the oldest event that is kept.
+    /// Returns the number of the oldest kept event.
     pub(crate) fn first(&self) -> u64 {
         self.parts.front().map_or(self.next, |part| part.first)
     }
 
-    /// Number of the event that comes next.
+    /// Returns the number of the next event.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Adds an event; answers its number.
+    /// Adds an event; returns its number.
     pub(crate) fn push(&mut self, record: &Record<'_>, known: Known, is_part_of_another: bool) -> u64 {
         let bytes = record.as_bytes();
         let has_room =
@@ -101,7 +101,7 @@ impl Store {
         number
     }
 
-    /// Begins a part, in the memory of the oldest one if that is not needed any more.
+    /// Starts a part, reusing the memory of the oldest part if it is no longer needed.
     fn begin_part(&mut self) {
         let mut part = Part::default();
         while self.parts.front().is_some_and(|oldest| {
@@ -132,17 +132,17 @@ impl Store {
         Some((part, index))
     }
 
-    /// An event's record, and what is known of it.
+    /// Returns the record of an event, and the data about it.
     pub(crate) fn get(&self, number: u64) -> Option<(Record<'_>, &Kept)> {
         let (part, index) = self.place(number)?;
         let part = self.parts.get(part)?;
         let kept = part.events.get(index)?;
         let bytes = part.bytes.get(kept.start as usize..kept.end as usize)?;
-        // What was a record is one again.
+        // The bytes were a valid record when added.
         Some((Record::parse(bytes, self.origins.get(usize::from(kept.origin))?, kept.time).ok()?, kept))
     }
 
-    /// What is known of an event.
+    /// Returns the data about an event.
     pub(crate) fn known_mut(&mut self, number: u64) -> Option<&mut Known> {
         let (part, index) = self.place(number)?;
         Some(&mut self.parts.get_mut(part)?.events.get_mut(index)?.known)

@@ -1,4 +1,4 @@
-//! What the tables are about: processes, files, connections, disks, processors.
+//! Rows of the tables: processes, files, connections, disks, processors.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
@@ -18,10 +18,10 @@ pub(crate) struct Process {
     pub(crate) user: Arc<str>,
     pub(crate) started: Option<FileTime>,
     pub(crate) has_ended: bool,
-    /// Ends of periods since it ended.
+    /// Number of periods since its exit.
     pub(crate) periods_ended: u32,
     pub(crate) threads: u64,
-    /// Running, in units of 100 ns.
+    /// Processor time in units of 100 ns.
     pub(crate) cpu: Meter,
     pub(crate) reads: Transfers,
     pub(crate) writes: Transfers,
@@ -45,7 +45,7 @@ impl Process {
     }
 }
 
-/// Rates of times in units of 100 ns are these shares of one processor.
+/// Converts rates of times in units of 100 ns to fractions of one processor.
 pub(crate) fn share(meter: &Meter) -> f64 {
     meter.rate / FileTime::PER_SECOND as f64
 }
@@ -107,10 +107,10 @@ pub(crate) struct File {
     pub(crate) path: Arc<str>,
     pub(crate) reads: Transfers,
     pub(crate) writes: Transfers,
-    /// Operations that neither read nor write.
+    /// Operations other than reads and writes.
     pub(crate) others: Meter,
     pub(crate) latency: Latency,
-    /// The process that used it last.
+    /// Last process that used the file.
     pub(crate) process: Option<Arc<str>>,
 }
 
@@ -155,7 +155,7 @@ impl Row for File {
     }
 }
 
-/// A socket's two ends, as one process uses them.
+/// Two endpoints of a socket, as used by one process.
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
     pub(crate) ends: Ends,
@@ -237,7 +237,7 @@ pub(crate) struct Disk {
     pub(crate) writes: Transfers,
     pub(crate) flushes: Meter,
     pub(crate) latency: Latency,
-    /// Waiting for it, in units of 100 ns: the sum over all requests.
+    /// Wait time in units of 100 ns, summed over all requests.
     pub(crate) busy: Meter,
 }
 
@@ -286,11 +286,11 @@ pub(crate) struct Processor {
     pub(crate) interrupt_time: Meter,
     pub(crate) dpcs: Meter,
     pub(crate) dpc_time: Meter,
-    /// When the last ones ended: another one cannot have begun before, whatever it says of itself.
+    /// End of the last ones; the next one cannot have started earlier, whatever its event states.
     pub(crate) interrupt_ended: Option<FileTime>,
     pub(crate) dpc_ended: Option<FileTime>,
     pub(crate) switches: Meter,
-    /// The thread that runs, and since when.
+    /// Running thread, and its start time on the processor.
     pub(crate) running: Option<(u32, FileTime)>,
 }
 

@@ -1,4 +1,4 @@
-//! Models that tests fill with events of the system.
+//! Models filled with kernel events, for tests.
 
 use etw_kernel::classes::{
     CSwitch, Endpoints, FileIoName, FileIoOperationEnd, FileIoReadWrite, KernelEvent, NameEvent, Process,
@@ -16,10 +16,10 @@ pub(crate) const START: i64 = 133_500_000_000_000_000;
 /// Units of 100 ns in a millisecond.
 pub(crate) const MS: i64 = 10_000;
 
-/// A model, and what fills it.
+/// A model and the clock of its events.
 pub(crate) struct Filled {
     pub(crate) model: Model,
-    /// Time of the next event, from the start.
+    /// Time of the next event since the start.
     pub(crate) now: i64,
 }
 
@@ -32,12 +32,12 @@ impl Filled {
         Filled { model: Model::new(Resolver::new(), FileTime(START), keep, base, Lookup::default()), now: 0 }
     }
 
-    /// An event of a processor, now.
+    /// Adds an event of a processor.
     pub(crate) fn on(&mut self, processor: u16, event: &impl KernelEvent) {
         self.by(processor, (0, 0), event);
     }
 
-    /// An event of a process and a thread.
+    /// Adds an event of a process and a thread.
     pub(crate) fn by(&mut self, processor: u16, ids: (u32, u32), event: &impl KernelEvent) {
         let mut buffer = RecordBuffer::new();
         assert!(buffer.put(&Stamp::new(Ticks(START + self.now), ids.0, ids.1), event));
@@ -46,7 +46,7 @@ impl Filled {
         self.model.take(&Record::parse(&bytes, &origin, Ticks(0)).unwrap());
     }
 
-    /// A process with one thread of the same id.
+    /// Adds a process with one thread of the same id.
     pub(crate) fn process(&mut self, id: u32, name: &str) {
         let process = Process {
             event: ProcessEvent::Start,
@@ -63,17 +63,17 @@ impl Filled {
         self.by(0, (id, id), &thread(ThreadEvent::Start, id, id));
     }
 
-    /// A processor goes from one thread to another.
+    /// Adds a context switch.
     pub(crate) fn switch(&mut self, processor: u16, old_thread_id: u32, new_thread_id: u32) {
         self.on(processor, &CSwitch { old_thread_id, new_thread_id, ..CSwitch::default() });
     }
 
-    /// A name of a file.
+    /// Adds the name of a file.
     pub(crate) fn name(&mut self, file_object: u64, name: &str) {
         self.on(0, &FileIoName { event: NameEvent::FileCreate, file_object, file_name: name.as_bytes() });
     }
 
-    /// A read or write that takes a millisecond.
+    /// Adds a read or write that takes a millisecond.
     pub(crate) fn transfer(
         &mut self,
         event: ReadWriteEvent,
@@ -98,7 +98,7 @@ impl Filled {
         self.on(1, &FileIoOperationEnd { irp, extra_info: len_bytes.into(), status });
     }
 
-    /// The lines of the events that are shown: process, operation, detail, result, duration.
+    /// Returns the lines of the shown events: process, operation, detail, result, duration.
     pub(crate) fn lines(&mut self) -> Vec<String> {
         let numbers: Vec<u64> = (0..self.model.len()).filter_map(|index| self.model.number(index)).collect();
         let lines = numbers.into_iter().filter_map(|number| self.model.line(number));
@@ -123,7 +123,7 @@ pub(crate) fn thread(event: ThreadEvent, process_id: u32, thread_id: u32) -> Thr
     }
 }
 
-/// From a local port to port 80 of another machine.
+/// Endpoints from a local port to port 80 of another machine.
 pub(crate) fn endpoints(port: u16) -> Endpoints {
     let source = format!("10.0.0.1:{port}").parse().unwrap();
     Endpoints { destination: "10.0.0.2:80".parse().unwrap(), source }

@@ -1,4 +1,4 @@
-//! Events of the system, and what the model makes of them.
+//! Tests of the model with kernel events.
 
 use etw_kernel::classes::{
     CSwitch, DiskIo, DiskTransfer, Dpc, DpcKind, FileIoCreate, FileIoMap, Isr, PhyDisk, ProcessTerminate,
@@ -30,7 +30,7 @@ fn processors_and_processes_are_charged_by_switches() {
     let mut filled = Filled::new();
     filled.process(10, "make");
     filled.process(20, "cc1");
-    // Processor 0: make for 300 ms, idle for 200 ms, cc1 for 500 ms, and it still runs. Processor 1: cc1's other thread.
+    // Processor 0: make for 300 ms, idle for 200 ms, cc1 for 500 ms and still running. Processor 1: cc1's other thread.
     filled.by(0, (20, 21), &thread(ThreadEvent::Start, 20, 21));
     filled.switch(0, 0, 10);
     filled.switch(1, 0, 21);
@@ -46,7 +46,7 @@ fn processors_and_processes_are_charged_by_switches() {
     let processors: Vec<Vec<String>> = filled.model.state.processors.iter().map(cells).collect();
     assert_eq!(processors[0][..2], ["0", "80.0"]);
     assert_eq!(processors[1][..2], ["1", "100.0"]);
-    // What runs on without a switch is charged at the end of each period.
+    // A thread that keeps running is charged at the end of each period.
     filled.now = 2 * SECOND;
     filled.switch(1, 0, 0);
     filled.model.roll(1.0);
@@ -73,12 +73,12 @@ fn interrupts_have_their_shares() {
     let mut filled = Filled::new();
     filled.process(10, "make");
     filled.now = 100 * MS;
-    // The first ones may have begun before they were looked at.
+    // The first ones may have started before tracing.
     let begun_before = Ticks(START - SECOND);
     filled.on(0, &Dpc { kind: DpcKind::Dpc, initial_time: begun_before, routine: 0 });
     filled.on(0, &Isr { initial_time: begun_before, ..Isr::default() });
     filled.now = 200 * MS;
-    // None can have begun before the last one ended.
+    // None can have started before the last one ended.
     filled.on(0, &Dpc { kind: DpcKind::Dpc, initial_time: begun_before, routine: 0 });
     filled.now = 500 * MS;
     let initial_time = Ticks(START + 450 * MS);
@@ -122,7 +122,7 @@ fn operations_on_files_are_one_line_with_their_end() {
     );
     filled.model.roll(1.0);
     let file = cells(filled.model.state.files.get(0xF00).unwrap());
-    // The first read was counted when it began, since no end had been seen yet; the one that failed read nothing.
+    // The first read was counted at its start, because no end had been seen yet; the failed one read nothing.
     assert_eq!(file[..6], ["/etc/pass\u{fffd}wd", "2", "200", "200", "1", "50"]);
     assert_eq!(file[8..], ["1.0ms", "1.0ms", "make"]);
     assert_eq!(process(&filled, 10).reads.bytes.total, 200);
@@ -175,7 +175,7 @@ fn sockets_are_rows_by_their_ends() {
     filled.on(0, &tcp(TcpEvent::Receive, 2000));
     filled.on(0, &tcp(TcpEvent::Receive, 48));
     filled.on(0, &tcp(TcpEvent::Disconnect, 0));
-    // What UDP receives comes from the packet's source.
+    // UDP data is received from the packet's source.
     let back =
         etw_kernel::classes::Endpoints { destination: endpoints.source, source: endpoints.destination };
     let udp = |event, endpoints| UdpIp {
@@ -199,7 +199,7 @@ fn sockets_are_rows_by_their_ends() {
     assert_eq!(rows[1], ["10", "curl", "UDP", ends[0], ends[1], "", "1", "9", "9", "1", "9", "9", "0"]);
     let lines = filled.lines();
     assert_eq!(lines[lines.len() - 1], "curl|UdpIp/RecvIPV4|10.0.0.2:80 -> 10.0.0.1:5000 size=9||");
-    // A connection's filter chooses its events, in both directions.
+    // A connection's filter selects its events in both directions.
     let filter = filled.model.state.connections.values().find_map(Row::filter).unwrap();
     filled.model.set_wanted(Wanted::parse(&filter).unwrap());
     assert_eq!(filled.model.len(), 8);
@@ -226,7 +226,7 @@ fn disks_have_rates_and_latencies() {
     filled.model.roll(2.0);
     let disk = cells(filled.model.state.disks.values().next().unwrap());
     assert_eq!(disk, ["8:1", "0.5", "2K", "0.5", "4K", "-", "2.0ms", "2.0ms", "0.0"]);
-    // Where files are not watched, processes are told by what reaches the disk.
+    // Without file events, processes are counted by disk events.
     assert_eq!(process(&filled, 10).reads.bytes.total, 4096);
     assert!(filled.lines().last().unwrap().ends_with("||2.0ms"));
     let name = PhyDisk { disk_number: 8 << 20 | 1, manufacturer: b"sda1", ..PhyDisk::default() };
@@ -257,7 +257,7 @@ fn ended_processes_stay_for_some_periods() {
     }
     filled.model.roll(1.0);
     assert!(filled.model.state.processes.get(10).is_none());
-    // Its id comes again.
+    // The id is reused.
     filled.process(10, "other");
     assert_eq!(process(&filled, 10).cell(1).text(), "other");
 }
@@ -272,7 +272,7 @@ fn events_without_ids_belong_to_the_thread_that_runs() {
     let lines = filled.lines();
     assert!(lines[lines.len() - 2].starts_with("make|PerfInfo/SysClEnter"), "{lines:?}");
     assert!(lines[lines.len() - 1].starts_with("-|PerfInfo/SysClEnter"), "{lines:?}");
-    // Filters know it too.
+    // Filters see it too.
     filled.model.set_wanted(Wanted::parse("pid == 10 and process == make and event == PerfInfo").unwrap());
     assert_eq!(filled.lines().len(), 1);
 }
@@ -298,7 +298,7 @@ fn filter_lines_choose_events_that_are_kept_and_that_come() {
     check("process == make and IoSize == 2", 2);
     check("~/tmp/ONE", 3);
     check("~access denied", 2);
-    // The end, which makes it what is wanted, comes after its beginning was shown or not.
+    // The end makes the event match, after its start was or was not shown.
     filled.transfer(ReadWriteEvent::Read, 0xF00, 20, 1, 0xC000_0022);
     filled.transfer(ReadWriteEvent::Read, 0xF00, 20, 1, 0);
     assert_eq!(filled.model.len(), 3);
@@ -316,7 +316,7 @@ fn the_command_line_chooses_what_is_kept() {
     }
     let operations: Vec<String> =
         filled.lines().iter().map(|line| line.split('|').take(2).collect::<Vec<_>>().join(" ")).collect();
-    // Switches are too many where nobody asked for them; the tables know them all the same.
+    // Context switches are hidden unless requested; the tables still count them.
     assert_eq!(operations, ["make Process/Start", "make Thread/Start", "make FileIo/Read"]);
     assert!(filled.lines()[2].ends_with("|SUCCESS|1.0ms"));
     assert_eq!(filled.model.state.processors[0].switches.total, 1);
@@ -453,7 +453,7 @@ fn kept_records_come_with_what_they_are_about() {
         last = record.raw_time().0;
         hooks.push(record.hook_id().unwrap().0);
     });
-    // A process, its thread, the thread of the other one whose end was not told, a name.
+    // A process, its thread, the other process's thread whose end was not reported, a name.
     hooks.retain(|hook| *hook != 0x0524);
     hooks.sort_unstable();
     assert_eq!(hooks, [0x0301, 0x0420, 0x0501, 0x0501]);

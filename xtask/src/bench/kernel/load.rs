@@ -1,4 +1,4 @@
-//! What is traced: programs that do one thing many times, on one processor.
+//! Traced loads: programs that repeat one operation on one processor.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     directory: PathBuf,
 }
 
-/// What a program does.
+/// Operations of a load.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Load {
     /// Two threads wake each other through pipes: two switches each time.
@@ -45,13 +45,13 @@ pub(super) enum Load {
 }
 
 impl Load {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub(super) fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }
 
-/// Does it, and prints the nanoseconds that it took.
+/// Runs the load, and prints its duration in nanoseconds.
 pub(crate) fn run(options: &Options) -> Result<()> {
     if !matches!(options.load, Load::Build | Load::Busy) {
         pin_to_last_processor()?;
@@ -108,7 +108,7 @@ fn system_calls(count: u64) -> Duration {
     start.elapsed()
 }
 
-/// Files that there are.
+/// Files that exist.
 const FILES: u64 = 500;
 
 fn files(count: u64, directory: &Path) -> Result<Duration> {

@@ -1,4 +1,4 @@
-//! What tracing the kernel costs those who are traced, beside perf and ftrace in the same run.
+//! The kernel suite: the overhead of tracing for traced programs, compared with perf and ftrace in the same run.
 
 pub(crate) mod load;
 mod tracer;
@@ -95,7 +95,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// How often is sampled while a program computes: more often than by default, for the sake of what is seen.
+/// Sampling interval while a program computes; shorter than the default, so that the overhead is visible.
 const SAMPLES_INTERVAL: Duration = Duration::from_micros(200);
 
 const SAMPLES: Case = Case {
@@ -120,7 +120,7 @@ const SAMPLES: Case = Case {
     },
 };
 
-/// What a person records of a build, and the like of perf.
+/// A typical recording of a build, and the equivalent for perf.
 const BUILD: Case = Case {
     name: "a build takes longer by",
     unit: "%",
@@ -129,7 +129,7 @@ const BUILD: Case = Case {
     times: 1,
     what: What {
         flags: "PROC_THREAD+LOADER+CSWITCH+PROFILE",
-        // Ours copies stacks as the second does, and leaves frame pointers for what the copies do not tell.
+        // Ours copies stacks like the second one, and uses frame pointers where the copies do not suffice.
         perf: &[
             ("perf record -g", &["-e", "cpu-clock/call-graph=fp/", "-F", "1000", "-e", "sched:sched_switch"]),
             (
@@ -184,7 +184,7 @@ pub(super) fn rows(effort: &Effort, seconds: f64) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What the runs took, in nanoseconds, round by round.
+/// Durations of the runs in nanoseconds, by round.
 struct Nanos {
     base: Vec<f64>,
     ours: Vec<f64>,
@@ -193,7 +193,7 @@ struct Nanos {
 }
 
 impl Nanos {
-    /// The median of the rounds' times without tracing.
+    /// Returns the median of the rounds' times without tracing.
     fn untraced(&self) -> f64 {
         median(&mut self.base.clone())
     }
@@ -251,7 +251,7 @@ fn command(load: Load, count: u64, host: &Hosted) -> Command {
     command
 }
 
-/// Records a build once more, and says what that takes of the host and what becomes of stacks.
+/// Records a build again, and reports the cost for the host and the quality of stacks.
 fn host_in_build(host: &Hosted) -> Result<Vec<Row>> {
     let mut controller = host.controller()?;
     let file = host.path("build.etl");
@@ -272,7 +272,7 @@ fn host_in_build(host: &Hosted) -> Result<Vec<Row>> {
         row("the host's CPU", cpu / elapsed * 100.0, "% of one"),
         row("the host is woken", waits / elapsed, "times/s"),
     ];
-    // `N of M stacks of programs are cut`; nothing is said where none is.
+    // `N of M stacks of programs are cut`; printed only if some are.
     if let Some(line) = status.system_missing.iter().find(|line| line.contains("stacks of programs are cut"))
     {
         let mut numbers = line.split(' ').filter_map(|word| word.parse::<f64>().ok());
@@ -282,7 +282,7 @@ fn host_in_build(host: &Hosted) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Processes that do nothing, and sessions that begin and end beside a recording.
+/// Numbers of idle processes, and of sessions that start and stop during a recording.
 const IDLE: usize = 500;
 const OTHERS: u32 = 10;
 

@@ -1,4 +1,4 @@
-//! Who traces meanwhile: nobody, a session of ours, perf, or ftrace.
+//! Tracers to compare: none, our session, perf, or ftrace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ fn with_session(what: &What, host: &Hosted, program: &mut Command) -> Result<(St
     Ok((printed?, status.events_lost + status.log_events_lost))
 }
 
-/// With rings that lose nothing, as ours do, and without a look at the build ids of what ran, which comes afterwards and
+/// Runs perf with rings large enough to lose nothing, like ours, and without collecting build ids afterwards, which
 /// has crashed some versions of perf.
 fn with_perf(arguments: &[&str], host: &Hosted, program: &mut Command) -> Result<String> {
     let file = host.path("perf.data");
@@ -84,7 +84,7 @@ fn with_perf(arguments: &[&str], host: &Hosted, program: &mut Command) -> Result
     printed
 }
 
-/// Events go to ftrace's rings, which nobody reads: the least that it costs.
+/// Writes events to ftrace's rings without a reader, its minimum cost.
 fn with_ftrace(events: &[&str], program: &mut Command) -> Result<String> {
     let instance = Instance::new()?;
     for event in events {
@@ -93,7 +93,7 @@ fn with_ftrace(events: &[&str], program: &mut Command) -> Result<String> {
     output(program)
 }
 
-/// A place of its own in ftrace.
+/// A separate instance of ftrace.
 struct Instance(PathBuf);
 
 impl Instance {

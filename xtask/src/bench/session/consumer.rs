@@ -22,8 +22,8 @@ pub(crate) struct Options {
     latencies: bool,
 }
 
-/// Reads the session to its end, every field of every event. Says when it begins, and at the end how many events there
-/// were, and the nanoseconds between the first and the last one.
+/// Reads every field of every event until the session stops. Prints a line at the start, and at the end the number of
+/// events and the nanoseconds between the first and the last one.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut schemas = Schemas::new();
     schemas.add_files([&options.manifest]);
@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut latencies = Vec::new();
     let provider = Guid::from_provider_name(PROVIDER);
     trace.for_each_layout(|event| {
-        // The session's own events tell of its start and its losses.
+        // The session's own events report its start and its losses.
         if event.record.provider_id() != provider {
             return;
         }
@@ -51,7 +51,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             sum ^= property.value().as_integer().unwrap_or(0);
         }
         events += 1;
-        // The clock is no part of what is measured.
+        // The cost of reading the clock is not measured.
         if events % 4096 == 1 {
             let now = Instant::now();
             times = Some((times.map_or(now, |(first, _)| first), now));

@@ -20,14 +20,14 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// A host in a process of its own, with a directory of its own.
+/// A host in a separate process, with its own directory.
 pub(in crate::bench) struct Hosted {
     process: Process,
     directory: PathBuf,
 }
 
 impl Hosted {
-    /// Starts it. Its directory lies in memory, if the system has such a place.
+    /// Starts the host. Its directory is in memory if possible.
     pub(in crate::bench) fn start() -> Result<Hosted> {
         let parent = Path::new("/dev/shm");
         let parent = if parent.is_dir() { parent.to_owned() } else { std::env::temp_dir() };
@@ -53,16 +53,16 @@ impl Hosted {
         }
     }
 
-    /// Seconds that its threads have been running.
+    /// Returns the processor time of its threads in seconds.
     pub(in crate::bench) fn cpu_seconds(&self) -> Result<f64> {
         let stat = self.proc("stat")?;
-        // Ticks in the program and in the kernel, the 12th and the 13th field behind the name.
+        // Ticks in user and kernel mode, the 12th and 13th fields after the name.
         let fields = stat.rsplit_once(')').context("the line of /proc/PID/stat")?.1.split_whitespace();
         let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
         Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
-    /// The most memory that it had, in MiB.
+    /// Returns the peak memory in MiB.
     pub(in crate::bench) fn most_memory_mib(&self) -> Result<f64> {
         let status = self.proc("status")?;
         let line =
@@ -70,7 +70,7 @@ impl Hosted {
         Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
     }
 
-    /// How often its threads have waited for something, of those that there are.
+    /// Returns the number of voluntary context switches of the existing threads.
     pub(in crate::bench) fn waits(&self) -> Result<f64> {
         let mut waits = 0.0;
         for thread in std::fs::read_dir(format!("/proc/{}/task", self.process.id()))? {
@@ -94,7 +94,7 @@ impl Hosted {
 impl Drop for Hosted {
     fn drop(&mut self) {
         drop(self.process.take_stdin());
-        // The bench is over, and what it leaves behind is in memory.
+        // The bench is over, and its remaining files are in memory.
         let _ = self.process.wait();
         let _ = std::fs::remove_dir_all(&self.directory);
     }

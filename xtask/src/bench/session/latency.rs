@@ -1,4 +1,4 @@
-//! How long an event takes from its writer to a consumer's callback, with the session's defaults.
+//! Latency from an event's writer to a consumer's callback, with the session's defaults.
 
 use anyhow::{Result, ensure};
 use etw_sys::clock::ClockSource;
@@ -10,7 +10,7 @@ use super::{PROVIDER, Row};
 
 /// Events a second.
 const RATES: [u64; 5] = [1, 10, 100, 1000, 10_000];
-/// Events that a distribution needs, where the time allows it.
+/// Number of events for a distribution, if time allows.
 const EVENTS: f64 = 2000.0;
 
 pub(super) fn rows(seconds: f64) -> Result<Vec<Row>> {

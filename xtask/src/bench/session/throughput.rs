@@ -1,4 +1,4 @@
-//! How many events a second a session takes and delivers.
+//! Throughput of a session in events per second.
 
 use std::process::Stdio;
 
@@ -14,7 +14,7 @@ pub(super) const SESSION: &str = "bench";
 
 /// 1.5 trillion events a day.
 const REAL_TIME_RATE: u64 = 17_400_000;
-/// What a file must take from one thread.
+/// Required rate to a file from one thread.
 const FILE_RATE: u64 = 15_000_000;
 
 /// Where the events go.
@@ -28,7 +28,7 @@ enum Target {
     File,
 }
 
-/// What came of a run.
+/// Results of a run.
 struct Outcome {
     /// Events a second that arrived.
     rate: f64,

@@ -13,10 +13,10 @@ use crate::shell::{output, root, succeeds};
 /// Events that are counted together.
 const EVENTS: u64 = 200;
 
-/// The writer, a process of its own.
+/// The writer, a separate process.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// No session wants the events.
+    /// No session has enabled the events.
     #[arg(long)]
     disabled: bool,
     /// The events describe themselves.
@@ -30,7 +30,7 @@ pub(crate) struct Options {
     tracing: bool,
 }
 
-/// Writes events between two calls that the one who counts looks for.
+/// Writes events between two calls that the counter recognizes.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let session = (!options.disabled).then(|| Session::start(Mode::Overwrite)).transpose()?;
     BENCH.register();

@@ -9,18 +9,18 @@ use crate::shell::{output, root, run, succeeds, target_dir};
 /// What LTTng-UST is called in rows.
 pub(crate) const NAME: &str = "LTTng-UST";
 
-/// What becomes of the events.
+/// Destination of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// They stay in memory, the oldest overwritten.
     Overwrite,
     /// They are written to files.
     File,
-    /// No session wants them.
+    /// No session has enabled them.
     Disabled,
 }
 
-/// What events hold.
+/// Contents of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A `u32`, a `u64` and a `u32`.
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     Text,
 }
 
-/// What one run printed.
+/// Output of one run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Measured {
     /// Nanoseconds an event, one value a round.

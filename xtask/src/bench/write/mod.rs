@@ -1,4 +1,4 @@
-//! Writing events: what one costs its writer, beside LTTng-UST and `tracing` in the same run.
+//! The write suite: the cost of an event for its writer, compared with LTTng-UST and `tracing` in the same run.
 
 pub(crate) mod instructions;
 mod lttng;

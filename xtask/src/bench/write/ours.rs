@@ -50,8 +50,8 @@ pub(super) fn one(form: Form, kind: Kind, value: u64) {
     };
 }
 
-/// Writes events, so many a round and thread; the first round does not count. Fewer of them than the session's buffers
-/// hold, so that none is lost if the logger has no processor of its own.
+/// Writes events in rounds on each thread; the first round is not counted. A round fits in the session's buffers, so
+/// that no event is lost if the logger has to share a processor.
 pub(super) fn write(
     mode: Mode,
     form: Form,
@@ -88,7 +88,7 @@ pub(super) fn write(
     Ok(measured)
 }
 
-/// Nanoseconds of processor time that this thread has taken. By it, what else a busy machine does does not count.
+/// Returns the processor time of this thread in nanoseconds, which excludes other load on the machine.
 fn thread_nanos() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
@@ -111,7 +111,7 @@ fn in_threads(threads: usize, events: u64, write: impl Fn(u64) + Sync) -> f64 {
     sum / threads as f64
 }
 
-/// A session that wants the provider.
+/// A session that has enabled the provider.
 pub(super) struct Session {
     runtime: Runtime,
 }
@@ -119,7 +119,7 @@ pub(super) struct Session {
 const NAME: &str = "OpenETW bench";
 
 impl Session {
-    /// Starts it.
+    /// Starts the session.
     pub(super) fn start(mode: Mode) -> Result<Session> {
         let mut runtime = Runtime::private()?;
         let session = SessionBuilder::new(NAME);
@@ -136,7 +136,7 @@ impl Session {
         Ok(Session { runtime })
     }
 
-    /// Stops it; tells how many events it lost.
+    /// Stops the session; returns the number of lost events.
     pub(super) fn stop(mut self) -> Result<u64> {
         let status = self.runtime.controller().stop(NAME)?;
         let _ = std::fs::remove_file(target_dir().join("peers/write.etl"));

@@ -1,4 +1,4 @@
-//! The `tracing` crate, for reference: with nobody listening, a subscriber that throws events away, and formatted text.
+//! The `tracing` crate, for reference: without a listener, with a subscriber that drops events, and formatted text.
 
 use std::hint::black_box;
 
@@ -49,7 +49,7 @@ pub(super) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     BENCH.register();
     let idle = nanos(Dispatch::new(Registry::default().with(layer)));
     let session = Session::start(Mode::Overwrite)?;
-    // A provider that is registered already is told a moment later.
+    // An already registered provider is enabled a moment later.
     while !BENCH.is_enabled() {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! The processes of a round.
+//! Processes of a round.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
@@ -24,13 +24,13 @@ provider!(static TORTURE: "OpenETW.Torture");
 pub(super) const PROVIDER: &str = "OpenETW.Torture";
 
 const EVENT: EventDescriptor = EventDescriptor { id: 1, level: Level::INFORMATION, ..EventDescriptor::ZERO };
-/// Text of different lengths, so that records are not all of one size.
+/// Text, of which events contain parts, so that record sizes differ.
 const TEXT: &str = "a text, of which events have different parts";
 
 /// The provider's process.
 #[derive(Args)]
 pub(crate) struct Writer {
-    /// The ledger's file; its first word counts the processes that have begun.
+    /// File of the ledger; its first word counts the started processes.
     ledger: String,
     /// Number of the first thread.
     first: usize,
@@ -69,7 +69,7 @@ impl Writer {
 #[derive(Args)]
 pub(crate) struct Consumer {
     session: String,
-    /// Where the events go.
+    /// File for the events.
     out: PathBuf,
     #[arg(long)]
     slow: bool,
@@ -100,7 +100,7 @@ impl Consumer {
     }
 }
 
-/// Serves the instance of the environment until its input ends.
+/// Serves the environment's instance until standard input closes.
 pub(crate) fn host() -> Result<()> {
     let host = Host::bind(HostOptions::new(Instance::default_of_user()), |_| {})?.spawn()?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
@@ -108,7 +108,7 @@ pub(crate) fn host() -> Result<()> {
     Ok(())
 }
 
-/// The provider's events of a trace: thread and number.
+/// Returns the provider's events in a trace: thread and number.
 pub(super) fn take_events(trace: &mut Trace, mut take: impl FnMut(u32, u64)) -> Result<()> {
     let provider = Guid::from_provider_name(PROVIDER);
     trace.for_each_record(|record| {
@@ -129,13 +129,13 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Lets the process end by itself.
+    /// Lets the process exit by itself.
     pub(super) fn end(mut self) {
         drop(self.process.take_stdin());
         let _ = self.process.wait();
     }
 
-    /// What a consumer has got, once its session has ended.
+    /// Returns the events that a consumer received, after its session has stopped.
     pub(super) fn events(mut self) -> Result<Vec<(u32, u64)>> {
         let status = self.process.wait()?;
         ensure!(status.success(), "the consumer ended with {status}");
@@ -165,7 +165,7 @@ pub(super) fn spawn_host(directory: &Path) -> Result<Running> {
     spawn(directory, &["host"])
 }
 
-/// A consumer that listens already.
+/// Starts a consumer and waits until it listens.
 pub(super) fn spawn_consumer(directory: &Path, session: &str, slow: bool) -> Result<Running> {
     let out = directory.join("delivered");
     let mut args = vec!["consumer", session, out.to_str().context("a path that is no text")?];

@@ -1,5 +1,5 @@
-//! Whole sessions: processes of a provider write at full speed and are killed, and so are consumers and hosts; files are
-//! deleted, disks run full. What was written is then in the files, or was delivered, or is counted.
+//! Rounds with whole sessions: provider processes write at full speed and are killed, as are consumers and hosts; files
+//! are deleted, disks fill up. Every event must be in a file, delivered, or counted as lost.
 
 mod children;
 
@@ -28,45 +28,45 @@ use children::{PROVIDER, Running, spawn_consumer, spawn_writer, take_events};
 const SESSION: &str = "torture";
 const PROCESSES: u64 = 3;
 const THREADS: u64 = 3;
-/// The longest that processes live, in microseconds.
+/// Maximum lifetime of processes in microseconds.
 const LIFE_MICROS: u64 = 6000;
 
-/// What happens to a session, and where its events go.
+/// Cases: the destination of events, and what happens to the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Case {
     /// A file; with few buffers, so that events are lost, or many.
     File,
     /// A file whose buffers belong to all processors.
     SingleFile,
-    /// A file with a session's clock of another kind.
+    /// A file with another clock type.
     SystemTime,
-    /// A file that goes on where an earlier session ended.
+    /// A file appended to that of an earlier session.
     Append,
-    /// Files that follow each other, some of them begun by hand.
+    /// Sequential files, some of them started manually.
     NewFile,
-    /// A file of which the newest is kept.
+    /// A circular file.
     Circular,
-    /// Memory of which the newest is kept, written to a file in the end.
+    /// A ring in memory, written to a file at the end.
     Ring,
     /// A consumer.
     RealTime,
     /// A file and a consumer.
     Both,
-    /// A consumer that is slow.
+    /// A slow consumer.
     SlowConsumer,
     /// A file, and a consumer that is killed.
     KilledConsumer,
-    /// A file on a disk that runs full.
+    /// A file on a disk that fills up.
     FullDisk,
-    /// A file that is deleted; another one is begun, and what was in the first is lost.
+    /// A file that is deleted and followed by another one; the events of the first are lost.
     Deleted,
-    /// A file, and a host that stops, and another one that begins, while everybody writes.
+    /// A file, and a host that is replaced by another one while processes write.
     Restart,
     /// A file and a host that is killed, and another host.
     KilledHost,
 }
 
-/// Runs rounds of one case, or of each as often as of the others.
+/// Runs rounds of one case, or of all cases in turn.
 pub(super) fn torture(rounds: u32, only: Option<Case>, random: &mut Random) -> Result<Total> {
     let mut total = Total::default();
     let mut skipped = 0;
@@ -80,12 +80,12 @@ pub(super) fn torture(rounds: u32, only: Option<Case>, random: &mut Random) -> R
         }
     }
     if skipped > 0 {
-        eprintln!("{skipped} rounds with full disks were left out: to make a small disk takes root");
+        eprintln!("skipped: {skipped} rounds with full disks need root to create a small disk");
     }
     Ok(total)
 }
 
-/// One round, in a directory that is removed at its end.
+/// A round, in a temporary directory.
 struct Round {
     case: Case,
     directory: PathBuf,
@@ -146,7 +146,7 @@ impl Round {
             first += threads;
         }
         wait_until("the writers begin", || ledger[0].load(Acquire) == processes)?;
-        // Those of a session that ends before the writers do.
+        // Losses of a session that stops before the writers do.
         let mut earlier: Option<(Vec<PathBuf>, Option<SessionStatus>)> = None;
         let life = Duration::from_micros(random.below(LIFE_MICROS));
         match self.case {
@@ -210,7 +210,7 @@ impl Round {
             let is_last_session = *file != self.directory.join("first.etl");
             match is_last_session {
                 true => of_last_session += (read.len() - before) as u64,
-                // A session that was stopped with its host says in its file what was lost.
+                // The file of a session that stopped with its host reports the losses.
                 false => lost += u64::from(lost_before),
             }
         }
@@ -276,7 +276,7 @@ impl Round {
         Ok(controller)
     }
 
-    /// The files that sessions have written.
+    /// Returns the files that sessions have written.
     fn files(&self, earlier: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let mut files = earlier.to_vec();
         if self.case == Case::NewFile {
@@ -288,7 +288,7 @@ impl Round {
         Ok(files)
     }
 
-    /// Reads a file; answers the events lost by its header.
+    /// Reads a file; returns the lost events in its header.
     fn read(&self, file: &Path, events: &mut Vec<(u32, u64)>) -> Result<u32> {
         if fs::metadata(file)?.len() == 0 {
             return Ok(0);
@@ -296,7 +296,7 @@ impl Round {
         let mut trace = Trace::open_file(file)?;
         take_events(&mut trace, |thread, number| events.push((thread, number)))?;
         let damage = &trace.statistics().damage;
-        // A host that is killed may leave half a buffer behind.
+        // A killed host may leave half a buffer in the file.
         let may_be_cut = self.case == Case::KilledHost;
         ensure!(damage.is_empty() || may_be_cut, "{}: {damage:?}", file.display());
         Ok(trace.headers().first().map_or(0, |header| header.events_lost))

@@ -1,4 +1,4 @@
-//! `etw dump -s` and `--no-look-ahead`: the events of live sessions and files, decoded as they come.
+//! `etw dump -s` and `--no-look-ahead`: events of live sessions and files, decoded as they arrive.
 
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use openetw::etl::Loss;
 use super::{Writer, foot, head, options};
 use crate::args::DumpArgs;
 
-/// Text is handed on when it has this many bytes, and whenever there is nothing more to read.
+/// Size of the output buffer; it is flushed when full and whenever no more events can be read.
 const OUTPUT_BYTES: usize = 1 << 16;
 
 /// Runs the command.
@@ -25,7 +25,7 @@ pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
     let files = input::builder(&args.input.files);
     let builder = args.session.iter().fold(files, |builder, name| builder.session(name));
     let idle = out.clone();
-    // A closed pipe is found out when the next event is written.
+    // The next write reports a closed pipe.
     let flush = move || drop(idle.lock().unwrap_or_else(PoisonError::into_inner).flush());
     let tell = |session: &str, report: &LossReport| {
         let what = match report.loss {
@@ -68,7 +68,7 @@ pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
     for source in statistics.sources.iter().skip(first_session) {
         if source.events_lost > 0 {
             output::warn(&format_args!(
-                "{}: {} events lost in all; {} were shown",
+                "{}: {} events lost in total; {} were shown",
                 source.name, source.events_lost, statistics.delivered
             ));
         }

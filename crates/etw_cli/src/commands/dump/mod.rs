@@ -1,4 +1,4 @@
-//! `etw dump`: the events of traces, decoded, in time order.
+//! `etw dump`: the decoded events of traces in time order.
 
 mod live;
 
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
     let options = options(args, opened.sources.clone());
     let mut out = BufWriter::with_capacity(1 << 16, output::open(args.output.as_deref())?);
     out.write_all(&head(args.format, &options))?;
-    // Texts that have been written, for their room.
+    // Written texts, kept for reuse of their memory.
     let spare = Arc::new(Mutex::new(Vec::new()));
     let mut workers: Vec<_> = (0..output::threads(args.input.threads))
         .map(|_| Formatter {
@@ -38,9 +38,9 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
             spare: spare.clone(),
         })
         .collect();
-    // A person at a terminal sees each batch when it is done.
+    // On a terminal, each batch is shown as soon as it is done.
     let live = args.output.is_none() && std::io::stdout().is_terminal();
-    // What reads a pipe may write to the terminal as well.
+    // The reader of a pipe may write to the terminal too, so no progress bar is shown then.
     let progress = opened.progress(args.output.is_some() || output::is_file());
     batch::run(&mut opened.trace, &mut workers, &progress, |mut text: Vec<u8>| {
         out.write_all(&text)?;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
     opened.close()
 }
 
-/// How events are written.
+/// Returns the options of the event writers.
 fn options(args: &DumpArgs, sources: Vec<Source>) -> Options {
     Options {
         sources,
@@ -74,7 +74,7 @@ fn options(args: &DumpArgs, sources: Vec<Source>) -> Options {
     }
 }
 
-/// What stands before the first event.
+/// Returns the text before the first event.
 fn head(format: DumpFormat, options: &Options) -> Vec<u8> {
     let mut head = Vec::new();
     match format {
@@ -85,12 +85,12 @@ fn head(format: DumpFormat, options: &Options) -> Vec<u8> {
     head
 }
 
-/// What stands behind the last event.
+/// Returns the text after the last event.
 fn foot(format: DumpFormat) -> &'static [u8] {
     if format == DumpFormat::Xml { xml::XML_FOOTER.as_bytes() } else { b"" }
 }
 
-/// Formats batches of events.
+/// Worker that formats batches of events.
 struct Formatter {
     resolver: Resolver,
     located: Located,
@@ -114,7 +114,7 @@ impl Work for Formatter {
     }
 }
 
-/// The writer of one format.
+/// Event writer of one format.
 enum Writer {
     Text(TextWriter),
     Json(JsonWriter),

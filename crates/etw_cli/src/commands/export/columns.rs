@@ -1,4 +1,4 @@
-//! Events as tables.
+//! Export of events as Parquet or Arrow tables.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -34,8 +34,11 @@ pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
         ],
     );
     for (count, what) in [
-        (summary.times_out_of_range, "times are null: columns hold those from 1677 to 2262"),
-        (summary.values_out_of_range, "values are null: they are not what their schema says"),
+        (
+            summary.times_out_of_range,
+            "times are null: outside the years 1677 to 2262 that columns can represent",
+        ),
+        (summary.values_out_of_range, "values are null: they do not match their schema"),
     ] {
         if count > 0 {
             output::warn(&format_args!("{count} {what}"));
@@ -44,13 +47,13 @@ pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
     opened.close()
 }
 
-/// Makes the directory; tables of another trace are not mixed with these.
+/// Creates the output directory, which must be empty, so that tables of different traces are not mixed.
 fn prepare(directory: &Path) -> Result<()> {
     let name = directory.display();
     std::fs::create_dir_all(directory)
-        .with_context(|| format!("{name}: cannot be made; the output is a directory"))?;
+        .with_context(|| format!("{name}: cannot create the output directory"))?;
     if std::fs::read_dir(directory)?.next().is_some() {
-        bail!("{name}: the directory is not empty; tables go into one of their own");
+        bail!("{name}: the output directory is not empty; name a new or an empty one");
     }
     Ok(())
 }

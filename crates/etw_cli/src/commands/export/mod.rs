@@ -1,4 +1,4 @@
-//! `etw export`: traces in the formats of other tools.
+//! `etw export`: converts traces to the formats of other tools.
 
 #[cfg(feature = "columns")]
 mod columns;
@@ -40,10 +40,10 @@ pub(crate) fn run(args: ExportArgs) -> Result<()> {
     }
 }
 
-/// What is asked for, or what the name of the output tells.
+/// Returns the requested format, or the format for the extension of the output.
 fn format(args: &ExportArgs) -> Result<ExportFormat> {
     if let Some(to) = args.filter.to.as_deref().filter(|to| ExportFormat::from_str(to, true).is_ok()) {
-        let text = format!("--to is the time at which the events end; the format is --format {to}");
+        let text = format!("--to is the end time of the events; use --format {to} for the format");
         return Err(UsageError(text).into());
     }
     let told = || ExportFormat::of_name(&args.output.to_string_lossy());
@@ -51,11 +51,11 @@ fn format(args: &ExportArgs) -> Result<ExportFormat> {
         let names = ExportFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
         let names: Vec<String> = names.map(|value| value.get_name().to_owned()).collect();
         let output = args.output.display();
-        UsageError(format!("{output}: the name tells no format; say --format {}", names.join("|"))).into()
+        UsageError(format!("{output}: unknown extension; use --format {}", names.join("|"))).into()
     })
 }
 
-/// `etw dump` of the same events as JSON.
+/// Returns the arguments of `etw dump` that write the same events as JSON.
 fn as_dump(args: ExportArgs) -> DumpArgs {
     DumpArgs {
         input: args.input,
@@ -76,7 +76,7 @@ fn open(args: &ExportArgs) -> Result<Opened> {
     Opened::open(&args.input.files, &args.filter.filters(), args.limit, &schemas)
 }
 
-/// Hands out the events that the filters let pass, until one fails.
+/// Calls `put` with each event that passes the filters, until it fails.
 fn for_each(opened: &mut Opened, mut put: impl FnMut(&Event<'_>) -> Result<()>) -> Result<()> {
     let progress = opened.progress(true);
     let (mut resolver, processes) = (opened.resolver.clone(), opened.processes.clone());
@@ -92,8 +92,9 @@ fn for_each(opened: &mut Opened, mut put: impl FnMut(&Event<'_>) -> Result<()>) 
     result
 }
 
-/// Says on standard error what was written: `out: 3 packets, 5 events without packets`. Counts of nothing are left out,
-/// but for the first.
+/// Prints to standard error what was written: `out: 3 packets, 5 events without packets`.
+///
+/// Counts of zero are omitted, except the first.
 fn say(output: &Path, counts: &[(u64, &dyn Display)]) {
     let said = counts.iter().enumerate().filter(|(index, (count, _))| *index == 0 || *count > 0);
     let said: Vec<String> = said.map(|(_, (count, what))| format!("{count} {what}")).collect();

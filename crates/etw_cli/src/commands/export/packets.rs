@@ -1,4 +1,4 @@
-//! Packets in events as a capture file.
+//! Export of network packets in events as a capture file.
 
 use std::io::BufWriter;
 
@@ -21,14 +21,14 @@ pub(super) fn run(args: &ExportArgs) -> Result<()> {
             (summary.packets, &"packets"),
             (summary.fragments, &"events with packets"),
             (summary.others, &"events without packets"),
-            (summary.incomplete, &"events with pieces of packets that are not whole, left out"),
-            (summary.unreadable, &"events with packets that could not be read, left out"),
-            (summary.cut, &"packets cut to 262144 bytes"),
+            (summary.incomplete, &"events with fragments of incomplete packets (omitted)"),
+            (summary.unreadable, &"events with unreadable packets (omitted)"),
+            (summary.cut, &"packets truncated to 262144 bytes"),
         ],
     );
     if summary.packets == 0 {
         output::warn(
-            &"no event has a packet: those of Microsoft-Windows-NDIS-PacketCapture and Microsoft-Windows-PktMon have",
+            &"no event contains a packet; record Microsoft-Windows-NDIS-PacketCapture or Microsoft-Windows-PktMon",
         );
     }
     opened.close()

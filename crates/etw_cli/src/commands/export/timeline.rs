@@ -1,4 +1,4 @@
-//! Timelines and profiles.
+//! Export of timelines and profiles.
 
 use std::io::BufWriter;
 
@@ -16,7 +16,7 @@ use crate::args::export::ExportArgs;
 
 pub(super) fn run(args: &ExportArgs, format: Format) -> Result<()> {
     if args.limit.is_some() {
-        let text = "--limit is not for timelines, whose events belong together; --from and --to cut them";
+        let text = "--limit is not supported for timelines; use --from and --to";
         return Err(UsageError(text.to_owned()).into());
     }
     let schemas = Schemas::load(&args.input.schemas.options())?;
@@ -41,14 +41,14 @@ pub(super) fn run(args: &ExportArgs, format: Format) -> Result<()> {
             (summary.wakeups, &"threads made ready"),
             (summary.samples, &"samples"),
             (summary.of_slices, &format_args!("of {} slices", summary.slices)),
-            (summary.instants, &"shown as they are"),
-            (summary.context, &"that names and stacks were taken from"),
-            (summary.left_out, &"left out by the filters"),
-            (summary.without_place, &"that the format has no place for"),
+            (summary.instants, &"shown as single events"),
+            (summary.context, &"used for names and stacks"),
+            (summary.left_out, &"excluded by the filters"),
+            (summary.without_place, &"that the format cannot represent"),
         ],
     );
     for (count, what) in [
-        (summary.undecoded, "events could not be decoded, and are shown without fields"),
+        (summary.undecoded, "events could not be decoded and are shown without fields"),
         (summary.unfinished, "slices have no end in the trace"),
     ] {
         if count > 0 {
@@ -58,7 +58,7 @@ pub(super) fn run(args: &ExportArgs, format: Format) -> Result<()> {
     input::close(&trace, args.filter.filters() != Filters::default())
 }
 
-/// Processes and threads are those that something is about, and not only those that logged it.
+/// Converts the filters: processes and threads select what an event is about, not only what logged it.
 fn selection(mut filter: EventFilter, trace: &Trace) -> Selection {
     let start = trace.start_time();
     let (process_ids, processes, thread_ids) = (

@@ -1,4 +1,4 @@
-//! `etw record`: a session from its start to a trace file that can be read anywhere.
+//! `etw record`: runs a session and writes a trace file that can be read on any machine.
 
 mod summary;
 
@@ -26,7 +26,7 @@ use openetw::{EventFilter, Trace, classes};
 use crate::args::record::RecordArgs;
 use summary::Summary;
 
-/// Runs the command; answers the exit status of the program that was recorded.
+/// Runs the command; returns the exit status of the recorded program.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let schemas = Schemas::load(&args.schemas.options())?;
     let path = std::path::absolute(&args.output)?;
@@ -85,12 +85,12 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     }
     match end.failure {
         Some(failure) => Err(failure),
-        // What could not be written is told already.
+        // The summary has reported write errors.
         None => Ok(end.program.filter(|status| *status != 0).unwrap_or(u8::from(!is_whole))),
     }
 }
 
-/// What recording profiles have recorded, all in one session.
+/// The kernel flags, stacks and providers of recording profiles, combined for one session.
 #[derive(Default)]
 struct OfProfiles {
     flags: EnableFlags,
@@ -111,38 +111,40 @@ impl OfProfiles {
             all.providers.extend(session.providers);
         }
         if all.providers.iter().any(|provider| provider.capture_state != CaptureState::default()) {
-            output::warn(&"the state that the profile asks providers for is recorded by `etw wpr` alone");
+            output::warn(
+                &"`etw record` does not capture the provider state that the profile requests; use `etw wpr`",
+            );
         }
         Ok(all)
     }
 }
 
-/// A session that records.
+/// A recording session.
 struct Recording<'r> {
     controller: &'r mut Controller,
     name: String,
     path: PathBuf,
     is_ring: bool,
     schemas: &'r Schemas,
-    /// The processes that have written so far.
+    /// Processes that have written events so far.
     processes: Processes,
-    /// What it does not get of the system, as far as that has been said.
+    /// Missing kernel events that have been reported.
     missing: Vec<String>,
 }
 
-/// How a recording came to its end.
+/// Reason for the end of a recording.
 #[derive(Default)]
 struct End {
     /// Exit status of the program.
     program: Option<u8>,
-    /// Whether the session is over already.
+    /// Whether the session has already stopped.
     is_over: bool,
-    /// What the command fails with, after it has saved what there is.
+    /// Error to return after saving the recorded events.
     failure: Option<anyhow::Error>,
 }
 
 impl Recording<'_> {
-    /// Waits for the end; writes what is in memory when that is asked for.
+    /// Waits for the end of the recording; saves the events in memory on request.
     fn run(&mut self, waiting: &mut Waiting, start: Instant) -> Result<End> {
         let mut dumps = 0;
         let mut status_line = StatusLine::new();
@@ -153,7 +155,7 @@ impl Recording<'_> {
                 Event::Ended => break End::default(),
                 Event::Triggered => {
                     status_line.clear();
-                    eprintln!("etw: an event met the trigger");
+                    eprintln!("etw: an event matched the trigger");
                     break End::default();
                 }
                 Event::Dump if self.is_ring => {
@@ -164,18 +166,20 @@ impl Recording<'_> {
                 Event::Dump => output::warn(&"SIGUSR1 writes a file only with --ring"),
                 Event::Tick => match self.controller.query(&self.name) {
                     Ok(status) => {
-                        // Should the session end by itself, nobody could be asked any more.
+                        // Once the session stops by itself, its processes cannot be queried.
                         self.ask_for_processes();
                         status_line.show(&status, start);
                         let fails = status.state == SessionState::Failing;
                         if fails && !is_failing {
                             status_line.clear();
-                            output::warn(&format_args!("{}; going on", status.last_error));
+                            output::warn(&format_args!("{}; still recording", status.last_error));
                         }
                         is_failing = fails;
                     }
                     Err(error) if error.kind() == Some(ErrorKind::NotFound) => {
-                        eprintln!("etw: the session has ended: its file is full, or somebody stopped it");
+                        eprintln!(
+                            "etw: the session has stopped: its file is full, or another program stopped it"
+                        );
                         break End { is_over: true, ..End::default() };
                     }
                     Err(error) => {
@@ -188,7 +192,7 @@ impl Recording<'_> {
         Ok(end)
     }
 
-    /// Ends the session when everything is in the file; answers what went wrong.
+    /// Stops the session after writing all events to the file; returns the error, if any.
     fn finish(&mut self, is_over: bool) -> Option<String> {
         let _ = self.controller.stop(&self.trigger_session());
         if is_over {
@@ -211,7 +215,7 @@ impl Recording<'_> {
         dumped.err().map(|error| error.to_string()).or(stopped)
     }
 
-    /// Says what of the system is missing, each thing once.
+    /// Warns of missing kernel events, once per line.
     fn warn_of_missing(&mut self, missing: Vec<String>) {
         for line in missing {
             if !self.missing.contains(&line) {
@@ -221,34 +225,34 @@ impl Recording<'_> {
         }
     }
 
-    /// Adds to a file what is needed to read it elsewhere.
+    /// Adds schemas and processes to a file, so that it can be read on other machines.
     fn complete(&self, path: &Path) -> Result<Contents> {
         let contents = embed::look_through(path, self.schemas)?;
         if let Err(error) = embed::append(path, &contents, &self.processes) {
-            output::warn(&format_args!("the file has no schemas and processes in it: {error:#}"));
+            output::warn(&format_args!("cannot add schemas and processes to the file: {error:#}"));
         }
         Ok(contents)
     }
 
-    /// Writes what is in memory to a file; the session goes on.
+    /// Saves the events in memory to a file without stopping the session.
     fn dump(&mut self, path: &Path) {
         self.ask_for_processes();
         let dumped = recording::dump(&self.name, path, self.controller);
         match dumped.and_then(|_| self.complete(path)) {
             Ok(contents) => eprintln!("etw: wrote {}: {}", path.display(), contents.verdict()),
-            // The recording itself goes on.
+            // Recording continues.
             Err(error) => output::warn(&format_args!("{}: {error:#}", path.display())),
         }
     }
 
-    /// Asks which processes have written. Of those that have had the same id, the last one counts.
+    /// Queries the processes that have written events; of processes with the same id, keeps the last one.
     fn ask_for_processes(&mut self) {
         if let Ok(processes) = self.controller.processes(&self.name) {
             self.processes.extend(processes.into_iter().map(|process| (process.pid, process)));
         }
     }
 
-    /// Ends a session that has recorded nothing.
+    /// Stops the session and removes its file.
     fn abandon(&mut self) {
         let _ = self.controller.stop(&self.name);
         let _ = std::fs::remove_file(&self.path);
@@ -258,8 +262,9 @@ impl Recording<'_> {
         format!("{}-trigger", self.name)
     }
 
-    /// Starts a second session for real time, since one in memory cannot be read meanwhile, and reads it until an
-    /// event meets the expression.
+    /// Starts a second, real-time session and reads it until an event matches the expression.
+    ///
+    /// The events of a session in memory cannot be read while it runs.
     fn watch_for(&mut self, expression: &str, enables: &[EnableBuilder], waiting: &Waiting) -> Result<()> {
         let filter = EventFilter::default().expression(expression);
         let filter = filter.map_err(|error| UsageError(error.to_string()))?;
@@ -270,7 +275,7 @@ impl Recording<'_> {
         let (sender, stop) = (waiting.sender(), trace.stop_handle());
         let watch = move || {
             let mut is_met = false;
-            // A session that ends before the trigger is met ends the watch.
+            // If the session stops before an event matches, the watch ends too.
             let _ = trace.for_each_layout(|event| {
                 if event.record.provider_id() != classes::EVENT_TRACE {
                     is_met = true;
@@ -286,19 +291,19 @@ impl Recording<'_> {
     }
 }
 
-/// What the session is to be.
+/// Returns the builder of the session.
 fn builder(args: &RecordArgs, name: &str, path: &Path) -> Result<SessionBuilder> {
     let usage = |text: &str| anyhow!(UsageError(text.to_owned()));
     let buffer_size = buffer_size_kib(args.buffer_size)?;
-    // The session ends with this process, whatever becomes of it.
+    // A leased session stops when this process exits, even on a crash.
     let builder = SessionBuilder::new(name).buffer_size_kib(buffer_size).leased();
     if let Some(bytes) = args.ring {
-        // A quarter more is for what processes write meanwhile.
+        // A quarter more, for events written while the ring is saved.
         let buffers = bytes.div_ceil(args.buffer_size);
         let buffers = u32::try_from(buffers + buffers / 4 + 8).unwrap_or(u32::MAX);
         return Ok(builder.mode(LogFileMode::BUFFERING).buffers(0, buffers));
     }
-    path.to_str().ok_or_else(|| usage("the name of the file is not UTF-8"))?;
+    path.to_str().ok_or_else(|| usage("the name of the output file is not UTF-8"))?;
     let mode = if args.circular { LogFileMode::CIRCULAR } else { LogFileMode::SEQUENTIAL };
     let builder = builder.mode(mode).file(path).buffers(0, args.buffers.unwrap_or(0));
     let builder = if args.real_time { builder.real_time() } else { builder };
@@ -307,14 +312,14 @@ fn builder(args: &RecordArgs, name: &str, path: &Path) -> Result<SessionBuilder>
     Ok(builder.mode(LogFileMode::KBYTES_FOR_SIZE).maximum_file_size_mib(kibibytes))
 }
 
-/// `trace.etl` to `trace-1.etl`.
+/// Adds a number to a file name: `trace.etl` becomes `trace-1.etl`.
 fn numbered(path: &Path, number: u32) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
     path.with_file_name(format!("{stem}-{number}{}", extension.unwrap_or_default()))
 }
 
-/// One line on a terminal that says how it goes.
+/// Status line on a terminal.
 struct StatusLine {
     is_terminal: bool,
     is_shown: bool,

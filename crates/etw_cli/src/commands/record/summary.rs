@@ -1,4 +1,4 @@
-//! What is said when a recording is over.
+//! The summary printed after a recording.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use etw_app::recording::embed::Contents;
 
 use etw_app::text::{grouped, size_text};
 
-/// A recording that is over.
+/// Results of a finished recording.
 pub(super) struct Summary<'s> {
     pub(super) contents: &'s Contents,
     pub(super) took: Duration,
     pub(super) path: &'s Path,
-    /// What went wrong meanwhile.
+    /// Error during the recording.
     pub(super) error: Option<String>,
-    /// The provider strings, and the kernel's flags.
+    /// The requested providers, kernel flags and profiles.
     pub(super) asked: &'s [&'s str],
-    /// Whether the kernel's events were asked for.
+    /// Whether kernel events were requested.
     pub(super) is_of_kernel: bool,
 }
 
 impl Summary<'_> {
-    /// Prints it on standard error, since standard output is the program's.
+    /// Prints the summary to standard error, because standard output belongs to the recorded program.
     pub(super) fn print(&self) {
         let Summary { contents, path, .. } = self;
         let path = path.display();
@@ -35,8 +35,8 @@ impl Summary<'_> {
         if contents.events == 0 {
             let names = self.asked.join(", ");
             eprintln!(
-                "etw: no program wrote an event that was asked for ({names}); check the name (`etw provider list \
-                 --registered` while the program runs), the level and the keywords"
+                "etw: no program wrote a requested event ({names}); check the name (`etw provider list --registered` \
+                                 while the program runs), the level and the keywords"
             );
         }
         let command = if self.is_of_kernel { "report" } else { "dump" };
