@@ -6,6 +6,8 @@
 //!
 //! Programs that read, write or control event traces use `openetw` instead.
 
+#![forbid(unsafe_code)]
+
 pub mod batch;
 pub mod description;
 #[cfg(target_os = "linux")]

@@ -1,5 +1,7 @@
 //! The `etw` command.
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod commands;
 

@@ -3,6 +3,8 @@
 //! [`run`] is the command `etw report`. [`Page`] writes only the page, for programs that also read the trace for other
 //! purposes.
 
+#![forbid(unsafe_code)]
+
 mod html;
 mod json;
 mod page;

@@ -26,6 +26,7 @@ pub mod store;
 mod tables;
 pub mod text;
 pub mod tracelogging;
+mod undecoded;
 mod value;
 mod value_text;
 pub mod wevt;
@@ -47,6 +48,7 @@ pub use properties::{
 pub use provider_spec::{
     IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError, level_by_name, parse_number,
 };
-pub use resolver::{Observed, Resolver, Undecoded};
+pub use resolver::{Observed, Resolver};
 pub use source::{Providers, SchemaSource};
+pub use undecoded::Undecoded;
 pub use value::{FromValue, Value};

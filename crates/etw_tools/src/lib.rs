@@ -3,6 +3,7 @@
 //! Each tool has the options, output and exit codes of its Windows documentation. The tools that control sessions are
 //! available on Linux only.
 
+#![forbid(unsafe_code)]
 #![cfg_attr(
     not(target_os = "linux"),
     allow(

@@ -4,6 +4,8 @@
 //!
 //! One thread reads the events of a session and adds them to the [`model`]; another thread draws the visible part.
 //! The drawing thread locks the model only to copy what it draws, so the reading thread never waits for the terminal.
+
+#![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
 mod app;

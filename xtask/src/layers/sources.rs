@@ -21,9 +21,7 @@ pub(super) struct Sources {
 }
 
 /// Checks a package's manifest and the files of its `src`, and prints its size if it is large.
-///
-/// `is_being_split` leaves out the rules that hold once the package has been split.
-pub(super) fn check(package: &Package, is_being_split: bool) -> Result<Sources> {
+pub(super) fn check(package: &Package) -> Result<Sources> {
     let source = package.directory.join("src");
     let roots = ["lib.rs", "main.rs"].map(|root| source.join(root)).into_iter();
     let mut sources = Sources { roots: roots.filter(|root| root.is_file()).collect(), breaches: Vec::new() };
@@ -38,7 +36,7 @@ pub(super) fn check(package: &Package, is_being_split: bool) -> Result<Sources> 
     for path in files(&source)? {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         lines += text.lines().count();
-        if !is_being_split && path.with_extension("").is_dir() {
+        if path.with_extension("").is_dir() {
             let shown = path.display();
             sources.breaches.push(format!("{shown}: a folder has the same name: move it to `mod.rs` there"));
         }
@@ -46,7 +44,7 @@ pub(super) fn check(package: &Package, is_being_split: bool) -> Result<Sources> 
             continue;
         }
         let forbids = forbids_unsafe(&text);
-        if !forbids && !is_being_split && sources.roots.contains(&path) {
+        if !forbids && sources.roots.contains(&path) {
             sources.breaches.push(format!("{}: add `#![forbid(unsafe_code)]`", path.display()));
         }
         if !forbids && mentions_unsafe(&text) {

@@ -6,7 +6,6 @@ mod key;
 mod look_up;
 #[cfg(test)]
 mod tests;
-mod undecoded;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,10 +16,9 @@ use etw_event::{Guid, Record};
 use crate::builtin::BuiltIn;
 use crate::event_metadata::EventMetadata;
 use crate::event_source::EventSourceManifests;
-use crate::{CompiledSchema, Event, Located, Provider, ProviderInfo, Providers, SchemaSource};
+use crate::{CompiledSchema, Event, Located, Provider, ProviderInfo, Providers, SchemaSource, Undecoded};
 
 pub use carried::Observed;
-pub use undecoded::Undecoded;
 
 use cache::{Cache, Key};
 use key::key_of;
