@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use etw_sys::FileMap;
+use etw_sys::{FileMap, vdso};
 use object::{
     CompressionFormat, Object, ObjectKind, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind,
     SymbolKind,
@@ -29,9 +29,6 @@ enum Bytes {
     Copy(Vec<u8>),
 }
 
-/// The path of the vDSO in traces: the code that the kernel maps into every process.
-pub(crate) const VDSO: &str = "[vdso]";
-
 impl MappedFile {
     /// Maps a regular file.
     pub(crate) fn open(path: &Path) -> Result<MappedFile, SymbolError> {
@@ -45,22 +42,15 @@ impl MappedFile {
     }
 
     /// Copies the vDSO of this process, which is that of every process.
-    #[cfg(target_os = "linux")]
     pub(crate) fn vdso() -> Result<MappedFile, SymbolError> {
-        let path = PathBuf::from(VDSO);
-        match etw_sys::vdso::own() {
+        let path = PathBuf::from(vdso::NAME);
+        match vdso::own() {
             Ok(bytes) => Ok(MappedFile { path, bytes: Bytes::Copy(bytes) }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(SymbolError::NoFile { name: VDSO.to_owned() })
+                Err(SymbolError::NoFile { name: vdso::NAME.to_owned() })
             }
             Err(source) => Err(SymbolError::Io { path, source }),
         }
-    }
-
-    /// Fails: only Linux has a vDSO.
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn vdso() -> Result<MappedFile, SymbolError> {
-        Err(SymbolError::NoFile { name: VDSO.to_owned() })
     }
 
     /// Parses the file as ELF.

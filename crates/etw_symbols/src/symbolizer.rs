@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::elf::{Elf, Functions, MappedFile, VDSO};
+use etw_sys::vdso;
+
+use crate::elf::{Elf, Functions, MappedFile};
 use crate::error::BuildIdText;
 use crate::{SymbolError, debug_files, demangle, dwarf};
 
@@ -125,7 +127,7 @@ impl Symbolizer {
 /// Opens the image's file if it is the one that was traced.
 fn open_program(module: &Module<'_>) -> Result<MappedFile, SymbolError> {
     let file = match module.path {
-        VDSO => MappedFile::vdso()?,
+        vdso::NAME => MappedFile::vdso()?,
         path if path.starts_with('/') => MappedFile::open(Path::new(path))?,
         // Paths of Windows and modules of the kernel.
         path => return Err(SymbolError::NoFile { name: path.to_owned() }),
@@ -278,7 +280,7 @@ mod tests {
             return;
         };
         let elf = vdso.elf().unwrap();
-        let module = Module { path: VDSO, build_id: elf.build_id() };
+        let module = Module { path: vdso::NAME, build_id: elf.build_id() };
         let offsets: Vec<u64> = (0..0x4000).collect();
         let found = Symbolizer::new().resolve(&module, &offsets).unwrap();
         assert!(found.iter().flatten().any(|symbol| symbol.function().contains("clock_gettime")));

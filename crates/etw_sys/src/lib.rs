@@ -18,6 +18,7 @@ mod linux;
 mod map;
 mod page_errors;
 mod prefetch;
+pub mod vdso;
 mod words;
 
 pub use atomic_ref::AtomicRef;

@@ -13,7 +13,6 @@ mod shared;
 pub mod signals;
 pub mod socket;
 pub mod stack;
-pub mod vdso;
 pub mod watch;
 
 pub use doorbell::Doorbell;

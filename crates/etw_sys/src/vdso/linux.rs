@@ -1,11 +1,10 @@
-//! The vDSO: the code that the kernel maps into every process.
+//! The vDSO of Linux.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The path that mappings of the vDSO have in `/proc` and in traces.
-pub const NAME: &str = "[vdso]";
+use super::NAME;
 
 /// Returns a copy of this process's vDSO, which is an ELF file. All processes of the same word size have the same one.
 ///
