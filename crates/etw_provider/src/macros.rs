@@ -8,9 +8,9 @@ use etw_event::{EventDescriptor, Keyword, Level, Opcode};
 /// use etw_provider::{Guid, provider};
 ///
 /// provider! {
-/// The GUID is derived from the name, as in EventSource and TraceLogging.
+///     /// The GUID is derived from the name, as in EventSource and TraceLogging.
 ///     pub static APP: "MyCompany.MyApp";
-/// With an explicit GUID and a group.
+///     /// With an explicit GUID and a group.
 ///     static OTHER: "MyCompany.Other",
 ///         guid: Guid::from_u128(0x5b2c2bd2_4f4e_4d3c_9d9c_0a1b2c3d4e5f),
 ///         group: Guid::from_u128(0x4f50731a_89cf_4782_b3e0_dce8c90476ba);

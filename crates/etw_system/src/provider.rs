@@ -14,7 +14,7 @@ use crate::thread::{FetchThread, GONE, Reply, Request, State};
 use crate::wants::{Wants, not_supported};
 
 /// Returns the provider that writes the kernel's events to the sessions of a host
-/// ([`HostOptions::system`](crate::session::HostOptions)).
+/// ([`HostOptions::system`](etw_session::host::HostOptions)).
 ///
 /// Nothing is attached to the kernel until a session requests it. All sessions share what is attached.
 pub fn provider() -> Arc<dyn SystemProvider> {

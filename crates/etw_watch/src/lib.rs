@@ -2,7 +2,7 @@
 //!
 //! [`run`] is the command `etw watch`. Live sessions exist on Linux only; elsewhere this crate is empty.
 //!
-//! One thread reads the events of a session and adds them to the [`model`]; another thread draws the visible part.
+//! One thread reads the events of a session and adds them to the model; another thread draws the visible part.
 //! The drawing thread locks the model only to copy what it draws, so the reading thread never waits for the terminal.
 
 #![forbid(unsafe_code)]

@@ -24,8 +24,8 @@
 //!
 //! ```no_run
 //! let mut trace = openetw::Trace::open_file("trace.etl")?;
-//! trace.for_each(|event| {
-//!     println!("{} {} {}", event.time(), event.provider_id(), event.descriptor().id);
+//! trace.for_each_layout(|event| {
+//!     println!("{} {:?}", event.record.time(), event.names().provider());
 //! })?;
 //! # Ok::<(), openetw::TraceError>(())
 //! ```
