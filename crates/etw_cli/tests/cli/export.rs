@@ -61,9 +61,9 @@ fn bad_input_is_one_line() {
         assert_eq!(code, status, "{said}");
         assert!(said.contains(expected) && said.lines().count() == 1, "{said}");
     };
-    let formats = "the name tells no format; say --format perfetto|";
+    let formats = "unknown extension; use --format perfetto|";
     fails(&["export", &trace, "-o", "x.bin"], 2, formats);
-    fails(&["export", &trace, "--to", "pcapng", "-o", "x"], 2, "the format is --format pcapng");
+    fails(&["export", &trace, "--to", "pcapng", "-o", "x"], 2, "use --format pcapng for the format");
     fails(&["export", &trace, "-o", "no/such/x.pcapng"], 1, "no/such/x.pcapng: cannot be written");
     fails(&["export", "absent.etl", "-o", "x.pcapng"], 1, "absent.etl");
     let said = says(&etw, &["export", &trace, "-o", &etw.path("x.pcapng")]);

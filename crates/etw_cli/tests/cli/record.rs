@@ -201,7 +201,7 @@ fn the_programs_exit_status_is_passed_on() {
     assert_eq!(etw.numbers("t.etl").len(), 5);
     let output = etw.record(&["-p", NUMBERS, "-o", "t.etl"], &["sh", "-c", "kill -9 $$"]);
     assert_eq!(output.status.code(), Some(137));
-    assert!(stderr(&output).contains("no program wrote an event that was asked for (Example.Numbers)"));
+    assert!(stderr(&output).contains("no program wrote a requested event (Example.Numbers)"));
 }
 
 #[test]

@@ -461,8 +461,8 @@ fn what_cannot_be_done_is_told_in_one_line() {
     check(&["a.etl", "-o", "x", "-summary", "x"], 87, "x would be written twice");
     check(&["a.etl", "-o", "dir", "-y"], 5, "dir is not a file");
     check(&["a.etl", "-o", "none/x.xml"], 2, "none/x.xml: cannot be written");
-    check(&["a.etl", "-df", "schema.xml"], 50, "schemas of performance counters");
-    check(&["c.blg"], 50, "performance counters");
+    check(&["a.etl", "-df", "schema.xml"], 50, "performance counter schemas");
+    check(&["c.blg"], 50, "performance counter logs");
     check(&["C:\\traces\\a.etl"], 3, "is a Windows path");
     assert!(!Path::new(&etw.path("x.xml")).exists(), "nothing is written before it is clear that it can be");
     // A file that is no trace, and a session that is not there.

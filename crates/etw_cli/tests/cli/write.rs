@@ -117,5 +117,5 @@ fn nobody_listens() {
     let (status, text) = run(&["write", "MyCompany.MyApp", "E", "a:u8=256"]);
     assert!(status == 2 && text.contains("field 'a:u8=256': '256' does not fit the type"), "{text}");
     let (status, text) = run(&["write", "MyCompany.MyApp", "E", "--level", "loud"]);
-    assert!(status == 2 && text.contains("'loud' is no level"), "{text}");
+    assert!(status == 2 && text.contains("'loud' is not a level"), "{text}");
 }
