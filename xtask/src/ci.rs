@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use clap::Args;
 
 use crate::shell::{self, cargo};
-use crate::{bench, bpf, dependencies, fuzz, layers, msrv, peers, systems};
+use crate::{bench, bpf, coverage, dependencies, fuzz, layers, msrv, peers, systems};
 
 /// A check: its name and function.
 type Check = (&'static str, fn() -> Result<()>);
@@ -20,6 +21,8 @@ const CHECKS: &[Check] = &[
     ("dependencies", dependencies::check),
     ("packages for crates.io", package),
     ("kernel programs", bpf::check),
+    ("numbers of the schema pack", crate::schemas::check),
+    ("coverage of real traces", coverage::check),
     #[cfg(target_os = "linux")]
     ("published profiles", crate::profiles::check),
     ("clippy", || shell::run(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
@@ -29,6 +32,8 @@ const CHECKS: &[Check] = &[
     ("documentation", || {
         shell::run(cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
     }),
+    #[cfg(target_os = "linux")]
+    ("public API", crate::api::check),
     ("examples in the documentation", || shell::run(&mut cargo(["test", "--workspace", "--doc", "--quiet"]))),
     ("tests", || shell::run(&mut cargo(["nextest", "run", "--workspace"]))),
     ("big-endian", systems::test_big_endian),
@@ -60,10 +65,25 @@ fn model_check() -> Result<()> {
     shell::run(&mut command)
 }
 
+/// Options of `ci`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Skip the checks before this one, for instance after it failed.
+    #[arg(long, value_name = "CHECK")]
+    from: Option<String>,
+}
+
 /// Runs the checks in order, stops at the first failure, and prints the duration of each.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let first = match &options.from {
+        None => 0,
+        Some(from) => CHECKS.iter().position(|(name, _)| name == from).with_context(|| {
+            let names: Vec<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
+            format!("unknown check '{from}'; expected one of: {}", names.join(", "))
+        })?,
+    };
     let mut times = Vec::new();
-    for (name, check) in CHECKS {
+    for (name, check) in CHECKS.iter().skip(first) {
         eprintln!("\n== {name}");
         let start = Instant::now();
         check().with_context(|| format!("the check `{name}` failed"))?;

@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+mod api;
 mod bench;
 mod bpf;
 mod ci;
@@ -17,6 +19,7 @@ mod peers;
 mod process;
 #[cfg(target_os = "linux")]
 mod profiles;
+mod schemas;
 mod shell;
 mod systems;
 #[cfg(target_os = "linux")]
@@ -37,9 +40,12 @@ struct Cli {
 #[derive(Subcommand)]
 enum Chore {
     /// Run all checks that a change must pass, cheapest first.
-    Ci,
-    /// Check that dependencies between crates point down the layers and imports between folders go in one direction.
+    Ci(ci::Options),
+    /// Check the structure: layers of crates, directions of imports, `unsafe`, and examples of public modules.
     Layers,
+    /// Compare the public API of the libraries with the text in xtask/api, or write it.
+    #[cfg(target_os = "linux")]
+    Api(api::Options),
     /// Check the licences, sources, Rust versions and use of dependencies.
     Dependencies,
     /// Build the Debian package and the tarball in target/dist.
@@ -53,6 +59,8 @@ enum Chore {
     Peers,
     /// Write docs/coverage.md: the decoded share of each real trace.
     Coverage,
+    /// Write the pack of Windows' schemas from the public collections, or check that it is what they give.
+    Schemas(schemas::Options),
     /// Write or check the table in docs/tools/wprp.md: the part of each published recording profile that Linux records.
     #[cfg(target_os = "linux")]
     Profiles(profiles::Options),
@@ -73,8 +81,10 @@ enum Chore {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().chore {
-        Chore::Ci => ci::run(),
+        Chore::Ci(options) => ci::run(&options),
         Chore::Layers => layers::check(),
+        #[cfg(target_os = "linux")]
+        Chore::Api(options) => api::run(&options),
         Chore::Dependencies => dependencies::check(),
         #[cfg(target_os = "linux")]
         Chore::Dist(options) => dist::run(&options),
@@ -82,6 +92,7 @@ fn main() -> ExitCode {
         Chore::Generate(options) => generate::run(&options),
         Chore::Peers => peers::compare(),
         Chore::Coverage => coverage::write(),
+        Chore::Schemas(options) => schemas::run(&options),
         #[cfg(target_os = "linux")]
         Chore::Profiles(options) => profiles::run(&options),
         Chore::Bench(options) => bench::run(&options),

@@ -81,7 +81,7 @@ fn row(name: &str, file: &Path, table: &mut String) -> Result<()> {
         read.profiles().iter().map(|definition| read.resolve(definition)).collect::<Result<_, _>>()?;
     let recording = Recording::new(&profiles);
     let sessions = &recording.sessions;
-    let flags = sessions.iter().fold(EnableFlags::NONE, |flags, session| flags | session.flags);
+    let flags = sessions.iter().fold(EnableFlags::empty(), |flags, session| flags | session.flags);
     let mut keywords: Vec<&str> = Vec::new();
     for flag in EnableFlags::KNOWN.iter().filter(|flag| flags.0 & flag.bit != 0) {
         if !keywords.contains(&flag.wpr) {

@@ -63,7 +63,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 ///
 /// # Errors
 ///
-/// As [`output`].
+/// Fails like [`output`].
 pub(crate) fn output_within(command: &mut Command, limit: Duration) -> Result<String> {
     let text = text(command);
     // Use files: a pipe stays open while a daemon that the command started holds it.

@@ -23,7 +23,7 @@ const FORMATS: [&str; 3] = ["etw_event", "etw_etl", "etw_schema"];
 const DEVELOPMENT: &[&str] = &["xtask", "etw_testkit"];
 
 /// Features of `openetw`, each of which must compile alone; without `columns`, which the workspace's crates use.
-const FEATURES: &[&str] = &["read", "provider", "session", "kernel", "export", "analysis"];
+const FEATURES: &[&str] = &["read", "provider", "session", "kernel", "export", "analysis", "windows-schemas"];
 
 /// Checks `openetw` without features, and with each one alone.
 pub(crate) fn check_features() -> Result<()> {

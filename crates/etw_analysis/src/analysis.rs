@@ -3,7 +3,6 @@
 use etw_consumer::Event;
 use etw_event::FileTime;
 
-use crate::Window;
 use crate::activity::{Providers, SpanSums};
 use crate::class::{Group, class};
 use crate::file_names::FileNames;
@@ -18,11 +17,12 @@ use crate::tables::file_io::FileIo;
 use crate::tables::interrupts::Interrupts;
 use crate::tables::network::Network;
 use crate::tables::syscalls::SystemCalls;
+use crate::{Machines, Window};
 
 /// The counters behind the tables, filled from the events of a trace in time order.
 ///
 /// Memory grows with the number of distinct processes, files, stacks and endpoints, not with the number of events.
-/// All events must be from one machine.
+/// Events of several machines need [`Analysis::of_machines`].
 #[derive(Debug)]
 pub struct Analysis {
     pub(crate) window: Window,
@@ -64,6 +64,15 @@ impl Analysis {
         }
     }
 
+    /// Sets the machines of the events; without it, all events are of one machine.
+    ///
+    /// With several machines, the names of processes, disks and kinds of interrupts in tables end in the name of the
+    /// machine's first file: `make [build.etl]`.
+    pub fn of_machines(mut self, machines: Machines) -> Analysis {
+        self.processes.machines = machines;
+        self
+    }
+
     /// Enables counting over time, for [`Report::activity`](crate::Report::activity).
     ///
     /// Counts from `start` on, up to `end` if it is known.
@@ -81,7 +90,9 @@ impl Analysis {
         let record = event.record;
         self.last = self.last.max(record.time());
         self.providers.event(event, &self.window);
-        let Some((group, kind)) = class(record) else { return self.kernel_functions.event(event) };
+        let machine = self.processes.enter(record);
+        self.files.enter(machine);
+        let Some((group, kind)) = class(record) else { return self.kernel_functions.event(event, machine) };
         let Analysis { window, processes, images, samples, switches, files, .. } = self;
         // Payloads that are too short are ignored: such events are damaged, or of an unknown version.
         match (group, kind) {
@@ -95,10 +106,12 @@ impl Analysis {
             }
             (Group::PerfInfo, 51) => drop(self.calls.enter(record, processes, switches, window)),
             (Group::PerfInfo, 52) => drop(self.calls.exit(record, processes, switches, window)),
-            (Group::PerfInfo, 50 | 66..=69 | 95) => drop(self.interrupts.event(kind, record, window)),
-            (Group::PerfInfo, 72..=74) => samples.set_interval(record),
+            (Group::PerfInfo, 50 | 66..=69 | 95) => {
+                let _ = self.interrupts.event(kind, record, machine, window);
+            }
+            (Group::PerfInfo, 72..=74) => samples.set_interval(record, machine),
             (Group::Stack, 32) => samples.stack(record, processes),
-            (Group::Stack, 34..=36) => samples.key_frames(record),
+            (Group::Stack, 34..=36) => samples.key_frames(record, machine),
             (Group::Stack, 37 | 38) => samples.stack_key(record, kind == 38, processes),
             (Group::File, 0 | 32 | 35 | 36) => files.name_event(kind, event),
             (Group::File, kind) => self.file_io.event(kind, event, processes, files, window),
@@ -108,7 +121,7 @@ impl Analysis {
             (Group::Fault, 32) => drop(self.faults.event(record, processes, files, window)),
             (Group::Process, kind) => processes.process_event(kind, event),
             (Group::Image, kind) => images.event(kind, event, processes),
-            (Group::Config, 11) => self.disk.name(event),
+            (Group::Config, 11) => self.disk.name(event, machine),
             (Group::ImageId, kind) => images.id_event(kind, event, processes),
             _ => {}
         }

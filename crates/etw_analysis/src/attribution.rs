@@ -6,7 +6,7 @@ use std::sync::Arc;
 use etw_consumer::{
     Event, EventFilter, Predicate, ProcessTable, ProviderKey, ProviderSpec, TraceBuilder, TraceError,
 };
-use etw_event::{FileTime, classes};
+use etw_event::{FileTime, Record, classes};
 use etw_schema::Properties;
 
 use crate::ProcessFilter;
@@ -29,9 +29,9 @@ const THREAD_TYPES: [u8; 4] = [THREAD_START, 2, 3, 4];
 /// A system call belongs to the thread that runs on its processor, which no field names, so it is not attributed.
 #[derive(Debug, Default)]
 pub struct Attribution {
-    /// By thread id: its processes, each with the time from which it owned the thread, in order. For a thread from
-    /// before the trace, this is the minimum time.
-    threads: HashMap<u32, Vec<(FileTime, u32)>>,
+    /// By machine and thread id: its processes, each with the time from which it owned the thread, in order. For a
+    /// thread from before the trace, this is the minimum time.
+    threads: HashMap<(u32, u32), Vec<(FileTime, u32)>>,
     processes: ProcessTable,
 }
 
@@ -59,6 +59,7 @@ impl Attribution {
         else {
             return;
         };
+        let thread = (self.processes.machine_of(event.record.origin().source), thread);
         let is_known = self.threads.contains_key(&thread);
         if !THREAD_TYPES.contains(&opcode) || !is_known && self.threads.len() >= MAX_THREADS {
             return;
@@ -71,17 +72,18 @@ impl Attribution {
         }
     }
 
-    /// Returns the process that owned a thread at a time.
-    fn process_of(&self, thread: u32, time: FileTime) -> Option<u32> {
-        let processes = self.threads.get(&thread)?;
-        let after = processes.partition_point(|(from, _)| *from <= time);
+    /// Returns the process that owned a thread at the time of a record.
+    fn process_of(&self, thread: u32, record: &Record<'_>) -> Option<u32> {
+        let machine = self.processes.machine_of(record.origin().source);
+        let processes = self.threads.get(&(machine, thread))?;
+        let after = processes.partition_point(|(from, _)| *from <= record.time());
         processes.get(after.checked_sub(1)?).map(|(_, process)| *process)
     }
 
     /// Returns the processes that an event is about; for a switch, those of both threads.
     fn processes<'e>(&'e self, event: &'e Event<'e>) -> impl Iterator<Item = u32> + 'e {
         let of_threads = ids(event, THREADS);
-        let of_threads = of_threads.filter_map(|thread| self.process_of(thread, event.record.time()));
+        let of_threads = of_threads.filter_map(|thread| self.process_of(thread, event.record));
         ids(event, PROCESSES).chain(of_threads)
     }
 
@@ -107,7 +109,8 @@ impl Attribution {
         if let Some(header) = of(EventFilter { processes: names.clone(), ..EventFilter::default() }) {
             let wanted = ProcessFilter { ids: Vec::new(), names };
             let is_about = move |event: &Event<'_>| {
-                let name = |id| all.processes.name(id, event.record.time());
+                let record = event.record;
+                let name = |id| all.processes.name(record.origin().source, id, record.time());
                 all.processes(event).filter_map(name).any(|name| wanted.has_name(name))
             };
             filter.expressions.push(or_about(header, "not pid >= 0", is_about));

@@ -23,14 +23,23 @@ struct File {
 /// The files of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct FileNames {
+    /// The machine of the current event.
+    machine: u32,
     files: Vec<File>,
-    by_key: HashMap<u64, FileIndex>,
+    /// By machine and key.
+    by_key: HashMap<(u32, u64), FileIndex>,
     by_path: HashMap<Box<str>, FileIndex>,
     /// Files by the file objects that were opened for them.
-    opened: HashMap<u64, FileIndex>,
+    opened: HashMap<(u32, u64), FileIndex>,
 }
 
 impl FileNames {
+    /// Sets the machine to which keys belong until the next event.
+    #[inline]
+    pub(crate) fn enter(&mut self, machine: u32) {
+        self.machine = machine;
+    }
+
     /// Adds the name of a key (types Name, FileCreate, FileDelete and FileRundown of class FileIo).
     pub(crate) fn name_event(&mut self, opcode: u8, event: &Event<'_>) {
         let Ok(properties) = &event.properties else { return };
@@ -45,12 +54,12 @@ impl FileNames {
             // The key was reused for another file.
             Some(known) if **known != *name && matches!(opcode, 0 | 32) => {
                 let index = self.add(File { key, name: Some(name.into_boxed_str()), opened_as: None });
-                self.by_key.insert(key, index);
+                self.by_key.insert((self.machine, key), index);
             }
             Some(_) => {}
         }
         if opcode == 35 {
-            self.by_key.remove(&key);
+            self.by_key.remove(&(self.machine, key));
         }
     }
 
@@ -66,23 +75,23 @@ impl FileNames {
             }
         };
         if object != 0 && self.opened.len() < MAX_OPENED {
-            self.opened.insert(object, index);
+            self.opened.insert((self.machine, object), index);
         }
         index
     }
 
     /// Removes a closed file object.
     pub(crate) fn close(&mut self, object: u64) {
-        self.opened.remove(&object);
+        self.opened.remove(&(self.machine, object));
     }
 
     /// Returns the file of a key.
     pub(crate) fn of_key(&mut self, key: u64) -> FileIndex {
-        match self.by_key.get(&key) {
+        match self.by_key.get(&(self.machine, key)) {
             Some(index) => *index,
             None => {
                 let index = self.add(File { key, ..File::default() });
-                self.by_key.insert(key, index);
+                self.by_key.insert((self.machine, key), index);
                 index
             }
         }
@@ -90,7 +99,7 @@ impl FileNames {
 
     /// Returns the file of a key, or of a file object if there is no key.
     pub(crate) fn of(&mut self, key: u64, object: u64) -> FileIndex {
-        let opened_as = self.opened.get(&object).copied();
+        let opened_as = self.opened.get(&(self.machine, object)).copied();
         if let (0, Some(opened_as)) = (key, opened_as) {
             return opened_as;
         }

@@ -67,8 +67,15 @@ pub(crate) struct Images {
     images: Vec<Image>,
     by_file: HashMap<(Box<str>, u32), ImageIndex>,
     spans: HashMap<ProcessIndex, Spans>,
-    kernel: Spans,
-    kernel_base: Option<u64>,
+    /// By machine.
+    kernels: HashMap<u32, Kernel>,
+}
+
+/// The images of a kernel.
+#[derive(Debug, Default)]
+struct Kernel {
+    spans: Spans,
+    base: Option<u64>,
 }
 
 impl Images {
@@ -76,7 +83,7 @@ impl Images {
     pub(crate) fn event(&mut self, opcode: u8, event: &Event<'_>, processes: &mut Processes) {
         let get = |name: &str| event.properties.as_ref().ok()?.try_get::<u64>(name);
         if opcode == 33 {
-            self.kernel_base = get("ImageBase");
+            self.kernels.entry(processes.machine()).or_default().base = get("ImageBase");
             return;
         }
         // The range of an unloaded image is kept.
@@ -92,7 +99,7 @@ impl Images {
         let image = self.image(path.unwrap_or_default(), stamp);
         let process_id = get("ProcessId").or_else(|| event.record.process_id().map(u64::from)).unwrap_or(0);
         let spans = match process_id as u32 {
-            0 => &mut self.kernel,
+            0 => &mut self.kernels.entry(processes.machine()).or_default().spans,
             id => self.spans.entry(processes.at(id)).or_default(),
         };
         spans.insert(base, base.saturating_add(len), image);
@@ -124,7 +131,7 @@ impl Images {
             return;
         };
         let spans = match process_id {
-            0 => Some(&self.kernel),
+            0 => self.kernels.get(&processes.machine()).map(|kernel| &kernel.spans),
             id => self.spans.get(&processes.at(id)),
         };
         let image = spans.and_then(|spans| spans.at(base));
@@ -141,23 +148,25 @@ impl Images {
     }
 
     /// Returns the Linux kernel's own image, or `None` if the trace does not contain it.
-    pub(crate) fn kernel(&self) -> Option<&Image> {
-        self.linux().map(|(_, image)| image)
+    pub(crate) fn kernel(&self, machine: u32) -> Option<&Image> {
+        self.linux(machine).map(|(_, image)| image)
     }
 
     /// Returns the address of the kernel's first byte, if the trace contains it.
-    pub(crate) fn kernel_base(&self) -> Option<u64> {
-        self.kernel_base.or_else(|| self.linux().map(|(base, _)| base))
+    pub(crate) fn kernel_base(&self, machine: u32) -> Option<u64> {
+        let base = self.kernels.get(&machine).and_then(|kernel| kernel.base);
+        base.or_else(|| self.linux(machine).map(|(base, _)| base))
     }
 
-    fn linux(&self) -> Option<(u64, &Image)> {
-        let mut images = self.kernel.by_base.iter().map(|(base, (_, image))| (*base, self.get(*image)));
+    fn linux(&self, machine: u32) -> Option<(u64, &Image)> {
+        let spans = &self.kernels.get(&machine)?.spans;
+        let mut images = spans.by_base.iter().map(|(base, (_, image))| (*base, self.get(*image)));
         images.find(|(_, image)| image.path.starts_with("vmlinux"))
     }
 
     /// Returns the kernel image or module that contains an address, and the offset from its base.
-    pub(crate) fn find_in_kernel(&self, address: u64) -> Option<(ImageIndex, u64)> {
-        self.kernel.find(address)
+    pub(crate) fn find_in_kernel(&self, machine: u32, address: u64) -> Option<(ImageIndex, u64)> {
+        self.kernels.get(&machine)?.spans.find(address)
     }
 
     /// Returns the image of a process that contains an address, and the offset from its base.

@@ -99,7 +99,7 @@ impl KernelAddresses {
 pub(crate) struct KernelFunctions {
     provider: Guid,
     /// By address: the end, the name, and the name of the module.
-    functions: BTreeMap<u64, (u64, Rc<str>, Option<Rc<str>>)>,
+    functions: BTreeMap<(u32, u64), (u64, Rc<str>, Option<Rc<str>>)>,
 }
 
 impl Default for KernelFunctions {
@@ -116,14 +116,14 @@ impl KernelFunctions {
 
     /// Adds the function that a provider's event names, if any.
     #[inline]
-    pub(crate) fn event(&mut self, event: &Event<'_>) {
+    pub(crate) fn event(&mut self, event: &Event<'_>, machine: u32) {
         if self.is_about(event.record) {
-            self.add(event);
+            self.add(event, machine);
         }
     }
 
     #[cold]
-    fn add(&mut self, event: &Event<'_>) {
+    fn add(&mut self, event: &Event<'_>, machine: u32) {
         let Ok(properties) = &event.properties else { return };
         let text = |name| properties.try_get::<String>(name).filter(|text| !text.is_empty());
         let (Some(address), Some(len), Some(name)) =
@@ -132,12 +132,12 @@ impl KernelFunctions {
             return;
         };
         let end = address.saturating_add(len.into());
-        self.functions.insert(address, (end, name.into(), text("Module").map(Rc::from)));
+        self.functions.insert((machine, address), (end, name.into(), text("Module").map(Rc::from)));
     }
 
-    /// Returns the name and module of the function that contains an address.
-    pub(crate) fn find(&self, address: u64) -> Option<(&Rc<str>, Option<&Rc<str>>)> {
-        let (_, (end, name, module)) = self.functions.range(..=address).next_back()?;
+    /// Returns the name and module of the function that contains an address in the kernel of a machine.
+    pub(crate) fn find(&self, machine: u32, address: u64) -> Option<(&Rc<str>, Option<&Rc<str>>)> {
+        let (_, (end, name, module)) = self.functions.range((machine, 0)..=(machine, address)).next_back()?;
         (address < *end).then_some((name, module.as_ref()))
     }
 }

@@ -10,10 +10,11 @@ use crate::kernel_functions::KernelFunctions;
 use crate::processes::{ProcessIndex, Processes};
 
 /// The memory that an address belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Space {
-    Kernel,
     Process(ProcessIndex),
+    /// The kernel of a machine.
+    Kernel(u32),
     /// The memory of a thread whose process is not in the trace.
     Unknown,
 }
@@ -69,22 +70,28 @@ struct Place {
 impl Place {
     /// Returns the function that the trace names for the address, and its module.
     fn of_kernel<'f>(&self, functions: &'f KernelFunctions) -> Option<(&'f Rc<str>, Option<&'f Rc<str>>)> {
-        functions.find(self.address).filter(|_| self.space == Space::Kernel)
+        functions.find(self.machine()?, self.address)
+    }
+
+    /// Returns the machine if the address is in its kernel.
+    fn machine(&self) -> Option<u32> {
+        match self.space {
+            Space::Kernel(machine) => Some(machine),
+            Space::Process(_) | Space::Unknown => None,
+        }
     }
 }
 
 impl Names {
     /// Finds the names of addresses.
     pub(crate) fn find(sources: &Sources<'_>, addresses: impl IntoIterator<Item = (Space, u64)>) -> Names {
-        let addresses: BTreeSet<(u32, u64)> =
-            addresses.into_iter().map(|(space, address)| (space.rank(), address)).collect();
+        let addresses: BTreeSet<(Space, u64)> = addresses.into_iter().collect();
         let Sources { images, processes, .. } = sources;
         let places: Vec<Place> = addresses
             .into_iter()
-            .map(|(rank, address)| {
-                let space = Space::of_rank(rank);
+            .map(|(space, address)| {
                 let image = match space {
-                    Space::Kernel => images.find_in_kernel(address),
+                    Space::Kernel(machine) => images.find_in_kernel(machine, address),
                     Space::Process(process) => images.find(process, address, processes),
                     Space::Unknown => None,
                 };
@@ -101,11 +108,14 @@ impl Names {
             let module = image.or_else(|| module.cloned()).or_else(|| Some("vmlinux".into()));
             names.insert(&place, module, vec![Frame { function: name.to_string(), file: None, line: None }]);
         }
-        let kernel = names.kernel(sources, &places);
-        let symbols = names.symbols(sources, &places, kernel.is_some());
+        let machines: BTreeSet<u32> = places.iter().filter_map(Place::machine).collect();
+        let kernels = machines.into_iter();
+        let kernels: HashMap<u32, KernelSymbols> =
+            kernels.filter_map(|machine| Some((machine, names.kernel(machine, sources, &places)?))).collect();
+        let symbols = names.symbols(sources, &places, &kernels);
         for place in places {
             let module = place.image.map(|(image, _)| Rc::from(images.get(image).name()));
-            let of_kernel = kernel.as_ref().filter(|_| place.space == Space::Kernel);
+            let of_kernel = place.machine().and_then(|machine| kernels.get(&machine));
             let frames = match (of_kernel.and_then(|kernel| kernel.find(place.address)), place.image) {
                 (Some(symbol), _) => {
                     vec![Frame { function: symbol.name.to_owned(), file: None, line: None }]
@@ -125,12 +135,11 @@ impl Names {
         self.codes.insert((place.space, place.address), Code { function, frames, offset });
     }
 
-    /// Returns the kernel's symbols if they are of the recorded boot.
-    fn kernel(&mut self, sources: &Sources<'_>, places: &[Place]) -> Option<KernelSymbols> {
-        let of_kernel = |place: &&Place| place.space == Space::Kernel;
-        let place = places.iter().find(of_kernel)?;
+    /// Returns the symbols of a machine's kernel if they are of the recorded boot.
+    fn kernel(&mut self, machine: u32, sources: &Sources<'_>, places: &[Place]) -> Option<KernelSymbols> {
+        let place = places.iter().find(|place| place.machine() == Some(machine))?;
         let images = sources.images;
-        let kernel = images.kernel();
+        let kernel = images.kernel(machine);
         let module: Rc<str> = kernel
             .or(place.image.map(|(image, _)| images.get(image)))
             .map_or("", |image| image.name())
@@ -143,7 +152,7 @@ impl Names {
             (None, _) => return None,
             (Some(_), Err(error)) => error.to_string(),
             (Some(kernel), Ok(symbols)) => {
-                let is_same = images.kernel_base() == Some(symbols.base())
+                let is_same = images.kernel_base(machine) == Some(symbols.base())
                     && filled(symbols.build_id()).starts_with(&kernel.build_id);
                 if is_same {
                     return Some(symbols);
@@ -160,9 +169,10 @@ impl Names {
         &mut self,
         sources: &Sources<'_>,
         places: &[Place],
-        has_kernel: bool,
+        kernels: &HashMap<u32, KernelSymbols>,
     ) -> HashMap<(ImageIndex, u64), Symbol> {
-        let wanted = places.iter().filter(|place| !has_kernel || place.space != Space::Kernel);
+        let is_named = |place: &Place| place.machine().is_some_and(|machine| kernels.contains_key(&machine));
+        let wanted = places.iter().filter(|place| !is_named(place));
         let wanted: BTreeSet<(ImageIndex, u64)> = wanted.filter_map(|place| place.image).collect();
         let wanted: Vec<(ImageIndex, u64)> = wanted.into_iter().collect();
         let mut symbols = HashMap::new();
@@ -215,25 +225,6 @@ impl Names {
         match &self.get(code.function).module {
             Some(module) => format!("{module}+{:#x}", code.offset),
             None => format!("{:#x}", code.offset),
-        }
-    }
-}
-
-impl Space {
-    /// Returns the sort rank of a space.
-    fn rank(self) -> u32 {
-        match self {
-            Space::Unknown => u32::MAX,
-            Space::Kernel => u32::MAX - 1,
-            Space::Process(process) => process.0,
-        }
-    }
-
-    fn of_rank(rank: u32) -> Space {
-        match rank {
-            u32::MAX => Space::Unknown,
-            rank if rank == u32::MAX - 1 => Space::Kernel,
-            rank => Space::Process(ProcessIndex(rank)),
         }
     }
 }

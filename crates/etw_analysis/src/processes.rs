@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use etw_consumer::Event;
-use etw_event::FileTime;
+use etw_event::{FileTime, Record};
+
+use crate::Machines;
 
 /// Number of a process, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,10 +33,13 @@ impl ThreadIndex {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Process {
     pub(crate) id: u32,
+    pub(crate) machine: u32,
     pub(crate) parent_id: Option<u32>,
     /// The process with the parent's id when this one first appeared.
     pub(crate) parent: Option<ProcessIndex>,
     pub(crate) name: Option<Box<str>>,
+    /// The name with the machine, if there are several.
+    labelled: Option<Box<str>>,
     pub(crate) command_line: Option<Box<str>>,
     pub(crate) start: Option<FileTime>,
     pub(crate) end: Option<FileTime>,
@@ -45,6 +50,7 @@ pub(crate) struct Process {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Thread {
     pub(crate) id: u32,
+    pub(crate) machine: u32,
     pub(crate) process: Option<ProcessIndex>,
     pub(crate) name: Option<Box<str>>,
     has_ended: bool,
@@ -72,13 +78,54 @@ impl Said {
 /// The processes and threads of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
+    pub(crate) machines: Machines,
+    /// The machine of the current event.
+    machine: u32,
+    /// Time of the last event of each machine.
+    last: Vec<FileTime>,
     processes: Vec<Process>,
-    process_by_id: HashMap<u32, ProcessIndex>,
+    /// By machine and id.
+    process_by_id: HashMap<(u32, u32), ProcessIndex>,
     threads: Vec<Thread>,
-    thread_by_id: HashMap<u32, ThreadIndex>,
+    thread_by_id: HashMap<(u32, u32), ThreadIndex>,
 }
 
 impl Processes {
+    /// Sets the event to which all ids belong until the next one; returns its machine.
+    #[inline]
+    pub(crate) fn enter(&mut self, record: &Record<'_>) -> u32 {
+        self.machine = self.machines.of_record(record);
+        let machine = self.machine as usize;
+        if machine >= self.last.len() {
+            self.last.resize(machine + 1, FileTime(i64::MIN));
+        }
+        self.last[machine] = record.time();
+        self.machine
+    }
+
+    /// Returns the machine of the current event.
+    #[inline]
+    pub(crate) fn machine(&self) -> u32 {
+        self.machine
+    }
+
+    /// Returns the time at which a thread's machine ends, if there are several; else the end of the trace.
+    pub(crate) fn end_for(&self, thread: ThreadIndex, end: FileTime) -> FileTime {
+        let last = self.last.get(self.thread(thread).machine as usize).copied();
+        last.filter(|_| self.machines.are_several()).unwrap_or(end)
+    }
+
+    /// Adds the machine to the names of all processes, if there are several.
+    pub(crate) fn label(&mut self) {
+        if !self.machines.are_several() {
+            return;
+        }
+        for process in &mut self.processes {
+            let name = process.name.as_deref().unwrap_or("?");
+            process.labelled = Some(self.machines.labelled(name, process.machine).into());
+        }
+    }
+
     /// Adds an event of class Process.
     pub(crate) fn process_event(&mut self, opcode: u8, event: &Event<'_>) {
         let Some(said) = Said::of(opcode) else { return };
@@ -91,7 +138,7 @@ impl Processes {
             // A rundown at the end may be about a process that came after another one with the same id.
             Said::IsThere => self.at(id),
         };
-        let parent = parent_id.and_then(|parent| self.process_by_id.get(&parent).copied());
+        let parent = parent_id.and_then(|parent| self.process_by_id.get(&(self.machine, parent)).copied());
         let process = &mut self.processes[index.0 as usize];
         match said {
             // Events about threads may come before the one about their process.
@@ -115,7 +162,7 @@ impl Processes {
 
     /// Returns the process that starts: a new one, unless so far only events about its threads came.
     fn start(&mut self, id: u32) -> ProcessIndex {
-        let known = self.process_by_id.get(&id).copied();
+        let known = self.process_by_id.get(&(self.machine, id)).copied();
         match known.filter(|index| self.process(*index).is_unnamed()) {
             Some(index) => index,
             None => self.new_process(id),
@@ -124,15 +171,15 @@ impl Processes {
 
     fn new_process(&mut self, id: u32) -> ProcessIndex {
         let index = ProcessIndex(self.processes.len() as u32);
-        self.processes.push(Process { id, ..Process::default() });
-        self.process_by_id.insert(id, index);
+        self.processes.push(Process { id, machine: self.machine, ..Process::default() });
+        self.process_by_id.insert((self.machine, id), index);
         index
     }
 
     /// Returns the process that has an id now.
     #[inline]
     pub(crate) fn at(&mut self, id: u32) -> ProcessIndex {
-        match self.process_by_id.get(&id) {
+        match self.process_by_id.get(&(self.machine, id)) {
             Some(index) => *index,
             None => self.new_process(id),
         }
@@ -146,7 +193,7 @@ impl Processes {
             return;
         };
         let is_new = said == Said::Start
-            && self.thread_by_id.get(&id).is_some_and(|index| {
+            && self.thread_by_id.get(&(self.machine, id)).is_some_and(|index| {
                 let thread = self.thread(*index);
                 thread.has_ended || thread.process.is_some()
             });
@@ -178,15 +225,15 @@ impl Processes {
 
     fn new_thread(&mut self, id: u32) -> ThreadIndex {
         let index = ThreadIndex(self.threads.len() as u32);
-        self.threads.push(Thread { id, ..Thread::default() });
-        self.thread_by_id.insert(id, index);
+        self.threads.push(Thread { id, machine: self.machine, ..Thread::default() });
+        self.thread_by_id.insert((self.machine, id), index);
         index
     }
 
     /// Returns the thread that has an id now.
     #[inline]
     pub(crate) fn thread_at(&mut self, id: u32) -> ThreadIndex {
-        match self.thread_by_id.get(&id) {
+        match self.thread_by_id.get(&(self.machine, id)) {
             Some(index) => *index,
             None => self.new_thread(id),
         }
@@ -232,6 +279,11 @@ impl Processes {
 impl Process {
     fn is_unnamed(&self) -> bool {
         self.name.is_none() && self.end.is_none()
+    }
+
+    /// Returns the name to show.
+    pub(crate) fn shown_name(&self) -> Option<&str> {
+        self.labelled.as_deref().or(self.name.as_deref())
     }
 
     /// Whether an event described the process; otherwise only its id is known.

@@ -62,7 +62,8 @@ impl Analysis {
     /// Ends the pass and returns the tables.
     pub fn report(mut self, options: &ReportOptions) -> Report {
         let end = options.end.unwrap_or(self.last).max(self.last);
-        self.switches.finish(end, &self.window);
+        self.processes.label();
+        self.switches.finish(end, &self.processes, &self.window);
         self.samples.finish();
         self.file_io.finish();
         let duration = self.window.part(options.start, end);

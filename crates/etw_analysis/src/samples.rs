@@ -61,17 +61,20 @@ pub(crate) struct SampleCount {
     pub(crate) weight: Duration,
 }
 
+/// The machine, time and thread id of a sample, to which its stack refers.
+type SampleKey = (u32, Ticks, u32);
+
 /// Counts of samples by thread and stack.
 #[derive(Debug)]
 pub(crate) struct Samples {
-    /// Length of a sampling interval in units of 100 ns.
-    interval: u64,
+    /// Length of a sampling interval of each machine in units of 100 ns, if its events contain it.
+    intervals: Vec<u64>,
     is_32_bit: bool,
-    waiting: HashMap<(Ticks, u32), Waiting>,
-    order: VecDeque<(Ticks, u32)>,
+    waiting: HashMap<SampleKey, Waiting>,
+    order: VecDeque<SampleKey>,
     spare: Vec<Vec<u64>>,
     /// Uses of stack keys whose definition has not come yet.
-    keys: HashMap<u64, KeyUse>,
+    keys: HashMap<(u32, u64), KeyUse>,
     definitions: Vec<Vec<u64>>,
     keyed: HashMap<(ThreadIndex, Option<KeyUse>, Option<KeyUse>, u64), SampleCount>,
     /// The single samples, if requested, in the order in which their stacks were completed.
@@ -86,7 +89,7 @@ pub(crate) struct Samples {
 impl Samples {
     pub(crate) fn new() -> Samples {
         Samples {
-            interval: DEFAULT_INTERVAL,
+            intervals: Vec::new(),
             is_32_bit: false,
             waiting: HashMap::new(),
             order: VecDeque::new(),
@@ -107,16 +110,20 @@ impl Samples {
         address >= if self.is_32_bit { KERNEL_32 } else { KERNEL_64 }
     }
 
-    /// Returns the length of the sampling interval.
-    pub(crate) fn interval(&self) -> Duration {
-        Duration(self.interval)
+    /// Returns the length of the sampling interval of a machine.
+    pub(crate) fn interval(&self, machine: u32) -> Duration {
+        Duration(self.intervals.get(machine as usize).copied().unwrap_or(DEFAULT_INTERVAL))
     }
 
     /// Sets the sampling interval from an event.
-    pub(crate) fn set_interval(&mut self, record: &Record<'_>) {
+    pub(crate) fn set_interval(&mut self, record: &Record<'_>, machine: u32) {
         let mut payload = Payload::of(record);
         if let (Some(0), Some(interval @ 1..)) = (payload.u32(), payload.u32()) {
-            self.interval = interval.into();
+            let machine = machine as usize;
+            if machine >= self.intervals.len() {
+                self.intervals.resize(machine + 1, DEFAULT_INTERVAL);
+            }
+            self.intervals[machine] = interval.into();
         }
     }
 
@@ -129,7 +136,7 @@ impl Samples {
         }
         self.is_32_bit = record.pointer_size() == PointerSize::Four;
         let count = u64::from(payload.u16().unwrap_or(1).max(1));
-        let weight = Duration(count.saturating_mul(self.interval));
+        let weight = Duration(count.saturating_mul(self.interval(processes.machine()).0));
         let thread = processes.thread_at(thread_id);
         for sum in [&mut self.all, self.by_thread.entry(thread).or_default()] {
             sum.count += count;
@@ -142,10 +149,10 @@ impl Samples {
             self.complete(oldest, None);
         }
         let frames = self.spare.pop().unwrap_or_default();
-        let key = (record.raw_time(), thread_id);
+        let key = (processes.machine(), record.raw_time(), thread_id);
         let waiting = Waiting {
             time: record.time(),
-            processor: record.processor(),
+            processor: u16::try_from(processes.machines.processor(record)).unwrap_or(u16::MAX),
             thread,
             count,
             weight,
@@ -163,10 +170,10 @@ impl Samples {
     /// Adds a stack, or the kernel or user half of one.
     pub(crate) fn stack(&mut self, record: &Record<'_>, processes: &mut Processes) {
         let mut payload = Payload::of(record);
-        let Some((key, process_id)) = stack_of(&mut payload) else { return };
+        let Some((key, process_id)) = stack_of(&mut payload, processes) else { return };
         let is_32_bit = self.is_32_bit;
         let Some(waiting) = self.waiting.get_mut(&key) else { return };
-        processes.thread_of(key.1, process_id);
+        processes.thread_of(key.2, process_id);
         let room = MAX_FRAMES - waiting.frames.len().min(MAX_FRAMES);
         waiting.frames.extend(payload.pointers().take(room));
         let limit = if is_32_bit { KERNEL_32 } else { KERNEL_64 };
@@ -179,13 +186,14 @@ impl Samples {
     /// Adds the key of the kernel or user half of a stack.
     pub(crate) fn stack_key(&mut self, record: &Record<'_>, is_user: bool, processes: &mut Processes) {
         let mut payload = Payload::of(record);
-        let (Some((sample, process_id)), Some(key)) = (stack_of(&mut payload), payload.pointer()) else {
+        let (Some((sample, process_id)), Some(key)) = (stack_of(&mut payload, processes), payload.pointer())
+        else {
             return;
         };
         let Some(waiting) = self.waiting.get_mut(&sample) else { return };
-        processes.thread_of(sample.1, process_id);
+        processes.thread_of(sample.2, process_id);
         let next = KeyUse(self.definitions.len() as u32);
-        let used = *self.keys.entry(key).or_insert(next);
+        let used = *self.keys.entry((processes.machine(), key)).or_insert(next);
         if used == next {
             self.definitions.push(Vec::new());
         }
@@ -196,16 +204,16 @@ impl Samples {
     }
 
     /// Adds the frames of a key.
-    pub(crate) fn key_frames(&mut self, record: &Record<'_>) {
+    pub(crate) fn key_frames(&mut self, record: &Record<'_>, machine: u32) {
         let mut payload = Payload::of(record);
-        let used = payload.pointer().and_then(|key| self.keys.remove(&key));
+        let used = payload.pointer().and_then(|key| self.keys.remove(&(machine, key)));
         if let Some(frames) = used.and_then(|used| self.definitions.get_mut(used.0 as usize)) {
             frames.extend(payload.pointers().take(MAX_FRAMES));
         }
     }
 
     /// Counts a sample that no longer waits for its stack.
-    fn complete(&mut self, sample: (Ticks, u32), user_key: Option<KeyUse>) {
+    fn complete(&mut self, sample: SampleKey, user_key: Option<KeyUse>) {
         if let Some(waiting) = self.waiting.remove(&sample) {
             self.count(waiting, user_key);
         }
@@ -286,8 +294,8 @@ impl Samples {
     }
 }
 
-/// Returns the time and thread of the sample that a stack belongs to, and its process.
-fn stack_of(payload: &mut Payload<'_>) -> Option<((Ticks, u32), u32)> {
+/// Returns the sample that a stack belongs to, and its process.
+fn stack_of(payload: &mut Payload<'_>, processes: &Processes) -> Option<(SampleKey, u32)> {
     let (time, process_id, thread_id) = (payload.u64()?, payload.u32()?, payload.u32()?);
-    Some(((Ticks(time as i64), thread_id), process_id))
+    Some(((processes.machine(), Ticks(time as i64), thread_id), process_id))
 }

@@ -68,8 +68,8 @@ pub(crate) struct Run {
 pub(crate) struct Switches {
     processors: Vec<Processor>,
     off: HashMap<ThreadIndex, Off>,
-    /// Time of the very first switch.
-    first: Option<FileTime>,
+    /// Time of the very first switch of each machine.
+    first: Vec<Option<FileTime>>,
     pub(crate) run: HashMap<ThreadIndex, Run>,
     /// The same over time.
     pub(crate) timeline: SpanSums<ThreadIndex>,
@@ -85,13 +85,13 @@ pub(crate) struct Switches {
 impl Switches {
     /// Whether the trace has switches.
     pub(crate) fn are_known(&self) -> bool {
-        self.first.is_some()
+        !self.first.is_empty()
     }
 
     /// Returns the thread that runs on a processor, if switches show it.
     #[inline]
-    pub(crate) fn running(&self, processor: u16) -> Option<ThreadIndex> {
-        self.processors.get(usize::from(processor))?.running.map(|(thread, _)| thread)
+    pub(crate) fn running(&self, processor: usize) -> Option<ThreadIndex> {
+        self.processors.get(processor)?.running.map(|(thread, _)| thread)
     }
 
     /// Adds a switch.
@@ -103,12 +103,16 @@ impl Switches {
         let (Some(_mode), Some(state)) = (payload.u8(), payload.u8()) else { return };
         let (new, old) = (processes.thread_at(new), processes.thread_at(old));
         let time = record.time();
-        let first = *self.first.get_or_insert(time);
-        let number = usize::from(record.processor());
+        let machine = processes.machine() as usize;
+        if machine >= self.first.len() {
+            self.first.resize(machine + 1, None);
+        }
+        let first = *self.first[machine].get_or_insert(time);
+        let number = processes.machines.processor(record);
         if number >= self.processors.len() {
             self.processors.resize((number + 1).min(MAX_PROCESSORS), Processor::default());
         }
-        let processor = &mut self.processors[number];
+        let Some(processor) = self.processors.get_mut(number) else { return };
         let since = match processor.running {
             Some((thread, since)) if thread == old => Some(since),
             // The thread has been running since before the first switch.
@@ -127,7 +131,8 @@ impl Switches {
     /// Adds a sample. If a switch is missing, as virtual machines may hide some, samples show the running thread. This
     /// takes two samples, since a single one may be of a thread that a switch is just about to leave.
     pub(crate) fn sampled(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) {
-        let Some(processor) = self.processors.get_mut(usize::from(record.processor())) else { return };
+        let number = processes.machines.processor(record);
+        let Some(processor) = self.processors.get_mut(number) else { return };
         let Some((running, since)) = processor.running else { return };
         let mut payload = Payload::of(record);
         let (Some(_instruction), Some(thread)) = (payload.pointer(), payload.u32()) else { return };
@@ -192,10 +197,9 @@ impl Switches {
         self.has_ready_events = true;
         let thread = processes.thread_at(thread);
         let by = record.thread_id().map(|id| processes.thread_at(id));
+        let running = self.running(processes.machines.processor(record));
         let Some(off) = self.off.get_mut(&thread) else { return };
         let Off::Waiting { since, reason } = *off else { return };
-        let processor = self.processors.get(usize::from(record.processor()));
-        let running = processor.and_then(|processor| processor.running).map(|(thread, _)| thread);
         let readied_by = match by.or(running) {
             _ if flags & 1 != 0 => ReadiedBy::Interrupt,
             Some(thread) => ReadiedBy::Thread(thread),
@@ -205,11 +209,11 @@ impl Switches {
     }
 
     /// Counts the threads that run when the trace ends.
-    pub(crate) fn finish(&mut self, end: FileTime, window: &Window) {
+    pub(crate) fn finish(&mut self, end: FileTime, processes: &Processes, window: &Window) {
         let running: Vec<_> =
             self.processors.iter_mut().filter_map(|processor| processor.running.take()).collect();
         for (thread, since) in running {
-            self.ran(thread, since, end, window);
+            self.ran(thread, since, processes.end_for(thread, end), window);
         }
     }
 

@@ -20,12 +20,14 @@ use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::samples::{Samples, TakenStack};
 use crate::tables::functions;
 use crate::tables::syscalls::call_name;
-use crate::{Duration, Window};
+use crate::{Duration, Machines, Window};
 
 /// Maximum number of addresses of system calls to be named; systems have a few hundred calls.
 const MAX_CALLS: usize = 1 << 14;
 /// Maximum number of processors.
 const MAX_PROCESSORS: usize = 1 << 16;
+/// Distance between the ids of two machines in a survey. Linux has ids up to 2^22, and Windows rarely larger ones.
+const ID_STEP: u32 = 100_000_000;
 
 /// The meaning of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +106,8 @@ pub struct Timeline {
     files: FileNames,
     /// The running thread of each processor, from the switches.
     running: Vec<Option<ThreadIndex>>,
-    calls: BTreeSet<u64>,
+    /// By machine and address.
+    calls: BTreeSet<(u32, u64)>,
     /// Whether to keep samples and their stacks.
     is_first: bool,
 }
@@ -118,6 +121,12 @@ impl Timeline {
     /// Returns the state before the second reading, which keeps no samples.
     pub fn second() -> Timeline {
         Timeline::new(false)
+    }
+
+    /// Sets the machines of the events; without it, all events are of one machine.
+    pub fn of_machines(mut self, machines: Machines) -> Timeline {
+        self.processes.machines = machines;
+        self
     }
 
     fn new(is_first: bool) -> Timeline {
@@ -141,6 +150,8 @@ impl Timeline {
     ///
     /// Events that are damaged, or of unknown versions, are [`Moment::Other`].
     pub fn add(&mut self, event: &Event<'_>, wanted: bool) -> (Moment, Option<ThreadIndex>) {
+        let machine = self.processes.enter(event.record);
+        self.files.enter(machine);
         // Both readings look up threads in the same order, whatever is kept, so the numbers are the same.
         let moment = match class(event.record) {
             Some((Group::Stack, kind)) => {
@@ -153,7 +164,7 @@ impl Timeline {
             }
             Some((group, kind)) => self.event(group, kind, event),
             None if self.kernel_functions.is_about(event.record) => {
-                self.kernel_functions.event(event);
+                self.kernel_functions.event(event, machine);
                 Some(Moment::Context)
             }
             None => None,
@@ -172,7 +183,7 @@ impl Timeline {
             (Group::PerfInfo, 51) => {
                 let address = Payload::of(record).pointer()?;
                 if self.calls.len() < MAX_CALLS {
-                    self.calls.insert(address);
+                    self.calls.insert((processes.machine(), address));
                 }
                 return Some(Moment::CallBegin { address });
             }
@@ -184,7 +195,7 @@ impl Timeline {
             (Group::Process, kind) => processes.process_event(kind, event),
             (Group::Image, kind) => images.event(kind, event, processes),
             (Group::ImageId, kind) => images.id_event(kind, event, processes),
-            (Group::PerfInfo, 72..=74) => samples.set_interval(record),
+            (Group::PerfInfo, 72..=74) => samples.set_interval(record, processes.machine()),
             (Group::File, 0 | 32 | 35 | 36) => files.name_event(kind, event),
             _ => {}
         }
@@ -220,7 +231,7 @@ impl Timeline {
         let Timeline { processes, samples, .. } = self;
         match kind {
             32 => samples.stack(record, processes),
-            34..=36 => samples.key_frames(record),
+            34..=36 => samples.key_frames(record, processes.machine()),
             37 | 38 => samples.stack_key(record, kind == 38, processes),
             _ => {}
         }
@@ -229,7 +240,7 @@ impl Timeline {
     /// Returns the thread that an event is about, from the header or else from the switches before.
     fn thread_of(&mut self, record: &Record<'_>) -> Option<ThreadIndex> {
         let Some(id) = record.thread_id() else {
-            return self.running.get(usize::from(record.processor())).copied().flatten();
+            return self.running.get(self.processes.machines.processor(record)).copied().flatten();
         };
         Some(match record.process_id() {
             Some(process) if id != 0 => self.processes.thread_of(id, process),
@@ -240,6 +251,7 @@ impl Timeline {
     /// Ends the first reading and looks up the names.
     pub fn survey(mut self, symbolizer: &Symbolizer) -> Survey {
         self.samples.finish();
+        self.processes.label();
         let sources = Sources {
             images: &self.images,
             kernel_functions: &self.kernel_functions,
@@ -247,7 +259,7 @@ impl Timeline {
             symbolizer,
         };
         let of_samples = functions::addresses(&self.samples, &self.processes);
-        let of_calls = self.calls.iter().map(|address| (Space::Kernel, *address));
+        let of_calls = self.calls.iter().map(|(machine, address)| (Space::Kernel(*machine), *address));
         let names = Names::find(&sources, of_samples.chain(of_calls));
         let samples = self.samples.taken.take().unwrap_or_default();
         let samples = samples.into_iter().map(|taken| Sample {
@@ -278,11 +290,11 @@ impl Timeline {
         let _idle = payload.u16()?;
         let (wait_reason, _mode, from_state) = (payload.u8()?, payload.u8()?, payload.u8()?);
         let (to, from) = (self.processes.thread_at(to), self.processes.thread_at(from));
-        let processor = usize::from(record.processor());
+        let processor = self.processes.machines.processor(record);
         if processor >= self.running.len() {
             self.running.resize((processor + 1).min(MAX_PROCESSORS), None);
         }
-        self.running[processor] = Some(to);
+        *self.running.get_mut(processor)? = Some(to);
         Some(Moment::Switch(Switch { from, to, from_priority, to_priority, from_state, wait_reason }))
     }
 
@@ -350,8 +362,11 @@ pub struct Sample {
 /// A thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadInfo<'a> {
-    /// Its id; earlier threads may have had the same.
+    /// Its id, by which a viewer tells the threads of all machines apart: that of the events plus a distance for each
+    /// machine before its own; 0 for idle threads. Earlier threads may have had the same.
     pub id: u32,
+    /// Its id in events.
+    pub own_id: u32,
     /// Its name.
     pub name: Option<&'a str>,
     /// Its process, if the trace contains it.
@@ -398,9 +413,9 @@ impl Survey {
         })
     }
 
-    /// Returns the length of the sampling interval.
+    /// Returns the length of the sampling interval; that of the first machine if there are several.
     pub fn interval(&self) -> Duration {
-        self.tree.interval()
+        self.tree.interval(0)
     }
 
     /// Returns the threads in order of first appearance.
@@ -411,17 +426,44 @@ impl Survey {
     /// Returns a thread, or `None` if the number is not from this trace.
     pub fn thread(&self, index: ThreadIndex) -> Option<ThreadInfo<'_>> {
         let thread = self.processes.get_thread(index)?;
-        Some(ThreadInfo { id: thread.id, name: thread.name.as_deref(), process: thread.process })
+        let (id, own_id) = (shown_id(thread.machine, thread.id), thread.id);
+        Some(ThreadInfo { id, own_id, name: thread.name.as_deref(), process: thread.process })
     }
 
-    /// Returns the processes with their ids and names, in order of first appearance.
+    /// Returns the processes with their ids and names, in order of first appearance. Ids are those by which a viewer
+    /// tells the processes of all machines apart ([`ThreadInfo::id`]), and with several machines the names end in the
+    /// machine's: `make [build.etl]`.
     pub fn processes(&self) -> impl Iterator<Item = (ProcessIndex, u32, Option<&str>)> {
-        self.processes.all().map(|(index, process)| (index, process.id, process.name.as_deref()))
+        self.processes
+            .all()
+            .map(|(index, process)| (index, shown_id(process.machine, process.id), process.shown_name()))
     }
 
-    /// Returns the id and name of a process, or `None` if the number is not from this trace.
+    /// Returns the id and name of a process as [`Survey::processes`] does, or `None` if the number is not from this
+    /// trace.
     pub fn process(&self, index: ProcessIndex) -> Option<(u32, Option<&str>)> {
+        let process = self.processes.get(index)?;
+        Some((shown_id(process.machine, process.id), process.shown_name()))
+    }
+
+    /// Returns the id and name of a process in events, or `None` if the number is not from this trace.
+    pub fn own_process(&self, index: ProcessIndex) -> Option<(u32, Option<&str>)> {
         self.processes.get(index).map(|process| (process.id, process.name.as_deref()))
+    }
+
+    /// Returns the number of a record's machine.
+    pub fn machine(&self, record: &Record<'_>) -> u32 {
+        self.processes.machines.of_record(record)
+    }
+
+    /// Returns the number of a record's processor; those of the second machine follow those of the first.
+    pub fn processor(&self, record: &Record<'_>) -> u16 {
+        u16::try_from(self.processes.machines.processor(record)).unwrap_or(u16::MAX)
+    }
+
+    /// Adds the machine to a name, if there are several: `Disk 0 [build.etl]`.
+    pub fn labelled(&self, name: &str, machine: u32) -> String {
+        self.processes.machines.labelled(name, machine)
     }
 
     /// Returns the name of a file, or its key.
@@ -429,12 +471,17 @@ impl Survey {
         self.files.label(index)
     }
 
-    /// Returns the name of a system call, by the address in its start event.
-    pub fn call(&self, address: u64) -> String {
-        match (address, self.names.code(Space::Kernel, address)) {
+    /// Returns the name of a system call, by the machine and the address in its start event.
+    pub fn call(&self, machine: u32, address: u64) -> String {
+        match (address, self.names.code(Space::Kernel(machine), address)) {
             (0, _) => "[unknown]".to_owned(),
             (_, Some(code)) => call_name(&self.names.label(code)).to_owned(),
             (_, None) => format!("{address:#x}"),
         }
     }
+}
+
+/// Returns the id by which the processes and threads of all machines are told apart.
+fn shown_id(machine: u32, id: u32) -> u32 {
+    if id == 0 { 0 } else { id.wrapping_add(machine.wrapping_mul(ID_STEP)) }
 }

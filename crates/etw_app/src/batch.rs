@@ -1,4 +1,4 @@
-//! Parallel decoding in time order: one thread merges, several decode, one writes.
+//! Parallel decoding in time order: one thread merges, several decode, one writes. With one worker, one thread does all.
 //!
 //! ```text
 //! merge ──batches──▶ workers ──output──▶ writer
@@ -11,7 +11,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, anyhow};
 use openetw::{Origin, Outline, Record, Trace};
@@ -62,10 +62,6 @@ impl Batch {
         self.places.push(Place { start: start as u32, origin: origin as u32, outline });
     }
 
-    fn is_full(&self) -> bool {
-        self.bytes.len() >= BATCH_BYTES || self.places.len() >= BATCH_RECORDS
-    }
-
     /// Returns the records as they were in the trace.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
         self.places.iter().filter_map(|place| {
@@ -84,7 +80,25 @@ pub trait Work: Send {
     fn work(&mut self, batch: &Batch) -> Self::Output;
 }
 
-/// Processes the records of `trace` on worker threads; `take` receives the output in time order and may stop early.
+/// Output texts of workers, kept for reuse of their memory. Clones share the texts.
+#[derive(Debug, Clone, Default)]
+pub struct SpareTexts(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl SpareTexts {
+    /// Returns an empty text, with the memory of an earlier one if there is any.
+    pub fn take(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Keeps a written text.
+    pub fn put(&self, mut text: Vec<u8>) {
+        text.clear();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+}
+
+/// Processes the records of `trace` on a thread for each worker; `take` receives the output in time order and may stop
+/// early. A single worker works on the caller's thread.
 ///
 /// # Errors
 ///
@@ -95,6 +109,9 @@ pub fn run<W: Work>(
     progress: &Progress,
     mut take: impl FnMut(W::Output) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
+    if let [worker] = workers {
+        return run_alone(trace, worker, progress, take);
+    }
     let ahead = 2 * workers.len() + 1;
     let (work_in, work_out) = sync_channel::<(Batch, SyncSender<W::Output>)>(ahead);
     let (order_in, order_out) = sync_channel::<Receiver<W::Output>>(ahead);
@@ -116,9 +133,17 @@ pub fn run<W: Work>(
             };
             std::thread::Builder::new().name("decode".into()).spawn_scoped(scope, body)?;
         }
-        let merge = std::thread::Builder::new()
-            .name("merge".into())
-            .spawn_scoped(scope, move || merge(trace, &work_in, &order_in, spare, progress))?;
+        let merge = std::thread::Builder::new().name("merge".into()).spawn_scoped(scope, move || {
+            merge(trace, progress, |batch| {
+                let (result_in, result_out) = sync_channel(1);
+                let next = spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+                let full = std::mem::replace(batch, next);
+                match order_in.send(result_out).is_ok() && work_in.send((full, result_in)).is_ok() {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            })
+        })?;
         let mut result = Ok(());
         for place in &order_out {
             let Ok(output) = place.recv() else { break };
@@ -138,36 +163,45 @@ pub fn run<W: Work>(
     })
 }
 
-fn merge<O>(
+fn run_alone<W: Work>(
     trace: &mut Trace,
-    work: &SyncSender<(Batch, SyncSender<O>)>,
-    order: &SyncSender<Receiver<O>>,
-    spare: &Mutex<Vec<Batch>>,
+    worker: &mut W,
     progress: &Progress,
+    mut take: impl FnMut(W::Output) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let mut result = Ok(());
+    merge(trace, progress, |batch| {
+        let flow = take(worker.work(batch)).unwrap_or_else(|error| {
+            result = Err(error);
+            ControlFlow::Break(())
+        });
+        batch.clear();
+        flow
+    })
+    .and(result)
+}
+
+/// Collects the records in batches and calls `full` with each, which leaves an empty one.
+fn merge(
+    trace: &mut Trace,
+    progress: &Progress,
+    mut full: impl FnMut(&mut Batch) -> ControlFlow<()>,
 ) -> Result<()> {
     let mut batch = Batch::default();
-    let hand_over = |batch: &mut Batch| {
-        let (result_in, result_out) = sync_channel(1);
-        let next = spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        let full = std::mem::replace(batch, next);
-        order.send(result_out).is_ok() && work.send((full, result_in)).is_ok()
-    };
     // The first events are passed on at once so that they are shown without waiting for a full batch.
-    let mut handed_over = false;
+    let mut enough = 64;
+    let mut flow = ControlFlow::Continue(());
     trace.for_each_record(|record| {
         batch.push(record);
-        let enough = batch.is_full() || (!handed_over && batch.places.len() >= 64);
-        if enough {
-            handed_over = true;
+        if batch.bytes.len() >= BATCH_BYTES || batch.places.len() >= enough {
+            enough = BATCH_RECORDS;
             progress.reach(record.time());
-            if !hand_over(&mut batch) {
-                return ControlFlow::Break(());
-            }
+            flow = full(&mut batch);
         }
-        ControlFlow::Continue(())
+        flow
     })?;
-    if !batch.places.is_empty() {
-        hand_over(&mut batch);
+    if flow.is_continue() && !batch.places.is_empty() {
+        let _ = full(&mut batch);
     }
     Ok(())
 }

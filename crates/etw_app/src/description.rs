@@ -1,23 +1,75 @@
 //! Descriptions of providers and their events as text and JSON.
 
 use std::io::Write;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::Result;
-use openetw::schema::{Count, EventSchema, Length, MapKind, Property, PropertyType, Provider, ValueMap};
+use openetw::schema::{
+    Count, EventSchema, InType, Length, MapKind, Property, PropertyType, Provider, ProviderInfo, ValueMap,
+};
+use openetw::windows::{Releases, WindowsSchemas};
 use serde_json::{Map, Value, json};
 
 #[cfg(target_os = "linux")]
 use crate::kernel_flags;
 
-/// Writes a provider as text: its names, and the events with these ids, or all events if `ids` is empty.
-///
-/// Events of classic classes have opcodes in place of ids.
+/// A provider with the events that one source describes, and the releases of Windows that have them.
+#[derive(Debug, Clone)]
+pub struct Described {
+    /// The provider's names.
+    pub info: Arc<ProviderInfo>,
+    /// The events.
+    pub events: Vec<DescribedEvent>,
+}
+
+/// One layout of an event.
+#[derive(Debug, Clone)]
+pub struct DescribedEvent {
+    /// The schema.
+    pub schema: Arc<EventSchema>,
+    /// The releases of Windows with this layout; `None` if the event is not known to be one of Windows.
+    pub releases: Option<Releases>,
+}
+
+impl From<&Provider> for Described {
+    fn from(provider: &Provider) -> Described {
+        let events = provider.events.iter();
+        let events = events.map(|schema| DescribedEvent { schema: schema.clone(), releases: None });
+        Described { info: provider.info.clone(), events: events.collect() }
+    }
+}
+
+/// Selects events by id, or classic events by opcode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventSelector {
+    /// The id or opcode.
+    pub id: u16,
+    /// The version; `None` selects every version.
+    pub version: Option<u8>,
+}
+
+impl FromStr for EventSelector {
+    type Err = String;
+
+    /// Parses `ID` or `ID.VERSION`.
+    fn from_str(text: &str) -> Result<EventSelector, String> {
+        let (id, version) = match text.split_once('.') {
+            Some((id, version)) => (id, Some(version)),
+            None => (text, None),
+        };
+        let invalid = || "expected an event id, or an id and a version: 7 or 7.2".to_owned();
+        let version = version.map(str::parse).transpose().map_err(|_| invalid())?;
+        Ok(EventSelector { id: id.parse().map_err(|_| invalid())?, version })
+    }
+}
+
+/// Writes a provider as text: its names, and the selected events, or all events if `wanted` is empty.
 ///
 /// # Errors
 ///
 /// Never fails: writing to memory succeeds.
-pub fn put_text(out: &mut Vec<u8>, provider: &Provider, ids: &[u16]) -> Result<()> {
+pub fn put_text(out: &mut Vec<u8>, provider: &Described, wanted: &[EventSelector]) -> Result<()> {
     let info = &provider.info;
     writeln!(out, "{} {}", info.name, info.guid)?;
     writeln!(out, "  {}: {}", info.decoding.name(), info.origin)?;
@@ -32,7 +84,7 @@ pub fn put_text(out: &mut Vec<u8>, provider: &Provider, ids: &[u16]) -> Result<(
         // Its keywords are the kernel flags, which have a table of their own.
         return kernel_flags::put_text(out);
     }
-    if ids.is_empty() {
+    if wanted.is_empty() {
         put_names(out, "Channels", info.channels.iter().map(|c| (c.value.to_string(), &c.name, &c.message)))?;
         put_names(out, "Levels", info.levels.iter().map(|l| (l.value.to_string(), &l.name, &l.message)))?;
         put_names(
@@ -43,21 +95,20 @@ pub fn put_text(out: &mut Vec<u8>, provider: &Provider, ids: &[u16]) -> Result<(
         put_names(out, "Tasks", info.tasks.iter().map(|t| (t.value.to_string(), &t.name, &t.message)))?;
         put_names(out, "Opcodes", info.opcodes.iter().map(|o| (o.value.to_string(), &o.name, &o.message)))?;
     }
-    let events: Vec<_> = provider.events.iter().filter(|event| is_wanted(event, ids)).collect();
+    let events: Vec<_> = provider.events.iter().filter(|event| is_wanted(&event.schema, wanted)).collect();
     if events.is_empty() {
-        writeln!(out, "\n  no known event{}", if ids.is_empty() { "" } else { " with these ids" })?;
+        writeln!(out, "\n  no known event{}", if wanted.is_empty() { "" } else { " with these ids" })?;
         return Ok(());
     }
     writeln!(out, "\nEvents")?;
     for event in events {
         put_event(out, event)?;
     }
-    if ids.is_empty() {
-        for map in &info.maps {
-            put_map(out, map)?;
-        }
-    }
-    Ok(())
+    let maps = match wanted {
+        [] => info.maps.clone(),
+        _ => used_maps(provider.events.iter().filter(|event| is_wanted(&event.schema, wanted))),
+    };
+    maps.iter().try_for_each(|map| put_map(out, map))
 }
 
 fn put_names<'a>(
@@ -77,15 +128,26 @@ fn put_names<'a>(
     Ok(())
 }
 
-fn put_event(out: &mut Vec<u8>, event: &EventSchema) -> Result<()> {
+/// Returns the maps of events' fields, each once.
+fn used_maps<'a>(events: impl Iterator<Item = &'a DescribedEvent>) -> Vec<Arc<ValueMap>> {
+    let mut maps: Vec<Arc<ValueMap>> = Vec::new();
+    for property in events.flat_map(|event| &event.schema.properties) {
+        if let PropertyType::Value { map: Some(map), .. } = &property.kind
+            && !maps.contains(map)
+        {
+            maps.push(map.clone());
+        }
+    }
+    maps
+}
+
+fn put_event(out: &mut Vec<u8>, DescribedEvent { schema: event, releases }: &DescribedEvent) -> Result<()> {
     let d = &event.descriptor;
     match event.provider.class_of {
         Some(_) => write!(out, "  type {} version {}", d.opcode.0, d.version)?,
         None => write!(out, "  {} version {}", d.id, d.version)?,
     }
-    let parts = [&event.name, &event.task_name, &event.opcode_name].into_iter().flatten();
-    let parts: Vec<&str> = parts.map(|part| part.strip_prefix("win:").unwrap_or(part)).collect();
-    write!(out, "  {}", parts.join(" "))?;
+    write!(out, "  {}", event_label(event))?;
     if d.level.0 != 0 {
         let name = event.level_name.as_deref().or(d.level.standard_name()).unwrap_or_default();
         write!(out, "  level {} {}", d.level.0, name.strip_prefix("win:").unwrap_or(name))?;
@@ -97,11 +159,52 @@ fn put_event(out: &mut Vec<u8>, event: &EventSchema) -> Result<()> {
         write!(out, "  channel {channel}")?;
     }
     writeln!(out)?;
+    if let Some(releases) = releases {
+        writeln!(out, "      Windows {}", releases_text(*releases))?;
+    }
+    if let Some((from, reason)) = inferred(event) {
+        writeln!(out, "      inferred from {from} on: {reason}")?;
+    }
     if let Some(message) = &event.message {
         writeln!(out, "      \"{}\"", message.trim_end().replace('\n', " ").replace('\r', ""))?;
     }
     let top_level = event.properties.get(..event.top_level.into()).unwrap_or_default();
     put_fields(out, event, top_level, 6)
+}
+
+/// Returns the event's names: its own, the task's and the opcode's.
+pub(crate) fn event_label(event: &EventSchema) -> String {
+    let parts = [&event.name, &event.task_name, &event.opcode_name].into_iter().flatten();
+    let parts: Vec<&str> = parts.map(|part| part.strip_prefix("win:").unwrap_or(part)).collect();
+    parts.join(" ")
+}
+
+/// Returns the first inferred property's name, and what is inferred.
+fn inferred(event: &EventSchema) -> Option<(&str, String)> {
+    let inferred = event.inferred?;
+    let from =
+        event.properties.get(usize::from(inferred.from)).map_or("the start", |property| &*property.name);
+    Some((from, inferred.what.to_string()))
+}
+
+/// Returns the names of releases of Windows, in their order.
+fn release_names(releases: Releases) -> Vec<&'static str> {
+    let pack = WindowsSchemas::new().ok().map(|windows| windows.pack());
+    let name = |number: usize| Some(pack?.releases().get(number)?.name.as_str());
+    releases.numbers().filter_map(name).collect()
+}
+
+/// Formats releases of Windows: `10 1507 to 10 21H1, 11 24H2`.
+pub(crate) fn releases_text(releases: Releases) -> String {
+    let names = |from: usize, to: usize| {
+        let mut part = Releases::default();
+        [from, to].into_iter().for_each(|number| part.add(number));
+        release_names(part).join(" to ")
+    };
+    let numbers: Vec<usize> = releases.numbers().collect();
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let texts = runs.filter_map(|run| Some(names(*run.first()?, *run.last()?)));
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 /// Deeper nesting is not shown, since a schema may refer to itself.
@@ -123,7 +226,7 @@ fn put_fields(out: &mut Vec<u8>, event: &EventSchema, fields: &[Property], inden
     Ok(())
 }
 
-fn members<'a>(event: &'a EventSchema, field: &Property) -> Option<&'a [Property]> {
+pub(crate) fn members<'a>(event: &'a EventSchema, field: &Property) -> Option<&'a [Property]> {
     match field.kind {
         PropertyType::Struct { first, members } => {
             event.properties.get(usize::from(first)..usize::from(first) + usize::from(members))
@@ -133,12 +236,15 @@ fn members<'a>(event: &'a EventSchema, field: &Property) -> Option<&'a [Property
 }
 
 /// Formats a field's type: `UnicodeString[PathLength] as xs:string`.
-fn type_text(event: &EventSchema, field: &Property) -> String {
+pub(crate) fn type_text(event: &EventSchema, field: &Property) -> String {
     let name_of =
         |index: u16| event.properties.get(usize::from(index)).map_or("?", |property| &*property.name);
     let mut text = match &field.kind {
         PropertyType::Struct { .. } => "Struct".to_owned(),
         PropertyType::Value { in_type, .. } => {
+            if *in_type == InType::UNKNOWN_EXTENT {
+                return "unknown length or members; the fields from here on are not decoded".to_owned();
+            }
             in_type.name().map_or_else(|| format!("in-type {}", in_type.0), str::to_owned)
         }
     };
@@ -182,8 +288,8 @@ fn map_kind(kind: MapKind) -> &'static str {
     }
 }
 
-/// Returns a provider as JSON, with the events with these ids, or all events if `ids` is empty.
-pub fn to_json(provider: &Provider, ids: &[u16]) -> Value {
+/// Returns a provider as JSON, with the selected events, or all events if `wanted` is empty.
+pub fn to_json(provider: &Described, wanted: &[EventSelector]) -> Value {
     let info = &provider.info;
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| {
@@ -210,8 +316,8 @@ pub fn to_json(provider: &Provider, ids: &[u16]) -> Value {
     put("Keywords", info.keywords.iter().map(|k| named(mask(k.mask), &k.name, &k.message)).collect());
     put("Tasks", info.tasks.iter().map(|t| named(t.value.into(), &t.name, &t.message)).collect());
     put("Opcodes", info.opcodes.iter().map(|o| named(o.value.into(), &o.name, &o.message)).collect());
-    let events = provider.events.iter().filter(|event| is_wanted(event, ids));
-    put("Events", events.map(|event| event_json(event)).collect());
+    let events = provider.events.iter().filter(|event| is_wanted(&event.schema, wanted));
+    put("Events", events.map(event_json).collect());
     put("Maps", info.maps.iter().map(|map| map_json(map)).collect());
     #[cfg(target_os = "linux")]
     if info.guid == openetw::classes::SYSTEM_TRACE {
@@ -221,7 +327,7 @@ pub fn to_json(provider: &Provider, ids: &[u16]) -> Value {
     Value::Object(object)
 }
 
-fn event_json(event: &EventSchema) -> Value {
+fn event_json(DescribedEvent { schema: event, releases }: &DescribedEvent) -> Value {
     let d = &event.descriptor;
     let mut object = Map::new();
     let numbers = [
@@ -251,6 +357,12 @@ fn event_json(event: &EventSchema) -> Value {
     }
     let top_level = event.properties.get(..event.top_level.into()).unwrap_or_default();
     object.insert("Fields".to_owned(), fields_json(event, top_level, 0));
+    if let Some(releases) = releases {
+        object.insert("Releases".to_owned(), json!(release_names(*releases)));
+    }
+    if let Some((from, reason)) = inferred(event) {
+        object.insert("Inferred".to_owned(), json!({"From": from, "Reason": reason}));
+    }
     Value::Object(object)
 }
 
@@ -259,8 +371,13 @@ fn fields_json(event: &EventSchema, fields: &[Property], depth: usize) -> Value 
         let mut object = Map::new();
         object.insert("Name".to_owned(), json!(&*field.name));
         object.insert("Type".to_owned(), type_text(event, field).into());
-        if let PropertyType::Value { map: Some(map), .. } = &field.kind {
-            object.insert("Map".to_owned(), json!(&*map.name));
+        if let PropertyType::Value { in_type, map, .. } = &field.kind {
+            if *in_type == InType::UNKNOWN_EXTENT {
+                object.insert("Unknown".to_owned(), true.into());
+            }
+            if let Some(map) = map {
+                object.insert("Map".to_owned(), json!(&*map.name));
+            }
         }
         if let Some(members) = members(event, field)
             && depth < 8
@@ -278,11 +395,14 @@ fn map_json(map: &ValueMap) -> Value {
     json!({"Name": &*map.name, "Kind": map_kind(map.kind), "Entries": entries})
 }
 
-/// Returns whether `ids` selects an event: by id, or for classic events by opcode.
-fn is_wanted(event: &EventSchema, ids: &[u16]) -> bool {
+/// Returns whether an event is selected: by id, or for classic events by opcode.
+fn is_wanted(event: &EventSchema, wanted: &[EventSelector]) -> bool {
     let id = match event.provider.class_of {
         Some(_) => event.descriptor.opcode.0.into(),
         None => event.descriptor.id,
     };
-    ids.is_empty() || ids.contains(&id)
+    let is_it = |selector: &EventSelector| {
+        selector.id == id && selector.version.is_none_or(|version| version == event.descriptor.version)
+    };
+    wanted.is_empty() || wanted.iter().any(is_it)
 }

@@ -8,8 +8,12 @@ use openetw::session::{Controller, EnableBuilder, EnableProperties, Filter, Prov
 use openetw::{Keyword, Level};
 
 use crate::input::provider_spec;
-use crate::output;
+use crate::payload::{Described, PayloadCondition};
 use crate::schemas::Schemas;
+use crate::{UsageError, output};
+
+/// Separates a provider string from the condition on its events' payloads.
+const WHERE: &str = " where ";
 
 /// Options of providers besides those in their strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,25 +60,36 @@ pub fn kernel_flags(text: &str) -> Result<EnableFlags> {
     Ok(selection.flags)
 }
 
-/// Returns the enable request for a provider string.
+/// Returns the enable request for a provider string, which a condition on payloads may follow: `NAME:4 where Size > 10`.
 ///
 /// # Errors
 ///
-/// Fails if the provider string is invalid, or if the schema store cannot be read.
+/// Fails if the provider string or the condition is invalid, or names an event or field that the provider's schema
+/// lacks ([`UsageError`]), or if the schema store cannot be read.
 pub fn wanted(
     text: &str,
     wants: &Wants,
     schemas: &Schemas,
     controller: &mut Controller,
 ) -> Result<EnableBuilder> {
-    let spec = resolve(text, schemas, controller)?;
+    let (provider, condition) = match text.split_once(WHERE) {
+        Some((provider, condition)) => (provider, Some(PayloadCondition::parse(condition)?)),
+        None => (text, None),
+    };
+    let spec = resolve(provider, schemas, controller)?;
     let guid = spec.provider.guid();
+    let mut payload = None;
+    if condition.is_some() || !spec.ids.is_all() {
+        let described = Described::find(&spec, schemas)?;
+        described.check_ids(&spec.ids)?;
+        payload = condition.map(|condition| described.filter(condition, &spec.ids)).transpose()?;
+    }
     let known = builtin::providers().find(|entry| entry.guid == guid).map(|entry| entry.name);
     if let Some((name, reason)) = known.and_then(|name| Some((name, refusal(name)?))) {
         // Enable it anyway: a program may register any GUID.
         output::warn(&format_args!("{name} has no events here: {reason}"));
     }
-    let mut enable = EnableBuilder::new(spec);
+    let mut enable = payload.into_iter().fold(EnableBuilder::new(spec), EnableBuilder::filter);
     for (is_set, bits) in [
         (wants.stacks, EnableProperties::STACK_TRACE),
         (wants.sid, EnableProperties::SID),
@@ -108,8 +123,13 @@ pub fn wanted(
 ///
 /// # Errors
 ///
-/// Fails if the provider string is invalid, or if the schema store cannot be read.
+/// Fails if the provider string is invalid or has a condition ([`UsageError`]), or if the schema store cannot be read.
 pub fn resolve(text: &str, schemas: &Schemas, controller: &mut Controller) -> Result<openetw::ProviderSpec> {
+    if let Some((provider, _)) = text.split_once(WHERE) {
+        let what =
+            format!("'{text}' has a condition, which only enabling has; name the provider, {provider}");
+        return Err(UsageError(what).into());
+    }
     let mut spec = provider_spec(text, schemas)?;
     if let ProviderKey::Name(name) = &spec.provider {
         let known = schemas.find(name)?.first().map(|provider| provider.info.guid);

@@ -1,18 +1,22 @@
 //! Opening traces for reading: their schemas are learned and the filters compiled.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, anyhow};
 use openetw::analysis::Attribution;
 use openetw::export::Source;
 use openetw::schema::Resolver;
-use openetw::{EventFilter, ProcessTable, ProviderKey, ProviderSpec, TimePoint, Trace, TraceBuilder};
+use openetw::{
+    EventFilter, Input, InputError, InputLimits, ProcessTable, ProviderKey, ProviderSpec, TimePoint, Trace,
+    TraceBuilder,
+};
 
 use crate::progress::Progress;
 use crate::schemas::{Schemas, resolve_keywords};
-use crate::{UsageError, interrupt, machine, output};
+use crate::{UsageError, interrupt, machine, output, pipes};
 
 /// Damaged places listed on standard error; further ones are only counted.
 const MAX_WARNINGS: usize = 10;
@@ -20,7 +24,7 @@ const MAX_WARNINGS: usize = 10;
 /// The event filters of a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// Provider strings, `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`; an event matches any of
+    /// Provider strings, `(Name|{GUID})[:Level[:[!]EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`; an event matches any of
     /// them.
     pub provider: Vec<String>,
     /// Lists of event ids: `1,2,10-20`.
@@ -53,7 +57,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens the files and reads the schemas and processes that they contain.
+    /// Opens the files and reads the schemas and processes that they contain, on at most `threads` threads.
     ///
     /// Prints a warning for each file that cannot be read.
     ///
@@ -65,11 +69,13 @@ impl Opened {
         filter: &Filters,
         limit: Option<u64>,
         schemas: &Schemas,
+        threads: NonZeroUsize,
     ) -> Result<Opened> {
         let is_filtered = *filter != Filters::default();
-        let mut filter = of_fields(compile(filter, schemas)?, files)?;
+        let builder = builder(files)?.threads(threads);
+        let mut filter = of_fields(compile(filter, schemas)?, &builder)?;
         filter.limit = limit;
-        let builder = builder(files).filter(&filter).schemas(&schemas.sources()).skip_unreadable(true);
+        let builder = builder.filter(&filter).schemas(&schemas.sources()).skip_unreadable(true);
         let mut trace = builder.open()?;
         report_unreadable(&trace);
         let bytes = files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len());
@@ -102,7 +108,7 @@ impl Opened {
     }
 }
 
-/// Prints warnings about losses, damage and unreadable files, and if no event passed the filters.
+/// Prints warnings about losses in files, damage and unreadable files, and if no event passed the filters.
 ///
 /// # Errors
 ///
@@ -124,13 +130,21 @@ pub fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
     if statistics.unkept_schema_records > 0 {
         let _ = writeln!(
             stderr,
-            "etw: warning: {} records of schemas and processes exceeded the limit and were dropped; \
+            "etw: warning: {} records of schemas exceeded the limit and were dropped; \
              events that need them are shown undecoded",
             statistics.unkept_schema_records
         );
     }
-    for source in statistics.sources.iter().filter(|source| source.events_lost > 0 || source.buffers_lost > 0)
-    {
+    if statistics.unkept_process_records > 0 {
+        let _ = writeln!(
+            stderr,
+            "etw: warning: {} records of processes exceeded the limit and were dropped; \
+             events of these processes are shown without their names",
+            statistics.unkept_process_records
+        );
+    }
+    let files = statistics.sources.iter().take(trace.inputs().len());
+    for source in files.filter(|source| source.events_lost > 0 || source.buffers_lost > 0) {
         let _ = writeln!(
             stderr,
             "etw: warning: {}: the session lost {} events and {} buffers",
@@ -217,17 +231,39 @@ pub fn compile(args: &Filters, schemas: &Schemas) -> Result<EventFilter> {
 /// # Errors
 ///
 /// Fails if no trace can be read.
-pub fn of_fields(filter: EventFilter, paths: &[PathBuf]) -> Result<EventFilter> {
+pub fn of_fields(filter: EventFilter, files: &TraceBuilder) -> Result<EventFilter> {
     let EventFilter { process_ids, thread_ids, processes, .. } = &filter;
     match process_ids.is_empty() && thread_ids.is_empty() && processes.is_empty() {
         true => Ok(filter),
-        false => Ok(Attribution::of(builder(paths).skip_unreadable(true))?.filter(filter)),
+        false => Ok(Attribution::of(files.clone().skip_unreadable(true))?.filter(filter)),
     }
 }
 
-/// Returns a trace builder with these files.
-pub fn builder(paths: &[PathBuf]) -> TraceBuilder {
-    paths.iter().fold(Trace::builder(), |builder, path| builder.file(path))
+/// Returns a trace builder with these files. `-` is standard input; it and pipes are copied to temporary files.
+///
+/// # Errors
+///
+/// Fails if a pipe cannot be read or copied.
+pub fn builder(paths: &[PathBuf]) -> Result<TraceBuilder> {
+    paths.iter().try_fold(Trace::builder(), |builder, path| {
+        Ok(match pipes::spooled(path)? {
+            Some(spooled) => builder.spooled(&spooled),
+            None => builder.file(path),
+        })
+    })
+}
+
+/// Opens the traces of one path, which may be `-`, a pipe or an archive.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, or is an archive without traces.
+pub fn open_each(path: &Path) -> Result<Vec<Result<Input, InputError>>> {
+    let limits = InputLimits::default();
+    Ok(match pipes::spooled(path)? {
+        Some(spooled) => Input::open_spooled(&spooled, &limits)?,
+        None => Input::open_each(path, &limits)?,
+    })
 }
 
 /// Opens traces for reading until their end or Ctrl-C.
@@ -236,7 +272,7 @@ pub fn builder(paths: &[PathBuf]) -> TraceBuilder {
 ///
 /// Fails if a trace cannot be opened, or if the signal handler cannot be installed.
 pub fn open(files: &[PathBuf], filter: &EventFilter, schemas: &Schemas) -> Result<Trace> {
-    let trace = builder(files).filter(filter).schemas(&schemas.sources()).open()?;
+    let trace = builder(files)?.filter(filter).schemas(&schemas.sources()).open()?;
     stop_on_interrupt(&trace)?;
     Ok(trace)
 }

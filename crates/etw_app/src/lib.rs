@@ -20,13 +20,18 @@ pub mod machine;
 pub mod output;
 pub mod paths;
 #[cfg(target_os = "linux")]
+mod payload;
+pub mod pipes;
+#[cfg(target_os = "linux")]
 pub mod profiles;
 pub mod progress;
 #[cfg(target_os = "linux")]
 pub mod providers;
 #[cfg(target_os = "linux")]
 pub mod recording;
+pub mod schema_diff;
 pub mod schemas;
+pub mod search;
 pub mod status;
 pub mod survey;
 pub mod table;

@@ -20,7 +20,8 @@ pub(crate) fn host_name() -> Option<String> {
 /// The machine according to the kernel's events SystemConfig/CPU and EventTrace/BuildInfo.
 #[derive(Debug, Default, Clone)]
 pub struct Machine {
-    /// System and release, such as `Linux 6.18.44`; for Windows the log file header has the version.
+    /// System and release, such as `Linux 6.18.44`; `Linux` if the release is missing in a truncated trace. For Windows
+    /// the log file header has the version.
     pub system: Option<String>,
     /// Name of the computer.
     pub computer: Option<String>,
@@ -45,12 +46,15 @@ impl Machine {
                 match (record.provider_id(), record.descriptor().opcode.0) {
                     (classes::EVENT_TRACE, BUILD_INFO) => system = linux_of(&record, resolver),
                     // BuildInfo precedes it.
-                    (classes::SYSTEM_CONFIG, CPU) => return Machine::told(&record, resolver, system),
+                    (classes::SYSTEM_CONFIG, CPU) => {
+                        let system = system.or_else(|| linux_by_path(file.header()));
+                        return Machine::told(&record, resolver, system);
+                    }
                     _ => {}
                 }
             }
         }
-        Machine { system, ..Machine::default() }
+        Machine { system: system.or_else(|| linux_by_path(file.header())), ..Machine::default() }
     }
 
     /// Returns the system: from the event, else the Windows version in the header.
@@ -81,6 +85,12 @@ fn linux_of(record: &Record<'_>, resolver: &mut Resolver) -> Option<String> {
     let build: String = schema.locate(record, &mut located).try_get("BuildString")?;
     let release = build.strip_prefix("Linux version ")?.split(' ').next()?;
     Some(format!("Linux {release}"))
+}
+
+/// Returns `Linux` if the header has a path of Linux. Sessions write absolute paths, and those of Windows start with a
+/// drive or a backslash.
+fn linux_by_path(header: &LogFileHeader) -> Option<String> {
+    header.log_file_name.starts_with('/').then(|| "Linux".to_owned())
 }
 
 /// Returns the machine of each trace, in the same order.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -81,10 +82,10 @@ pub fn warn(text: &dyn std::fmt::Display) {
 }
 
 /// Returns the number of threads to use: `asked`, at most 256, or one per processor if it is 0.
-pub fn threads(asked: usize) -> usize {
-    match asked {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        asked => asked.min(256),
+pub fn threads(asked: usize) -> NonZeroUsize {
+    match NonZeroUsize::new(asked.min(256)) {
+        Some(asked) => asked,
+        None => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
     }
 }
 

@@ -37,6 +37,12 @@ impl Progress {
         Progress::new(what, 0, 0, wanted, "{spinner} {msg} ({elapsed})")
     }
 
+    /// Returns a bar for reading many files. It shows nothing before the first call of [`reach_file`](Self::reach_file).
+    pub fn of_files() -> Progress {
+        let wanted = std::io::stderr().is_terminal();
+        Progress::new("", 0, 0, wanted, "{wide_bar} {human_pos} of {human_len} files {eta}")
+    }
+
     fn new(name: &str, start: i64, length: u64, wanted: bool, template: &str) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
         if wanted {
@@ -53,6 +59,12 @@ impl Progress {
     /// Sets the bar to this time.
     pub fn reach(&self, time: FileTime) {
         self.bar.set_position(u64::try_from(time.0.saturating_sub(self.start)).unwrap_or(0));
+    }
+
+    /// Sets the bar to `done` of `total` files.
+    pub fn reach_file(&self, done: usize, total: usize) {
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
     }
 
     /// Advances the bar by this many bytes.

@@ -159,15 +159,15 @@ pub fn level(text: &str) -> Result<Level> {
 pub fn kernel_flags(text: &str) -> Result<EnableFlags> {
     let text = text.trim().trim_start_matches('(').trim_end_matches(')');
     let Some(mask) = wide_number(text) else { return enabling::kernel_flags(text) };
-    let mut flags = EnableFlags::NONE;
+    let mut flags = EnableFlags::empty();
     let mut left_out = Vec::new();
     for flag in EnableFlags::KNOWN.iter().filter(|flag| mask & u64::from(flag.bit) != 0) {
         match flag.support {
             Support::Refused(reason) => left_out.push(format!("{}: {reason}", flag.name)),
-            Support::Captured(_) | Support::Control => flags = flags | EnableFlags(flag.bit),
+            Support::Captured(_) | Support::Control => flags |= EnableFlags(flag.bit),
         }
     }
-    if flags == EnableFlags::NONE && mask != 0 {
+    if flags.is_empty() && mask != 0 {
         let reason =
             left_out.first().cloned().unwrap_or_else(|| format!("{text} has no flag of the kernel logger"));
         return Err(usage(reason));

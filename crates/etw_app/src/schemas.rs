@@ -7,10 +7,13 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use openetw::schema::store::Store;
 use openetw::schema::{
-    EventSchema, Provider, ProviderSpec, ProviderSpecError, Providers, SchemaSource, builtin,
+    Decoding, EventSchema, Property, PropertyType, Provider, ProviderSpec, ProviderSpecError, Providers,
+    SchemaSource, builtin,
 };
+use openetw::windows::{Block, EventLayout, Pack, Releases, WindowsSchemas};
 use openetw::{Guid, SchemaFiles};
 
+use crate::description::{Described, DescribedEvent};
 use crate::output;
 
 /// Schema sources besides the trace and the built-in schemas.
@@ -26,6 +29,7 @@ pub struct SchemaOptions {
 pub struct Schemas {
     files: Arc<Providers>,
     store: Option<Arc<Store>>,
+    windows: Option<WindowsSchemas>,
 }
 
 /// One line of `etw provider list`.
@@ -36,6 +40,8 @@ pub struct Listed {
     pub guid: Guid,
     /// Origin of its schemas: a file, or `built in`.
     pub origin: String,
+    /// Whether it may be a class of classic events.
+    pub is_class: bool,
 }
 
 impl Schemas {
@@ -60,7 +66,7 @@ impl Schemas {
             Ok(dir) => Some(Arc::new(Store::open(dir)?)),
             Err(_) => None,
         };
-        Ok(Schemas { files, store })
+        Ok(Schemas { files, store, windows: WindowsSchemas::new().ok() })
     }
 
     /// Returns the schema sources that are searched after events and traces themselves.
@@ -85,11 +91,13 @@ impl Schemas {
                 name: provider.info.name.to_string(),
                 guid: provider.info.guid,
                 origin: provider.info.origin.to_string(),
+                is_class: provider.info.class_of.is_some(),
             });
         }
         if let Some(store) = &self.store {
             for entry in store.list()? {
-                listed.push(Listed { name: entry.name, guid: entry.guid, origin: entry.origin });
+                let is_class = entry.decoding == Decoding::Mof;
+                listed.push(Listed { name: entry.name, guid: entry.guid, origin: entry.origin, is_class });
             }
         }
         for entry in builtin::providers() {
@@ -97,7 +105,19 @@ impl Schemas {
                 name: entry.name.to_owned(),
                 guid: entry.guid,
                 origin: "built in".to_owned(),
+                is_class: entry.is_class,
             });
+        }
+        let known: HashSet<Guid> = builtin::providers().map(|entry| entry.guid).collect();
+        for entry in self.windows.iter().flat_map(WindowsSchemas::providers) {
+            if !known.contains(&entry.guid) {
+                listed.push(Listed {
+                    name: entry.name.clone(),
+                    guid: entry.guid,
+                    origin: "built in".to_owned(),
+                    is_class: entry.is_class,
+                });
+            }
         }
         listed.sort_by(|a, b| a.name.to_lowercase().cmp(&b.name.to_lowercase()).then(a.guid.cmp(&b.guid)));
         Ok(listed)
@@ -110,52 +130,181 @@ impl Schemas {
     ///
     /// Fails if the store cannot be read.
     pub fn find(&self, name: &str) -> Result<Vec<Arc<Provider>>> {
+        Ok(self.guids(name)?.iter().flat_map(|guid| self.of_guid(guid, self.of_windows(guid))).collect())
+    }
+
+    /// Returns the providers with a name or GUID as [`Schemas::find`] does, but with every layout that releases of
+    /// Windows have, or only those of the release with this number.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn describe(&self, name: &str, release: Option<usize>) -> Result<Vec<Described>> {
+        Ok(self.guids(name)?.iter().flat_map(|guid| self.describe_guid(guid, release)).collect())
+    }
+
+    /// Returns the providers of Windows with a name or GUID. For the provider of classic events, returns its classes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn find_in_windows(&self, name: &str) -> Result<Vec<&'static Block>> {
+        Ok(self.guids(name)?.iter().filter_map(|guid| self.block(guid)).collect())
+    }
+
+    /// Returns the built-in providers with a name or GUID, as the latest release of Windows has them. For the provider of
+    /// classic events, returns its classes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn find_built_in(&self, name: &str) -> Result<Vec<Arc<Provider>>> {
+        let built_in = |guid: &Guid| self.of_windows(guid).or_else(|| builtin::BuiltIn.provider(guid));
+        Ok(self.guids(name)?.iter().filter_map(built_in).collect())
+    }
+
+    /// Returns the schemas of Windows' providers, or `None` if they are damaged.
+    pub fn pack(&self) -> Option<&'static Pack<'static>> {
+        self.windows.map(|windows| windows.pack())
+    }
+
+    /// Returns the providers of the other sources: of the files, the store and the built-in tables.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read.
+    pub fn outside_windows(&self) -> Result<Vec<Arc<Provider>>> {
+        let mut guids: Vec<Guid> = self.files.iter().map(|provider| provider.info.guid).collect();
+        if let Some(store) = &self.store {
+            guids.extend(store.list()?.iter().map(|entry| entry.guid));
+        }
+        guids.extend(builtin::providers().map(|entry| entry.guid));
+        guids.sort_unstable();
+        guids.dedup();
+        Ok(guids.iter().flat_map(|guid| self.of_guid(guid, None)).collect())
+    }
+
+    /// Returns the GUIDs of the providers with a name or GUID. If no event of them is known, also those of its classes.
+    fn guids(&self, name: &str) -> Result<Vec<Guid>> {
         let guid: Option<Guid> = name.parse().ok();
         let is_it = |listed: &&Listed| Some(listed.guid) == guid || listed.name.eq_ignore_ascii_case(name);
         let listed = self.list()?;
         let mut guids: Vec<Guid> = listed.iter().filter(is_it).map(|listed| listed.guid).collect();
         guids.sort_unstable();
         guids.dedup();
-        let mut found: Vec<Arc<Provider>> = guids.iter().flat_map(|guid| self.of_guid(guid)).collect();
-        if found.iter().all(|provider| provider.events.is_empty()) {
-            let classes = listed.iter().flat_map(|listed| self.of_guid(&listed.guid));
-            found.extend(classes.filter(|class| {
-                class.info.class_of.as_ref().is_some_and(|(owner, owner_name)| {
-                    Some(*owner) == guid || owner_name.eq_ignore_ascii_case(name)
-                })
-            }));
+        let sources = |guid: &Guid| self.of_guid(guid, self.of_windows(guid));
+        if guids.iter().flat_map(sources).all(|provider| provider.events.is_empty()) {
+            let is_owner = |(owner, owner_name): &(Guid, Arc<str>)| {
+                Some(*owner) == guid || owner_name.eq_ignore_ascii_case(name)
+            };
+            let is_class = |source: &Arc<Provider>| source.info.class_of.as_ref().is_some_and(is_owner);
+            let mut known: HashSet<Guid> = guids.iter().copied().collect();
+            for class in listed.iter().filter(|listed| listed.is_class) {
+                if !known.contains(&class.guid) && sources(&class.guid).iter().any(is_class) {
+                    known.insert(class.guid);
+                    guids.push(class.guid);
+                }
+            }
         }
-        Ok(found)
+        Ok(guids)
+    }
+
+    fn block(&self, guid: &Guid) -> Option<&'static Block> {
+        self.windows?.pack().block(guid).ok()?
+    }
+
+    /// Returns a provider as the latest release of Windows has it.
+    fn of_windows(&self, guid: &Guid) -> Option<Arc<Provider>> {
+        let block = self.block(guid)?;
+        let events = block.events_of_build(0).map(Arc::new).collect();
+        Some(Arc::new(Provider { info: block.info().clone(), events }))
     }
 
     /// Returns a provider as each source describes it, in the order in which the sources decode events. Event versions
     /// from an earlier source are omitted from later ones.
-    fn of_guid(&self, guid: &Guid) -> Vec<Arc<Provider>> {
+    fn of_guid(&self, guid: &Guid, of_windows: Option<Arc<Provider>>) -> Vec<Arc<Provider>> {
         let of_store = self.store.as_ref().and_then(|store| SchemaSource::provider(&**store, guid));
-        let mut sources = vec![self.files.provider(guid), of_store, builtin::BuiltIn.provider(guid)];
+        let built_in = builtin::BuiltIn.provider(guid);
+        let mut sources = vec![self.files.provider(guid), of_store, built_in, of_windows];
         // Built-in schemas come first for the kernel's classes.
         if sources.iter().flatten().any(|provider| provider.info.class_of.is_some()) {
-            sources.rotate_right(1);
+            sources.rotate_right(2);
         }
-        let key = |event: &Arc<EventSchema>| {
-            let d = &event.descriptor;
-            // Classes identify events by opcode instead of id.
-            let opcode = event.provider.class_of.as_ref().map(|_| d.opcode.0);
-            (d.id, opcode, d.version)
-        };
         let mut known = HashSet::new();
         let mut found = Vec::new();
         for provider in sources.into_iter().flatten() {
             let mut events: Vec<_> =
                 provider.events.iter().filter(|event| !known.contains(&key(event))).cloned().collect();
-            events.sort_by_key(key);
-            known.extend(events.iter().map(key));
+            events.sort_by_key(|event| key(event));
+            known.extend(events.iter().map(|event| key(event)));
             if !events.is_empty() || found.is_empty() {
                 found.push(Arc::new(Provider { info: provider.info.clone(), events }));
             }
         }
         found
     }
+
+    /// Describes a provider with the releases that have each event. A layout of Windows that another source describes
+    /// too is shown once.
+    fn describe_guid(&self, guid: &Guid, release: Option<usize>) -> Vec<Described> {
+        let block = self.block(guid);
+        let mut layouts: Vec<EventLayout> = block.into_iter().flat_map(Block::layouts).collect();
+        // Events of classic classes may belong to no known release.
+        let known = |releases: Releases| (releases != Releases::default()).then_some(releases);
+        let is_wanted = |releases: Releases| match (release, known(releases)) {
+            (Some(number), Some(releases)) => releases.contains(number),
+            _ => true,
+        };
+        let mut described: Vec<Described> = Vec::new();
+        for provider in self.of_guid(guid, None) {
+            let events = provider.events.iter().filter_map(|schema| {
+                let mut releases: Option<Releases> = None;
+                layouts.retain(|layout| {
+                    let is_same =
+                        key(&layout.schema) == key(schema) && has_same_layout(&layout.schema, schema);
+                    if is_same {
+                        releases = Some(releases.unwrap_or_default().union(layout.releases));
+                    }
+                    !is_same
+                });
+                let event = DescribedEvent { schema: schema.clone(), releases: releases.and_then(known) };
+                releases.is_none_or(is_wanted).then_some(event)
+            });
+            described.push(Described { info: provider.info.clone(), events: events.collect() });
+        }
+        layouts.retain(|layout| is_wanted(layout.releases));
+        if !layouts.is_empty() {
+            described.retain(|source| !source.events.is_empty());
+        }
+        if let Some(block) = block.filter(|_| !layouts.is_empty() || described.is_empty()) {
+            let events = layouts.into_iter().map(|EventLayout { schema, releases }| DescribedEvent {
+                schema: Arc::new(schema),
+                releases: known(releases),
+            });
+            described.push(Described { info: block.info().clone(), events: events.collect() });
+        }
+        described
+    }
+}
+
+/// Returns what distinguishes an event of a provider: classes identify events by opcode instead of id.
+fn key(event: &EventSchema) -> (u16, Option<u8>, u8) {
+    let d = &event.descriptor;
+    (d.id, event.provider.class_of.as_ref().map(|_| d.opcode.0), d.version)
+}
+
+/// Returns whether two schemas have the same names, types and lengths, whatever the form of the text.
+fn has_same_layout(a: &EventSchema, b: &EventSchema) -> bool {
+    let shape = |property: &Property| match property.kind {
+        PropertyType::Value { in_type, .. } => (in_type.0, 0),
+        PropertyType::Struct { first, members } => (first, members),
+    };
+    let is_same = |(a, b): (&Property, &Property)| {
+        a.name == b.name && shape(a) == shape(b) && a.length == b.length && a.count == b.count
+    };
+    a.top_level == b.top_level
+        && a.properties.len() == b.properties.len()
+        && a.properties.iter().zip(&b.properties).all(is_same)
 }
 
 /// Replaces the keyword names in a provider string by their bits in these descriptions of the provider.

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use openetw::etl::{BufferRef, Damage, EtlFile, Loss, Records, loss_of};
-use openetw::schema::{CompiledSchema, Located, Observed, Resolver};
+use openetw::schema::{CompiledSchema, LayoutDefect, LocateErrorKind, Located, Observed, Resolver};
 use openetw::{EventDescriptor, FileTime, Guid, HeaderKind, Record, Ticks};
 
 use openetw::schema::Names;
@@ -32,6 +32,10 @@ pub struct Survey {
     pub decoded: u64,
     /// Decoded records whose payload is shorter than the schema.
     pub cut: u64,
+    /// Decoded records with properties whose lengths were derived from names, and whose payload ends where they do.
+    pub inferred: u64,
+    /// Decoded records of which only a part is certain: the rest is bytes.
+    pub partial: u64,
     /// Buffers read.
     pub buffers: u64,
     /// Buffers read that were compressed.
@@ -262,7 +266,19 @@ impl<'f> Counter<'f> {
         let cut = match schema {
             Some(schema) => {
                 survey.decoded += 1;
-                u64::from(schema.locate(record, &mut self.located).error().is_some())
+                match schema.locate(record, &mut self.located).error().map(|error| error.error.kind) {
+                    None => {
+                        survey.inferred += u64::from(schema.schema.inferred.is_some());
+                        0
+                    }
+                    Some(
+                        LocateErrorKind::Inferred(_) | LocateErrorKind::Defect(LayoutDefect::UnknownExtent),
+                    ) => {
+                        survey.partial += 1;
+                        0
+                    }
+                    Some(_) => 1,
+                }
             }
             None => 0,
         };
@@ -324,6 +340,8 @@ impl Survey {
         self.records += other.records;
         self.decoded += other.decoded;
         self.cut += other.cut;
+        self.inferred += other.inferred;
+        self.partial += other.partial;
         self.buffers += other.buffers;
         self.compressed_buffers += other.compressed_buffers;
         self.record_bytes += other.record_bytes;

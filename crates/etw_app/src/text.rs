@@ -70,6 +70,36 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
+/// Returns the name most similar to a mistyped one, ignoring ASCII case; `None` if none is similar.
+///
+/// Takes time proportional to the product of the lengths for each name, of which at most 100 bytes count.
+pub fn closest<'n>(mistyped: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let most = (mistyped.len() / 3).max(1);
+    let distances = names.into_iter().map(|name| (distance(mistyped, name), name));
+    distances.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name)
+}
+
+/// Returns the number of bytes to insert, remove or replace, where an exchange of neighbours is one change too.
+fn distance(left: &str, right: &str) -> usize {
+    let lower =
+        |text: &str| text.bytes().take(100).map(|byte| byte.to_ascii_lowercase()).collect::<Vec<u8>>();
+    let (left, right) = (lower(left), lower(right));
+    let mut rows = [vec![0; right.len() + 1], (0..=right.len()).collect(), vec![0; right.len() + 1]];
+    for (i, a) in left.iter().enumerate() {
+        let [before, last, row] = &mut rows;
+        row[0] = i + 1;
+        for (j, b) in right.iter().enumerate() {
+            let replaced = last[j] + usize::from(a != b);
+            row[j + 1] = replaced.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *a == right[j - 1] && left[i - 1] == *b {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
+            }
+        }
+        rows.rotate_left(1);
+    }
+    rows[1][right.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +122,18 @@ mod tests {
         check("99999999999999999999", None, None);
         check("x", None, None);
         check("", None, None);
+    }
+
+    #[test]
+    fn similar_names() {
+        let names = ["Number", "Name", "System.TimeCreated", "é"];
+        let check = |text: &str, expected: Option<&str>| assert_eq!(closest(text, names), expected, "{text}");
+        check("nubmer", Some("Number"));
+        check("Nme", Some("Name"));
+        check("System.Timecreate", Some("System.TimeCreated"));
+        check("ImageFileName", None);
+        check("", None);
+        assert_eq!((distance("abcd", "acbd"), distance("", "abc"), distance("abc", "abd")), (1, 3, 1));
     }
 
     #[test]

@@ -12,6 +12,31 @@
 //!
 //! The crate makes no system calls. It works on borrowed atomic words, and with `--cfg loom` on loom's, so that the
 //! model checker sees the real code.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::AtomicU64;
+//!
+//! use etw_buffer::{Geometry, Region, RegionReader, Reserve};
+//!
+//! let geometry = Geometry { processors: 1, buffers: 2, buffer_bytes: 4096 };
+//! let words: Arc<[AtomicU64]> = (0..geometry.len_words()).map(|_| AtomicU64::new(0)).collect();
+//! let (epoch, process_id, time) = (1, 77, 1000);
+//! let mut reader = RegionReader::format(words.clone(), geometry, 0, epoch, process_id, 0, time)?;
+//!
+//! reader.grant(2);
+//!
+//! // An event without a payload: its process and time, then its first word.
+//! let region = Region::attach(words)?;
+//! if let Reserve::Slot(slot) = region.reserve(epoch, 0, 0x50, || time + 1) {
+//!     slot.put(1, u64::from(process_id) << 32);
+//!     slot.put(2, slot.time);
+//!     slot.commit(0xC013_0000 | 0x50);
+//! }
+//! let mut out = Vec::new();
+//! assert_eq!(reader.read(0, u64::MAX, u64::MAX, usize::MAX, &mut out).records, 1);
+//! # Ok::<(), etw_buffer::RegionError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

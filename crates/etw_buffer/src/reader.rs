@@ -331,8 +331,9 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
 
     /// Appends a processor's committed records up to `until` to `out`, while they fit into `room_words`.
     ///
-    /// Each record takes a multiple of 8 bytes. The padding is zero, the process id is the one the region was created
-    /// for, and times do not run backwards.
+    /// Each record takes a multiple of 8 bytes. The padding is zero and the process id is the one the region was created
+    /// for. A time earlier than that of the processor's record before it is raised to that one, and a time in the future
+    /// is replaced by `now`.
     pub fn read(
         &mut self,
         processor: usize,

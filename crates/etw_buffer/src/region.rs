@@ -108,7 +108,8 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
     /// Reserves room for a record of `len_bytes` (rounded up to 8 here) in the current buffer of `processor`.
     ///
     /// `epoch` is the session's epoch, received from its host. `clock` is read between checking the buffer and the
-    /// reservation, so that the times of one buffer's records never run backwards; it may be read several times.
+    /// reservation, so that the times of one buffer's records decrease only if the clock does; it may be read several
+    /// times.
     #[inline(always)]
     pub fn reserve(&self, epoch: u8, processor: u32, len_bytes: u16, clock: impl Fn() -> u64) -> Reserve<'_> {
         let len_words = usize::from(len_bytes).div_ceil(8);

@@ -47,9 +47,11 @@ fn main() -> ExitCode {
         Command::Daemon(args) => commands::daemon::run(&args),
         Command::Provider(command) => commands::provider::run(&command),
         Command::Schema(command) => commands::schema::run(&command),
+        Command::Mc(args) => commands::mc::run(&args),
         #[cfg(target_os = "linux")]
         Command::Logman(args) => return Tool::Logman.run(&args.words, commands::report::page),
         Command::Tracefmt(args) => return Tool::Tracefmt.run(&args.words, commands::report::page),
+        Command::Tracepdb(args) => return Tool::Tracepdb.run(&args.words, commands::report::page),
         Command::Tracerpt(args) => return Tool::Tracerpt.run(&args.words, commands::report::page),
         #[cfg(target_os = "linux")]
         Command::Tracelog(args) => return Tool::Tracelog.run(&args.words, commands::report::page),
@@ -76,7 +78,7 @@ fn main() -> ExitCode {
 fn status_of(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
         _ if error.is::<UsageError>() => 2,
-        Some(RelogError::NothingToRedact { .. }) => 3,
+        Some(RelogError::NothingToRedact { .. } | RelogError::NothingToSet { .. }) => 3,
         _ => 1,
     }
 }

@@ -9,10 +9,12 @@ use etw_schema::event_source::{MANIFEST_EVENT_ID, is_manifest_chunk};
 use etw_schema::{CompiledSchema, Located, Resolver, Undecoded};
 
 use crate::ProcessTable;
+use crate::merge::one_clock;
+use crate::processes::{FoundProcesses, Machines, PROCESS_EVENT_IDS, ProcessSearch, is_about_process};
 use crate::unordered::{self, Met};
 
-/// Limit for the bytes of records about schemas and processes kept during the metadata scan.
-const MAX_FOUND_BYTES: usize = 24 << 20;
+/// Limit for the bytes of records about schemas kept during the metadata scan.
+const MAX_SCHEMA_BYTES: usize = 24 << 20;
 
 /// Level 2: a record with its schema.
 #[derive(Clone, Copy)]
@@ -30,20 +32,34 @@ pub(crate) struct Decoder {
     pub(crate) processes: ProcessTable,
     /// Whether the metadata scan is done or disabled.
     scanned: bool,
-    /// Records about schemas and processes dropped because of the limit.
-    pub(crate) unkept: u64,
+    /// Limit for the threads of the metadata scan.
+    threads: usize,
+    /// Records about schemas dropped because of the limit.
+    pub(crate) unkept_schemas: u64,
+    /// Records about processes dropped because of the limit.
+    unkept_processes: u64,
 }
 
 /// A search for records about schemas and processes, on several threads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Search {
-    bytes_found: AtomicUsize,
-    unkept: AtomicU64,
+    /// The resolver before the search.
+    resolver: Resolver,
+    processes: ProcessSearch,
+    schema_bytes: AtomicUsize,
+    unkept_schemas: AtomicU64,
 }
 
-/// A record about schemas or processes.
-#[derive(Debug)]
+/// What a thread has found.
+#[derive(Debug, Default)]
 pub(crate) struct Found {
+    schemas: Vec<SchemaRecord>,
+    processes: FoundProcesses,
+}
+
+/// A record about schemas.
+#[derive(Debug)]
+struct SchemaRecord {
     /// File, buffer, and number in the buffer.
     place: (u32, u32, u32),
     record: OwnedRecord,
@@ -52,28 +68,38 @@ pub(crate) struct Found {
 impl Search {
     /// Checks a record of a file. Its place is the number of its buffer and its number there.
     #[inline]
-    pub(crate) fn look_at(&self, record: &Record<'_>, (buffer, number): (u32, u32), found: &mut Vec<Found>) {
+    pub(crate) fn look_at(&self, record: &Record<'_>, (buffer, number): (u32, u32), found: &mut Found) {
         if may_concern(record) {
             self.look_closely(record, (record.origin().source, buffer, number), found);
         }
     }
 
-    fn look_closely(&self, record: &Record<'_>, place: (u32, u32, u32), found: &mut Vec<Found>) {
-        if !concerns(record) {
-            return;
+    fn look_closely(&self, record: &Record<'_>, place: (u32, u32, u32), found: &mut Found) {
+        if !is_about_schemas(record) {
+            return self.processes.look_at(record, &self.resolver, &mut found.processes);
         }
         let len_bytes = record.as_bytes().len();
-        if self.bytes_found.fetch_add(len_bytes + 128, Ordering::Relaxed) < MAX_FOUND_BYTES {
-            found.push(Found { place, record: record.into() });
+        if self.schema_bytes.fetch_add(len_bytes + 128, Ordering::Relaxed) < MAX_SCHEMA_BYTES {
+            found.schemas.push(SchemaRecord { place, record: record.into() });
         } else {
-            self.unkept.fetch_add(1, Ordering::Relaxed);
+            self.unkept_schemas.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
+impl Found {
+    /// Adds what another thread has found.
+    pub(crate) fn append(&mut self, other: Found) {
+        self.schemas.extend(other.schemas);
+        self.processes.append(other.processes);
+    }
+}
+
 impl Decoder {
-    pub(crate) fn new(resolver: Resolver) -> Decoder {
-        Decoder { resolver, processes: ProcessTable::default(), scanned: false, unkept: 0 }
+    /// Returns a decoder for the sources of these machines, whose metadata scan uses at most `threads` threads.
+    pub(crate) fn new(resolver: Resolver, machines: Machines, threads: usize) -> Decoder {
+        let processes = ProcessTable::new(machines);
+        Decoder { resolver, processes, scanned: false, threads, unkept_schemas: 0, unkept_processes: 0 }
     }
 
     /// Disables the metadata scan.
@@ -104,20 +130,36 @@ impl Decoder {
         !self.scanned && is_described_elsewhere(record)
     }
 
-    /// Learns from a record about schemas or processes, for traces without a metadata scan.
+    /// Learns from a record about schemas, and about processes if their names are wanted, for traces without a metadata
+    /// scan.
     #[inline]
-    pub(crate) fn observe(&mut self, record: &Record<'_>, located: &mut Located) {
+    pub(crate) fn observe(&mut self, record: &Record<'_>, located: &mut Located, process_names: bool) {
         if may_concern(record) {
-            self.observe_closely(record, located);
+            self.observe_closely(record, located, process_names);
         }
     }
 
     #[cold]
-    fn observe_closely(&mut self, record: &Record<'_>, located: &mut Located) {
-        if concerns(record) {
-            // With a broken blob the event has no schema; the event itself reports the reason.
-            let _ = self.resolver.observe(record);
-            self.processes.add(record, &mut self.resolver, located);
+    fn observe_closely(&mut self, record: &Record<'_>, located: &mut Located, process_names: bool) {
+        // With a broken blob the event has no schema; the event itself reports the reason.
+        let _ = self.resolver.observe(record);
+        if process_names {
+            self.processes.observe(record, &mut self.resolver, located);
+        }
+    }
+
+    /// Returns the number of records about processes, and of names, dropped because of the limits.
+    pub(crate) fn unkept_processes(&self) -> u64 {
+        self.unkept_processes + self.processes.unobserved()
+    }
+
+    /// Returns a search through all files, whose results are passed to [`Decoder::learn`].
+    pub(crate) fn search(&self) -> Search {
+        Search {
+            resolver: self.resolver.clone(),
+            processes: self.processes.search(),
+            schema_bytes: AtomicUsize::new(0),
+            unkept_schemas: AtomicU64::new(0),
         }
     }
 
@@ -127,33 +169,35 @@ impl Decoder {
         if self.scanned {
             return;
         }
-        let search = Search::default();
-        let mut states: Vec<Vec<Found>> = (0..unordered::threads(files)).map(|_| Vec::new()).collect();
-        unordered::for_each(files, &mut states, |found, _, met| {
+        let mut files = files.to_vec();
+        one_clock::share(files.iter_mut());
+        let search = self.search();
+        let threads = unordered::threads(&files).min(self.threads);
+        let mut states: Vec<Found> = (0..threads).map(|_| Found::default()).collect();
+        unordered::for_each(&files, &mut states, |found, _, met| {
             if let Met::Record(record, place) = met {
                 search.look_at(record, place, found);
             }
             ControlFlow::Continue(())
         });
-        self.learn(search, states.into_iter().flatten().collect());
+        let mut all = Found::default();
+        states.into_iter().for_each(|found| all.append(found));
+        self.learn(search, all);
     }
 
     /// Learns what a search through the whole trace found. Does nothing if the scan is done or disabled.
-    pub(crate) fn learn(&mut self, search: Search, mut found: Vec<Found>) {
+    pub(crate) fn learn(&mut self, search: Search, found: Found) {
         if std::mem::replace(&mut self.scanned, true) {
             return;
         }
-        found.sort_by_key(|found| found.place);
-        for found in &found {
+        let Found { mut schemas, processes } = found;
+        schemas.sort_unstable_by_key(|found| found.place);
+        for found in schemas {
             // With a broken blob the event has no schema; the event itself reports the reason.
             let _ = self.resolver.observe(&found.record.record());
         }
-        found.sort_by_key(|found| (found.place.0, found.record.record().raw_time()));
-        let mut located = Located::new();
-        for found in &found {
-            self.processes.add(&found.record.record(), &mut self.resolver, &mut located);
-        }
-        self.unkept = search.unkept.into_inner();
+        self.unkept_processes = self.processes.learn(search.processes, processes, &mut self.resolver);
+        self.unkept_schemas = search.unkept_schemas.into_inner();
     }
 }
 
@@ -163,22 +207,21 @@ fn is_described_elsewhere(record: &Record<'_>) -> bool {
     !record.kind().has_hook_id() && record.extended(ExtendedType::EVENT_SCHEMA_TL).is_none()
 }
 
-/// Whether a record may be about schemas or processes; a cheap check before [`concerns`].
+/// Whether a record may be about schemas or processes; a cheap check.
 #[inline]
 fn may_concern(record: &Record<'_>) -> bool {
     let kind = record.kind();
     if kind.is_event_header() {
-        let is_wanted = |id: u16| id == MANIFEST_EVENT_ID || ProcessTable::CONCERNED_IDS.contains(&id);
+        let is_wanted = |id: u16| id == MANIFEST_EVENT_ID || PROCESS_EVENT_IDS.contains(&id);
         return record.as_bytes().u16_at(0x28).is_some_and(is_wanted);
     }
     // Of the records with hook ids, only those about processes matter.
-    !kind.has_hook_id() || ProcessTable::concerns(record)
+    !kind.has_hook_id() || is_about_process(record)
 }
 
-/// Whether a record is about schemas or processes.
+/// Whether a record is about schemas.
 #[inline]
-fn concerns(record: &Record<'_>) -> bool {
-    ProcessTable::concerns(record)
-        || is_manifest_chunk(record)
+fn is_about_schemas(record: &Record<'_>) -> bool {
+    is_manifest_chunk(record)
         || (record.kind().is_classic() && record.provider_id() == classes::EVENT_METADATA)
 }

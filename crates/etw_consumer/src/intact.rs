@@ -47,7 +47,7 @@ pub(crate) fn for_each(
     flow
 }
 
-/// Kinds whose headers other bytes could resemble; `Records` tells them apart.
+/// Kinds whose headers other bytes could resemble; `Records` distinguishes them.
 #[inline]
 fn is_rare(kind: HeaderKind) -> bool {
     matches!(kind, HeaderKind::Wnode | HeaderKind::Timed | HeaderKind::Message)

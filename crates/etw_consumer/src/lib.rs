@@ -1,8 +1,17 @@
 //! Traces merged in time order, four levels of reading, predicates and the testing kit.
+//!
+//! ```no_run
+//! use etw_consumer::Trace;
+//!
+//! let mut trace = Trace::open_file("trace.etl")?;
+//! trace.for_each_layout(|event| println!("{} {:?}", event.record.time(), event.names().provider()))?;
+//! # Ok::<(), etw_consumer::TraceError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
 mod callbacks;
+mod counts;
 mod decoder;
 pub mod filter;
 mod input;
@@ -24,17 +33,18 @@ mod trace;
 mod unordered;
 
 pub use callbacks::{Callbacks, Subscription};
+pub use counts::{Counts, StatisticsHandle};
 pub use decoder::SchemaEvent;
 pub use etw_schema::{Event, EventError, IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError};
 pub use filter::{EventFilter, EventFilterError, FilterError};
-pub use input::{Input, InputError, InputLimits, file_sequence};
-pub use live::SessionError;
+pub use input::{Input, InputError, InputLimits, Spooled, file_sequence};
+pub use live::{SessionChange, SessionEnd, SessionError, SessionsHandle};
 pub use owned::{OwnedEvent, OwnedProperties, OwnedValue};
 pub use predicate::Predicate;
-pub use processes::ProcessTable;
-pub use schema_files::{SchemaFile, SchemaFileKind, SchemaFiles};
+pub use processes::{ProcessName, ProcessTable};
+pub use schema_files::{SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader, UndescribedPublisher};
 pub use schemas::Schemas;
-pub use statistics::{SourceStatistics, Statistics};
+pub use statistics::{SessionGap, SourceStatistics, Statistics};
 pub use stop::{CallbackResult, StopHandle};
 pub use time_point::{TimePoint, TimePointError};
 pub use trace::{LossReport, ReadRecord, Trace, TraceBuilder, TraceError, TraceReader};

@@ -10,7 +10,8 @@ use crate::{SchemaFile, SchemaFiles};
 
 /// Sources of schemas besides those that events and traces carry. Cheap to clone, so that traces can share it.
 ///
-/// The user's sources are used in the order in which they were added, before the built-in ones.
+/// The user's sources are used in the order in which they were added, before the built-in ones. With the feature
+/// `windows-schemas`, the schemas of Windows' own providers are built in too.
 #[derive(Clone)]
 pub struct Schemas {
     sources: Vec<Arc<dyn SchemaSource>>,
@@ -59,6 +60,12 @@ impl Schemas {
     /// Returns a resolver with these sources.
     pub fn resolver(&self) -> Resolver {
         let mut resolver = if self.built_in { Resolver::new() } else { Resolver::empty() };
+        #[cfg(feature = "windows-schemas")]
+        if self.built_in
+            && let Ok(windows) = etw_schema_windows::WindowsSchemas::new()
+        {
+            resolver.add_built_in(Arc::new(windows));
+        }
         self.sources.iter().for_each(|source| resolver.add_source(source.clone()));
         resolver
     }

@@ -1,6 +1,7 @@
 //! Statistics of a pass over a trace, and whether the trace is complete.
 
 use etw_etl::{BufferFlags, BufferRef, Damage, LogFileHeader, Loss};
+use etw_event::FileTime;
 
 use crate::Input;
 
@@ -14,21 +15,37 @@ pub struct Statistics {
     pub records: u64,
     /// Records that passed the filters and were delivered.
     pub delivered: u64,
+    /// Delivered events without a schema. Counted where every event is decoded: by [`Trace::for_each_schema`],
+    /// [`Trace::for_each_layout`], [`Trace::for_each_event`] and [`Trace::for_each_subscribed`].
+    ///
+    /// [`Trace::for_each_schema`]: crate::Trace::for_each_schema
+    /// [`Trace::for_each_layout`]: crate::Trace::for_each_layout
+    /// [`Trace::for_each_event`]: crate::Trace::for_each_event
+    /// [`Trace::for_each_subscribed`]: crate::Trace::for_each_subscribed
+    pub undecoded: u64,
+    /// Delivered events whose payload does not match their schema. Counted as `undecoded`, except by
+    /// [`Trace::for_each_schema`](crate::Trace::for_each_schema), which does not look at payloads.
+    pub failed: u64,
     /// Buffers read.
     pub buffers: u64,
-    /// Statistics of each file, in the order of the files.
+    /// Statistics of each file, in the order of the files, and then of each session.
     pub sources: Vec<SourceStatistics>,
     /// Records about lost events, buffers and backup files (class Lost_Event).
     pub loss_records: [u64; 3],
-    /// Records about schemas and processes dropped because of the limit of 24 MiB. Events that depend on them are
-    /// delivered without a schema, with the reason.
+    /// Records about schemas dropped because of the limit of 24 MiB. Events that depend on them are delivered without a
+    /// schema, with the reason.
     pub unkept_schema_records: u64,
+    /// Records about processes dropped because of the limit of 40 MiB, and names dropped while reading without a scan.
+    /// Events of these processes are delivered without their names.
+    pub unkept_process_records: u64,
     /// Records earlier than the record delivered before them.
     pub inversions: u64,
     /// The first damaged places, each with the number of the file.
     pub damage: Vec<(u32, Damage)>,
     /// Number of all damaged places.
     pub damage_count: u64,
+    /// Times in which a live session was not read before it was opened again.
+    pub gaps: Vec<SessionGap>,
 }
 
 /// Statistics of one file, from its header and buffers.
@@ -56,6 +73,17 @@ pub struct SourceStatistics {
     pub unclosed: bool,
 }
 
+/// A time in which a session was not read, because it or its host was gone. The number of events in it is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionGap {
+    /// Number of the source that follows the gap.
+    pub source: u32,
+    /// The time up to which everything was delivered.
+    pub from: FileTime,
+    /// The time at which the session was opened again.
+    pub to: FileTime,
+}
+
 /// Counts from the headers of a file's buffers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BufferCounts {
@@ -70,9 +98,9 @@ impl BufferCounts {
     pub(crate) fn add(&mut self, buffer: &BufferRef<'_>) {
         let flags = buffer.header.buffer_flag;
         self.buffers += 1;
-        self.after_lost_events += u64::from(flags.has(BufferFlags::EVENTS_LOST));
-        self.after_lost_buffers += u64::from(flags.has(BufferFlags::BUFFER_LOST));
-        self.from_corrupt_backup += u64::from(flags.has(BufferFlags::RTBACKUP_CORRUPT));
+        self.after_lost_events += u64::from(flags.contains(BufferFlags::EVENTS_LOST));
+        self.after_lost_buffers += u64::from(flags.contains(BufferFlags::BUFFER_LOST));
+        self.from_corrupt_backup += u64::from(flags.contains(BufferFlags::RTBACKUP_CORRUPT));
     }
 
     /// Adds the counts of another thread.
@@ -88,6 +116,7 @@ impl Statistics {
     /// Whether nothing is lost or damaged, according to the files. Only a complete pass finds all damage.
     pub fn is_complete(&self) -> bool {
         self.damage_count == 0
+            && self.gaps.is_empty()
             && self.loss_records == [0; 3]
             && self.sources.iter().all(SourceStatistics::is_complete)
     }

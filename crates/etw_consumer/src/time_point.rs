@@ -8,7 +8,7 @@ use etw_event::FileTime;
 ///
 /// Accepted text is RFC 3339, such as `2026-01-02T03:04:05.1234567Z`. The fraction, the seconds, the time of day and
 /// the zone are optional; the default zone is UTC; a space is accepted instead of the `T`. A duration from the start
-/// of the trace is written `12.5` or `12.5s` (seconds), `300ms`, `40us`, `2m` or `1h`.
+/// of the trace is written `12.5` or `12.5s` (seconds), `300ms`, `40us` or `40µs`, `2m` or `1h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimePoint {
     /// A time in UTC.
@@ -49,13 +49,14 @@ impl FromStr for TimePoint {
 
 /// Parses a duration in units of 100 ns, exact to the seventh digit of a second.
 fn parse_duration(text: &str) -> Option<i64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let digits = text.trim_end_matches(char::is_alphabetic);
     let unit: i128 = match &text[digits.len()..] {
         "" | "s" => 10_000_000,
         "h" => 36_000_000_000,
         "m" | "min" => 600_000_000,
         "ms" => 10_000,
-        "us" | "µs" => 10,
+        // The micro sign and the Greek letter.
+        "us" | "\u{B5}s" | "\u{3BC}s" => 10,
         _ => return None,
     };
     let (negative, digits) = match digits.strip_prefix('-') {
@@ -149,6 +150,8 @@ mod tests {
         check("0.0000001s", 1);
         check("300ms", 3_000_000);
         check("40us", 400);
+        check("40\u{B5}s", 400);
+        check("0.5\u{3BC}s", 5);
         check("1.5m", 900_000_000);
         check("1h", 36_000_000_000);
         check("-2s", -20_000_000);

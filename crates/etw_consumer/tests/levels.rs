@@ -13,11 +13,11 @@ fn count(name: &str, filter: EventFilter) -> Option<u64> {
     let mut trace = Trace::builder().file(&file.path).filter(&filter).open().unwrap();
     let mut counts = [0u64; 3];
     trace.for_each_record(|_| counts[0] += 1).unwrap();
+    let in_order = trace.statistics().clone();
     trace.for_each_schema(|_| counts[1] += 1).unwrap();
     trace.for_each_layout(|_| counts[2] += 1).unwrap();
     assert_eq!(counts, [counts[0]; 3], "the levels see the same events");
     assert_eq!(trace.statistics().delivered, counts[0]);
-    let in_order = trace.statistics().clone();
     let mut parts = [0; 4];
     trace.for_each_record_unordered(&mut parts, |count, _| *count += 1).unwrap();
     assert_eq!(parts.iter().sum::<u64>(), counts[0], "and so do threads without an order");

@@ -33,7 +33,7 @@ impl SessionBuilder {
 
     /// Adds bits to the mode, such as [`LogFileMode::CIRCULAR`].
     pub fn mode(mut self, mode: LogFileMode) -> SessionBuilder {
-        self.properties.log_file_mode = self.properties.log_file_mode.with(mode);
+        self.properties.log_file_mode |= mode;
         self
     }
 
@@ -120,7 +120,7 @@ impl SessionBuilder {
     ///
     /// # Errors
     ///
-    /// As [`Controller::start`].
+    /// Fails like [`Controller::start`].
     pub fn start(self, controller: &mut Controller) -> Result<SessionStatus, ControllerError> {
         controller.start(self.properties, self.is_leased)
     }
@@ -131,19 +131,19 @@ impl SessionBuilder {
 #[must_use]
 pub struct EnableBuilder {
     spec: ProviderSpec,
-    properties: u32,
+    properties: EnableProperties,
     filters: Vec<Filter>,
 }
 
 impl EnableBuilder {
     /// Creates the parameters given by a provider string.
     pub fn new(spec: ProviderSpec) -> EnableBuilder {
-        EnableBuilder { spec, properties: 0, filters: Vec::new() }
+        EnableBuilder { spec, properties: EnableProperties::empty(), filters: Vec::new() }
     }
 
-    /// Adds bits of [`EnableProperties`].
-    pub fn properties(mut self, bits: u32) -> EnableBuilder {
-        self.properties |= bits;
+    /// Adds extended data and special rules.
+    pub fn properties(mut self, properties: EnableProperties) -> EnableBuilder {
+        self.properties |= properties;
         self
     }
 
@@ -162,7 +162,7 @@ impl EnableBuilder {
     ///
     /// # Errors
     ///
-    /// If the provider string has keywords by name.
+    /// Fails if the provider string has keywords by name.
     pub fn build(&self) -> Result<(Guid, Enable), ControllerError> {
         let spec = &self.spec;
         if let Some(name) = spec.any.names.iter().chain(&spec.all.names).next() {
@@ -170,12 +170,13 @@ impl EnableBuilder {
             return Err(ControllerError::KeywordName { provider, keyword });
         }
         let mut filters = self.filters.clone();
-        filters.extend(spec.ids.list().map(|ids| Filter::EventIds { include: true, ids }));
+        let include = !spec.ids.is_exclusion();
+        filters.extend(spec.ids.list().map(|ids| Filter::EventIds { include, ids }));
         let enable = Enable {
             level: spec.level,
             any: Keyword(spec.any.mask),
             all: Keyword(spec.all.mask),
-            properties: EnableProperties(self.properties),
+            properties: self.properties,
             filters,
             source: Guid::ZERO,
         };
@@ -199,12 +200,14 @@ mod tests {
         let session = SessionBuilder::new("S").file("/tmp/s.etl").buffer_size_kib(128).ring(1024).real_time();
         let p = session.properties();
         assert_eq!((p.log_file_name.as_str(), p.buffer_size, p.maximum_buffers), ("/tmp/s.etl", 128, 8));
-        assert!(p.log_file_mode.has(LogFileMode::BUFFERING.with(LogFileMode::REAL_TIME)));
+        assert!(p.log_file_mode.contains(LogFileMode::BUFFERING.union(LogFileMode::REAL_TIME)));
         let enable = EnableBuilder::new("Shop:Warning:1-3:0x10".parse().unwrap()).stacks();
         let (guid, enable) = enable.build().unwrap();
         assert_eq!(guid, Guid::from_provider_name("Shop"));
         assert_eq!((enable.level.0, enable.any.0, enable.properties.0), (3, 0x10, 4));
         assert_eq!(enable.filters, [Filter::EventIds { include: true, ids: vec![1, 2, 3] }]);
+        let (_, enable) = EnableBuilder::new("Shop::!7".parse().unwrap()).build().unwrap();
+        assert_eq!(enable.filters, [Filter::EventIds { include: false, ids: vec![7] }]);
         let named = EnableBuilder::new("Shop:::Orders".parse().unwrap());
         assert!(named.build().unwrap_err().to_string().contains("keyword 'Orders'"));
     }

@@ -65,7 +65,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// If the host does not reply.
+    /// Fails if the host does not reply.
     pub fn to_private_host(host: Connection) -> Result<Controller, ControllerError> {
         let channel = Channel::new(host);
         channel.send(&Hello::new(Role::Controller), &[])?;
@@ -103,7 +103,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// If the host refuses the properties or the connection fails, or if the file cannot be opened.
+    /// Fails if the host refuses the properties or the connection fails, or if the file cannot be opened.
     pub fn start(
         &mut self,
         properties: SessionProperties,
@@ -120,7 +120,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// If the host refuses the request, for example because the session does not exist, or the connection fails.
+    /// Fails if the host refuses the request, for example because the session does not exist, or the connection fails.
     pub fn stop(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
         self.ask_status(&Request::Stop { session: session.to_owned() }, None)
     }
@@ -129,7 +129,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// As [`Controller::stop`].
+    /// Fails like [`Controller::stop`].
     pub fn query(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
         self.ask_status(&Request::Query { session: session.to_owned() }, None)
     }
@@ -138,7 +138,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// If the connection fails.
+    /// Fails if the connection fails.
     pub fn list(&mut self) -> Result<Vec<SessionStatus>, ControllerError> {
         self.ask_list(&Request::List, |response| match response {
             Response::Sessions { sessions, more } => Ok((sessions, more)),
@@ -150,7 +150,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// As [`Controller::stop`]; also if a new file cannot be opened.
+    /// Fails like [`Controller::stop`]; also if a new file cannot be opened.
     pub fn update(&mut self, session: &str, update: SessionUpdate) -> Result<SessionStatus, ControllerError> {
         let file = match &update.log_file_name {
             Some(name) => self.own_file(Path::new(name))?,
@@ -163,7 +163,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// As [`Controller::stop`].
+    /// Fails like [`Controller::stop`].
     pub fn flush(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
         self.ask_status(&Request::Flush { session: session.to_owned() }, None)
     }
@@ -173,7 +173,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// As [`Controller::stop`], and as [`EnableBuilder::build`].
+    /// Fails like [`Controller::stop`], and as [`EnableBuilder::build`].
     pub fn enable(&mut self, session: &str, enable: &EnableBuilder) -> Result<(), ControllerError> {
         let (provider, enable) = enable.build()?;
         self.ask_done(&Request::Enable { session: session.to_owned(), provider, enable })
@@ -183,7 +183,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// As [`Controller::stop`].
+    /// Fails like [`Controller::stop`].
     pub fn disable(&mut self, session: &str, provider: Guid) -> Result<(), ControllerError> {
         self.ask_done(&Request::Disable { session: session.to_owned(), provider })
     }
@@ -192,7 +192,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// As [`Controller::stop`].
+    /// Fails like [`Controller::stop`].
     pub fn capture_state(
         &mut self,
         session: &str,
@@ -207,7 +207,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// As [`Controller::stop`].
+    /// Fails like [`Controller::stop`].
     pub fn increment_file(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
         self.ask_status(&Request::IncrementFile { session: session.to_owned() }, None)
     }
@@ -216,7 +216,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// As [`Controller::stop`].
+    /// Fails like [`Controller::stop`].
     pub fn convert_to_real_time(&mut self, session: &str) -> Result<SessionStatus, ControllerError> {
         self.ask_status(&Request::ConvertToRealTime { session: session.to_owned() }, None)
     }
@@ -225,7 +225,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// As [`Controller::stop`]; also if the file cannot be opened.
+    /// Fails like [`Controller::stop`]; also if the file cannot be opened.
     pub fn dump(&mut self, session: &str, path: &Path) -> Result<SessionStatus, ControllerError> {
         let file = self.own_file(path)?;
         let request = Request::Dump { session: session.to_owned(), path: absolute(path)? };
@@ -236,7 +236,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// If the connection fails.
+    /// Fails if the connection fails.
     pub fn providers(&mut self) -> Result<Vec<ProviderStatus>, ControllerError> {
         let parts = self.ask_list(&Request::Providers, |response| match response {
             Response::Providers { providers, more } => Ok((providers, more)),
@@ -261,7 +261,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// As [`Controller::stop`].
+    /// Fails like [`Controller::stop`].
     pub fn enables(&mut self, session: &str) -> Result<Vec<EnableStatus>, ControllerError> {
         self.ask_list(&Request::Enables { session: session.to_owned() }, |response| match response {
             Response::Enables { enables, more } => Ok((enables, more)),
@@ -274,7 +274,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// As [`Controller::stop`].
+    /// Fails like [`Controller::stop`].
     pub fn processes(&mut self, session: &str) -> Result<Vec<ProcessStatus>, ControllerError> {
         self.ask_list(&Request::Processes { session: session.to_owned() }, |response| match response {
             Response::Processes { processes, more } => Ok((processes, more)),

@@ -27,8 +27,8 @@ pub use controller::Controller;
 pub use error::ControllerError;
 pub use etw_etl::LogFileMode;
 pub use etw_protocol::{
-    Enable, EnableProperties, EnableStatus, ErrorKind, Failure, Filter, Instance, PayloadFilter,
-    PayloadOperator, PayloadPredicate, ProcessStatus, ProviderEnable, ProviderStatus, SessionClock,
-    SessionProperties, SessionState, SessionStatus, SessionUpdate,
+    Enable, EnableProperties, EnableStatus, ErrorKind, Failure, Filter, Instance, LayoutField, PayloadFilter,
+    PayloadLayout, PayloadOperator, PayloadPredicate, ProcessStatus, ProviderEnable, ProviderStatus,
+    SessionClock, SessionProperties, SessionState, SessionStatus, SessionUpdate,
 };
 pub use etw_schema::{ProviderKey, ProviderSpec, ProviderSpecError};

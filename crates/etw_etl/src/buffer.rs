@@ -2,65 +2,8 @@
 
 use std::fmt;
 
+use bitflags::{Flags, bitflags};
 use etw_event::{Fields, Ticks};
-
-macro_rules! bits {
-    ($(#[$doc:meta])* $type:ident($inner:ty) { $($(#[$item_doc:meta])* $constant:ident = $value:literal;)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-        #[repr(transparent)]
-        pub struct $type(pub $inner);
-
-        impl $type {
-            $($(#[$item_doc])* pub const $constant: $type = $type($value);)*
-
-            /// Names and values of all bits.
-            pub const NAMES: &[(&str, $type)] = &[$((stringify!($constant), $type($value)),)*];
-
-            /// Returns the bit with a name, ignoring case and accepting `-` or `_` between words.
-            pub fn from_name(name: &str) -> Option<$type> {
-                let name = name.replace('-', "_");
-                Self::NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map(|(_, bit)| *bit)
-            }
-
-            /// Returns whether all bits of `other` are set.
-            #[inline]
-            pub const fn has(self, other: $type) -> bool {
-                self.0 & other.0 == other.0
-            }
-
-            /// Returns the union of these bits and those of `other`.
-            #[inline]
-            pub const fn with(self, other: $type) -> $type {
-                $type(self.0 | other.0)
-            }
-
-            /// Returns these bits without those of `other`.
-            #[inline]
-            pub const fn without(self, other: $type) -> $type {
-                $type(self.0 & !other.0)
-            }
-        }
-
-        impl fmt::Debug for $type {
-            /// Writes the names of the set bits, joined by `|`, and unknown bits in hexadecimal.
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let mut rest = self.0;
-                let mut separator = "";
-                $(if rest & $value != 0 {
-                    rest &= !$value;
-                    write!(f, "{separator}{}", stringify!($constant))?;
-                    separator = "|";
-                })*
-                if rest != 0 || self.0 == 0 {
-                    write!(f, "{separator}{rest:#x}")?;
-                }
-                Ok(())
-            }
-        }
-    };
-}
-pub(crate) use bits;
 
 macro_rules! open_enum {
     ($(#[$doc:meta])* $type:ident($inner:ty) { $($(#[$item_doc:meta])* $constant:ident = $value:literal;)* }) => {
@@ -84,30 +27,42 @@ macro_rules! open_enum {
     };
 }
 
-bits! {
-    /// Bits of `BufferFlag`, including unknown ones.
-    BufferFlags(u16) {
+/// Bits of `BufferFlag`, including unknown ones.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(transparent)]
+pub struct BufferFlags(pub u16);
+
+bitflags! {
+    impl BufferFlags: u16 {
         /// Last buffer of a group that was flushed together.
-        FLUSH_MARKER = 0x0001;
+        const FLUSH_MARKER = 0x0001;
         /// At least one event on this processor was lost before this buffer.
-        EVENTS_LOST = 0x0002;
+        const EVENTS_LOST = 0x0002;
         /// At least one whole buffer was lost.
-        BUFFER_LOST = 0x0004;
+        const BUFFER_LOST = 0x0004;
         /// The backup file of a real-time session was corrupt.
-        RTBACKUP_CORRUPT = 0x0008;
+        const RTBACKUP_CORRUPT = 0x0008;
         /// The buffer came from the backup file of a real-time session.
-        RTBACKUP = 0x0010;
+        const RTBACKUP = 0x0010;
         /// The processor's index has 16 bits (Windows 8 and later).
-        PROC_INDEX = 0x0020;
+        const PROC_INDEX = 0x0020;
         /// The bytes after the header are compressed.
-        COMPRESSED = 0x0040;
+        const COMPRESSED = 0x0040;
+        const _ = !0;
     }
 }
 
 impl BufferFlags {
     /// Flags that report losses.
     pub const LOSSES: BufferFlags =
-        BufferFlags::EVENTS_LOST.with(BufferFlags::BUFFER_LOST).with(BufferFlags::RTBACKUP_CORRUPT);
+        BufferFlags::EVENTS_LOST.union(BufferFlags::BUFFER_LOST).union(BufferFlags::RTBACKUP_CORRUPT);
+}
+
+impl fmt::Debug for BufferFlags {
+    /// Writes the names of the set bits, joined by `|`, and unknown bits in hexadecimal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_names(self, f)
+    }
 }
 
 open_enum! {
@@ -256,7 +211,7 @@ impl BufferHeader {
 
     /// Returns the processor that filled the buffer.
     pub const fn processor(&self) -> u16 {
-        if self.buffer_flag.has(BufferFlags::PROC_INDEX) {
+        if self.buffer_flag.contains(BufferFlags::PROC_INDEX) {
             self.processor_index & 0x07FF
         } else {
             self.processor_index & 0x00FF
@@ -265,8 +220,26 @@ impl BufferHeader {
 
     /// Returns whether the bytes after the header are compressed.
     pub const fn is_compressed(&self) -> bool {
-        self.buffer_flag.has(BufferFlags::COMPRESSED)
+        self.buffer_flag.contains(BufferFlags::COMPRESSED)
     }
+}
+
+/// Writes the names of the set bits, joined by `|`, and unknown bits in hexadecimal.
+pub(crate) fn write_names<F: Flags>(flags: &F, f: &mut fmt::Formatter<'_>) -> fmt::Result
+where
+    F::Bits: fmt::LowerHex,
+{
+    let mut names = flags.iter_names();
+    let mut separator = "";
+    for (name, _) in names.by_ref() {
+        write!(f, "{separator}{name}")?;
+        separator = "|";
+    }
+    let unknown = names.remaining();
+    if !unknown.is_empty() || flags.is_empty() {
+        write!(f, "{separator}{:#x}", unknown.bits())?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -85,6 +85,13 @@ pub enum DamageKind {
         /// Size of the record.
         size: u32,
     },
+    /// Records outside of the requested times are among records of the same processor that are inside of them. They are
+    /// dropped, since nothing shows whether their times are right.
+    #[error("times out of order, outside of the requested range; records dropped: {records}")]
+    TimeOrder {
+        /// Number of dropped records.
+        records: u32,
+    },
 }
 
 /// The part of the message that gives the position in a decompressed buffer.

@@ -97,7 +97,7 @@ impl<'a> EtlFile<'a> {
     ///
     /// # Errors
     ///
-    /// If there is no log file header at the start.
+    /// Fails if there is no log file header at the start.
     pub fn open(bytes: &'a [u8]) -> Result<EtlFile<'a>, OpenError> {
         if bytes.is_empty() {
             return Err(OpenError::Empty);
@@ -136,7 +136,7 @@ impl<'a> EtlFile<'a> {
         };
         let layout = FileLayout {
             session_buffer_size: session_buffer_size.clamp(BufferHeader::LEN_BYTES as u32, MAX_BUFFER_BYTES),
-            is_compressed: header.log_file_mode.has(LogFileMode::COMPRESSED),
+            is_compressed: header.log_file_mode.contains(LogFileMode::COMPRESSED),
             is_before_vista: header.major_version < 6,
         };
         Ok(EtlFile { bytes, header, clock, layout })

@@ -2,74 +2,94 @@
 
 use std::fmt;
 
+use bitflags::bitflags;
 use etw_event::{Clock, ClockType, Fields, FileTime, PointerSize, Ticks};
 
 use crate::TimeZone;
-use crate::buffer::bits;
+use crate::buffer::write_names;
 
-bits! {
-    /// Bits of `LogFileMode` (`EVENT_TRACE_*`, `evntrace.h`); unknown bits are kept.
-    LogFileMode(u32) {
+/// Bits of `LogFileMode` (`EVENT_TRACE_*`, `evntrace.h`); unknown bits are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(transparent)]
+pub struct LogFileMode(pub u32);
+
+bitflags! {
+    impl LogFileMode: u32 {
         /// Written until the maximum size is reached.
-        SEQUENTIAL = 0x0000_0001;
+        const SEQUENTIAL = 0x0000_0001;
         /// The newest buffers overwrite the oldest ones at the maximum size.
-        CIRCULAR = 0x0000_0002;
+        const CIRCULAR = 0x0000_0002;
         /// Sessions are written one after the other.
-        APPEND = 0x0000_0004;
+        const APPEND = 0x0000_0004;
         /// A new file is started at the maximum size.
-        NEW_FILE = 0x0000_0008;
+        const NEW_FILE = 0x0000_0008;
         /// The file has its maximum size from the start.
-        PREALLOCATE = 0x0000_0020;
+        const PREALLOCATE = 0x0000_0020;
         /// The session cannot be stopped.
-        NON_STOPPABLE = 0x0000_0040;
+        const NON_STOPPABLE = 0x0000_0040;
         /// Only authorised processes may log to the session.
-        SECURE = 0x0000_0080;
+        const SECURE = 0x0000_0080;
         /// Events are delivered to consumers immediately.
-        REAL_TIME = 0x0000_0100;
+        const REAL_TIME = 0x0000_0100;
         /// The file is created with the first event.
-        DELAY_OPEN = 0x0000_0200;
+        const DELAY_OPEN = 0x0000_0200;
         /// Buffers stay in memory until requested.
-        BUFFERING = 0x0000_0400;
+        const BUFFERING = 0x0000_0400;
         /// A session inside one process.
-        PRIVATE_LOGGER = 0x0000_0800;
+        const PRIVATE_LOGGER = 0x0000_0800;
         /// Writes the log file header to the file.
-        ADD_HEADER = 0x0000_1000;
+        const ADD_HEADER = 0x0000_1000;
         /// The maximum size is in kilobytes instead of megabytes.
-        KBYTES_FOR_SIZE = 0x0000_2000;
+        const KBYTES_FOR_SIZE = 0x0000_2000;
         /// Sequence numbers unique over sessions.
-        GLOBAL_SEQUENCE = 0x0000_4000;
+        const GLOBAL_SEQUENCE = 0x0000_4000;
         /// Sequence numbers unique in the session.
-        LOCAL_SEQUENCE = 0x0000_8000;
+        const LOCAL_SEQUENCE = 0x0000_8000;
         /// Written by the relogger.
-        RELOG = 0x0001_0000;
+        const RELOG = 0x0001_0000;
         /// A private session that other processes cannot enable.
-        PRIVATE_IN_PROC = 0x0002_0000;
+        const PRIVATE_IN_PROC = 0x0002_0000;
         /// Written through the buffer interface.
-        BUFFER_INTERFACE = 0x0004_0000;
+        const BUFFER_INTERFACE = 0x0004_0000;
         /// Filtered for a kernel debugger.
-        KD_FILTER = 0x0008_0000;
+        const KD_FILTER = 0x0008_0000;
         /// Real-time relogging.
-        REAL_TIME_RELOG = 0x0010_0000;
+        const REAL_TIME_RELOG = 0x0010_0000;
         /// Debugging of losses.
-        LOST_EVENTS_DEBUG = 0x0020_0000;
+        const LOST_EVENTS_DEBUG = 0x0020_0000;
         /// Stops at hybrid shutdown.
-        STOP_ON_HYBRID_SHUTDOWN = 0x0040_0000;
+        const STOP_ON_HYBRID_SHUTDOWN = 0x0040_0000;
         /// Goes on over hybrid shutdown.
-        PERSIST_ON_HYBRID_SHUTDOWN = 0x0080_0000;
+        const PERSIST_ON_HYBRID_SHUTDOWN = 0x0080_0000;
         /// Buffers lie in paged memory.
-        USE_PAGED_MEMORY = 0x0100_0000;
+        const USE_PAGED_MEMORY = 0x0100_0000;
         /// The session may enable the kernel's providers.
-        SYSTEM_LOGGER = 0x0200_0000;
+        const SYSTEM_LOGGER = 0x0200_0000;
         /// Buffers are compressed.
-        COMPRESSED = 0x0400_0000;
+        const COMPRESSED = 0x0400_0000;
         /// Failures of other sessions do not affect this one.
-        INDEPENDENT_SESSION = 0x0800_0000;
+        const INDEPENDENT_SESSION = 0x0800_0000;
         /// All processors share one sequence of buffers.
-        NO_PER_PROCESSOR_BUFFERING = 0x1000_0000;
+        const NO_PER_PROCESSOR_BUFFERING = 0x1000_0000;
         /// Writers wait for free buffers.
-        BLOCKING = 0x2000_0000;
+        const BLOCKING = 0x2000_0000;
         /// Added to the triage dump.
-        ADD_TO_TRIAGE_DUMP = 0x8000_0000;
+        const ADD_TO_TRIAGE_DUMP = 0x8000_0000;
+        const _ = !0;
+    }
+}
+
+impl LogFileMode {
+    /// Returns the bit with a name, ignoring case and accepting `-` or `_` between words.
+    pub fn of_name(name: &str) -> Option<LogFileMode> {
+        LogFileMode::from_name(&name.replace('-', "_").to_ascii_uppercase())
+    }
+}
+
+impl fmt::Debug for LogFileMode {
+    /// Writes the names of the set bits, joined by `|`, and unknown bits in hexadecimal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_names(self, f)
     }
 }
 
@@ -247,7 +267,7 @@ impl LogFileHeader {
 
     /// Returns the maximum size in bytes; `None` if unlimited.
     pub const fn maximum_file_size_bytes(&self) -> Option<u64> {
-        let unit = if self.log_file_mode.has(LogFileMode::KBYTES_FOR_SIZE) { 1 << 10 } else { 1 << 20 };
+        let unit = if self.log_file_mode.contains(LogFileMode::KBYTES_FOR_SIZE) { 1 << 10 } else { 1 << 20 };
         match self.maximum_file_size {
             0 => None,
             size => Some(size as u64 * unit),
@@ -266,6 +286,21 @@ fn string(bytes: &[u8]) -> (String, &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn modes_by_name() {
+        let check = |name, expected| assert_eq!(LogFileMode::of_name(name), expected, "{name}");
+        check("REAL_TIME", Some(LogFileMode::REAL_TIME));
+        check("new-file", Some(LogFileMode::NEW_FILE));
+        check("Circular", Some(LogFileMode::CIRCULAR));
+        check("round", None);
+        check("", None);
+        for (name, mode) in LogFileMode::all().iter_names() {
+            check(name, Some(mode));
+        }
+        assert_eq!(format!("{:?}", LogFileMode(0x4000_0101)), "SEQUENTIAL|REAL_TIME|0x40000000");
+        assert_eq!(LogFileMode(0x4000_0001) - LogFileMode::SEQUENTIAL, LogFileMode(0x4000_0000));
+    }
 
     /// A payload in which every fixed byte has a value of its own place, with two strings.
     fn payload(layout: PointerSize) -> Vec<u8> {

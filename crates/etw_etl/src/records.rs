@@ -19,8 +19,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Creates the damage at an offset in the buffer's events.
-    fn damage(&self, at: usize, kind: DamageKind) -> Damage {
+    /// Returns the damage at an offset in the buffer's events.
+    pub fn damage(&self, at: usize, kind: DamageKind) -> Damage {
         let within = at + BufferHeader::LEN_BYTES;
         if self.is_derived {
             Damage { offset: self.buffer_offset, within: Some(within as u32), kind }

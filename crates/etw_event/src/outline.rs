@@ -72,7 +72,7 @@ impl Outline {
     ///
     /// # Errors
     ///
-    /// If the header or the record does not fit into `bytes`, or the kind of header is unknown.
+    /// Fails if the header or the record does not fit into `bytes`, or the kind of header is unknown.
     #[inline(always)]
     pub fn parse(bytes: &[u8], previous: Ticks) -> Result<Outline, RecordError> {
         let Some(word) = bytes.u64_at(0) else {

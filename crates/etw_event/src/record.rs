@@ -1,5 +1,7 @@
 //! One record of a trace buffer, whatever its header kind.
 
+use bitflags::bitflags;
+
 use crate::header::classes;
 use crate::{
     Clock, EventDescriptor, ExtendedItem, ExtendedItems, ExtendedType, Fields, FileTime, Guid, HeaderKind,
@@ -48,61 +50,67 @@ pub enum RecordError {
     UnknownHeader(u32),
 }
 
-/// Bits of a WPP message's `OptionFlags` (`TRACE_MESSAGE_*`, `evntrace.h`).
+/// Bits of a WPP message's `OptionFlags` (`TRACE_MESSAGE_*`, `evntrace.h`), including unknown ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct MessageFlags(pub u16);
 
-impl MessageFlags {
-    /// A `u32` sequence number follows.
-    pub const SEQUENCE: u16 = 0x01;
-    /// The message GUID follows.
-    pub const GUID: u16 = 0x02;
-    /// A `u32` component id follows, unless a GUID does.
-    pub const COMPONENT_ID: u16 = 0x04;
-    /// A time follows.
-    pub const TIMESTAMP: u16 = 0x08;
-    /// The time comes from the performance counter.
-    pub const PERFORMANCE_TIMESTAMP: u16 = 0x10;
-    /// Thread and process ids follow.
-    pub const SYSTEM_INFO: u16 = 0x20;
-    /// Pointers of the arguments have four bytes.
-    pub const POINTER32: u16 = 0x40;
-    /// Pointers of the arguments have eight bytes.
-    pub const POINTER64: u16 = 0x80;
-
-    /// Returns whether all bits of `flag` are set.
-    #[inline]
-    pub const fn has(self, flag: u16) -> bool {
-        self.0 & flag == flag
+bitflags! {
+    impl MessageFlags: u16 {
+        /// A `u32` sequence number follows.
+        const SEQUENCE = 0x01;
+        /// The message GUID follows.
+        const GUID = 0x02;
+        /// A `u32` component id follows, unless a GUID does.
+        const COMPONENT_ID = 0x04;
+        /// A time follows.
+        const TIMESTAMP = 0x08;
+        /// The time comes from the performance counter.
+        const PERFORMANCE_TIMESTAMP = 0x10;
+        /// Thread and process ids follow.
+        const SYSTEM_INFO = 0x20;
+        /// Pointers of the arguments have four bytes.
+        const POINTER32 = 0x40;
+        /// Pointers of the arguments have eight bytes.
+        const POINTER64 = 0x80;
+        const _ = !0;
     }
+}
 
+impl MessageFlags {
     /// Returns the size in bytes of the optional fields that these flags announce.
     #[inline]
     pub const fn optional_len_bytes(self) -> usize {
         let mut len = 0;
-        if self.has(Self::SEQUENCE) {
+        if self.contains(Self::SEQUENCE) {
             len += 4;
         }
-        if self.has(Self::GUID) {
+        if self.contains(Self::GUID) {
             len += 16;
-        } else if self.has(Self::COMPONENT_ID) {
+        } else if self.contains(Self::COMPONENT_ID) {
             len += 4;
         }
-        if self.has(Self::TIMESTAMP) {
+        if self.contains(Self::TIMESTAMP) {
             len += 8;
         }
-        if self.has(Self::SYSTEM_INFO) {
+        if self.contains(Self::SYSTEM_INFO) {
             len += 8;
         }
         len
     }
 
+    /// Returns these flags without `flag` and those above it, whose fields come later.
+    #[inline]
+    #[must_use]
+    pub const fn before(self, flag: MessageFlags) -> MessageFlags {
+        MessageFlags(self.0 & flag.0.wrapping_sub(1))
+    }
+
     /// Returns the offset in the record of the field that `flag` announces.
-    pub(crate) const fn offset_of(self, flag: u16) -> Option<usize> {
-        if !self.has(flag) || (flag == Self::COMPONENT_ID && self.has(Self::GUID)) {
+    pub(crate) const fn offset_of(self, flag: MessageFlags) -> Option<usize> {
+        if !self.contains(flag) || (flag.0 == Self::COMPONENT_ID.0 && self.contains(Self::GUID)) {
             return None;
         }
-        Some(8 + MessageFlags(self.0 & (flag - 1)).optional_len_bytes())
+        Some(8 + self.before(flag).optional_len_bytes())
     }
 }
 
@@ -134,7 +142,7 @@ impl<'a> Record<'a> {
     ///
     /// # Errors
     ///
-    /// If the header or the record does not fit into `bytes`, or the kind of header is unknown.
+    /// Fails if the header or the record does not fit into `bytes`, or the kind of header is unknown.
     #[inline]
     pub fn parse(bytes: &'a [u8], origin: &'a Origin, previous: Ticks) -> Result<Record<'a>, RecordError> {
         let outline = Outline::parse(bytes, previous)?;
@@ -214,7 +222,9 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn pointer_size(&self) -> PointerSize {
         match self.kind() {
-            HeaderKind::Message if self.message_flags().has(MessageFlags::POINTER32) => PointerSize::Four,
+            HeaderKind::Message if self.message_flags().contains(MessageFlags::POINTER32) => {
+                PointerSize::Four
+            }
             kind => kind.pointer_size(),
         }
     }
@@ -290,29 +300,37 @@ impl<'a> Record<'a> {
         self.id_at(4)
     }
 
+    /// Returns the offset of the thread id in the record, which the process id follows; `None` if the header has none.
     #[inline]
-    fn id_at(&self, offset: usize) -> Option<u32> {
-        let base = match self.kind() {
-            HeaderKind::PerfInfo32 | HeaderKind::PerfInfo64 | HeaderKind::Timed | HeaderKind::Wnode => {
-                return None;
-            }
-            HeaderKind::Message => self.message_flags().offset_of(MessageFlags::SYSTEM_INFO)?,
-            _ => 8,
-        };
-        self.bytes.u32_at(base + offset).filter(|id| *id != u32::MAX)
+    pub fn ids_offset(&self) -> Option<usize> {
+        match self.kind() {
+            HeaderKind::PerfInfo32 | HeaderKind::PerfInfo64 | HeaderKind::Timed | HeaderKind::Wnode => None,
+            HeaderKind::Message => self.message_flags().offset_of(MessageFlags::SYSTEM_INFO),
+            _ => Some(8),
+        }
     }
 
-    /// Returns kernel and user CPU time of the thread, in ticks of the header's `TimerResolution`.
+    #[inline]
+    fn id_at(&self, offset: usize) -> Option<u32> {
+        self.bytes.u32_at(self.ids_offset()? + offset).filter(|id| *id != u32::MAX)
+    }
+
+    /// Returns kernel and user CPU time of the thread, in ticks of the header's `TimerResolution`; `None` if the header
+    /// has none, or says so by [`Record::NO_CPU_TIME`].
     #[inline]
     pub fn cpu_times(&self) -> Option<(u32, u32)> {
         let base = match self.kind() {
             HeaderKind::System32 | HeaderKind::System64 => 0x18,
             HeaderKind::Full32 | HeaderKind::Full64 | HeaderKind::Instance32 | HeaderKind::Instance64 => 0x28,
-            kind if kind.is_event_header() => 0x38,
+            kind if kind.is_event_header() && self.flags() & Record::NO_CPU_TIME == 0 => 0x38,
             _ => return None,
         };
         Some((self.bytes.u32_at(base)?, self.bytes.u32_at(base + 4)?))
     }
+
+    /// The bit of [`Record::flags`] for events without the thread's CPU times (`EVENT_HEADER_FLAG_NO_CPUTIME`,
+    /// `evntcons.h`).
+    pub const NO_CPU_TIME: u16 = 0x0010;
 
     /// Returns `EVENT_HEADER.Flags` as stored; 0 for other kinds.
     #[inline]
@@ -396,7 +414,7 @@ impl<'a> Record<'a> {
     pub fn message_flags(&self) -> MessageFlags {
         match self.kind() {
             HeaderKind::Message => MessageFlags(self.bytes.u16_at(6).unwrap_or(0)),
-            _ => MessageFlags(0),
+            _ => MessageFlags::empty(),
         }
     }
 
@@ -480,6 +498,9 @@ mod tests {
         assert_eq!((record.process_id(), record.thread_id()), (Some(4), Some(8)));
         assert_eq!(record.time(), FileTime(99));
         assert_eq!(record.cpu_times(), Some((5, 6)));
+        let mut without_times = bytes.clone();
+        without_times[4] |= Record::NO_CPU_TIME as u8;
+        assert_eq!(self::record(&without_times).unwrap().cpu_times(), None);
         assert_eq!(record.related_activity_id(), Some(Guid::from_bytes([9; 16])));
         assert_eq!(record.sid().unwrap().to_string(), "S-1-5-1-2-3");
         assert_eq!(record.activity_id(), None);

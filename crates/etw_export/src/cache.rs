@@ -1,11 +1,12 @@
 //! A writer's cache of the output shared by all events with one schema.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use etw_event::{EventDescriptor, Guid, Record};
 use etw_schema::EventSchema;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 
 /// Limit of entries, beyond which the cache is cleared.
 const MAX_ENTRIES: usize = 1 << 15;
@@ -43,14 +44,22 @@ pub(crate) struct Cache<T> {
     entries: Vec<Entry<T>>,
     /// Approximate bytes held by the entries.
     bytes: usize,
-    by_key: HashMap<u64, Vec<u32>, BuildHasherDefault<Mixed>>,
+    /// Indexes of entries, by seeded hashes, so that input cannot make headers collide.
+    table: HashTable<u32>,
+    seed: RandomState,
     /// The entry of the last event; the next event usually has the same one.
     last: u32,
 }
 
 impl<T> Cache<T> {
     pub(crate) fn new() -> Cache<T> {
-        Cache { entries: Vec::new(), bytes: 0, by_key: HashMap::default(), last: u32::MAX }
+        Cache {
+            entries: Vec::new(),
+            bytes: 0,
+            table: HashTable::new(),
+            seed: RandomState::default(),
+            last: u32::MAX,
+        }
     }
 
     /// Returns the parts for a record with `schema`, calling `make` the first time.
@@ -62,45 +71,57 @@ impl<T> Cache<T> {
         make: impl FnOnce() -> T,
     ) -> Option<&T> {
         let header = Header::of(record);
-        let address = schema.map_or(std::ptr::null(), Arc::as_ptr);
-        let fits = |entry: &Entry<T>| {
-            entry.header == header && entry.schema.as_ref().map_or(std::ptr::null(), Arc::as_ptr) == address
-        };
-        if !self.entries.get(self.last as usize).is_some_and(fits) {
-            let key = key(&header, address as usize);
-            let known = self.by_key.get(&key);
-            let found = known.and_then(|list| {
-                list.iter().copied().find(|index| self.entries.get(*index as usize).is_some_and(fits))
-            });
-            self.last = match found {
+        let address = address(schema);
+        if !self.entries.get(self.last as usize).is_some_and(|entry| entry.is(&header, address)) {
+            self.last = match self.search(&header, address, |entry| entry.is(&header, address)) {
                 Some(index) => index,
-                None => self.insert(key, Entry { header, schema: schema.cloned(), parts: make() }),
+                None => self.insert(Entry { header, schema: schema.cloned(), parts: make() }),
             };
         }
         self.entries.get(self.last as usize).map(|entry| &entry.parts)
     }
 
+    /// Returns the index of an entry; `is` compares an entry with the header and the schema's address.
+    fn search(&self, header: &Header, address: usize, mut is: impl FnMut(&Entry<T>) -> bool) -> Option<u32> {
+        let same = |index: &u32| self.entries.get(*index as usize).is_some_and(&mut is);
+        self.table.find(hash(&self.seed, header, address), same).copied()
+    }
+
     #[cold]
-    fn insert(&mut self, key: u64, entry: Entry<T>) -> u32 {
+    fn insert(&mut self, entry: Entry<T>) -> u32 {
         let properties = entry.schema.as_ref().map_or(0, |schema| schema.properties.len());
         let bytes = 1024 + 256 * properties;
         if self.entries.len() >= MAX_ENTRIES || self.bytes + bytes > MAX_BYTES {
             self.entries.clear();
-            self.by_key.clear();
+            self.table.clear();
             self.bytes = 0;
         }
         self.bytes += bytes;
         let index = self.entries.len() as u32;
+        let hash_of = |entry: &Entry<T>| hash(&self.seed, &entry.header, address(entry.schema.as_ref()));
+        let entries = &self.entries;
+        let rehash = |index: &u32| entries.get(*index as usize).map_or(0, hash_of);
+        self.table.insert_unique(hash_of(&entry), index, rehash);
         self.entries.push(entry);
-        self.by_key.entry(key).or_default().push(index);
         index
     }
 }
 
-/// Hashes the whole header, so that no input can create long collision lists.
+impl<T> Entry<T> {
+    #[inline]
+    fn is(&self, header: &Header, schema: usize) -> bool {
+        self.header == *header && address(self.schema.as_ref()) == schema
+    }
+}
+
+/// Returns the address of a schema, which identifies it.
 #[inline]
-fn key(header: &Header, address: usize) -> u64 {
-    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+fn address(schema: Option<&Arc<EventSchema>>) -> usize {
+    schema.map_or(0, |schema| Arc::as_ptr(schema) as usize)
+}
+
+#[inline]
+fn hash(seed: &RandomState, header: &Header, address: usize) -> u64 {
     let d = header.descriptor;
     let ids = u64::from(d.id)
         | u64::from(d.version) << 16
@@ -108,28 +129,43 @@ fn key(header: &Header, address: usize) -> u64 {
         | u64::from(d.level.0) << 32
         | u64::from(d.opcode.0) << 40
         | u64::from(d.task) << 48;
-    let guid = header.provider_id.to_u128();
-    let mut sum = address as u64;
-    for part in [ids, d.keyword.0, guid as u64, (guid >> 64) as u64] {
-        sum = (sum ^ part).wrapping_mul(FACTOR).rotate_left(29);
-    }
-    sum ^ sum >> 32
+    let mut hasher = seed.build_hasher();
+    hasher.write_u128(header.provider_id.to_u128());
+    hasher.write_u64(ids);
+    hasher.write_u64(d.keyword.0);
+    hasher.write_u64(address as u64);
+    hasher.finish()
 }
 
-/// A hasher that passes on a key that is already mixed.
-#[derive(Default)]
-pub(crate) struct Mixed(u64);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etw_event::Keyword;
 
-impl Hasher for Mixed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+    /// A keyword can cancel what a multiplication made of the ids, so all these headers once had one hash.
+    #[test]
+    fn crafted_headers_do_not_collide() {
+        const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut cache = Cache::new();
+        let headers: Vec<Header> = (0..1000)
+            .map(|id| {
+                let keyword = Keyword(u64::from(id).wrapping_mul(FACTOR).rotate_left(29));
+                let descriptor = EventDescriptor { id, keyword, ..EventDescriptor::default() };
+                Header { descriptor, provider_id: Guid::from_u128(1), classic: false }
+            })
+            .collect();
+        for header in &headers {
+            assert_eq!(cache.search(header, 0, |entry| entry.is(header, 0)), None);
+            cache.insert(Entry { header: *header, schema: None, parts: () });
         }
-    }
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
+        let mut compared = 0;
+        for (header, index) in headers.iter().zip(0..) {
+            let is = |entry: &Entry<()>| {
+                compared += 1;
+                entry.is(header, 0)
+            };
+            assert_eq!(cache.search(header, 0, is), Some(index));
+        }
+        assert!(compared < 1100, "{compared} comparisons for 1000 headers");
     }
 }

@@ -4,16 +4,29 @@
 //! of its output). Three differences make the file a table for every CSV reader: no blanks around the commas, fields
 //! quoted as in RFC 4180, and the same number of columns in every line. tracerpt, like
 //! [`TracerptCsvWriter`](crate::TracerptCsvWriter), writes each field of the payload to its own unnamed column. Here
-//! `User Data` is one column with the payload as a JSON object, or one column for each requested field.
+//! `User Data` is one column with the payload as a JSON object, or one column for each requested field. If fields of
+//! the header are requested too ([`HeaderField`]), the columns are the requested ones only, in their order.
+//!
+//! ```
+//! use etw_export::{CsvWriter, Options, csv};
+//!
+//! let writer = CsvWriter::new(&Options::default());
+//! let mut out = Vec::new();
+//! writer.put_header(&mut out);
+//! // For each event: writer.put(&mut out, &event);
+//! assert!(out.starts_with(csv::COLUMNS.join(",").as_bytes()));
+//! ```
 
 use etw_event::FileTime;
 
 use crate::cache::Cache;
-use crate::escape::{self, Csv, Escaping};
-use crate::fields::FieldSelection;
+use crate::escape::{self, Csv, Escaping, quoted};
+use crate::fields::{FieldName, FieldSelection};
+use crate::header::HeaderField;
 use crate::json::{self, Fields};
 use crate::options::Options;
 use crate::put::{self, TimeWriter};
+use crate::source::Source;
 use etw_schema::Event;
 
 /// The columns before the payload.
@@ -47,12 +60,16 @@ pub struct CsvWriter {
     resolutions: Vec<u32>,
     raw_time: bool,
     fields: FieldSelection,
+    /// Whether only the selected columns are written.
+    is_selection: bool,
+    separator: u8,
+    sources: Vec<Source>,
     scratch: Vec<u8>,
 }
 
 /// The output shared by all events with one schema.
 struct Parts {
-    /// From `Event Name` to `Keyword`, with the comma.
+    /// From `Event Name` to `Keyword`, with the separator.
     head: Vec<u8>,
     fields: Fields,
 }
@@ -66,18 +83,29 @@ impl CsvWriter {
             resolutions: options.sources.iter().map(|source| source.timer_resolution).collect(),
             raw_time: options.raw_time,
             fields: options.fields.clone(),
+            is_selection: options.fields.has_header(),
+            separator: options.separator.byte(),
+            sources: options.sources.clone(),
             scratch: Vec::new(),
         }
     }
 
     /// Appends the line of column names.
     pub fn put_header(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(COLUMNS.join(",").as_bytes());
-        if self.fields.is_all() {
-            out.extend_from_slice(b",User Data");
+        let tracerpt = if self.is_selection { &[][..] } else { &COLUMNS[..] };
+        let payload = self.fields.is_all().then_some("User Data");
+        let mut is_first = true;
+        let mut separate = |out: &mut Vec<u8>| {
+            if !std::mem::take(&mut is_first) {
+                out.push(self.separator);
+            }
+        };
+        for name in tracerpt.iter().copied().chain(payload) {
+            separate(out);
+            out.extend_from_slice(name.as_bytes());
         }
         for field in self.fields.names() {
-            out.push(b',');
+            separate(out);
             quoted(out, field.name());
         }
         out.extend_from_slice(b"\r\n");
@@ -86,45 +114,49 @@ impl CsvWriter {
     /// Appends an event as one line, including the line break.
     #[inline]
     pub fn put(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
-        let record = event.record;
-        let Some(parts) = self.cache.get(record, event.schema(), || Parts::new(event)) else { return };
+        if self.is_selection {
+            return self.put_selection(out, event);
+        }
+        let (record, separator) = (event.record, self.separator);
+        let parts = self.cache.get(record, event.schema(), || Parts::new(event, separator));
+        let Some(parts) = parts else { return };
         out.extend_from_slice(&parts.head);
         if let Some(process) = record.process_id() {
             put::hex(out, process.into());
         }
-        out.push(b',');
+        out.push(separator);
         if let Some(thread) = record.thread_id() {
             put::hex(out, thread.into());
         }
-        out.push(b',');
+        out.push(separator);
         put::unsigned32(out, record.processor().into());
-        out.push(b',');
+        out.push(separator);
         match record.instance() {
             Some(instance) => {
                 put::unsigned32(out, instance.id);
-                out.push(b',');
+                out.push(separator);
                 put::unsigned32(out, instance.parent_id);
-                out.push(b',');
+                out.push(separator);
             }
-            None => out.extend_from_slice(b",,"),
+            None => out.extend_from_slice(&[separator; 2]),
         }
         for activity in [record.activity_id(), record.related_activity_id()] {
             if let Some(activity) = activity {
                 put::guid(out, activity);
             }
-            out.push(b',');
+            out.push(separator);
         }
         put::signed(out, if self.raw_time { record.raw_time().0 } else { record.time().0 });
-        out.push(b',');
+        out.push(separator);
         let resolution = self.resolutions.get(record.origin().source as usize).copied().unwrap_or(0);
         match record.cpu_times() {
             Some((kernel, user)) => {
                 put::unsigned(out, milliseconds(kernel, resolution));
-                out.push(b',');
+                out.push(separator);
                 put::unsigned(out, milliseconds(user, resolution));
-                out.push(b',');
+                out.push(separator);
             }
-            None => out.extend_from_slice(b",,"),
+            None => out.extend_from_slice(&[separator; 2]),
         }
         if self.fields.is_all() {
             self.scratch.clear();
@@ -146,25 +178,45 @@ impl CsvWriter {
             }
             quoted_bytes(out, &self.scratch);
         } else {
-            selected(out, &self.fields, event);
+            selected(out, &self.fields, separator, event);
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+impl CsvWriter {
+    /// Appends only the selected columns.
+    #[cold]
+    fn put_selection(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
+        for (index, field) in self.fields.names().iter().enumerate() {
+            if index > 0 {
+                out.push(self.separator);
+            }
+            match field.header() {
+                Some(HeaderField::Time { .. }) if self.raw_time => {
+                    put::signed(out, event.record.raw_time().0);
+                }
+                Some(header) => header.put(out, event, &self.sources, &mut self.time),
+                None => put_field(out, field, event),
+            }
         }
         out.extend_from_slice(b"\r\n");
     }
 }
 
 impl Parts {
-    fn new(event: &Event<'_>) -> Parts {
+    fn new(event: &Event<'_>, separator: u8) -> Parts {
         let schema = event.schema().map(|schema| &**schema);
         let names = event.names();
         let descriptor = event.record.descriptor();
         let mut head = Vec::new();
         quoted(&mut head, &names.column_name());
-        head.push(b',');
+        head.push(separator);
         match names.opcode() {
             Some(opcode) => quoted(&mut head, opcode),
             None => put::unsigned32(&mut head, descriptor.opcode.0.into()),
         }
-        head.push(b',');
+        head.push(separator);
         let numbers = [
             descriptor.id,
             descriptor.version.into(),
@@ -175,27 +227,31 @@ impl Parts {
         ];
         for number in numbers {
             put::unsigned32(&mut head, number.into());
-            head.push(b',');
+            head.push(separator);
         }
         put::hex(&mut head, descriptor.keyword.0);
-        head.push(b',');
+        head.push(separator);
         Parts { head, fields: schema.map(Fields::of).unwrap_or_default() }
     }
 }
 
 /// Writes one column for each field, empty if the event does not have the field.
-fn selected(out: &mut Vec<u8>, fields: &FieldSelection, event: &Event<'_>) {
+fn selected(out: &mut Vec<u8>, fields: &FieldSelection, separator: u8, event: &Event<'_>) {
     for (index, field) in fields.names().iter().enumerate() {
         if index > 0 {
-            out.push(b',');
+            out.push(separator);
         }
-        if let Ok(properties) = &event.properties
-            && let Some(property) = field.find(properties)
-        {
-            out.push(b'"');
-            property.write_text(&mut Escaping::<Csv>::new(out));
-            out.push(b'"');
-        }
+        put_field(out, field, event);
+    }
+}
+
+fn put_field(out: &mut Vec<u8>, field: &FieldName, event: &Event<'_>) {
+    if let Ok(properties) = &event.properties
+        && let Some(property) = field.find(properties)
+    {
+        out.push(b'"');
+        property.write_text(&mut Escaping::<Csv>::new(out));
+        out.push(b'"');
     }
 }
 
@@ -207,12 +263,6 @@ pub(crate) fn milliseconds(ticks: u32, resolution_100ns: u32) -> u64 {
         0 => ticks.into(),
         resolution => u64::from(ticks) * u64::from(resolution) / UNITS,
     }
-}
-
-fn quoted(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    escape::text::<Csv>(out, text);
-    out.push(b'"');
 }
 
 /// Writes bytes that are UTF-8 like [`quoted`].

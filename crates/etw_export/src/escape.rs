@@ -383,6 +383,13 @@ fn plain_len<E: Escape>(bytes: &[u8]) -> usize {
     len + tail.iter().position(|byte| !E::plain(*byte)).unwrap_or(tail.len())
 }
 
+/// Writes a text as a quoted field of CSV.
+pub(crate) fn quoted(out: &mut Vec<u8>, field: &str) {
+    out.push(b'"');
+    text::<Csv>(out, field);
+    out.push(b'"');
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

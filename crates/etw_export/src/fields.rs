@@ -1,18 +1,21 @@
-//! The selection of payload fields to write.
+//! The selection of fields to write.
 
 use etw_schema::{Properties, PropertyValue, Value};
 
-/// The payload fields to write. The default is every field.
+use crate::header::HeaderField;
+
+/// The fields to write. The default is every field of the payload.
 #[derive(Debug, Clone, Default)]
 pub struct FieldSelection {
     names: Vec<FieldName>,
 }
 
-/// A field: a property, or a member of a struct.
+/// A field: a property, a member of a struct, or a field of the header.
 #[derive(Debug, Clone)]
 pub struct FieldName {
     name: String,
     path: Vec<String>,
+    header: Option<HeaderField>,
 }
 
 impl FieldSelection {
@@ -21,11 +24,14 @@ impl FieldSelection {
         FieldSelection::default()
     }
 
-    /// Selects the fields with these names. A struct's member is `Struct.Member`. Without names, selects every field.
+    /// Selects the fields with these names. A struct's member is `Struct.Member`, a field of the header
+    /// `System.TimeCreated` ([`HeaderField`]; only [`CsvWriter`](crate::CsvWriter) writes these). Without names, selects
+    /// every field.
     pub fn of(names: impl IntoIterator<Item = impl Into<String>>) -> FieldSelection {
         let field = |name: String| {
             let path = name.split('.').map(str::to_owned).collect();
-            FieldName { name, path }
+            let header = HeaderField::of(&name);
+            FieldName { name, path, header }
         };
         FieldSelection { names: names.into_iter().map(Into::into).map(field).collect() }
     }
@@ -34,6 +40,11 @@ impl FieldSelection {
     #[inline]
     pub fn is_all(&self) -> bool {
         self.names.is_empty()
+    }
+
+    /// Returns whether a field of the header is selected.
+    pub fn has_header(&self) -> bool {
+        self.names.iter().any(|field| field.header.is_some())
     }
 
     /// Returns the selected fields; empty if every field is selected.
@@ -46,6 +57,11 @@ impl FieldName {
     /// Returns the name as given.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the field of the header, or `None` for a field of the payload.
+    pub fn header(&self) -> Option<HeaderField> {
+        self.header
     }
 
     /// Returns the field's property in an event, ignoring ASCII case.

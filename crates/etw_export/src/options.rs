@@ -1,6 +1,7 @@
 //! The options of all writers.
 
-use crate::FieldSelection;
+use crate::fields::FieldSelection;
+use crate::source::Source;
 
 /// The options of a writer, and the properties of the events' sources.
 #[derive(Debug, Clone, Default)]
@@ -10,8 +11,10 @@ pub struct Options {
     /// Writes readings of the session's raw clock: in addition to the time in JSON and XML, instead of it in CSV and
     /// text.
     pub raw_time: bool,
-    /// The fields of the payload to write. The default is all fields.
+    /// The fields to write. The default is all fields of the payload.
     pub fields: FieldSelection,
+    /// The separator of columns in CSV.
+    pub separator: Separator,
     /// Uses terminal colors in text.
     pub color: bool,
     /// Writes XML in tracerpt's layout: one element per line, indented by tabs.
@@ -21,11 +24,28 @@ pub struct Options {
     pub strict: bool,
 }
 
-/// The properties of a file or session that events come from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Source {
-    /// Name of the computer.
-    pub computer: Option<String>,
-    /// Unit of the records' CPU times, in 100 ns (`TimerResolution` of the log file header).
-    pub timer_resolution: u32,
+/// A separator of columns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Separator {
+    /// `,`
+    #[default]
+    Comma,
+    /// `;`
+    Semicolon,
+    /// A tab.
+    Tab,
+    /// `|`
+    Bar,
+}
+
+impl Separator {
+    /// Returns the character.
+    pub(crate) const fn byte(self) -> u8 {
+        match self {
+            Separator::Comma => b',',
+            Separator::Semicolon => b';',
+            Separator::Tab => b'\t',
+            Separator::Bar => b'|',
+        }
+    }
 }

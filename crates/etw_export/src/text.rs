@@ -1,4 +1,18 @@
 //! Events as human-readable lines.
+//!
+//! ```
+//! use etw_export::{Options, TextWriter};
+//! use etw_schema::Event;
+//!
+//! fn print(events: &[Event<'_>]) {
+//!     let mut writer = TextWriter::new(&Options::default());
+//!     let mut out = Vec::new();
+//!     for event in events {
+//!         writer.put(&mut out, event);
+//!     }
+//!     print!("{}", String::from_utf8_lossy(&out));
+//! }
+//! ```
 
 use etw_schema::PropertyValue;
 

@@ -6,6 +6,16 @@
 //!
 //! Source: public parsers of `tracerpt -of CSV` and their tests, for the columns and their order, the forms of
 //! keywords, ids and times, and the zeros in the header of an event without CPU times.
+//!
+//! ```
+//! use etw_export::{Options, TracerptCsvWriter};
+//!
+//! let writer = TracerptCsvWriter::new(&Options::default());
+//! let mut out = Vec::new();
+//! writer.put_header(&mut out);
+//! // For each event: writer.put(&mut out, &event);
+//! assert!(String::from_utf8_lossy(&out).trim_start().starts_with("Event Name,"));
+//! ```
 
 use etw_event::{Guid, Record};
 use etw_schema::{Format, Members, PropertyValue, Value, text};

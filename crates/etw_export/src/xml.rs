@@ -7,6 +7,22 @@
 //! An event is one line. With [`Options::lines`] it has tracerpt's layout instead: one element per line, with lines
 //! ending in CR LF. Times then have nine digits, `Correlation` is always present, and `EventName` is only the class of
 //! a classic event, as in tracerpt.
+//!
+//! ```
+//! use etw_export::xml::{XML_FOOTER, XML_HEADER};
+//! use etw_export::{Options, XmlWriter};
+//! use etw_schema::Event;
+//!
+//! fn document(events: &[Event<'_>]) -> Vec<u8> {
+//!     let mut writer = XmlWriter::new(&Options::default());
+//!     let mut out = XML_HEADER.as_bytes().to_vec();
+//!     for event in events {
+//!         writer.put(&mut out, event);
+//!     }
+//!     out.extend_from_slice(XML_FOOTER.as_bytes());
+//!     out
+//! }
+//! ```
 
 use etw_event::{ExtendedType, Guid, Record};
 use etw_schema::{Members, PropertyValue, Struct, Value, text};

@@ -124,6 +124,9 @@ struct exit {
 	struct header header; /* Its number: whether the process ends. */
 	u32 code;
 	u32 process_code;
+	/* CPU times of the thread in nanoseconds. */
+	u64 kernel_nanos;
+	u64 user_nanos;
 };
 
 /* Processes of several threads whose end was recorded. */
@@ -150,6 +153,8 @@ SECTION("tp_btf/sched_process_exit") int process_exit(u64 *context)
 	if (!record)
 		return 0;
 	record->code = task->exit_code;
+	record->kernel_nanos = task->stime;
+	record->user_nanos = task->utime;
 	if (process->flags & GROUP_EXIT)
 		record->process_code = process->group_exit_code;
 	else

@@ -418,6 +418,8 @@ struct task_struct {
 	int tgid;
 	int prio;
 	int exit_code;
+	u64 utime;
+	u64 stime;
 	u64 start_time;
 	u64 self_exec_id;
 	struct mm_struct *mm;

@@ -5,6 +5,7 @@
 //! The modules, from the bottom up:
 //!
 //! - [`classes`] and [`providers`]: the events of the kernel's classes and manifest providers, as records of a trace.
+//! - [`system_providers`]: the kernel logger's flags as keywords of providers.
 //! - [`records`]: the records that the programs in the kernel write.
 //! - [`capture`]: loads these programs, and reads their rings.
 //! - [`images`]: the files that processes have mapped.
@@ -33,6 +34,7 @@ mod routines;
 mod rules;
 pub mod rundown;
 mod stack_walk;
+pub mod system_providers;
 mod tracing_code;
 pub mod unwind;
 

@@ -51,7 +51,7 @@ fn seen(event: Event<'_>) -> Seen {
             path: text(exec.path),
             argv: exec.argv().map(text).collect(),
         },
-        Body::Exit { code, process_code } => Seen::Exit { process, thread, code, process_code },
+        Body::Exit { code, process_code, .. } => Seen::Exit { process, thread, code, process_code },
         Body::ContextSwitch(switch) => Seen::Switch {
             processor: event.processor,
             old: thread,
@@ -124,7 +124,7 @@ fn lost(capture: &Capture) -> u64 {
     capture.lost().sum()
 }
 
-/// Captures while `act` runs, and answers its result and the events by time.
+/// Captures while `act` runs, and returns its result and the events by time.
 fn capture_while<T: Send>(
     hooks: &[Hook],
     options: &CaptureOptions,

@@ -52,7 +52,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// If the system refuses the timeout.
+    /// Fails if the system refuses the timeout.
     pub fn set_receive_timeout(&self, timeout: Option<Duration>) -> Result<(), ProtocolError> {
         Ok(self.0.set_receive_timeout(timeout)?)
     }
@@ -61,7 +61,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// If the message exceeds the limits or the connection fails.
+    /// Fails if the message exceeds the limits or the connection fails.
     pub fn send<M: Message>(&self, message: &M, files: &[BorrowedFd<'_>]) -> Result<(), ProtocolError> {
         Ok(self.0.send(&encode(message)?, files)?)
     }
@@ -70,7 +70,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// If the packet is not a valid message of this type, the timeout expires, or the connection fails.
+    /// Fails if the packet is not a valid message of this type, the timeout expires, or the connection fails.
     pub fn receive<M: Message>(
         &self,
         buffer: &mut PacketBuffer,
@@ -84,7 +84,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// As [`Channel::receive`]; `InvalidData` if the peer sends files.
+    /// Fails like [`Channel::receive`]; `InvalidData` if the peer sends files.
     pub fn receive_message<M: Message>(&self, buffer: &mut PacketBuffer) -> Result<Option<M>, ProtocolError> {
         let Some(len_bytes) = self.0.receive_bytes(&mut buffer.0)? else { return Ok(None) };
         Ok(Some(decode(buffer.0.get(..len_bytes).unwrap_or_default())?))

@@ -15,7 +15,7 @@ pub trait Message: Serialize + DeserializeOwned {
     ///
     /// # Errors
     ///
-    /// If a limit is exceeded, or a text has control characters.
+    /// Fails if a limit is exceeded, or a text has control characters.
     fn check(&self) -> Result<(), ProtocolError>;
 }
 
@@ -23,7 +23,7 @@ pub trait Message: Serialize + DeserializeOwned {
 ///
 /// # Errors
 ///
-/// If the message exceeds the limits or the size of a packet.
+/// Fails if the message exceeds the limits or the size of a packet.
 pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, ProtocolError> {
     message.check()?;
     let packet = postcard::to_allocvec(message)
@@ -36,7 +36,7 @@ pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, ProtocolError> {
 ///
 /// # Errors
 ///
-/// If the packet is not a message of this type, or exceeds the limits.
+/// Fails if the packet is not a message of this type, or exceeds the limits.
 pub fn decode<M: Message>(packet: &[u8]) -> Result<M, ProtocolError> {
     at_most("bytes of the packet", packet.len(), MAX_MESSAGE_BYTES)?;
     match postcard::take_from_bytes::<M>(packet) {

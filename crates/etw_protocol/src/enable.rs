@@ -1,13 +1,14 @@
 //! Enable parameters of a provider (`EnableTraceEx2`).
 
+use bitflags::bitflags;
 use serde::{Deserialize, Serialize};
 
 use etw_event::{Guid, Keyword, Level};
 
 use crate::codec::{at_most, text};
 use crate::limits::{
-    MAX_FILTER_DATA_BYTES, MAX_FILTER_IDS, MAX_FILTER_NAMES, MAX_FILTER_PIDS, MAX_FILTERS, MAX_NAME_BYTES,
-    MAX_PREDICATES,
+    MAX_FILTER_DATA_BYTES, MAX_FILTER_IDS, MAX_FILTER_NAMES, MAX_FILTER_PIDS, MAX_FILTERS, MAX_LAYOUT_FIELDS,
+    MAX_LAYOUTS, MAX_NAME_BYTES, MAX_PREDICATES,
 };
 use crate::{ProtocolError, wire};
 
@@ -36,27 +37,25 @@ pub struct Enable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EnableProperties(pub u32);
 
-impl EnableProperties {
-    /// Adds the user's SID to each event.
-    pub const SID: u32 = 0x1;
-    /// Adds the terminal session's id.
-    pub const TS_ID: u32 = 0x2;
-    /// Adds the call stack.
-    pub const STACK_TRACE: u32 = 0x4;
-    /// Drops events without keywords.
-    pub const IGNORE_KEYWORD_0: u32 = 0x10;
-    /// The GUID names a group of providers.
-    pub const PROVIDER_GROUP: u32 = 0x20;
-    /// Adds the unique key of the process.
-    pub const PROCESS_START_KEY: u32 = 0x80;
-    /// Adds a unique key of the event.
-    pub const EVENT_KEY: u32 = 0x100;
-    /// Adds the id of the container.
-    pub const SOURCE_CONTAINER_TRACKING: u32 = 0x800;
-
-    /// Returns whether all bits of `bits` are set.
-    pub const fn has(self, bits: u32) -> bool {
-        self.0 & bits == bits
+bitflags! {
+    impl EnableProperties: u32 {
+        /// Adds the user's SID to each event.
+        const SID = 0x1;
+        /// Adds the terminal session's id.
+        const TS_ID = 0x2;
+        /// Adds the call stack.
+        const STACK_TRACE = 0x4;
+        /// Drops events without keywords.
+        const IGNORE_KEYWORD_0 = 0x10;
+        /// The GUID names a group of providers.
+        const PROVIDER_GROUP = 0x20;
+        /// Adds the unique key of the process.
+        const PROCESS_START_KEY = 0x80;
+        /// Adds a unique key of the event.
+        const EVENT_KEY = 0x100;
+        /// Adds the id of the container.
+        const SOURCE_CONTAINER_TRACKING = 0x800;
+        const _ = !0;
     }
 }
 
@@ -143,6 +142,29 @@ pub struct PayloadFilter {
     pub any: bool,
     /// The predicates.
     pub predicates: Vec<PayloadPredicate>,
+    /// The fields of events that do not describe themselves. Without layouts such events pass; otherwise those without
+    /// a layout do not.
+    pub layouts: Vec<PayloadLayout>,
+}
+
+/// The fields at the start of an event's payload, for a payload filter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PayloadLayout {
+    /// The event's id.
+    pub id: u16,
+    /// The event's version.
+    pub version: u8,
+    /// The fields, each a single value, in the order of the payload.
+    pub fields: Vec<LayoutField>,
+}
+
+/// A field of a [`PayloadLayout`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayoutField {
+    /// The field's name; empty if no predicate names it.
+    pub name: String,
+    /// The encoding (`_TDH_IN_TYPE`, `tdh.h`).
+    pub in_type: u8,
 }
 
 /// A condition on one field (`PAYLOAD_FILTER_PREDICATE`).
@@ -224,6 +246,12 @@ impl Filter {
                 payload.predicates.iter().try_for_each(|predicate| {
                     text("a field of a predicate", &predicate.field, MAX_NAME_BYTES)?;
                     at_most("bytes of a predicate's value", predicate.value.len(), MAX_NAME_BYTES)
+                })?;
+                at_most("layouts of a filter", payload.layouts.len(), MAX_LAYOUTS)?;
+                payload.layouts.iter().try_for_each(|layout| {
+                    at_most("fields of a layout", layout.fields.len(), MAX_LAYOUT_FIELDS)?;
+                    let mut names = layout.fields.iter().map(|field| &field.name);
+                    names.try_for_each(|name| text("a field of a layout", name, MAX_NAME_BYTES))
                 })
             }
             Filter::Data { data, .. } => {
@@ -246,4 +274,17 @@ fn same_program(name: &str, executable: &str) -> bool {
 fn check_names(what: &'static str, names: &[String]) -> Result<(), ProtocolError> {
     at_most(what, names.len(), MAX_FILTER_NAMES)?;
     names.iter().try_for_each(|name| text("a name of a filter", name, MAX_NAME_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_are_a_number_on_the_wire_and_keep_unknown_bits() {
+        let properties = EnableProperties::STACK_TRACE | EnableProperties(0x8000_0000);
+        let bytes = postcard::to_allocvec(&properties).unwrap();
+        assert_eq!(bytes, postcard::to_allocvec(&0x8000_0004_u32).unwrap());
+        assert_eq!(postcard::from_bytes(&bytes), Ok(properties));
+    }
 }

@@ -102,7 +102,7 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// If it cannot be created, or if it exists and [`Instance::check_directory`] fails.
+    /// Fails if it cannot be created, or if it exists and [`Instance::check_directory`] fails.
     pub fn create_directory(&self) -> Result<(), ProtocolError> {
         let mode = if self.is_system() { 0o755 } else { 0o700 };
         match fs::DirBuilder::new().mode(mode).create(&self.directory) {

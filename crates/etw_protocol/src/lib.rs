@@ -12,6 +12,14 @@
 //!
 //! Both sides treat the other as hostile: [`decode`] never panics, allocates at most a few times the size of the
 //! packet, and refuses messages beyond the [`limits`].
+//!
+//! ```
+//! use etw_protocol::{Hello, Role, decode, encode};
+//!
+//! let packet = encode(&Hello::new(Role::Provider))?;
+//! assert_eq!(decode::<Hello>(&packet)?.role, Role::Provider);
+//! # Ok::<(), etw_protocol::ProtocolError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +44,10 @@ pub use channel::{Channel, PacketBuffer};
 pub use codec::{Message, decode, encode};
 pub use consumer::{FromConsumer, ToConsumer};
 pub use controller::{Request, Response};
-pub use enable::{Enable, EnableProperties, Filter, PayloadFilter, PayloadOperator, PayloadPredicate};
+pub use enable::{
+    Enable, EnableProperties, Filter, LayoutField, PayloadFilter, PayloadLayout, PayloadOperator,
+    PayloadPredicate,
+};
 pub use error::{ErrorKind, Failure, ProtocolError};
 pub use hello::{Hello, Role, VERSION};
 #[cfg(target_os = "linux")]

@@ -22,6 +22,10 @@ pub const MAX_FILTER_PIDS: usize = 64;
 pub const MAX_FILTER_NAMES: usize = 64;
 /// Predicates of one payload filter (ETW: 8).
 pub const MAX_PREDICATES: usize = 64;
+/// Event layouts of one payload filter.
+pub const MAX_LAYOUTS: usize = 256;
+/// Fields of one event layout.
+pub const MAX_LAYOUT_FIELDS: usize = 128;
 /// Bytes of data that a filter passes to the provider's own code (ETW: 1024).
 pub const MAX_FILTER_DATA_BYTES: usize = 1024;
 /// Sessions of one process: the slots that [`crate::ToProvider`] counts.

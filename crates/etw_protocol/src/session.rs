@@ -222,7 +222,7 @@ impl Default for SessionProperties {
             minimum_buffers: 0,
             maximum_buffers: 0,
             maximum_file_size: 0,
-            log_file_mode: LogFileMode(0),
+            log_file_mode: LogFileMode::empty(),
             flush_timer_millis: 0,
             flush_threshold: 0,
             clock: SessionClock::Qpc,

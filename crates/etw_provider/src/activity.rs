@@ -1,4 +1,14 @@
 //! Activity ids, which relate events to each other.
+//!
+//! ```
+//! use etw_provider::activity;
+//!
+//! let request = activity::create();
+//! let previous = activity::set_current(request);
+//! // The events that this thread writes here have the activity `request`.
+//! assert_eq!(activity::current(), request);
+//! activity::set_current(previous);
+//! ```
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

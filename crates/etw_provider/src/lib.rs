@@ -1,4 +1,13 @@
 //! Writing events: providers, TraceLogging events, activities, and the connection to sessions.
+//!
+//! ```
+//! use etw_provider::{Level, event, provider};
+//!
+//! provider!(static APP: "MyCompany.MyApp");
+//!
+//! APP.register();
+//! event!(APP, "ItemDone", level: Level::INFORMATION, u32("number", 7), str8("text", "seven"));
+//! ```
 
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
@@ -27,6 +36,7 @@ pub use builder::EventBuilder;
 pub use control::{Control, ControlCode};
 pub use enables::MAX_SESSIONS;
 pub use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode, guid_from_name};
+pub use filters::PayloadCondition;
 pub use payload::Payload;
 pub use provider::{EventMetadata, Provider};
 pub use registry::join_private_host;

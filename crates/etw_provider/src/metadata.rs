@@ -1,6 +1,16 @@
 //! TraceLogging metadata, computed at compile time: the fields of an event, and the extended items of its records.
 //!
 //! `etw_schema::tracelogging` documents the layout; the source is `TraceLoggingProvider.h`.
+//!
+//! ```
+//! use etw_provider::metadata::{Field, Format, in_type, metadata, metadata_len};
+//!
+//! const FIELDS: &[Field<'static>] = &[Field::new("count", in_type::UINT32, Format::Default)];
+//! const LEN: usize = metadata_len("Counted", 0, FIELDS);
+//! const METADATA: [u8; LEN] = metadata("Counted", 0, FIELDS);
+//! // The size, the tags, the event's name, and the field.
+//! assert_eq!(METADATA, *b"\x12\0\0Counted\0count\0\x08");
+//! ```
 
 use etw_event::{ExtendedType, Guid};
 

@@ -12,7 +12,7 @@ use etw_event::{ExtendedType, Origin, Record, Ticks};
 use etw_schema::tracelogging::{ProviderTraits, parse_event};
 use etw_schema::{CompiledSchema, Decoding, Located, ProviderInfo};
 
-use etw_protocol::{Filter, PayloadFilter, PayloadOperator, PayloadPredicate};
+use etw_protocol::{Filter, LayoutField, PayloadFilter, PayloadLayout, PayloadOperator, PayloadPredicate};
 
 use crate::filters::Filters;
 use crate::testing::Capture;
@@ -319,7 +319,7 @@ fn sessions_get_the_requested_items() {
 /// A field of a filter test.
 fn payload_filter(field: &str, operator: PayloadOperator, value: &str) -> Filter {
     let predicate = PayloadPredicate { field: field.into(), operator, value: value.into() };
-    Filter::Payload(PayloadFilter { event: None, any: false, predicates: vec![predicate] })
+    Filter::Payload(PayloadFilter { event: None, any: false, predicates: vec![predicate], layouts: vec![] })
 }
 
 #[test]
@@ -374,6 +374,30 @@ fn filters_leave_out_what_the_session_does_not_want() {
     check("w", Equal, "wide", "A");
     check("g", Equal, "{00000000-0000-0000-0000-000000000000}", "B");
     check("none", Equal, "1", "");
+    // A layout describes the events of one id, which have no description of their own.
+    let field = |name: &str, in_type| LayoutField { name: name.into(), in_type };
+    let fields = vec![field("", 10), field("name", 1), field("size", 8)];
+    let layouts = vec![PayloadLayout { id: 2, version: 0, fields }];
+    let sized = |operator, value: &str| {
+        let Filter::Payload(filter) = payload_filter("size", operator, value) else { unreachable!() };
+        Filter::Payload(PayloadFilter { layouts: layouts.clone(), ..filter })
+    };
+    assert_eq!(events(vec![sized(GreaterOrEqual, "0")]), "", "event 2 has no payload");
+    assert_eq!(laid_out(sized(Equal, "77")), [2]);
+    assert_eq!(laid_out(sized(Less, "77")), [0; 0]);
+}
+
+/// The ids of the events with a payload of 8 bytes, a text and a 32-bit 77 that pass a filter.
+fn laid_out(filter: Filter) -> Vec<u16> {
+    provider!(static LAID_OUT: "OpenETW.Test.LaidOut");
+    let mut session = Capture::new().unwrap();
+    assert!(session.enable_filtered(&LAID_OUT, Level(0), Keyword(0), 0, Filters::intern(&[filter])));
+    for id in 1..=3 {
+        let payload = [&[9; 8][..], b"a\0b\0\0\0", &77u32.to_le_bytes()].concat();
+        LAID_OUT.write(&EventDescriptor { id, ..EventDescriptor::ZERO }, &payload[..]);
+    }
+    let id = |bytes: &Vec<u8>| parsed(bytes, |record| record.descriptor().id);
+    session.records().iter().map(id).collect()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use etw_buffer::{Reserve, Slot};
-use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
+use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode, Record};
 
 use crate::activity;
 use crate::enables::{Enables, Entry, Settings};
@@ -90,7 +90,7 @@ impl Front for Plain {
         store(&header[4], self.provider[1]);
         store(&header[5], self.descriptor[0]);
         store(&header[6], self.descriptor[1]);
-        // Word 7, the CPU times, stays 0: reading them would take a system call.
+        // Word 7, the CPU times, stays 0: reading them would take a system call, so the flags say that there are none.
         store(&header[8], activity[0]);
         store(&header[9], activity[1]);
         copy(behind, extras);
@@ -172,8 +172,8 @@ fn copy(to: &[AtomicU64], from: &[u64]) {
     }
 }
 
-/// `EVENT_HEADER` with 64-bit pointers.
-pub(crate) const EVENT_HEADER: u64 = 0xC013_0000;
+/// `EVENT_HEADER` with 64-bit pointers and without CPU times.
+pub(crate) const EVENT_HEADER: u64 = 0xC013_0000 | (Record::NO_CPU_TIME as u64) << 32;
 /// `EVENT_TRACE_HEADER` of 64 bits.
 pub(crate) const CLASSIC_HEADER: u64 = 0xC014_0000;
 /// `EVENT_HEADER_FLAG_EXTENDED_INFO`, as in the first word.

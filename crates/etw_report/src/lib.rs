@@ -19,7 +19,7 @@ use etw_app::input::{self, check_read, report_unreadable};
 use etw_app::progress::Progress;
 use etw_app::tally::Tally;
 use etw_app::{UsageError, output, table};
-use openetw::analysis::{Analysis, ProcessFilter, Report, ReportOptions, TableKind, Window};
+use openetw::analysis::{Analysis, Machines, ProcessFilter, Report, ReportOptions, TableKind, Window};
 use openetw::symbols::Symbolizer;
 use openetw::{FileTime, Statistics, TimePoint, Trace};
 
@@ -37,7 +37,7 @@ const PROGRESS_EVERY: u64 = 1 << 14;
 /// Contents and format of a report.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Traces of one machine.
+    /// Traces; those of several machines share the tables.
     pub files: Vec<PathBuf>,
     /// Tables to show; empty for the default tables of the format.
     pub tables: Vec<TableKind>,
@@ -79,7 +79,7 @@ pub enum Format {
 /// Fails if a trace cannot be read, if the start is not before the end ([`UsageError`]), or if the output cannot be
 /// written.
 pub fn run(request: &Request) -> Result<()> {
-    let builder = input::builder(&request.files);
+    let builder = input::builder(&request.files)?;
     // The kernel's classes are built in.
     let mut trace = builder.skip_unreadable(true).look_ahead(false).open()?;
     report_unreadable(&trace);
@@ -91,7 +91,7 @@ pub fn run(request: &Request) -> Result<()> {
         return Err(UsageError("--from is not before --to".to_owned()).into());
     }
     let options = options(request, &trace);
-    let mut analysis = Analysis::new(window);
+    let mut analysis = Analysis::new(window).of_machines(Machines::of(&trace));
     let is_page = matches!(request.format, Format::Html | Format::Xml);
     if is_page {
         analysis = analysis.over_time(start, options.end);
@@ -193,14 +193,14 @@ impl Summary<'_> {
 
 fn options(request: &Request, trace: &Trace) -> ReportOptions {
     let mut options = ReportOptions::of(trace.headers());
+    options.processors = Machines::of(trace).processors();
     options.processes = request.processes.clone();
     let symbolizer = request.debug_directories.iter().fold(Symbolizer::new(), Symbolizer::debug_directory);
     options.symbolizer = symbolizer;
     if !request.tables.is_empty() {
         options.tables = request.tables.clone();
     } else if matches!(request.format, Format::Text | Format::Html) {
-        // Processes and functions show the same without this table.
-        options.tables.retain(|kind| *kind != TableKind::Threads);
+        options.tables.retain(|kind| kind.is_default());
     }
     if request.format == Format::Folded {
         options.tables.clear();

@@ -16,6 +16,18 @@
 //!
 //! An EventSource writes its manifest when a session enables it and again when the session ends. A trace may
 //! therefore contain the same manifest several times, from several processes, and after the events it describes.
+//!
+//! ```
+//! use etw_event::Guid;
+//! use etw_schema::event_source::EventSourceManifests;
+//!
+//! let xml: &[u8] = br#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events"/>"#;
+//! let mut manifests = EventSourceManifests::new();
+//! // The first of two chunks.
+//! let chunk = [&[1, 1, 0, 0x5B, 2, 0, 0, 0][..], xml].concat();
+//! assert!(manifests.add_chunk(Guid::from_provider_name("MyCompany.MyApp"), 4711, &chunk).is_none());
+//! assert_eq!(manifests.finish().len(), 1);
+//! ```
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -36,6 +48,8 @@ pub const MANIFEST_EVENT_ID: u16 = 0xFFFE;
 pub struct EventSourceManifests {
     /// By provider and process.
     gathering: HashMap<(Guid, u32), Gathering>,
+    /// The keys of incomplete manifests, by the number of their first chunks.
+    by_age: BTreeMap<u64, (Guid, u32)>,
     /// Hashes of the manifests already read, each over provider and text.
     seen: HashSet<u64>,
     incomplete: Vec<IncompleteManifest>,
@@ -119,9 +133,10 @@ impl EventSourceManifests {
         }
         self.begun += 1;
         let begun = self.begun;
-        let bytes = &mut self.bytes;
+        let (bytes, by_age) = (&mut self.bytes, &mut self.by_age);
         let gathering = self.gathering.entry(key).or_insert_with(|| {
             *bytes += OVERHEAD;
+            by_age.insert(begun, key);
             Gathering { of, begun, chunks: BTreeMap::new() }
         });
         if let Entry::Vacant(place) = gathering.chunks.entry(number) {
@@ -143,18 +158,15 @@ impl EventSourceManifests {
 
     /// Returns the manifests that are still incomplete or were discarded, oldest first.
     pub fn finish(mut self) -> Vec<IncompleteManifest> {
-        let mut rest: Vec<_> =
-            self.gathering.iter().map(|(key, gathering)| (gathering.begun, *key)).collect();
-        rest.sort_unstable();
-        for (_, key) in rest {
-            self.give_up(key);
+        while let Some((_, key)) = self.by_age.first_key_value() {
+            self.give_up(*key);
         }
         self.incomplete
     }
 
     fn make_room(&mut self) {
         while self.bytes > MAX_GATHERING
-            && let Some((key, _)) = self.gathering.iter().min_by_key(|(_, gathering)| gathering.begun)
+            && let Some((_, key)) = self.by_age.first_key_value()
         {
             self.give_up(*key);
         }
@@ -172,6 +184,7 @@ impl EventSourceManifests {
 
     fn remove(&mut self, key: (Guid, u32)) -> Option<Gathering> {
         let gathering = self.gathering.remove(&key)?;
+        self.by_age.remove(&gathering.begun);
         let bytes: usize = gathering.chunks.values().map(|chunk| chunk.len() + OVERHEAD).sum();
         self.bytes = self.bytes.saturating_sub(bytes + OVERHEAD);
         Some(gathering)

@@ -2,6 +2,21 @@
 //!
 //! Every source (an instrumentation manifest, a WEVT_TEMPLATE resource, a MOF class, TraceLogging metadata, …) is read
 //! into the same [`Provider`]s and [`EventSchema`]s. Later stages see only these.
+//!
+//! ```
+//! use etw_event::Record;
+//! use etw_schema::{Located, Resolver};
+//!
+//! /// Prints a record with its properties.
+//! fn print(resolver: &mut Resolver, record: &Record<'_>) {
+//!     let mut located = Located::default();
+//!     let event = resolver.decode(record, &mut located);
+//!     match &event.properties {
+//!         Ok(properties) => println!("{:?}: {:?}", event.names().provider(), properties.get::<u32>("ProcessID").ok()),
+//!         Err(undecoded) => println!("not decoded: {undecoded}"),
+//!     }
+//! }
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +33,7 @@ pub mod mof;
 mod names;
 mod properties;
 mod provider_spec;
+pub mod publishers;
 mod resolver;
 mod socket_address;
 mod source;
@@ -38,8 +54,9 @@ pub use layout::{
     Format, Layout, LayoutDefect, LocateError, LocateErrorKind, Located, MAX_DEPTH, MAX_EMPTY_VALUES,
 };
 pub use model::{
-    ChannelName, Count, Decoding, EventSchema, InType, KeywordName, Length, MapEntry, MapKind, MessageStyle,
-    OpcodeName, OutType, Property, PropertyType, Provider, ProviderInfo, TaskName, ValueMap, ValueName,
+    ChannelName, Count, Decoding, EventSchema, InType, Inference, Inferred, KeywordName, Length, MapEntry,
+    MapKind, MessageStyle, OpcodeName, OutType, Property, PropertyType, Provider, ProviderInfo, TaskName,
+    ValueMap, ValueName,
 };
 pub use names::{KERNEL_PROVIDER, Names};
 pub use properties::{
@@ -49,6 +66,6 @@ pub use provider_spec::{
     IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError, level_by_name, parse_number,
 };
 pub use resolver::{Observed, Resolver};
-pub use source::{Providers, SchemaSource};
+pub use source::{Found, Providers, SchemaSource};
 pub use undecoded::Undecoded;
 pub use value::{FromValue, Value};

@@ -8,6 +8,18 @@
 //! | `%0` | the end of the message, without a line break |
 //!
 //! Source: `FormatMessage` (`winbase.h`); for WPP the formats in published TMF files.
+//!
+//! ```
+//! use etw_schema::message::Message;
+//! use etw_schema::{MessageStyle, Properties};
+//!
+//! fn text(event: &Properties<'_>) -> String {
+//!     let mut out = String::new();
+//!     Message::parse("process %1 ended with %2!08x!%n", MessageStyle::FormatMessage)
+//!         .write_to(&mut out, event);
+//!     out
+//! }
+//! ```
 
 use crate::properties::{Properties, PropertyValue};
 use crate::text::{

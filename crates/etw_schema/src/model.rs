@@ -1,4 +1,17 @@
 //! The schema model that every source is read into.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use etw_event::{EventDescriptor, Guid};
+//! use etw_schema::model::{Decoding, EventSchema, InType, OutType, Property, ProviderInfo};
+//!
+//! let guid = Guid::from_provider_name("MyCompany.MyApp");
+//! let info = Arc::new(ProviderInfo::new(guid, "MyCompany.MyApp", Decoding::Manifest, "by hand"));
+//! let mut schema = EventSchema::new(info, EventDescriptor { id: 7, ..EventDescriptor::default() });
+//! schema.properties.push(Property::scalar("count", InType::UINT32, OutType::NULL));
+//! schema.top_level = 1;
+//! ```
 
 use std::sync::Arc;
 
@@ -207,6 +220,35 @@ pub struct EventSchema {
     pub top_level: u16,
     /// Whether the properties come from a `UserData` template rather than `EventData`.
     pub user_data: bool,
+    /// What of the properties is inferred; `None` if the source states them all.
+    pub inferred: Option<Inferred>,
+}
+
+/// Properties that the source does not state completely.
+///
+/// They are used only for a payload that ends exactly where they end. Of other payloads, the properties before them are
+/// decoded and the rest is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Inferred {
+    /// Index of the first such top-level property.
+    pub from: u16,
+    /// What was inferred.
+    pub what: Inference,
+}
+
+/// What of a schema was inferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Inference {
+    /// Lengths and counts, from the names of the integers before them.
+    #[error("its length or count is derived from the name of another property")]
+    Length,
+    /// The types: the source may give the number of a struct's first member in place of a type.
+    #[error("it may be a struct, whose members are not known")]
+    Type,
+    /// Everything: the schema is that of another version of the event.
+    #[error("only version {0} of this event is known")]
+    Version(u8),
 }
 
 impl EventSchema {
@@ -227,6 +269,7 @@ impl EventSchema {
             properties: Vec::new(),
             top_level: 0,
             user_data: false,
+            inferred: None,
         }
     }
 }
@@ -443,6 +486,9 @@ types! {
         BINARY_TO_END = 0x8002, "BinaryToEnd";
         /// `u16` byte count, then a hex dump (WPP `ItemHexDump`).
         WPP_HEX_DUMP = 0x8003, "WppHexDump";
+        /// Bytes of a length that the source does not state, or a struct whose members it does not state. Neither this
+        /// property nor those after it can be located.
+        UNKNOWN_EXTENT = 0x8004, "Unknown";
     }
 }
 

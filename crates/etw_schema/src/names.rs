@@ -153,9 +153,12 @@ impl<'a> Names<'a> {
 
     /// Returns the task's name; for a classic event the class.
     pub fn task(&self) -> Option<&'a str> {
-        let task = self.record.descriptor().task;
         let own = || self.schema?.task_name.as_deref();
-        let listed = || self.info?.tasks.iter().find(|entry| entry.value == task && entry.value != 0);
+        let listed = || {
+            let tasks = self.info.map(|info| &info.tasks).filter(|tasks| !tasks.is_empty())?;
+            let task = self.record.descriptor().task;
+            tasks.iter().find(|entry| entry.value == task && entry.value != 0)
+        };
         let class = || self.own_name().filter(|_| self.is_classic());
         own()
             .and_then(plain)

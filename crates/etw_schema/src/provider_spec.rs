@@ -1,4 +1,4 @@
-//! Provider strings: `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`.
+//! Provider strings: `(Name|{GUID})[:Level[:[!]EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use etw_event::{Guid, Keyword, Level, Record, passes};
 /// |---|---|---|
 /// | name or GUID | `Microsoft-Windows-DNS-Client`, `{1c95126e-…}`, `1c95126e-…` | required |
 /// | level | a number, or a name (`Warning`) | 0: every level |
-/// | event ids | numbers and ranges, separated by commas: `1,3,10-19` | every id |
+/// | event ids | numbers and ranges, separated by commas: `1,3,10-19`; with `!` first, all others | every id |
 /// | match any | a mask or keyword names, joined by `,` or `\|` | 0: every keyword |
 /// | match all | as above | 0 |
 ///
@@ -61,9 +61,12 @@ pub struct KeywordSpec {
     pub names: Vec<Box<str>>,
 }
 
-/// A set of event ids, as inclusive ranges. The default contains every id.
+/// A set of event ids, as inclusive ranges that it contains or excludes. The default contains every id.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct IdSet(Vec<(u16, u16)>);
+pub struct IdSet {
+    ranges: Vec<(u16, u16)>,
+    is_exclusion: bool,
+}
 
 /// The error of parsing a provider string.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -218,40 +221,61 @@ impl IdSet {
     /// Returns whether the set contains `id`.
     #[inline]
     pub fn contains(&self, id: u16) -> bool {
-        self.0.is_empty() || self.0.iter().any(|(first, last)| (*first..=*last).contains(&id))
+        self.ranges.is_empty()
+            || self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&id)) != self.is_exclusion
     }
 
-    /// Returns the ids in the order given, or `None` if the set contains every id.
+    /// Returns the ids in the order given, or `None` if the set contains every id. If the set
+    /// [excludes](Self::is_exclusion) ids, these are returned.
     pub fn list(&self) -> Option<Vec<u16>> {
-        let ids = self.0.iter().flat_map(|(first, last)| *first..=*last);
-        if self.0.is_empty() { None } else { Some(ids.collect()) }
+        let ids = self.ranges.iter().flat_map(|(first, last)| *first..=*last);
+        if self.ranges.is_empty() { None } else { Some(ids.collect()) }
+    }
+
+    /// Returns the inclusive ranges in the order given.
+    pub fn ranges(&self) -> &[(u16, u16)] {
+        &self.ranges
+    }
+
+    /// Returns whether the set contains all ids except those listed.
+    pub fn is_exclusion(&self) -> bool {
+        self.is_exclusion
     }
 
     /// Returns whether the set contains every id.
     pub fn is_all(&self) -> bool {
-        self.0.is_empty()
+        self.ranges.is_empty()
     }
 }
 
 impl FromIterator<u16> for IdSet {
     fn from_iter<I: IntoIterator<Item = u16>>(ids: I) -> IdSet {
-        IdSet(ids.into_iter().map(|id| (id, id)).collect())
+        IdSet { ranges: ids.into_iter().map(|id| (id, id)).collect(), is_exclusion: false }
     }
 }
 
 impl FromStr for IdSet {
     type Err = ProviderSpecError;
 
-    /// Parses numbers and inclusive ranges, separated by commas: `1,3,10-19`. An empty text means every id.
+    /// Parses numbers and inclusive ranges, separated by commas: `1,3,10-19`. With `!` first, the set contains all other
+    /// ids. An empty text means every id.
     fn from_str(text: &str) -> Result<IdSet, ProviderSpecError> {
+        let (listed, is_exclusion) = match text.trim_start().strip_prefix('!') {
+            Some(listed) => (listed, true),
+            None => (text, false),
+        };
         let id = |text: &str| parse_number(text.trim()).and_then(|id| u16::try_from(id).ok());
         let range = |part: &str| match part.split_once('-') {
             Some((first, last)) => Some((id(first)?, id(last)?)).filter(|(first, last)| first <= last),
             None => id(part).map(|id| (id, id)),
         };
-        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let parts = listed.split(',').map(str::trim).filter(|part| !part.is_empty());
         let ranges = parts.map(|part| range(part).ok_or_else(|| ProviderSpecError::Id(part.to_owned())));
-        Ok(IdSet(ranges.collect::<Result<_, _>>()?))
+        let ranges: Vec<_> = ranges.collect::<Result<_, _>>()?;
+        if ranges.is_empty() && is_exclusion {
+            return Err(ProviderSpecError::Id(text.to_owned()));
+        }
+        Ok(IdSet { ranges, is_exclusion })
     }
 }
 
@@ -321,13 +345,23 @@ mod tests {
     fn parts_and_defaults() {
         let check = |text: &str, level: u8, ids: &[(u16, u16)], any: u64, all: u64| {
             let spec: ProviderSpec = text.parse().unwrap();
-            assert_eq!((spec.level.0, &spec.ids.0[..], spec.any.mask, spec.all.mask), (level, ids, any, all));
+            assert_eq!(
+                (spec.level.0, spec.ids.ranges(), spec.any.mask, spec.all.mask),
+                (level, ids, any, all)
+            );
         };
         check("Name", 0, &[], 0, 0);
         check("Name:5", 5, &[], 0, 0);
         check("Name:warning:1,0x2,10-19", 3, &[(1, 1), (2, 2), (10, 19)], 0, 0);
         check("Name:::0xFFFFFFFFFFFFFFFF:0b101", 0, &[], u64::MAX, 5);
         check("{9e814aad-3204-11d2-9a82-006008a86939}:0xff::16|1", 255, &[], 17, 0);
+        check("Name::!1,10-19", 0, &[(1, 1), (10, 19)], 0, 0);
+        let others: IdSet = "!1,10-19".parse().unwrap();
+        assert!(others.is_exclusion() && !others.is_all());
+        assert_eq!(
+            [0, 1, 9, 10, 19, 20].map(|id| others.contains(id)),
+            [true, false, true, false, false, true]
+        );
     }
 
     #[test]
@@ -357,6 +391,8 @@ mod tests {
         check("A:loud", "Critical, Error, Warning");
         check("A::65536", "event id '65536'");
         check("A::5-1", "event id '5-1'");
+        check("A::!", "event id '!'");
+        check("A::1,!2", "event id '!2'");
         check("A:::0x1FFFFFFFFFFFFFFFF", "keyword '0x1FFFFFFFFFFFFFFFF'");
         check("A:1:1:1:1:1", "more than five parts");
     }

@@ -14,6 +14,31 @@ pub trait SchemaSource: Send + Sync {
     /// Returns the provider whose records carry this GUID: provider GUID, class GUID of classic events, or message GUID
     /// of WPP. A source that knows only the name returns a provider without events.
     fn provider(&self, guid: &Guid) -> Option<Arc<Provider>>;
+
+    /// Returns the provider as a build of Windows has it, for sources that know several. 0 means that the build is
+    /// unknown.
+    fn provider_of_build(&self, guid: &Guid, _build: u32) -> Option<Arc<Provider>> {
+        self.provider(guid)
+    }
+
+    /// Looks up a manifest event in a source that does not list the events of its providers, because they are many.
+    fn event_of_build(&self, _guid: &Guid, _id: u16, _version: u8, _build: u32) -> Found {
+        Found::NoProvider
+    }
+}
+
+/// The result of [`SchemaSource::event_of_build`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// The schema of the event.
+    Event(Arc<EventSchema>),
+    /// The provider does not have the event.
+    NoEvent {
+        /// Whether other versions of the id are known.
+        other_versions: bool,
+    },
+    /// The provider is unknown, or [`SchemaSource::provider`] lists all its events.
+    NoProvider,
 }
 
 impl SchemaSource for BuiltIn {
@@ -42,6 +67,17 @@ impl Providers {
                 place.insert(Joined::new(provider));
             }
         }
+    }
+
+    /// Returns the manifest event with this id and version, without a search through all events of the provider.
+    pub(crate) fn event(&self, guid: &Guid, id: u16, version: u8) -> Option<&Arc<EventSchema>> {
+        let joined = self.by_guid.get(guid)?;
+        joined.provider.events.get(*joined.places.get(&(id, version, 0))?)
+    }
+
+    /// Returns whether any version of a manifest event is known.
+    pub(crate) fn has_id(&self, guid: &Guid, id: u16) -> bool {
+        (0..=u8::MAX).any(|version| self.event(guid, id, version).is_some())
     }
 
     /// Returns the providers in unspecified order.

@@ -8,6 +8,15 @@
 //! | fields | name, in-type and arity, out-type, tags, count or custom schema |
 //!
 //! Source: `TraceLoggingProvider.h`; verified on every TraceLogging event of the real traces.
+//!
+//! ```
+//! use etw_schema::tracelogging::ProviderTraits;
+//!
+//! // The size, and the provider's name.
+//! let traits = ProviderTraits::parse(b"\x08\0MyApp\0")?;
+//! assert_eq!(traits.name, b"MyApp");
+//! # Ok::<(), etw_schema::tracelogging::TraceLoggingError>(())
+//! ```
 
 use std::collections::VecDeque;
 use std::sync::Arc;

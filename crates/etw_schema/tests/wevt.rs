@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use etw_schema::wevt::{self, Wevt, WevtError};
 use etw_schema::{Count, Length, MapKind, PropertyType, Provider, manifest};
-use etw_testkit::compiled_manifest;
+use etw_testkit::pe::{self, ResourceType};
+use etw_testkit::{compiled_manifest, mutate};
 
 fn read_all() -> Option<BTreeMap<String, Wevt>> {
     let folder = files::folder("wevt")?;
@@ -191,5 +192,59 @@ fn structs_bit_maps_and_opcodes_of_a_task() {
     for (event, other) in provider.events.iter().zip(&again.providers[0].events) {
         assert_eq!((event.descriptor, &event.properties), (other.descriptor, &other.properties));
         assert_eq!((&event.message, &event.name), (&other.message, &other.name));
+    }
+}
+
+/// Returns a PE file with the made manifest, and a language file with its messages.
+fn made_pe() -> (Vec<u8>, Vec<u8>) {
+    let template = (ResourceType::Name("WEVT_TEMPLATE"), &compiled_manifest::compiled_manifest()[..]);
+    let other = (ResourceType::Name("MUI"), &b"other"[..]);
+    let messages = (ResourceType::Id(11), &compiled_manifest::message_table()[..]);
+    (pe::file(0, &[other, template]), pe::file(0x409, &[other, messages]))
+}
+
+#[test]
+fn pe_files_with_their_language_files() {
+    let (program, texts) = made_pe();
+    let wevt = wevt::read(&program, Some(&texts), "made.dll").unwrap();
+    assert_eq!(wevt.problems, []);
+    assert_eq!(wevt.providers[0].events[0].message.as_deref(), Some("%1 items"));
+    assert_eq!(wevt::read(&program, None, "made.dll").unwrap().providers[0].events[0].message, None);
+    assert_eq!(wevt::read(&texts, None, "made.dll.mui").unwrap_err(), WevtError::NoTemplates);
+}
+
+#[test]
+fn the_start_of_a_pe_file_rules_out_most_files() {
+    let (program, texts) = made_pe();
+    let directory = |file: &[u8]| {
+        let range = wevt::resource_range(&file[..0x200]).unwrap().unwrap();
+        file[range.start as usize..range.end as usize].to_vec()
+    };
+    let (with, without) = (directory(&program), directory(&texts));
+    assert!(wevt::may_have_templates(&with));
+    assert!(!wevt::may_have_templates(&without));
+    // Too little to decide.
+    assert!(wevt::may_have_templates(&without[..20]));
+    assert!(wevt::may_have_templates(&with[..40]));
+    assert!(matches!(wevt::resource_range(&program[..0x100]), Err(WevtError::DamagedPe(_))));
+    for file in [&program, &texts] {
+        mutate::each(file, 300, |bytes| drop((wevt::resource_range(bytes), wevt::may_have_templates(bytes))));
+    }
+}
+
+#[test]
+fn cut_files_are_damaged_and_old_programs_are_not() {
+    let (program, _) = made_pe();
+    for cut in [0x30, 0x100, 0x210, program.len() - 100] {
+        let error = wevt::read(&program[..cut], None, "made.dll").unwrap_err();
+        assert!(matches!(error, WevtError::DamagedPe(_)), "{cut}: {error}");
+    }
+    let mut dos = program.clone();
+    dos[0x18] = 0x1C;
+    dos[0x3C] = 0x80;
+    let mut windows_3 = program;
+    windows_3[0x40..0x42].copy_from_slice(b"NE");
+    for old in [dos, windows_3] {
+        assert_eq!(wevt::read(&old, None, "old.exe").unwrap_err(), WevtError::NotAContainer);
     }
 }

@@ -73,7 +73,8 @@ impl Symbolizer {
 
     /// Resolves offsets from the image's base, in their order; `None` where no function is known.
     ///
-    /// A return address is the address after the call. To resolve the caller, pass the offset of the byte before it.
+    /// A return address is the address after the call. To resolve the caller, pass the offset of the byte before it. Files
+    /// are mapped while they are read, so they must not be changed in place meanwhile; package managers replace them.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
 //! System calls, one module per operating system: memory maps of files, cache hints, and on Linux what live sessions
 //! need: shared memory, clocks, ids, sockets.
 //!
-//! This is the only crate of the workspace with `unsafe` code. Everything it exports is safe to call.
+//! This is the only crate of the workspace with `unsafe` code. Everything it exports is safe to call, on one condition
+//! that no system enforces: a file must not change while it is mapped ([`FileMap`]).
 //!
 //! ```
 //! # fn main() -> std::io::Result<()> {

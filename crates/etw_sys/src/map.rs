@@ -11,14 +11,25 @@ use memmap2::Mmap;
 
 /// A read-only memory map of a whole file. An empty file gives an empty slice.
 ///
-/// The file must not change while it is mapped. If another process shortens it, touching the missing pages ends this
-/// process (`SIGBUS`), as in every program that maps files; with [`exit_on_page_error`](crate::exit_on_page_error) it
-/// ends with a message. Bytes that are changed are read as they are; all parsers of this project check what they read.
+/// # Contract
+///
+/// No process may change or shorten the file while it is mapped. No operating system enforces this for files in general,
+/// so it is a condition on whoever names the file: functions of other crates that map a file by its path repeat it in
+/// their documentation.
+///
+/// - Rust assumes that borrowed bytes do not change. If they do, the behaviour is undefined; checks of the parsers that
+///   were made before the change no longer hold.
+/// - If the file is shortened, touching the missing pages ends this process (`SIGBUS`). With
+///   [`exit_on_page_error`](crate::exit_on_page_error) it ends with a message.
+///
+/// Unnamed temporary files meet the contract, since no other process can open them. To read a file that may change, copy
+/// it first.
 #[derive(Debug)]
 pub struct FileMap(Option<Mmap>);
 
 impl FileMap {
-    /// Maps `file` from its start to its current end.
+    /// Maps `file` from its start to its current end. The caller ensures that nobody changes the file meanwhile, as the
+    /// [contract](FileMap#contract) requires.
     ///
     /// # Errors
     ///
@@ -35,8 +46,8 @@ impl FileMap {
                 "the file is longer than the address space",
             ));
         }
-        // SAFETY: the map is private to this value and read-only, so no Rust code writes through it. That other
-        // processes leave the file alone cannot be guaranteed; the type's documentation makes it the caller's part.
+        // SAFETY: the map is private to this value and read-only, so no Rust code writes through it. That nobody changes
+        // the file is the contract of the type.
         let map = unsafe { Mmap::map(file)? };
         Ok(FileMap(Some(map)))
     }

@@ -88,7 +88,10 @@ mod tests {
         programs.follow(&event(10, 1, fork(7, 1, b"sh")), &known);
         programs.follow(&event(20, 7, exec(b"/bin/echo")), &known);
         programs.follow(&event(25, 7, fork(8, 7, b"x")), &known);
-        programs.follow(&event(30, 7, Body::Exit { code: 0, process_code: Some(0) }), &known);
+        programs.follow(
+            &event(30, 7, Body::Exit { code: 0, process_code: Some(0), kernel_nanos: 0, user_nanos: 0 }),
+            &known,
+        );
         let check = |process_id, time, expected: Option<&[u8]>| {
             assert_eq!(
                 programs.at(process_id, |change| change <= time, &known),

@@ -7,6 +7,7 @@ use etw_controller::Failure;
 use etw_event::{Guid, Keyword, Level, classes};
 use etw_kernel::providers::KernelProvider;
 use etw_kernel::rundown::{Inventory, Phase, Rundown};
+use etw_kernel::system_providers;
 use etw_session::host::{SystemProvider, SystemWants};
 use etw_session::logger::SystemRegion;
 
@@ -59,7 +60,11 @@ impl Kernel {
 
 impl SystemProvider for Kernel {
     fn providers(&self) -> Vec<(Guid, &'static str)> {
-        KernelProvider::ALL.iter().map(|provider| (provider.guid, provider.name)).collect()
+        let of_flags =
+            system_providers::SystemProvider::ALL.iter().filter(|provider| provider.is_supported());
+        let of_flags = of_flags.map(|provider| (provider.guid, provider.name));
+        let by_manifest = KernelProvider::ALL.iter().map(|provider| (provider.guid, provider.name));
+        by_manifest.chain(of_flags).collect()
     }
 
     fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, Failure> {
@@ -82,7 +87,8 @@ impl SystemProvider for Kernel {
 
     fn capture_state(&self, session: u64, provider: Guid, level: Level, any: Keyword) {
         let _alone = self.alone.lock();
-        let state = match provider == classes::SYSTEM_TRACE {
+        let is_of_flags = system_providers::SystemProvider::of(provider).is_some();
+        let state = match is_of_flags || provider == classes::SYSTEM_TRACE {
             true => State::System(self.take_inventory(session, Phase::End)),
             false => State::Provider(provider, level, any),
         };

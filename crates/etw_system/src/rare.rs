@@ -22,7 +22,9 @@ impl Rare {
             Body::Exec(exec) => {
                 (Body::Exec(Exec { path: b"", arguments: b"", ..exec }), [exec.path, exec.arguments])
             }
-            Body::Exit { code, process_code } => (Body::Exit { code, process_code }, [&b""[..]; 2]),
+            Body::Exit { code, process_code, kernel_nanos, user_nanos } => {
+                (Body::Exit { code, process_code, kernel_nanos, user_nanos }, [&b""[..]; 2])
+            }
             Body::Image(ImageChange::Mapped(mapping)) => {
                 let body = Body::Image(ImageChange::Mapped(Mapping { path: b"", ..mapping }));
                 (body, [mapping.path, b""])

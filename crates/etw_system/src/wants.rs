@@ -4,9 +4,11 @@ use std::ops::RangeInclusive;
 
 use etw_controller::{Enable, EnableProperties, ErrorKind, Failure, Filter};
 use etw_event::{EventDescriptor, Guid, Keyword, Level, passes};
-use etw_kernel::providers::{FILE_NAME_CREATE, FILE_PROVIDER, KernelProvider};
+use etw_kernel::providers::{DISK_PROVIDER, FILE_NAME_CREATE, FILE_PROVIDER, KernelProvider};
 use etw_kernel::rundown::{Parts, Phase, Scope};
+use etw_kernel::system_providers::SystemProvider;
 use etw_kernel::{EnableFlags, Hook, Hooks, Routines, StackKinds, StackWalks, TracingCode};
+use etw_provider::PayloadCondition;
 use etw_session::host::SystemWants;
 
 /// The process that causes an event.
@@ -20,7 +22,12 @@ pub(crate) struct Doer<'a> {
 /// The requests of a session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wants {
+    /// The session's flags, and those of the system providers that it has enabled.
     pub(crate) flags: EnableFlags,
+    /// Whether a system provider requests the description of the machine.
+    has_machine: bool,
+    /// Unsupported keywords of system providers.
+    left_out: Vec<String>,
     pub(crate) enabled: Vec<Enabled>,
     /// The hooks that provide all of it.
     pub(crate) hooks: Hooks,
@@ -40,19 +47,19 @@ pub(crate) fn not_supported(text: String) -> Failure {
     Failure::new(ErrorKind::NotSupported, text)
 }
 
+/// Words of the header of a manifest event (`EVENT_HEADER`, 80 bytes).
+const MANIFEST_HEADER_WORDS: usize = 10;
+
 /// The flags that enable file operations.
-pub(crate) const FILE_OPERATIONS: EnableFlags =
-    EnableFlags(EnableFlags::FILE_IO.0 | EnableFlags::FILE_IO_INIT.0);
+pub(crate) const FILE_OPERATIONS: EnableFlags = EnableFlags::FILE_IO.union(EnableFlags::FILE_IO_INIT);
 
 /// Returns whether a session with these flags receives file names.
 pub(crate) fn names_files(flags: EnableFlags) -> bool {
-    const NAMED: EnableFlags = EnableFlags(
-        EnableFlags::DISK_FILE_IO.0
-            | EnableFlags::MEMORY_HARD_FAULTS.0
-            | EnableFlags::VAMAP.0
-            | FILE_OPERATIONS.0,
-    );
-    flags & NAMED != EnableFlags::NONE
+    const NAMED: EnableFlags = EnableFlags::DISK_FILE_IO
+        .union(EnableFlags::MEMORY_HARD_FAULTS)
+        .union(EnableFlags::VAMAP)
+        .union(FILE_OPERATIONS);
+    flags.intersects(NAMED)
 }
 
 /// A kernel provider that a session has enabled.
@@ -60,14 +67,24 @@ pub(crate) fn names_files(flags: EnableFlags) -> bool {
 pub(crate) struct Enabled {
     provider: &'static KernelProvider,
     enable: Enable,
+    /// Its payload filters.
+    conditions: Vec<PayloadCondition>,
 }
 
 impl Wants {
     /// Converts a host's request. Fails if Linux does not support a flag or stack, or if the interval is out of range.
     pub(crate) fn new(wants: SystemWants) -> Result<Wants, String> {
-        let flags = EnableFlags(wants.flags);
+        let mut flags = EnableFlags(wants.flags);
+        let (mut has_machine, mut left_out) = (false, Vec::new());
+        for (guid, enable) in &wants.enables {
+            let Some(provider) = SystemProvider::of(*guid) else { continue };
+            let selection = provider.select(enable.any, enable.all);
+            flags |= selection.flags;
+            has_machine |= selection.has_machine;
+            left_out.extend(selection.left_out);
+        }
         let hooks = flags.hooks().map_err(|error| error.to_string())?;
-        let of = |(guid, enable)| KernelProvider::of(guid).map(|provider| Enabled { provider, enable });
+        let of = |(guid, enable)| KernelProvider::of(guid).map(|provider| Enabled::new(provider, enable));
         let enabled: Vec<Enabled> = wants.enables.into_iter().filter_map(of).collect();
         let hooks = enabled.iter().fold(hooks, |all, enabled| all | enabled.hooks());
         let walks = StackWalks::of(&wants.stack_tracing).map_err(|error| error.to_string())?;
@@ -79,7 +96,7 @@ impl Wants {
                 return Err(format!("invalid sampling interval of {micros} us: must be 100 us to 1 s"));
             }
         };
-        Ok(Wants { flags, enabled, hooks, walks, sample_interval })
+        Ok(Wants { flags, has_machine, left_out, enabled, hooks, walks, sample_interval })
     }
 
     /// Loads kernel data that takes a while to read; it is cached from then on.
@@ -100,7 +117,7 @@ impl Wants {
 
     /// Returns whether any of its events has a stack.
     pub(crate) fn has_stacks(&self) -> bool {
-        self.flags.has(EnableFlags::PROFILE) || self.walks.kinds() != StackKinds::SAMPLES
+        self.flags.contains(EnableFlags::PROFILE) || self.walks.kinds() != StackKinds::SAMPLES
     }
 
     /// Returns the hooks that stacks need in addition: the images that they lead through.
@@ -111,16 +128,20 @@ impl Wants {
     /// Returns the scope of its rundown; `None` if it requests none.
     pub(crate) fn scope(&self, phase: Phase) -> Option<Scope> {
         let flags = self.flags;
-        if flags == EnableFlags::NONE {
+        let has_flags = !flags.is_empty();
+        let is_described = self.has_machine || has_flags && !flags.contains(EnableFlags::NO_SYSCONFIG);
+        let has_machine = is_described && phase == Phase::Start;
+        // Events name disks by numbers, which mean nothing on another machine.
+        let has_disks = !is_described && self.enabled.iter().any(|enabled| enabled.guid() == DISK_PROVIDER);
+        if !has_flags && !has_machine && !has_disks {
             return None;
         }
         let parts = Parts {
-            processes: flags.has(EnableFlags::PROCESS),
-            threads: flags.has(EnableFlags::THREAD),
-            images: flags.has(EnableFlags::IMAGE_LOAD),
+            processes: flags.contains(EnableFlags::PROCESS),
+            threads: flags.contains(EnableFlags::THREAD),
+            images: flags.contains(EnableFlags::IMAGE_LOAD),
         };
-        let has_machine = phase == Phase::Start && !flags.has(EnableFlags::NO_SYSCONFIG);
-        Some(Scope { phase, parts, has_machine })
+        Some(Scope { phase, parts, has_machine, has_disks })
     }
 
     /// Returns whether file names are reported.
@@ -130,11 +151,26 @@ impl Wants {
 
     /// Returns the unsupported parts of the request.
     pub(crate) fn refused(&self) -> Vec<String> {
-        self.enabled.iter().flat_map(Enabled::refused).collect()
+        self.left_out.iter().cloned().chain(self.enabled.iter().flat_map(Enabled::refused)).collect()
+    }
+
+    /// Returns whether the session has events that name processes by their ids only: those of manifest providers, without
+    /// the events of processes.
+    pub(crate) fn needs_names_of_processes(&self) -> bool {
+        !self.enabled.is_empty() && !self.flags.contains(EnableFlags::PROCESS)
     }
 }
 
 impl Enabled {
+    fn new(provider: &'static KernelProvider, enable: Enable) -> Enabled {
+        let payload = |filter: &Filter| match filter {
+            Filter::Payload(filter) => Some(PayloadCondition::new(filter.clone())),
+            _ => None,
+        };
+        let conditions = enable.filters.iter().filter_map(payload).collect();
+        Enabled { provider, enable, conditions }
+    }
+
     /// Returns whether the session wants an event of a provider, caused by the process `by` if any.
     pub(crate) fn wants(&self, provider: Guid, event: &EventDescriptor, by: Option<Doer<'_>>) -> bool {
         let lets_process_pass = || by.is_none_or(|by| self.lets_process_pass(by));
@@ -153,7 +189,7 @@ impl Enabled {
 
     /// Returns the same request for events of this level and these keywords.
     pub(crate) fn at(&self, level: Level, any: Keyword) -> Enabled {
-        Enabled { enable: Enable { level, any, ..self.enable.clone() }, ..*self }
+        Enabled { enable: Enable { level, any, ..self.enable.clone() }, ..self.clone() }
     }
 
     fn has(&self, event: &EventDescriptor) -> bool {
@@ -179,6 +215,16 @@ impl Enabled {
         })
     }
 
+    /// Returns whether the payload filters let a record of a wanted event pass.
+    pub(crate) fn lets_payload_pass(&self, event: &EventDescriptor, record: &[u64]) -> bool {
+        if self.conditions.is_empty() {
+            return true;
+        }
+        let payload = record.get(MANIFEST_HEADER_WORDS..).unwrap_or_default();
+        let payload: Vec<u8> = payload.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.conditions.iter().all(|condition| condition.passes(event, &payload))
+    }
+
     fn hooks(&self) -> Hooks {
         let wanted = self.provider.events.iter().filter(|(event, _)| self.has(event));
         wanted.fold(Hooks::NONE, |all, (_, hooks)| all | *hooks)
@@ -187,13 +233,14 @@ impl Enabled {
     fn refused(&self) -> Vec<String> {
         let name = self.provider.name;
         let mut refused = Vec::new();
-        if self.enable.properties.0 & !(EnableProperties::IGNORE_KEYWORD_0 | EnableProperties::PROVIDER_GROUP)
-            != 0
-        {
+        let applied = EnableProperties::IGNORE_KEYWORD_0 | EnableProperties::PROVIDER_GROUP;
+        if !applied.contains(self.enable.properties) {
             refused.push(format!("{name}: stacks and other extended items are not captured"));
         }
-        if self.enable.filters.iter().any(|filter| matches!(filter, Filter::Payload(_))) {
-            refused.push(format!("{name}: filters by payload are not applied to its events"));
+        let is_blind =
+            |filter: &Filter| matches!(filter, Filter::Payload(filter) if filter.layouts.is_empty());
+        if self.enable.filters.iter().any(is_blind) {
+            refused.push(format!("{name}: a payload filter without layouts of the events is not applied"));
         }
         refused
     }
@@ -249,6 +296,44 @@ mod tests {
     }
 
     #[test]
+    fn system_providers_are_flags_by_keyword() {
+        const PROCESS: Guid = Guid::from_u128(0x151f55dc_467d_471f_83b5_5f889d46ff66);
+        const SCHEDULER: Guid = Guid::from_u128(0x599a2a76_4d91_4910_9ac7_7d33f2e97a6c);
+        const CONFIG: Guid = Guid::from_u128(0xfef3a8b6_318d_4b67_a96a_3b0f6b8f18fe);
+        let wants = |flags: u32, enables: &[(Guid, u64)]| {
+            let enable = |any| Enable { any: Keyword(any), ..Enable::default() };
+            let enables = enables.iter().map(|(guid, any)| (*guid, enable(*any))).collect();
+            Wants::new(SystemWants { flags, enables, ..SystemWants::default() }).unwrap()
+        };
+        let both = wants(0x100, &[(PROCESS, 0x801), (SCHEDULER, 0x204)]);
+        assert_eq!(both.flags, EnableFlags(0x113));
+        assert!(both.hooks.has(Hook::ContextSwitch) && both.hooks.has(Hook::Disk));
+        assert!(both.enabled.is_empty());
+        let refused = both.refused();
+        assert_eq!(refused.len(), 1);
+        assert!(refused[0].starts_with("SystemSchedulerProvider keyword KERNEL_QUEUE: "), "{refused:?}");
+        let scope = both.scope(Phase::Start).unwrap();
+        assert!(scope.parts.processes && scope.parts.threads && !scope.parts.images && scope.has_machine);
+        let machine = wants(0, &[(CONFIG, 0)]);
+        assert!(machine.scope(Phase::Start).unwrap().has_machine);
+        assert_eq!(machine.scope(Phase::End), None);
+    }
+
+    #[test]
+    fn disks_are_described_where_events_have_their_numbers() {
+        let wants = |guid, flags| {
+            let enables = vec![(guid, Enable::default())];
+            Wants::new(SystemWants { flags, enables, ..SystemWants::default() }).unwrap()
+        };
+        let scope = wants(DISK_PROVIDER, 0).scope(Phase::Start).unwrap();
+        assert!(scope.has_disks && !scope.has_machine && scope.parts == Parts::NONE);
+        assert!(!wants(DISK_PROVIDER, 0x10).scope(Phase::Start).unwrap().has_disks, "the machine has them");
+        assert_eq!(wants(PROCESS, 0).scope(Phase::Start), None);
+        assert!(wants(PROCESS, 0).needs_names_of_processes());
+        assert!(!wants(PROCESS, 1).needs_names_of_processes());
+    }
+
+    #[test]
     fn intervals_and_stacks_are_checked() {
         let wants = |sample_interval, stack_tracing| {
             Wants::new(SystemWants { sample_interval, stack_tracing, ..SystemWants::default() })
@@ -264,7 +349,7 @@ mod tests {
     #[test]
     fn what_cannot_be_given_is_named() {
         assert!(enabled(Enable::default()).refused().is_empty());
-        let properties = EnableProperties(EnableProperties::STACK_TRACE);
+        let properties = EnableProperties::STACK_TRACE;
         let wants = enabled(Enable { properties, ..Enable::default() });
         assert_eq!(wants.refused().len(), 1);
     }

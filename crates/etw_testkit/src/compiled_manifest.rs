@@ -48,7 +48,7 @@ impl Blocks {
     }
 }
 
-const ELEMENTS: usize = 9;
+const MAX_ELEMENTS: usize = 9;
 const WEVT_AT: usize = 36;
 const NO_MESSAGE: u32 = u32::MAX;
 
@@ -57,7 +57,13 @@ const NO_MESSAGE: u32 = u32::MAX;
 /// Event 5 has a count, an array of structs with that count, a map, and a binary with its own length; event 6 has no
 /// template.
 pub fn compiled_manifest() -> Vec<u8> {
-    let mut b = Blocks(vec![0; WEVT_AT + 16 + 8 * ELEMENTS]);
+    compiled_manifest_of(PROVIDER, Some("Made"))
+}
+
+/// Returns the same for another provider. Without a name, it is like those before Windows 10, whose names are only in
+/// the registry.
+pub fn compiled_manifest_of(provider: Guid, provider_name: Option<&str>) -> Vec<u8> {
+    let mut b = Blocks(vec![0; WEVT_AT + 16 + 8 * MAX_ELEMENTS]);
     let [channel, level, task, start, own] =
         ["Made/Operational", "win:Warning", "Work", "win:Start", "Own"].map(|name| b.name(name));
     let [keyword, map_name] = ["Slow", "Bits"].map(|name| b.name(name));
@@ -99,11 +105,14 @@ pub fn compiled_manifest() -> Vec<u8> {
         b.words(&item);
     }
 
-    let prva = b.block(b"PRVA", 4 + 8 + 10);
-    let text_at = b.here() + 12;
-    b.words(&[1, 0x1000_0001, text_at]);
-    b.text("Made");
-    b.0.resize(b.0.len().next_multiple_of(4), 0);
+    let prva = provider_name.map(|name| {
+        let prva = b.block(b"PRVA", 4 + 8 + 2 * (name.len() + 1));
+        let text_at = b.here() + 12;
+        b.words(&[1, 0x1000_0001, text_at]);
+        b.text(name);
+        b.0.resize(b.0.len().next_multiple_of(4), 0);
+        prva
+    });
 
     let evnt = b.block(b"EVNT", 8 + 2 * 48 + 4);
     let keywords_at = evnt + 16 + 2 * 48;
@@ -120,21 +129,27 @@ pub fn compiled_manifest() -> Vec<u8> {
 
     let size = b.here();
     b.patch(0, &[u32::from_le_bytes(*b"CRIM"), size, 5 | 1 << 16, 1]);
-    for (place, byte) in b.0.iter_mut().skip(16).zip(PROVIDER.to_bytes()) {
+    for (place, byte) in b.0.iter_mut().skip(16).zip(provider.to_bytes()) {
         *place = byte;
     }
     b.patch(32, &[WEVT_AT as u32, u32::from_le_bytes(*b"WEVT"), size - WEVT_AT as u32, NO_MESSAGE]);
-    let elements =
-        [(5, chan), (0, levl), (1, tasks), (2, opco), (3, keyw), (6, maps), (7, ttbl), (13, prva), (4, evnt)];
-    let elements: Vec<u32> = elements.iter().flat_map(|(kind, at)| [*kind, *at]).collect();
-    b.patch(WEVT_AT + 12, &[ELEMENTS as u32]);
+    let tables = [(5, chan), (0, levl), (1, tasks), (2, opco), (3, keyw), (6, maps), (7, ttbl)];
+    let elements = tables.into_iter().chain(prva.map(|prva| (13, prva))).chain([(4, evnt)]);
+    let elements: Vec<u32> = elements.flat_map(|(kind, at)| [kind, at]).collect();
+    b.patch(WEVT_AT + 12, &[elements.len() as u32 / 2]);
     b.patch(WEVT_AT + 16, &elements);
     b.0
 }
 
 /// Returns a message table with the texts of [`compiled_manifest`].
 pub fn message_table() -> Vec<u8> {
-    let texts = [(0xB000_0005u32, "%1 items\r\n"), (0xD000_0001, "one\r\n"), (0xD000_0002, "four\r\n")];
+    message_table_of("%1 items")
+}
+
+/// Returns the same with another message of event 5.
+pub fn message_table_of(message: &str) -> Vec<u8> {
+    let message = format!("{message}\r\n");
+    let texts = [(0xB000_0005u32, &*message), (0xD000_0001, "one\r\n"), (0xD000_0002, "four\r\n")];
     let mut b = Blocks(vec![0; 4 + 12 * texts.len()]);
     for (index, (id, text)) in texts.iter().enumerate() {
         let at = b.here();

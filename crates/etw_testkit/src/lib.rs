@@ -7,7 +7,9 @@
 pub mod compiled_manifest;
 pub mod data;
 pub mod fuzz;
+pub mod hive;
 pub mod mutate;
+pub mod pe;
 pub mod reference;
 pub mod seeds;
 pub mod traces;

@@ -122,7 +122,7 @@ pub fn write<W: Write + Seek>(out: W, recipe: &Recipe) -> Result<Summary, WriteE
     match recipe.kind {
         Kind::Compressed => options = options.compressed(),
         Kind::Circular => {
-            options.header.log_file_mode = LogFileMode::CIRCULAR.with(LogFileMode::KBYTES_FOR_SIZE);
+            options.header.log_file_mode = LogFileMode::CIRCULAR.union(LogFileMode::KBYTES_FOR_SIZE);
             options.header.maximum_file_size = 8 * (recipe.buffer_size / 1024);
         }
         _ => {}

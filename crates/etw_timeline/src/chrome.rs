@@ -25,8 +25,6 @@ const PROCESSORS: u32 = u32::MAX - 1;
 const DISKS: u32 = u32::MAX - 2;
 const MACHINE: u32 = u32::MAX - 3;
 const UNKNOWN: u32 = u32::MAX - 4;
-/// Number of lanes per disk, which are threads here.
-const LANES: u32 = 256;
 
 pub(crate) struct Writer<'o> {
     out: &'o mut dyn Write,
@@ -36,7 +34,8 @@ pub(crate) struct Writer<'o> {
     /// The running thread of each processor, and the time since when.
     running: BTreeMap<u16, (ThreadIndex, FileTime)>,
     processors: BTreeSet<u16>,
-    disks: BTreeSet<(u32, u32)>,
+    /// The threads that stand for the lanes of disks, by machine, disk and lane.
+    disks: BTreeMap<(u32, u32, u32), u32>,
     has_machine: bool,
 }
 
@@ -49,7 +48,7 @@ impl<'o> Writer<'o> {
             has_any: false,
             running: BTreeMap::new(),
             processors: BTreeSet::new(),
-            disks: BTreeSet::new(),
+            disks: BTreeMap::new(),
             has_machine: false,
         }
     }
@@ -98,9 +97,9 @@ impl<'o> Writer<'o> {
     fn place(&mut self, context: &Context<'_>, track: Track) -> (u32, u32) {
         match track.owner {
             Owner::Thread(thread) => ids(context, thread),
-            Owner::Disk(disk) => {
-                self.disks.insert((disk, track.lane));
-                (DISKS, disk.saturating_mul(LANES).saturating_add(track.lane))
+            Owner::Disk(machine, disk) => {
+                let next = self.disks.len() as u32;
+                (DISKS, *self.disks.entry((machine, disk, track.lane)).or_insert(next))
             }
             Owner::Machine => {
                 self.has_machine = true;
@@ -158,7 +157,7 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    fn own_names(&mut self) -> io::Result<()> {
+    fn own_names(&mut self, context: &Context<'_>) -> io::Result<()> {
         let processors = std::mem::take(&mut self.processors);
         if !processors.is_empty() {
             self.metadata("process_name", PROCESSORS, 0, "Processors")?;
@@ -170,9 +169,8 @@ impl<'o> Writer<'o> {
         if !disks.is_empty() {
             self.metadata("process_name", DISKS, 0, "Disks")?;
         }
-        for (disk, lane) in disks {
-            let tid = disk.saturating_mul(LANES).saturating_add(lane);
-            self.metadata("thread_name", DISKS, tid, &format!("Disk {disk}"))?;
+        for ((machine, disk, _), tid) in disks {
+            self.metadata("thread_name", DISKS, tid, &context.disk_name(machine, disk))?;
         }
         if self.has_machine {
             self.metadata("process_name", MACHINE, 0, "Machine")?;
@@ -252,7 +250,7 @@ impl Sink for Writer<'_> {
         for (processor, (thread, since)) in std::mem::take(&mut self.running) {
             self.run(context, processor, thread, since, end)?;
         }
-        self.own_names()?;
+        self.own_names(context)?;
         self.samples(context)?;
         let about = json!({ "exporter": exporter(), "start": context.start.to_string() });
         writeln!(self.out, ",\"otherData\":{about}}}")

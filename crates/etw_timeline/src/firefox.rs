@@ -109,7 +109,7 @@ impl<'o> Writer<'o> {
 
     fn thread(&mut self, context: &Context<'_>, track: Track) -> ThreadHandle {
         // This format allows overlapping intervals on a thread.
-        let lane = if matches!(track.owner, Owner::Disk(_)) { track.lane } else { 0 };
+        let lane = if matches!(track.owner, Owner::Disk(..)) { track.lane } else { 0 };
         if let Some(known) = self.threads.get(&(track.owner, lane)) {
             return *known;
         }
@@ -128,10 +128,10 @@ impl<'o> Writer<'o> {
                 }
                 handle
             }
-            Owner::Disk(disk) => {
+            Owner::Disk(machine, disk) => {
                 let process = self.profile.add_process("Disks", DISKS, timestamp(0));
                 let handle = self.profile.add_thread(process, disk, timestamp(0), false);
-                self.profile.set_thread_name(handle, &format!("Disk {disk}"));
+                self.profile.set_thread_name(handle, &context.disk_name(machine, disk));
                 handle
             }
             Owner::Machine => {

@@ -29,6 +29,11 @@ impl<'a> Context<'a> {
         u64::try_from(time.0.saturating_sub(self.start.0)).unwrap_or(0).saturating_mul(100)
     }
 
+    /// Returns the name of a disk's track.
+    pub(crate) fn disk_name(self, machine: u32, disk: u32) -> String {
+        self.survey.labelled(&format!("Disk {disk}"), machine)
+    }
+
     /// Returns the name of a thread, or else that of its process.
     pub(crate) fn thread_name(self, thread: ThreadIndex) -> Option<&'a str> {
         let thread = self.survey.thread(thread)?;
@@ -41,7 +46,8 @@ impl<'a> Context<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
     Thread(ThreadIndex),
-    Disk(u32),
+    /// A machine and the number of a disk.
+    Disk(u32, u32),
     /// Events without a known thread.
     Machine,
 }

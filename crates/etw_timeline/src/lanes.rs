@@ -144,14 +144,15 @@ mod tests {
         assert_eq!(lane(lanes.begin(key(3), owner)), Some(0));
         assert_eq!(lane(lanes.begin(key(3), owner)), Some(2));
         assert_eq!(lane(lanes.end(key(3))), Some(2), "the last one first");
-        assert_eq!((lanes.open(), lane(lanes.begin(key(4), Owner::Disk(0)))), (2, Some(0)));
+        assert_eq!((lanes.open(), lane(lanes.begin(key(4), Owner::Disk(0, 0)))), (2, Some(0)));
     }
 
     #[test]
     fn slices_that_are_over() {
         let mut lanes = Lanes::default();
-        let mut lane =
-            |begin, end| lanes.whole(Owner::Disk(1), FileTime(begin), FileTime(end)).map(|track| track.lane);
+        let mut lane = |begin, end| {
+            lanes.whole(Owner::Disk(0, 1), FileTime(begin), FileTime(end)).map(|track| track.lane)
+        };
         assert_eq!(lane(0, 10), Some(0));
         assert_eq!(lane(5, 12), Some(1));
         assert_eq!(lane(10, 20), Some(0));

@@ -1,10 +1,10 @@
-//! Traces as timelines and profiles for other viewers: Perfetto, Chrome, Firefox Profiler, speedscope.
+//! Traces as timelines and profiles for other viewers: Perfetto, Chrome, Firefox Profiler, speedscope, pprof.
 //!
 //! A trace is read twice. The first reading finds the names of processes, threads and functions and the stacks of samples;
 //! the second writes the events in order ([`etw_analysis::Timeline`]). Memory grows with the number of samples, threads and
 //! distinct stacks; the profile for Firefox is built in memory as a whole.
 //!
-//! | kind of event | Perfetto | Chrome | Firefox | speedscope |
+//! | kind of event | Perfetto | Chrome | Firefox | speedscope, pprof |
 //! |---|---|---|---|---|
 //! | context switch | `sched_switch` | slice of the processor | – | – |
 //! | thread made ready | `sched_waking` | instant | – | – |
@@ -15,6 +15,21 @@
 //! | any other event | instant | instant | marker | – |
 //!
 //! The [`Summary`] counts every event once, including those that a format does not support.
+//!
+//! ```no_run
+//! use std::fs::File;
+//!
+//! use etw_consumer::Trace;
+//! use etw_symbols::Symbolizer;
+//! use etw_timeline::{Format, Selection};
+//!
+//! let mut trace = Trace::open_file("trace.etl")?;
+//! let mut out = File::create("trace.json")?;
+//! let (selection, symbolizer) = (Selection::default(), Symbolizer::new());
+//! let summary = etw_timeline::write(&mut trace, Format::Chrome, &selection, &symbolizer, &mut out, &|_| {})?;
+//! println!("{summary:?}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -27,6 +42,7 @@ mod lanes;
 mod names;
 mod pass;
 mod perfetto;
+mod pprof;
 mod selection;
 mod speedscope;
 mod summary;
@@ -53,6 +69,8 @@ pub enum Format {
     Firefox,
     /// The JSON of speedscope, with a sampled profile for each thread.
     Speedscope,
+    /// The profile of pprof (`perftools.profiles.Profile`), compressed with gzip.
+    Pprof,
 }
 
 /// Writes a trace as a timeline; calls `reached` in each reading with the time it has reached.
@@ -76,6 +94,10 @@ pub fn write(
     let summary = match format {
         Format::Speedscope => {
             speedscope::write(out, &context, &mut summary)?;
+            summary
+        }
+        Format::Pprof => {
+            pprof::write(out, &context, &mut summary)?;
             summary
         }
         Format::Perfetto => pass::run(trace, &context, perfetto::Writer::new(out), reached)?,

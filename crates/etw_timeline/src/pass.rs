@@ -5,7 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use etw_analysis::{DiskRequest, Moment, Survey, Switch, ThreadIndex, Timeline};
+use etw_analysis::{DiskRequest, Machines, Moment, Survey, Switch, ThreadIndex, Timeline};
 use etw_consumer::{Event, Trace};
 use etw_event::FileTime;
 use etw_symbols::Symbolizer;
@@ -30,7 +30,7 @@ pub(crate) fn survey(
     symbolizer: &Symbolizer,
     reached: &dyn Fn(FileTime),
 ) -> Result<(Survey, Summary), TimelineError> {
-    let mut timeline = Timeline::first();
+    let mut timeline = Timeline::first().of_machines(Machines::of(trace));
     let mut summary = Summary::default();
     trace.for_each_layout(|event| {
         let wanted = selection.wants(event);
@@ -60,7 +60,7 @@ pub(crate) fn run(
     sink.begin(context, &mut summary)?;
     let mut second = Second {
         context,
-        timeline: Timeline::second(),
+        timeline: Timeline::second().of_machines(Machines::of(trace)),
         lanes: Lanes::default(),
         names: EventNames::default(),
         calls: HashMap::new(),
@@ -89,8 +89,8 @@ struct Second<'a, S> {
     timeline: Timeline,
     lanes: Lanes,
     names: EventNames,
-    /// Names of system calls by the addresses of their functions; systems have a few hundred.
-    calls: HashMap<u64, Rc<str>>,
+    /// Names of system calls by machine and the address of their function; systems have a few hundred.
+    calls: HashMap<(u32, u64), Rc<str>>,
     /// Names of the open slices.
     begun: HashMap<Track, Rc<str>>,
     sink: S,
@@ -153,7 +153,9 @@ impl<S: Sink> Second<'_, S> {
             self.calls.clear();
         }
         let survey = self.context.survey;
-        let name = self.calls.entry(address).or_insert_with(|| survey.call(address).into()).clone();
+        let machine = survey.machine(event.record);
+        let name = self.calls.entry((machine, address));
+        let name = name.or_insert_with(|| survey.call(machine, address).into()).clone();
         self.begin(event, track, &name, SYSTEM_CALL)
     }
 
@@ -183,7 +185,7 @@ impl<S: Sink> Second<'_, S> {
     }
 
     fn disk(&mut self, event: &Event<'_>, request: &DiskRequest) -> io::Result<()> {
-        let owner = Owner::Disk(request.disk);
+        let owner = Owner::Disk(self.context.survey.machine(event.record), request.disk);
         let Some(track) = self.lanes.whole(owner, request.begin, event.record.time()) else {
             return self.instant(event, request.thread);
         };
@@ -233,7 +235,8 @@ impl<S: Sink> Second<'_, S> {
 
     /// Passes an item to the writer. Returns 1 if the format supports it.
     fn put(&mut self, event: &Event<'_>, kind: ItemKind<'_>) -> io::Result<u64> {
-        let item = Item { time: event.record.time(), processor: event.record.processor(), kind };
+        let item =
+            Item { time: event.record.time(), processor: self.context.survey.processor(event.record), kind };
         let placed = self.sink.put(self.context, &item)?;
         self.summary.without_place += u64::from(!placed);
         Ok(u64::from(placed))

@@ -44,9 +44,9 @@ impl Selection {
             return true;
         }
         let Some(thread) = thread.and_then(|thread| survey.thread(thread)) else { return false };
-        let of_thread = self.thread_ids.is_empty() || self.thread_ids.contains(&thread.id);
+        let of_thread = self.thread_ids.is_empty() || self.thread_ids.contains(&thread.own_id);
         let is_any = self.process_ids.is_empty() && self.processes.is_empty();
-        let process = thread.process.and_then(|process| survey.process(process));
+        let process = thread.process.and_then(|process| survey.own_process(process));
         let of_process = process.is_some_and(|(id, name)| {
             self.process_ids.contains(&id) || name.is_some_and(|name| self.has_name(name))
         });

@@ -1,13 +1,14 @@
-//! Input checks, output files, and the directory of the tools' own files.
+//! Input checks, symbol files of programs, output files, and the directory of the tools' own files.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use etw_app::pipes;
 use etw_app::status::{Failed, code};
 
 /// Fails if a trace does not exist or cannot be accessed.
 pub(crate) fn check_inputs(files: &[PathBuf]) -> Result<()> {
-    for file in files {
+    for file in files.iter().filter(|file| !pipes::is_standard_input(file)) {
         if let Err(error) = std::fs::metadata(file) {
             let code = match error.kind() {
                 std::io::ErrorKind::PermissionDenied => code::ACCESS_DENIED,
@@ -17,6 +18,18 @@ pub(crate) fn check_inputs(files: &[PathBuf]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the symbol file of a program: from one of the directories, or from the program's own.
+pub(crate) fn symbols_of(image: &Path, directories: &[PathBuf]) -> Result<PathBuf> {
+    let name = image.with_extension("pdb");
+    let in_directories = directories.iter().filter_map(|directory| Some(directory.join(name.file_name()?)));
+    let mut places = in_directories.chain([name.clone()]);
+    places.find(|place| place.exists()).ok_or_else(|| {
+        let text =
+            format!("{}: its symbol file is neither beside it nor in the directories of -r", image.display());
+        Failed::new(code::FILE_NOT_FOUND, text).into()
+    })
 }
 
 /// Writes a file; errors name it.

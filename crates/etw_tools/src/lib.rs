@@ -31,6 +31,7 @@ mod session;
 mod tracefmt;
 #[cfg(target_os = "linux")]
 mod tracelog;
+mod tracepdb;
 mod tracerpt;
 mod words;
 #[cfg(target_os = "linux")]
@@ -57,6 +58,8 @@ pub enum Tool {
     /// Controls sessions and the providers enabled in them.
     #[cfg(target_os = "linux")]
     Tracelog,
+    /// Makes files with the formats of WPP messages from PDB files.
+    Tracepdb,
     /// Converts traces to CSV, XML or event logs, with a summary and a report.
     Tracerpt,
     /// Records by recording profiles.
@@ -70,11 +73,18 @@ pub enum Tool {
 impl Tool {
     /// All tools available on this system.
     #[cfg(target_os = "linux")]
-    pub const ALL: &'static [Tool] =
-        &[Tool::Logman, Tool::Tracefmt, Tool::Tracelog, Tool::Tracerpt, Tool::Wpr, Tool::Xperf];
+    pub const ALL: &'static [Tool] = &[
+        Tool::Logman,
+        Tool::Tracefmt,
+        Tool::Tracelog,
+        Tool::Tracepdb,
+        Tool::Tracerpt,
+        Tool::Wpr,
+        Tool::Xperf,
+    ];
     /// All tools available on this system.
     #[cfg(not(target_os = "linux"))]
-    pub const ALL: &'static [Tool] = &[Tool::Tracefmt, Tool::Tracerpt];
+    pub const ALL: &'static [Tool] = &[Tool::Tracefmt, Tool::Tracepdb, Tool::Tracerpt];
 
     /// Returns the tool's name, which is also the name of its link.
     #[must_use]
@@ -85,6 +95,7 @@ impl Tool {
             Tool::Tracefmt => "tracefmt",
             #[cfg(target_os = "linux")]
             Tool::Tracelog => "tracelog",
+            Tool::Tracepdb => "tracepdb",
             Tool::Tracerpt => "tracerpt",
             #[cfg(target_os = "linux")]
             Tool::Wpr => "wpr",
@@ -112,6 +123,7 @@ impl Tool {
             Tool::Tracefmt => tracefmt::run(words),
             #[cfg(target_os = "linux")]
             Tool::Tracelog => tracelog::run(words),
+            Tool::Tracepdb => tracepdb::run(words),
             Tool::Tracerpt => tracerpt::run(words, page),
             #[cfg(target_os = "linux")]
             Tool::Wpr => wpr::run(words),

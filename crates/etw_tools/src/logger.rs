@@ -7,7 +7,7 @@ use openetw::session::{EnableStatus, LogFileMode, SessionStatus};
 /// Returns the rows that both tools show, with their labels.
 pub(super) fn rows(status: &SessionStatus) -> Vec<(&'static str, String)> {
     let p = &status.properties;
-    let unit = if p.log_file_mode.has(LogFileMode::KBYTES_FOR_SIZE) { "Kb" } else { "Mb" };
+    let unit = if p.log_file_mode.contains(LogFileMode::KBYTES_FOR_SIZE) { "Kb" } else { "Mb" };
     vec![
         ("Logger Name", p.logger_name.clone()),
         ("Logger Id", status.logger_id.to_string()),
@@ -36,8 +36,7 @@ fn modes(mode: LogFileMode) -> String {
         });
         parts.collect::<String>()
     };
-    let names = LogFileMode::NAMES.iter().filter(|(_, bit)| mode.has(*bit)).map(|(name, _)| squeezed(name));
-    let names: Vec<String> = names.collect();
+    let names: Vec<String> = mode.iter_names().map(|(name, _)| squeezed(name)).collect();
     if names.is_empty() { "Sequential".to_owned() } else { names.join(" ") }
 }
 
@@ -71,8 +70,8 @@ mod tests {
 
     #[test]
     fn modes_and_flags_have_names() {
-        assert_eq!(modes(LogFileMode(0)), "Sequential");
-        assert_eq!(modes(LogFileMode::CIRCULAR.with(LogFileMode::REAL_TIME)), "Circular RealTime");
+        assert_eq!(modes(LogFileMode::empty()), "Sequential");
+        assert_eq!(modes(LogFileMode::CIRCULAR.union(LogFileMode::REAL_TIME)), "Circular RealTime");
         assert_eq!(flags(0x13), "PROC_THREAD+CSWITCH");
         assert_eq!(flags(0), "");
     }

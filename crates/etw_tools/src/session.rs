@@ -60,7 +60,7 @@ pub(crate) fn sample_interval(text: &str) -> Result<u32> {
 fn check_file(builder: &SessionBuilder) -> Result<()> {
     let p = builder.properties();
     // New-file sessions write to other names.
-    if p.log_file_name.is_empty() || p.log_file_mode.has(LogFileMode::NEW_FILE) {
+    if p.log_file_name.is_empty() || p.log_file_mode.contains(LogFileMode::NEW_FILE) {
         return Ok(());
     }
     check_writable(Path::new(&p.log_file_name)).map_err(|error| match code_of(&error) {
@@ -85,7 +85,7 @@ pub(crate) fn with<T>(name: &str, lister: &str, act: impl FnOnce(&mut Controller
 
 /// Flushes a session; one that records in memory is written to `file`.
 pub(crate) fn flush(name: &str, file: Option<&Path>, controller: &mut Controller) -> Result<SessionStatus> {
-    let is_in_memory = controller.query(name)?.properties.log_file_mode.has(LogFileMode::BUFFERING);
+    let is_in_memory = controller.query(name)?.properties.log_file_mode.contains(LogFileMode::BUFFERING);
     match file {
         Some(file) if is_in_memory => dump(name, file, controller),
         None if is_in_memory => {
@@ -127,7 +127,7 @@ pub(crate) fn stop_to(
     let file = file.unwrap_or(Path::new(&properties.log_file_name));
     // Appended and new-file traces are left unchanged.
     let mode = properties.log_file_mode;
-    let is_whole = !mode.has(LogFileMode::APPEND) && !mode.has(LogFileMode::NEW_FILE);
+    let is_whole = !mode.contains(LogFileMode::APPEND) && !mode.contains(LogFileMode::NEW_FILE);
     if is_whole && !file.as_os_str().is_empty() {
         let added = embed::look_through(file, schemas)
             .and_then(|contents| embed::append(file, &contents, &processes));

@@ -110,6 +110,8 @@ pub(crate) enum Command {
     /// Sorts by the next or previous column.
     SortBy(i64),
     Reverse,
+    /// Doubles the speed of a replay, or halves it.
+    Speed(bool),
     Help,
     Quit,
 }
@@ -153,6 +155,8 @@ pub(crate) struct App {
     pub(crate) is_over: bool,
     /// File to start saving to.
     pub(crate) save: Option<String>,
+    /// Whether to double or halve the speed of a replay.
+    pub(crate) is_faster: Option<bool>,
     /// Number of rows of the body when last drawn.
     height: usize,
 }
@@ -181,6 +185,7 @@ impl App {
             is_help: false,
             is_over: false,
             save: None,
+            is_faster: None,
             height: 1,
         }
     }
@@ -334,6 +339,7 @@ impl App {
                 let cursor = self.cursor();
                 cursor.is_descending = !cursor.is_descending;
             }
+            Command::Speed(is_faster) => self.is_faster = Some(is_faster),
             Command::Help => self.is_help = !self.is_help,
             Command::Quit => self.is_over = true,
         }

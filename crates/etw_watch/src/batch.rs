@@ -11,18 +11,15 @@ use etw_sys::poll::wait_readable;
 use std::os::fd::AsFd;
 
 use super::app::{App, Body, Table, View};
-use super::feed::Feed;
+use super::feed::{Feed, Inner};
+use super::model::Model;
+use super::save::Saving;
 use super::{PERIOD, saving_text};
 use crate::Options;
 
 /// Prints the tables `times` times, or until Ctrl-C for 0.
 pub(super) fn run(feed: &Feed, times: u64, options: &Options, signals: &EventFd) -> Result<()> {
-    let views: &[View] = match options.view {
-        View::Events => &View::ALL[1..],
-        ref view => std::slice::from_ref(view),
-    };
-    let mut out = output::open(None)?;
-    let mut apps: Vec<App> = views.iter().map(|view| App::new(*view)).collect();
+    let mut printer = Printer::new(options)?;
     let mut number = 0;
     let mut begun = Instant::now();
     while times == 0 || number < times {
@@ -34,27 +31,56 @@ pub(super) fn run(feed: &Feed, times: u64, options: &Options, signals: &EventFd)
         let mut inner = feed.shared.lock();
         inner.model.roll(begun.elapsed().as_secs_f64());
         begun = Instant::now();
-        let mut text = String::new();
-        let status = apps.first().map(|app| app.status(&inner.model.counts)).unwrap_or_default();
-        let status = status.into_iter().chain(inner.saving.as_ref().map(saving_text));
-        let status: Vec<String> = status.map(|(text, _)| text).collect();
-        let _ = writeln!(text, "{}", status.join("  "));
-        for app in &mut apps {
-            let seen = inner.model.state.seen;
-            if let Body::Tables(tables) = app.body(&mut inner.model, options.rows) {
-                put(&mut text, app.view, app.view.needs(seen), &tables);
-            }
-        }
-        let has_ended = inner.ended.is_some();
+        let Inner { model, saving, ended } = &mut *inner;
+        let (text, has_ended) = (printer.text(model, saving.as_ref()), ended.is_some());
         drop(inner);
-        text.push('\n');
-        out.write_all(text.as_bytes())?;
-        out.flush()?;
+        printer.write(&text)?;
         if has_ended {
             return Ok(());
         }
     }
     Ok(())
+}
+
+/// Prints tables to standard output.
+pub(super) struct Printer {
+    apps: Vec<App>,
+    /// Maximum number of rows per table.
+    rows: usize,
+    out: Box<dyn Write + Send>,
+}
+
+impl Printer {
+    pub(super) fn new(options: &Options) -> Result<Printer> {
+        let views: &[View] = match options.view {
+            View::Events => &View::ALL[1..],
+            ref view => std::slice::from_ref(view),
+        };
+        let apps = views.iter().map(|view| App::new(*view)).collect();
+        Ok(Printer { apps, rows: options.rows, out: output::open(None)? })
+    }
+
+    /// Returns the status and the tables.
+    pub(super) fn text(&mut self, model: &mut Model, saving: Option<&Saving>) -> String {
+        let mut text = String::new();
+        let status = self.apps.first().map(|app| app.status(&model.counts)).unwrap_or_default();
+        let status = status.into_iter().chain(saving.map(saving_text));
+        let status: Vec<String> = status.map(|(text, _)| text).collect();
+        let _ = writeln!(text, "{}", status.join("  "));
+        for app in &mut self.apps {
+            let seen = model.state.seen;
+            if let Body::Tables(tables) = app.body(model, self.rows) {
+                put(&mut text, app.view, app.view.needs(seen), &tables);
+            }
+        }
+        text.push('\n');
+        text
+    }
+
+    pub(super) fn write(&mut self, text: &str) -> Result<()> {
+        self.out.write_all(text.as_bytes())?;
+        Ok(self.out.flush()?)
+    }
 }
 
 /// Appends the tables of a view as text.

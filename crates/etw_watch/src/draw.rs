@@ -26,8 +26,10 @@ pub(crate) struct Screen {
     pub(crate) status: Vec<(String, bool)>,
     /// Hint about missing events.
     pub(crate) note: Option<&'static str>,
-    /// The session, and the destination of its events.
+    /// The session or the files.
     pub(crate) title: String,
+    /// Whether files are shown.
+    pub(crate) is_replay: bool,
 }
 
 /// Returns the number of rows of the body.
@@ -186,10 +188,11 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Screen) {
                 Body::Events { .. } => String::new(),
             };
             let keys = match app.view {
-                View::Events => "Space pause  / search  f filter  Enter details  s save  ? help  q quit",
-                _ => "< > sort by  r reverse  / search  f filter  Enter its events  s save  ? help  q quit",
+                View::Events => "Space pause  / search  f filter  Enter details",
+                _ => "< > sort by  r reverse  / search  f filter  Enter its events",
             };
-            Text::styled(format!("{left}{keys}"), DIM)
+            let more = if screen.is_replay { "+ - speed" } else { "s save" };
+            Text::styled(format!("{left}{keys}  {more}  ? help  q quit"), DIM)
         }
     };
     frame.render_widget(line, area);
@@ -205,7 +208,8 @@ pub(crate) const HELP: &[(&str, &str)] = &[
     ("F", "remove the filter"),
     ("Enter", "details and stack of an event; events of a process, file or connection"),
     ("<  >  r", "sort tables by the previous or next column; reverse the order"),
-    ("s", "save kept and new events to a file; s again stops saving"),
+    ("s", "save kept and new events of a session to a file; s again stops saving"),
+    ("+  -", "double or halve the speed of a file"),
     ("q  Ctrl-C", "quit"),
 ];
 
@@ -260,7 +264,7 @@ mod tests {
             let (app, model) = (&mut self.app, &mut self.filled.model);
             let body = app.body(model, body_rows(12, app));
             let (status, note) = (app.status(&model.counts), app.view.needs(model.state.seen));
-            let screen = Screen { body, status, note, title: "TITLE".to_owned() };
+            let screen = Screen { body, status, note, title: "TITLE".to_owned(), is_replay: false };
             self.terminal.draw(|frame| draw(frame, app, &screen)).unwrap();
             let buffer = self.terminal.backend().buffer();
             let row =
@@ -540,7 +544,8 @@ mod tests {
                 app.is_help = true;
                 let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
                 let body = app.body(&mut filled.model, body_rows(height, &app));
-                let screen = Screen { body, status: Vec::new(), note: None, title: String::new() };
+                let screen =
+                    Screen { body, status: Vec::new(), note: None, title: String::new(), is_replay: true };
                 terminal.draw(|frame| draw(frame, &app, &screen)).unwrap();
             }
         }

@@ -62,6 +62,8 @@ fn command(code: KeyCode, has_control: bool) -> Option<Command> {
         KeyCode::Char('<') => Command::SortBy(-1),
         KeyCode::Char('>') => Command::SortBy(1),
         KeyCode::Char('r') => Command::Reverse,
+        KeyCode::Char('+') => Command::Speed(true),
+        KeyCode::Char('-') => Command::Speed(false),
         KeyCode::Char('?' | 'h') => Command::Help,
         _ => return None,
     })

@@ -1,8 +1,8 @@
-//! The live view of a machine's events.
+//! The live view of a machine's events, and the same view of files.
 //!
 //! [`run`] is the command `etw watch`. Live sessions exist on Linux only; elsewhere this crate is empty.
 //!
-//! One thread reads the events of a session and adds them to the model; another thread draws the visible part.
+//! One thread reads the events of a session or of files and adds them to the model; another thread draws the visible part.
 //! The drawing thread locks the model only to copy what it draws, so the reading thread never waits for the terminal.
 
 #![forbid(unsafe_code)]
@@ -14,9 +14,12 @@ mod draw;
 mod feed;
 mod input;
 mod model;
+mod pace;
+mod replay;
 mod save;
 mod session;
 
+use std::fs::File;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,6 +27,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use etw_app::enabling::Wants;
 use etw_app::input::Filters;
+use etw_app::pipes::is_standard_input;
 use etw_app::recording::embed;
 use etw_app::schemas::{SchemaOptions, Schemas};
 use etw_app::text::grouped;
@@ -49,6 +53,10 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Options of the live view.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// Trace files to show instead of a session; `-` is standard input.
+    pub files: Vec<PathBuf>,
+    /// Multiple of the recorded speed at which files are replayed; `None` for as fast as possible.
+    pub speed: Option<f64>,
     /// Kernel flags, joined by `+`. Without flags and providers, all supported flags except the most frequent ones are
     /// enabled.
     pub kernel: Option<String>,
@@ -62,7 +70,8 @@ pub struct Options {
     pub output: Option<PathBuf>,
     /// First view; with `batch`, the view to print.
     pub view: View,
-    /// Number of times to print the view as text, once per second, instead of using the terminal; 0 means until Ctrl-C.
+    /// Number of times to print the view as text, once per second (of the trace, for files), instead of using the
+    /// terminal; 0 means until Ctrl-C or the end of the files.
     pub batch: Option<u64>,
     /// Maximum number of rows per table that `batch` prints.
     pub rows: usize,
@@ -78,22 +87,24 @@ pub struct Options {
     pub schemas: SchemaOptions,
 }
 
-/// Shows a session until the user quits, the session stops, or the view has been printed `batch` times.
+/// Shows a session or files until the user quits, or until the view has been printed `batch` times.
 ///
 /// # Errors
 ///
-/// Fails without a terminal, for an invalid option ([`UsageError`]), if the session cannot be started or watched, or if
-/// a file cannot be written.
+/// Fails without a terminal, for an invalid option or files of several machines ([`UsageError`]), if the session cannot
+/// be started or watched, or if a file cannot be read or written.
 pub fn run(options: &Options) -> Result<()> {
-    let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    if options.batch.is_none() && !is_terminal {
-        bail!(UsageError(
-            "`etw watch` needs a terminal; `etw watch --batch N` prints tables as text, `etw dump -s SESSION` prints events"
-                .to_owned()
-        ));
+    if options.batch.is_none() && !has_terminal(&options.files) {
+        let dump = if options.files.is_empty() { "-s SESSION" } else { "FILE" };
+        bail!(UsageError(format!(
+            "`etw watch` needs a terminal; `etw watch --batch N` prints tables as text, `etw dump {dump}` prints events"
+        )));
     }
     let schemas = Schemas::load(&options.schemas)?;
     let filter = inputs::compile(&options.filters, &schemas)?;
+    if !options.files.is_empty() {
+        return replay::run(options, &schemas, &filter);
+    }
     let is_quiet = options.session.is_none() && options.kernel.is_none();
     let base = Base::new(&filter, is_quiet);
     let signals = watch(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
@@ -104,6 +115,16 @@ pub fn run(options: &Options) -> Result<()> {
     let completed = session.file().map_or(Ok(()), |path| complete(path, &schemas, &session.processes()));
     session.serve_others()?;
     watched.and(ended).and(completed)
+}
+
+/// Whether the view can be drawn and keys can be read.
+fn has_terminal(files: &[PathBuf]) -> bool {
+    let has_keys = match files.iter().any(|file| is_standard_input(file)) {
+        // Keys then come from the terminal that controls the process.
+        true => File::open("/dev/tty").is_ok(),
+        false => std::io::stdin().is_terminal(),
+    };
+    has_keys && std::io::stdout().is_terminal()
 }
 
 fn watch_session(
@@ -169,7 +190,7 @@ impl Watching<'_> {
         let mut trouble = None;
         loop {
             if period.elapsed() >= PERIOD {
-                if self.app.paused.is_none() {
+                if self.app.paused.is_none() && self.feed.pace.is_none() {
                     self.feed.shared.lock().model.roll(period.elapsed().as_secs_f64());
                 }
                 trouble = self.session.trouble();
@@ -201,9 +222,13 @@ impl Watching<'_> {
     }
 
     fn press(&mut self, key: event::KeyEvent) {
-        let is_saving = self.feed.shared.lock().saving.is_some();
-        let is_end = is_saving && self.app.prompt.is_none() && key.code == event::KeyCode::Char('s');
-        if is_end {
+        let is_save = self.app.prompt.is_none() && key.code == event::KeyCode::Char('s');
+        if is_save && self.feed.pace.is_some() {
+            self.app.message =
+                Some("only events of a session are saved; `etw relog` copies those of files".to_owned());
+            return;
+        }
+        if is_save && self.feed.shared.lock().saving.is_some() {
             let saving = self.feed.shared.lock().saving.take();
             self.app.message = saving.map(|mut saving| {
                 let processes = self.session.processes();
@@ -214,6 +239,15 @@ impl Watching<'_> {
             return;
         }
         input::press(key, &mut self.app, &mut self.feed.shared.lock().model);
+        let is_faster = self.app.is_faster.take();
+        match &self.feed.pace {
+            Some(pace) => {
+                pace.pause(self.app.paused.is_some());
+                is_faster.into_iter().for_each(|is_faster| pace.step(is_faster));
+            }
+            None if is_faster.is_some() => self.app.message = Some("a session has no speed".to_owned()),
+            None => {}
+        }
         if let Some(path) = self.app.save.take() {
             let begun = begin_saving(self.feed, Path::new(&path));
             self.app.message = begun.err().map(|error| format!("{error:#}"));
@@ -228,13 +262,16 @@ impl Watching<'_> {
         status.extend(inner.saving.as_ref().map(saving_text));
         status.extend(self.session.file().map(|path| (format!("writing {}", path.display()), false)));
         status.extend(trouble.map(|text| (text.to_owned(), true)));
-        match &inner.ended {
-            Some(Ok(())) => status.push(("the session has stopped".to_owned(), true)),
-            Some(Err(error)) => status.push((error.to_string(), true)),
-            None => {}
+        match (&inner.ended, &self.feed.pace) {
+            (Some(Err(error)), _) => status.push((error.to_string(), true)),
+            (Some(Ok(())), Some(_)) => status.push(("end of the trace".to_owned(), false)),
+            (Some(Ok(())), None) => status.push(("the session has stopped".to_owned(), true)),
+            (None, Some(pace)) => status.push((pace.text(), false)),
+            (None, None) => {}
         }
         let note = self.app.view.needs(inner.model.state.seen);
-        Screen { body, status, note, title: self.session.title.clone() }
+        let is_replay = self.feed.pace.is_some();
+        Screen { body, status, note, title: self.session.title.clone(), is_replay }
     }
 }
 

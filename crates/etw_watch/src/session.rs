@@ -13,18 +13,18 @@ use openetw::session::{ControllerError, ErrorKind, LogFileMode, Runtime, Session
 use crate::Options;
 
 /// Flags that are off by default, because their events are too frequent or repeat those of other flags.
-const TOO_MUCH: u32 = EnableFlags::SYSTEMCALL.0
-    | EnableFlags::DISPATCHER.0
-    | EnableFlags::MEMORY_PAGE_FAULTS.0
-    | EnableFlags::PROFILE.0
-    | EnableFlags::DISK_IO_INIT.0
-    // Process counters, memory reservations, file mappings.
-    | 0x0000_C008;
+const TOO_MUCH: EnableFlags = EnableFlags::SYSTEMCALL
+    .union(EnableFlags::DISPATCHER)
+    .union(EnableFlags::MEMORY_PAGE_FAULTS)
+    .union(EnableFlags::PROFILE)
+    .union(EnableFlags::DISK_IO_INIT)
+    .union(EnableFlags::VIRTUAL_ALLOC)
+    .union(EnableFlags::VAMAP);
 
 /// Returns the default flags: all supported flags except the frequent ones.
 pub(super) fn default_flags() -> EnableFlags {
     let captured = EnableFlags::KNOWN.iter().filter(|flag| matches!(flag.support, Support::Captured(_)));
-    EnableFlags(captured.fold(0, |flags, flag| flags | flag.bit) & !TOO_MUCH)
+    EnableFlags(captured.fold(0, |flags, flag| flags | flag.bit)) - TOO_MUCH
 }
 
 /// The watched session.
@@ -45,6 +45,12 @@ struct Own {
 }
 
 impl Session {
+    /// Returns the stand-in for files, which have no session.
+    pub(super) fn of_files(files: &[PathBuf]) -> Session {
+        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        Session { name: String::new(), title: names.join(" "), own: None }
+    }
+
     /// Starts the requested session, or connects to a running one.
     pub(super) fn begin(options: &Options, schemas: &Schemas) -> Result<Session> {
         if let Some(name) = &options.session {
@@ -53,7 +59,7 @@ impl Session {
         let flags = match &options.kernel {
             Some(flags) => kernel_flags(flags)?,
             None if options.provider.is_empty() => default_flags(),
-            None => EnableFlags::NONE,
+            None => EnableFlags::empty(),
         };
         let mut runtime = Runtime::connect_or_host()?;
         let controller = runtime.controller();
@@ -70,7 +76,7 @@ impl Session {
         let enables = options.provider.iter().map(|text| wanted(text, &options.wants, schemas, controller));
         let enables = enables.collect::<Result<Vec<_>>>()?;
         begin(builder, &name, &enables, controller).map_err(|error| told(error, options))?;
-        let flags = (flags != EnableFlags::NONE).then(|| flags.to_string());
+        let flags = (!flags.is_empty()).then(|| flags.to_string());
         let asked: Vec<String> = flags.into_iter().chain(options.provider.iter().cloned()).collect();
         let title = asked.join(" ");
         let own = Own { runtime, file: path, processes: embed::Processes::new() };
@@ -140,7 +146,7 @@ mod tests {
     fn what_is_watched_without_a_word() {
         let flags = default_flags();
         let base = EnableFlags::PROCESS | EnableFlags::THREAD | EnableFlags::CSWITCH | EnableFlags::DISK_IO;
-        assert!(flags.has(base) && flags.hooks().is_ok());
-        assert_eq!(flags.0 & (TOO_MUCH | EnableFlags::NO_SYSCONFIG.0), 0);
+        assert!(flags.contains(base) && flags.hooks().is_ok());
+        assert!(!flags.intersects(TOO_MUCH | EnableFlags::NO_SYSCONFIG));
     }
 }

@@ -1,6 +1,6 @@
 //! Prints a provider's events as JSON while they are written: `cargo run --example real_time [PROVIDER] [SECONDS]`.
 //!
-//! PROVIDER is `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`, by default `MyCompany.Demo`,
+//! PROVIDER is `(Name|{GUID})[:Level[:[!]EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`, by default `MyCompany.Demo`,
 //! which the example `demo_provider` writes.
 
 #[cfg(target_os = "linux")]

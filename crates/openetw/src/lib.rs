@@ -10,7 +10,7 @@
 //! | `provider` | `provider`, `provider!`, `event!` | writing events (Linux) |
 //! | `session` | `session` | hosts, sessions, and enabling providers in them (Linux; includes `provider`) |
 //! | `kernel` | `kernel`, `profile` | the system's own events in sessions, and recording profiles (Linux; includes `session`) |
-//! | `export` | `export` | events as JSON, CSV, XML, Windows event logs, packet captures and text (includes `read`) |
+//! | `export` | `export` | events as JSON, CSV, XML, Windows event logs, packet captures and text; timelines for other viewers (includes `read`) |
 //! | `columns` | `export::ColumnsWriter` | events as Parquet and Arrow files; compiles longer than everything else together |
 //! | `analysis` | `analysis`, `symbols` | tables over the kernel's events, and the names of functions (includes `read`) |
 //!
@@ -58,6 +58,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A session with its providers and callbacks in one object, as `UserTrace` or, for the system's own events, as
+//! `KernelTrace`:
+//!
+#![cfg_attr(all(target_os = "linux", feature = "read"), doc = "```no_run")]
+#![cfg_attr(not(all(target_os = "linux", feature = "read")), doc = "```ignore")]
+//! use openetw::session::{TracedProvider, UserTrace};
+//!
+//! let app = TracedProvider::new("MyCompany.MyApp:Information".parse()?).on_event(|event| {
+//!     println!("{}", event.get::<u32>("number")?);
+//!     Ok(())
+//! });
+//! let end = UserTrace::new("MySession").enable(app).start()?;
+//! println!("{} events", end.statistics.delivered);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # The system's own events: `kernel`
 //!
 #![cfg_attr(target_os = "linux", doc = "```")]
@@ -68,7 +84,7 @@
 //! let profiles = profile::built_in()?;
 //! let profile = profiles.resolve(profiles.find("CPU", LoggingMode::File)?)?;
 //! let recording = Recording::new(&[profile]);
-//! assert!(recording.sessions.iter().any(|session| session.flags.has(EnableFlags::PROFILE)));
+//! assert!(recording.sessions.iter().any(|session| session.flags.contains(EnableFlags::PROFILE)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -85,6 +101,19 @@
 //! Proxy::new().event(&start, |event| JsonWriter::new(&Options::default()).put(&mut line, event));
 //! assert!(String::from_utf8_lossy(&line).contains(r#""ProcessID":4711"#));
 //! # Ok::<(), openetw::testing::PackError>(())
+//! ```
+//!
+//! A trace as a timeline for Perfetto, Chrome, the Firefox Profiler or speedscope:
+//!
+//! ```no_run
+//! use openetw::export::timeline::{self, Format, Selection, Symbolizer};
+//!
+//! let mut trace = openetw::Trace::open_file("trace.etl")?;
+//! let mut out = std::io::BufWriter::new(std::fs::File::create("trace.pftrace")?);
+//! let (all, symbols) = (Selection::default(), Symbolizer::new());
+//! let summary = timeline::write(&mut trace, Format::Perfetto, &all, &symbols, &mut out, &|_| ())?;
+//! println!("{} events, {} context switches", summary.events, summary.switches);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Tables: `analysis`
@@ -116,12 +145,13 @@ pub use etw_event::{
 
 #[cfg(feature = "read")]
 pub use etw_consumer::{
-    CallbackResult, Callbacks, Event, EventError, EventFilter, EventFilterError, FilterError, IdSet, Input,
-    InputError, InputLimits, KeywordSpec, LossReport, OwnedEvent, OwnedProperties, OwnedValue, Predicate,
-    ProcessTable, ProviderKey, ProviderSpec, ProviderSpecError, ReadRecord, SchemaEvent, SchemaFile,
-    SchemaFileKind, SchemaFiles, Schemas, SessionError, SourceStatistics, Statistics, StopHandle,
-    Subscription, TimePoint, TimePointError, Trace, TraceBuilder, TraceError, TraceReader, filter, relog,
-    testing,
+    CallbackResult, Callbacks, Counts, Event, EventError, EventFilter, EventFilterError, FilterError, IdSet,
+    Input, InputError, InputLimits, KeywordSpec, LossReport, OwnedEvent, OwnedProperties, OwnedValue,
+    Predicate, ProcessName, ProcessTable, ProviderKey, ProviderSpec, ProviderSpecError, ReadRecord,
+    SchemaEvent, SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader, Schemas, SessionChange, SessionEnd,
+    SessionError, SessionGap, SessionsHandle, SourceStatistics, Spooled, Statistics, StatisticsHandle,
+    StopHandle, Subscription, TimePoint, TimePointError, Trace, TraceBuilder, TraceError, TraceReader,
+    UndescribedPublisher, filter, relog, testing,
 };
 
 /// Decoding payloads, as TDH does on Windows: schemas from every source, layouts, values and their text.
@@ -139,17 +169,49 @@ pub use etw_consumer::{
 #[cfg(feature = "read")]
 pub mod schema {
     pub use etw_schema::{
-        Array, ChannelName, CompiledSchema, Count, Decoding, EventLabel, EventSchema, Format, FromValue,
-        IdSet, InType, KeywordName, KeywordSpec, Layout, LayoutDefect, Length, LocateError, LocateErrorKind,
-        Located, MAX_DEPTH, MAX_EMPTY_VALUES, MapEntry, MapKind, Members, MessageStyle, Names, Observed,
-        OpcodeName, OutType, PayloadError, Properties, Property, PropertyError, PropertyIndex, PropertyType,
-        PropertyValue, Provider, ProviderInfo, ProviderKey, ProviderSpec, ProviderSpecError, Providers,
-        Resolver, SchemaSource, Struct, TaskName, Undecoded, Value, ValueMap, ValueName, builtin,
-        event_metadata, event_source, manifest, message, model, mof, store, text, tracelogging, wevt, wpp,
+        Array, ChannelName, CompiledSchema, Count, Decoding, EventLabel, EventSchema, Format, Found,
+        FromValue, IdSet, InType, Inference, Inferred, KeywordName, KeywordSpec, Layout, LayoutDefect,
+        Length, LocateError, LocateErrorKind, Located, MAX_DEPTH, MAX_EMPTY_VALUES, MapEntry, MapKind,
+        Members, MessageStyle, Names, Observed, OpcodeName, OutType, PayloadError, Properties, Property,
+        PropertyError, PropertyIndex, PropertyType, PropertyValue, Provider, ProviderInfo, ProviderKey,
+        ProviderSpec, ProviderSpecError, Providers, Resolver, SchemaSource, Struct, TaskName, Undecoded,
+        Value, ValueMap, ValueName, builtin, event_metadata, event_source, manifest, message, model, mof,
+        publishers, store, text, tracelogging, wevt, wpp,
+    };
+}
+
+/// The schemas of Windows' own providers, of all releases.
+///
+/// With the feature `windows-schemas`, every [`Trace`] decodes with them what it does not describe itself.
+///
+/// ```
+/// use openetw::windows::WindowsSchemas;
+///
+/// let pack = WindowsSchemas::new()?;
+/// let dns = pack.find("Microsoft-Windows-DNS-Client").ok_or("unknown provider")?;
+/// let block = pack.pack().block(&dns.guid)?.ok_or("no events")?;
+/// let query = block.layouts().find(|layout| layout.schema.descriptor.id == 3006).ok_or("no event 3006")?;
+/// let first = query.releases.numbers().next().ok_or("no release")?;
+/// println!("since Windows {}", pack.pack().releases()[first].name);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "windows-schemas")]
+pub mod windows {
+    pub use etw_schema_windows::{
+        Block, EventLayout, Listed, Pack, PackError, Release, Releases, WindowsSchemas, Words, write,
     };
 }
 
 /// The bytes of trace files: buffers, compression and the log file header, with a reader and a writer.
+///
+/// ```
+/// use openetw::etl::{EtlFile, LogFileMode, OpenError};
+///
+/// fn is_circular(bytes: &[u8]) -> Result<bool, OpenError> {
+///     Ok(EtlFile::open(bytes)?.header().log_file_mode.contains(LogFileMode::CIRCULAR))
+/// }
+/// assert!(is_circular(b"not a trace").is_err());
+/// ```
 #[cfg(feature = "read")]
 pub mod etl {
     pub use etw_etl::{
@@ -193,7 +255,7 @@ pub mod provider {
 /// use openetw::kernel::EnableFlags;
 ///
 /// let flags: EnableFlags = EnableFlags::PROCESS | EnableFlags::CSWITCH;
-/// assert!(flags.has(EnableFlags::PROCESS));
+/// assert!(flags.contains(EnableFlags::PROCESS));
 /// ```
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 pub mod kernel {
@@ -208,6 +270,17 @@ pub mod kernel {
 ///
 /// A [`Recording`](profile::Recording) is planned from profiles: it has the sessions to start, and the parts left out
 /// with the reasons.
+///
+/// ```
+/// use openetw::profile::{self, LoggingMode, Recording};
+///
+/// let profiles = profile::built_in()?;
+/// let cpu = profiles.resolve(profiles.find("CPU.Light", LoggingMode::Memory)?)?;
+/// for session in Recording::new(&[cpu]).sessions {
+///     println!("{}: {}", session.name, session.flags);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 pub mod profile {
     pub use etw_profile::{
@@ -219,25 +292,55 @@ pub mod profile {
     pub use etw_system::profile::{LeftOut, PlannedSession, Recording, built_in, enable, level, refusal};
 }
 
-/// Events as JSON, CSV, XML, Windows event logs, packet captures and text.
+/// Events as JSON, CSV, XML, Windows event logs, packet captures and text; traces as timelines for other viewers.
+///
+/// ```no_run
+/// use openetw::export::{CsvWriter, Options};
+///
+/// let mut trace = openetw::Trace::open_file("trace.etl")?;
+/// let mut csv = CsvWriter::new(&Options::default());
+/// let mut table = Vec::new();
+/// csv.put_header(&mut table);
+/// trace.for_each_layout(|event| csv.put(&mut table, event))?;
+/// std::fs::write("trace.csv", table)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[cfg(feature = "export")]
 pub mod export {
+    /// Traces as timelines and profiles for Perfetto, Chrome, the Firefox Profiler and speedscope.
+    pub mod timeline {
+        pub use etw_symbols::Symbolizer;
+        pub use etw_timeline::{Format, Selection, Summary, TimelineError, write};
+    }
+
     #[cfg(feature = "columns")]
     pub use etw_export::{ColumnFormat, ColumnsSummary, ColumnsWriter, columns};
     pub use etw_export::{
-        CsvWriter, EvtxSummary, EvtxWriter, FieldName, FieldSelection, JsonWriter, Options, PcapngSummary,
-        PcapngWriter, Source, TextWriter, TracerptCsvWriter, XmlWriter, csv, evtx, pcapng, text, tracerpt,
-        xml,
+        CsvWriter, EvtxSummary, EvtxWriter, FieldName, FieldSelection, HeaderField, JsonWriter, Options,
+        Part, PcapngSummary, PcapngWriter, Separator, Source, TextWriter, TracerptCsvWriter, XmlWriter, csv,
+        evtx, pcapng, text, tracerpt, xml,
     };
 }
 
 /// Tables over the kernel's events: processes, CPU, functions, waits, I/O, network.
+///
+/// ```no_run
+/// use openetw::analysis::{Analysis, ReportOptions, TableKind, Window};
+///
+/// let mut trace = openetw::Trace::open_file("trace.etl")?;
+/// let mut analysis = Analysis::new(Window::ALL);
+/// trace.for_each_layout(|event| analysis.add(event))?;
+/// let report = analysis.report(&ReportOptions::of(trace.headers()));
+/// let processes = report.tables.iter().find(|table| table.kind == TableKind::Processes);
+/// println!("{} processes", processes.map_or(0, |table| table.rows.len()));
+/// # Ok::<(), openetw::TraceError>(())
+/// ```
 #[cfg(feature = "analysis")]
 pub mod analysis {
     pub use etw_analysis::{
         Activity, Analysis, Attribution, Cell, Column, DiskRequest, Duration, FileIndex, KernelAddresses,
-        Moment, ProcessFilter, ProcessIndex, Report, ReportOptions, Sample, StackNode, Survey, Switch, Table,
-        TableKind, ThreadIndex, ThreadInfo, Timeline, Window,
+        Machines, Moment, ProcessFilter, ProcessIndex, Report, ReportOptions, Sample, StackNode, Survey,
+        Switch, Table, TableKind, ThreadIndex, ThreadInfo, Timeline, Window, disk_label,
     };
 }
 
@@ -260,7 +363,7 @@ pub mod symbols {
 }
 
 /// The examples of `docs/library.md` compile.
-#[cfg(all(doctest, feature = "default"))]
+#[cfg(all(doctest, feature = "default", target_os = "linux"))]
 #[doc = include_str!("../../../docs/library.md")]
 pub struct LibraryPage;
 

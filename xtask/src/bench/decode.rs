@@ -245,7 +245,7 @@ fn file_rows(effort: &Effort, peers: &[Peer], what: &str, path: &Path) -> Result
             rates.events.push(work.events as f64 / seconds);
             rates.megabytes.push(work.text_bytes as f64 / 1e6 / seconds);
         }
-        // A peer's pass takes seconds; three of them tell enough.
+        // A peer's pass takes seconds; three are enough.
         for (peer, reports) in reports.iter_mut().filter(|(_, reports)| reports.len() < 3) {
             match peer.read(path, &["--decode"], Some(effort.peer_time)) {
                 Ok(report) => reports.push(report),

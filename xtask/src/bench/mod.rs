@@ -14,6 +14,8 @@ mod row;
 #[cfg(target_os = "linux")]
 mod session;
 #[cfg(target_os = "linux")]
+mod threads;
+#[cfg(target_os = "linux")]
 mod write;
 
 use anyhow::Result;
@@ -57,6 +59,9 @@ enum Suite {
     Decode,
     /// Merging, filtering and compressing traces.
     Relog,
+    /// Commands that read a whole trace, on one processor and on two.
+    #[cfg(target_os = "linux")]
+    Threads,
     /// Writing events, compared with LTTng-UST.
     #[cfg(target_os = "linux")]
     Write,
@@ -76,6 +81,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let rows = match options.suite {
         Suite::Decode => decode::rows(&Effort::new(options.smoke))?,
         Suite::Relog => relog::rows(&Effort::new(options.smoke))?,
+        #[cfg(target_os = "linux")]
+        Suite::Threads => threads::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Write => write::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]

@@ -81,8 +81,8 @@ Priority: optional
 Description: Event Tracing for Windows (ETW) on Linux
  The command etw reads Windows event traces (.etl), records events of programs
  and of the Linux kernel, and reports what a machine did. It is also logman,
- tracefmt, tracelog, tracerpt, wpr and xperf, and the daemon that keeps
- sessions.
+ tracefmt, tracelog, tracepdb, tracerpt, wpr and xperf, and the daemon that
+ keeps sessions.
 "
     ))
 }

@@ -11,7 +11,7 @@ use super::{licences, write};
 use crate::shell::{self, root};
 
 /// Windows tools as which `etw` runs if called by their names.
-const TOOLS: [&str; 6] = ["logman", "tracefmt", "tracelog", "tracerpt", "wpr", "xperf"];
+const TOOLS: [&str; 7] = ["logman", "tracefmt", "tracelog", "tracepdb", "tracerpt", "wpr", "xperf"];
 
 /// Shells and the paths of their completions.
 const COMPLETIONS: [(&str, &str); 3] = [

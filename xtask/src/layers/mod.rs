@@ -1,7 +1,8 @@
 //! Checks of crates and modules: dependencies point down the layers, imports between folders go in one direction,
-//! files are where they belong, and only `etw_sys` contains `unsafe` code.
+//! files are where they belong, only `etw_sys` contains `unsafe` code, and public modules have examples.
 
 mod circles;
+mod examples;
 mod imports;
 mod modules;
 mod packages;
@@ -9,9 +10,11 @@ mod sources;
 
 use anyhow::{Result, bail};
 
-use crate::shell::{cargo, output};
+use crate::shell::{cargo, output, root};
 use circles::Exception;
 
+/// The last layer of the crates that programs depend on.
+const LAST_OF_PROGRAMS: u64 = 5;
 /// Imports that may be part of a circle.
 const EXCEPTIONS: &[Exception] = &[];
 
@@ -20,10 +23,14 @@ pub(crate) fn check() -> Result<()> {
     let metadata = output(&mut cargo(["metadata", "--format-version", "1", "--no-deps"]))?;
     let packages = packages::packages(&serde_json::from_str(&metadata)?)?;
     let mut breaches = packages::breaches(&packages);
+    let architecture = std::fs::read_to_string(root().join("ARCHITECTURE.md"))?;
     for package in packages.values() {
-        let sources = sources::check(package)?;
+        let sources = sources::check(package, &architecture)?;
         breaches.extend(sources.breaches);
         for root in sources.roots {
+            if package.layer.is_some_and(|layer| layer <= LAST_OF_PROGRAMS) {
+                breaches.extend(examples::breaches(&package.name, &root)?);
+            }
             breaches.extend(circles::breaches(&package.name, &imports::imports(&root)?, EXCEPTIONS));
         }
     }

@@ -28,6 +28,12 @@ pub(super) struct Module {
     /// Relative to the root's folder.
     pub(super) file: PathBuf,
     pub(super) parent: Option<ModuleId>,
+    /// The path by which other crates can name it; `None` if they cannot.
+    pub(super) public: Option<String>,
+    /// Whether its documentation has a code block.
+    pub(super) has_example: bool,
+    /// Whether it has public items other than constants and modules.
+    pub(super) has_items: bool,
     /// Twins for different systems and an item and a module of one name share an entry.
     pub(super) names: HashMap<String, Vec<Name>>,
     /// Paths whose names are all imported.
@@ -51,22 +57,26 @@ impl Modules {
     /// Reads the crate whose root is the file `root`.
     pub(super) fn read(root: &Path) -> Result<Self> {
         let directory = root.parent().context("a crate's root without a folder")?;
+        let file_name = root.file_name().unwrap_or_default();
         let mut modules = Self { all: Vec::new() };
-        modules.add_file(directory, Path::new(root.file_name().unwrap_or_default()), None)?;
+        let root = Module { public: Some("crate".to_owned()), ..Module::default() };
+        modules.add_file(directory, Path::new(file_name), root)?;
         Ok(modules)
     }
 
-    fn add_file(&mut self, source: &Path, file: &Path, parent: Option<ModuleId>) -> Result<ModuleId> {
+    fn add_file(&mut self, source: &Path, file: &Path, mut module: Module) -> Result<ModuleId> {
         let path = source.join(file);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let parsed = syn::parse_file(&text).with_context(|| format!("cannot parse {}", path.display()))?;
-        let id = self.new_module(file, parent);
+        module.file = file.to_owned();
+        module.has_example |= has_code_block(&parsed.attrs);
+        let id = self.push(module);
         self.add_items(source, &children_folder(file), id, parsed.items)?;
         Ok(id)
     }
 
-    fn new_module(&mut self, file: &Path, parent: Option<ModuleId>) -> ModuleId {
-        self.all.push(Module { file: file.to_owned(), parent, ..Module::default() });
+    fn push(&mut self, module: Module) -> ModuleId {
+        self.all.push(module);
         self.all.len() - 1
     }
 
@@ -76,6 +86,7 @@ impl Modules {
             match item {
                 Item::Use(item) if !is_for_tests(&item.attrs) => {
                     let is_private = matches!(item.vis, Visibility::Inherited);
+                    self.all[id].has_items |= is_public(&item.vis);
                     self.add_use(id, Vec::new(), &item.tree, is_private);
                 }
                 Item::Mod(item) if !is_for_tests(&item.attrs) => self.add_module(source, folder, id, item)?,
@@ -89,9 +100,17 @@ impl Modules {
     fn add_module(&mut self, source: &Path, folder: &Path, parent: ModuleId, item: ItemMod) -> Result<()> {
         let name = item.ident.to_string();
         let file = self.all[parent].file.clone();
+        let is_shown = is_public(&item.vis) && !is_hidden(&item.attrs);
+        let path = self.all[parent].public.as_ref().filter(|_| is_shown);
+        let module = Module {
+            parent: Some(parent),
+            public: path.map(|path| format!("{path}::{name}")),
+            has_example: has_code_block(&item.attrs),
+            ..Module::default()
+        };
         let id = match item.content {
             Some((_, items)) => {
-                let id = self.new_module(&file, Some(parent));
+                let id = self.push(Module { file, ..module });
                 self.add_items(source, &folder.join(&name), id, items)?;
                 id
             }
@@ -103,7 +122,7 @@ impl Modules {
                 let found = candidates.into_iter().find(|file| source.join(file).is_file());
                 let found =
                     found.with_context(|| format!("no file of `mod {name}` in {}", file.display()))?;
-                self.add_file(source, &found, Some(parent))?
+                self.add_file(source, &found, module)?
             }
         };
         self.define(parent, name, Name::Module(id));
@@ -147,22 +166,24 @@ impl Modules {
     }
 
     fn add_item(&mut self, id: ModuleId, item: &Item) {
-        let (attributes, name) = match item {
-            Item::Const(item) => (&item.attrs, Some(&item.ident)),
-            Item::Enum(item) => (&item.attrs, Some(&item.ident)),
-            Item::Fn(item) => (&item.attrs, Some(&item.sig.ident)),
-            Item::Macro(item) => (&item.attrs, item.ident.as_ref()),
-            Item::Static(item) => (&item.attrs, Some(&item.ident)),
-            Item::Struct(item) => (&item.attrs, Some(&item.ident)),
-            Item::Trait(item) => (&item.attrs, Some(&item.ident)),
-            Item::Type(item) => (&item.attrs, Some(&item.ident)),
-            Item::Union(item) => (&item.attrs, Some(&item.ident)),
-            Item::Impl(item) => (&item.attrs, None),
+        let inherited = &Visibility::Inherited;
+        let (attributes, visibility, name) = match item {
+            Item::Const(item) => (&item.attrs, inherited, Some(&item.ident)),
+            Item::Enum(item) => (&item.attrs, &item.vis, Some(&item.ident)),
+            Item::Fn(item) => (&item.attrs, &item.vis, Some(&item.sig.ident)),
+            Item::Macro(item) => (&item.attrs, inherited, item.ident.as_ref()),
+            Item::Static(item) => (&item.attrs, inherited, Some(&item.ident)),
+            Item::Struct(item) => (&item.attrs, &item.vis, Some(&item.ident)),
+            Item::Trait(item) => (&item.attrs, &item.vis, Some(&item.ident)),
+            Item::Type(item) => (&item.attrs, &item.vis, Some(&item.ident)),
+            Item::Union(item) => (&item.attrs, &item.vis, Some(&item.ident)),
+            Item::Impl(item) => (&item.attrs, inherited, None),
             _ => return,
         };
         if is_for_tests(attributes) {
             return;
         }
+        self.all[id].has_items |= is_public(visibility);
         if let Some(name) = name {
             self.define(id, name.to_string(), Name::Item(id));
             if attributes.iter().any(|attribute| attribute.path().is_ident("macro_export")) {
@@ -200,6 +221,21 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
         }
     }
     attributes.iter().any(|attribute| attribute.path().is_ident("cfg") && needs_test(&attribute.meta))
+}
+
+fn is_public(visibility: &Visibility) -> bool {
+    matches!(visibility, Visibility::Public(_))
+}
+
+/// Whether the attributes have `#[doc(hidden)]`.
+fn is_hidden(attributes: &[Attribute]) -> bool {
+    let is_hidden = |list: &syn::MetaList| list.path.is_ident("doc") && list.tokens.to_string() == "hidden";
+    attributes.iter().any(|attribute| matches!(&attribute.meta, Meta::List(list) if is_hidden(list)))
+}
+
+/// Whether the documentation in the attributes has a code block; it may depend on the system (`cfg_attr`).
+fn has_code_block(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| attribute.to_token_stream().to_string().contains("```"))
 }
 
 /// The value of `#[path = "…"]`.

@@ -12,7 +12,7 @@ const MAX_EXTERNAL_BELOW_LAYER_2: usize = 5;
 /// Properties of a package for the check.
 pub(super) struct Package {
     pub(super) name: String,
-    layer: Option<u64>,
+    pub(super) layer: Option<u64>,
     /// Names of what it depends on, dev-dependencies left out.
     dependencies: Vec<String>,
     pub(super) directory: PathBuf,

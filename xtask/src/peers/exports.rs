@@ -72,7 +72,7 @@ fn columns(name: &str, format: ColumnFormat, trace: &Path, directory: &PathBuf) 
     if directory.exists() {
         fs::remove_dir_all(directory)?;
     }
-    let mut writer = ColumnsWriter::new(format, |name| {
+    let mut writer = ColumnsWriter::new(format, 1, |name| {
         let path = directory.join(name);
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
         Ok(BufWriter::new(File::create(path)?))
@@ -100,7 +100,7 @@ fn check(format: &str, path: &Path, expected: &[(&str, u64)]) -> Result<usize> {
     let found: Value = serde_json::from_str(&text).with_context(|| format!("{format}: no JSON: {text}"))?;
     let mut differences = 0;
     for (what, expected) in expected {
-        // What there is none of is not counted.
+        // A missing item is not counted.
         let count = found[*what].as_u64().unwrap_or(0);
         if count != *expected {
             eprintln!("export: {format}: the reader finds {count} {what}, not {expected}: {found}");

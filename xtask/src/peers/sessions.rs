@@ -91,7 +91,7 @@ impl Case {
     /// Runs the session; returns its files.
     fn record(&self, controller: &mut Controller, directory: &Path) -> Result<Vec<PathBuf>> {
         let file = directory.join(format!("{}.etl", self.name));
-        let is_ring = self.mode.has(LogFileMode::BUFFERING);
+        let is_ring = self.mode.contains(LogFileMode::BUFFERING);
         let session = || {
             let session = SessionBuilder::new(self.name).clock(self.clock).buffer_size_kib(BUFFER_KIB);
             let session = session.maximum_file_size_mib(self.limit).mode(self.mode);
@@ -100,7 +100,7 @@ impl Case {
             if is_ring { session.buffers(0, 24) } else { session.file(&file) }
         };
         // A file that is appended to has two sessions in it.
-        let sessions = if self.mode.has(LogFileMode::APPEND) { 2 } else { 1 };
+        let sessions = if self.mode.contains(LogFileMode::APPEND) { 2 } else { 1 };
         let each = EVENTS / sessions;
         for part in 0..sessions {
             session().start(controller)?;

@@ -54,7 +54,7 @@ impl Context<'_> {
     /// Returns the name and id of a process.
     pub(crate) fn process(&self, process: Option<ProcessIndex>) -> [Cell; 2] {
         match process.map(|index| self.processes.process(index)) {
-            Some(process) => [Cell::text(process.name.as_deref()), Cell::Id(process.id.into())],
+            Some(process) => [Cell::text(process.shown_name()), Cell::Id(process.id.into())],
             None => [Cell::None, Cell::None],
         }
     }
@@ -69,7 +69,7 @@ impl Context<'_> {
     /// Returns a process as a text, such as `make (17)`.
     pub(crate) fn process_label(&self, process: Option<ProcessIndex>) -> String {
         match process.map(|index| self.processes.process(index)) {
-            Some(process) => format!("{} ({})", process.name.as_deref().unwrap_or("?"), process.id),
+            Some(process) => format!("{} ({})", process.shown_name().unwrap_or("?"), process.id),
             None => "?".to_owned(),
         }
     }

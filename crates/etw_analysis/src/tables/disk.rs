@@ -26,6 +26,7 @@ enum Operation {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
+    machine: u32,
     disk: u32,
     operation: Operation,
     thread: Option<ThreadIndex>,
@@ -37,9 +38,9 @@ struct Key {
 pub(crate) struct DiskIo {
     sums: HashMap<Key, Transfers>,
     /// Threads that sent requests, by the requests' keys; for event versions whose end events lack the thread.
-    begun: HashMap<u64, u32>,
-    /// Names of disks by their numbers.
-    names: HashMap<u32, String>,
+    begun: HashMap<(u32, u64), u32>,
+    /// Names of disks by machine and number.
+    names: HashMap<(u32, u32), String>,
 }
 
 impl DiskIo {
@@ -55,29 +56,29 @@ impl DiskIo {
         match kind {
             10 | 11 => drop(self.transfer(kind == 10, record, processes, files, window)),
             14 => drop(self.flush(record, processes, window)),
-            12 | 13 | 15 => drop(self.begin(record)),
+            12 | 13 | 15 => drop(self.begin(record, processes.machine())),
             _ => {}
         }
     }
 
     /// Adds a disk's name from the machine's configuration events.
-    pub(crate) fn name(&mut self, event: &Event<'_>) {
+    pub(crate) fn name(&mut self, event: &Event<'_>, machine: u32) {
         let Ok(properties) = &event.properties else { return };
         let (number, name) =
             (properties.try_get::<u32>("DiskNumber"), properties.try_get::<String>("Manufacturer"));
         if let (Some(number), Some(name)) = (number, name)
             && !name.trim().is_empty()
         {
-            self.names.insert(number, name.trim().to_owned());
+            self.names.insert((machine, number), name.trim().to_owned());
         }
     }
 
-    fn begin(&mut self, record: &Record<'_>) -> Option<()> {
+    fn begin(&mut self, record: &Record<'_>, machine: u32) -> Option<()> {
         let mut payload = Payload::of(record);
         let irp = payload.pointer()?;
         let thread = payload.u32().or(record.thread_id())?;
         if self.begun.len() < MAX_BEGUN {
-            self.begun.insert(irp, thread);
+            self.begun.insert((machine, irp), thread);
         }
         Some(())
     }
@@ -100,7 +101,8 @@ impl DiskIo {
         let thread = self.thread(irp, payload.u32(), processes);
         let operation = if is_read { Operation::Read } else { Operation::Write };
         let file = (file != 0).then(|| files.of_key(file));
-        self.done(Key { disk, operation, thread, file }, bytes, took, record, window);
+        let key = Key { machine: processes.machine(), disk, operation, thread, file };
+        self.done(key, bytes, took, record, window);
         Some(())
     }
 
@@ -108,12 +110,13 @@ impl DiskIo {
         let mut payload = Payload::of(record);
         let (disk, _flags, took, irp) = (payload.u32()?, payload.u32()?, payload.u64()?, payload.pointer()?);
         let thread = self.thread(irp, payload.u32(), processes);
-        self.done(Key { disk, operation: Operation::Flush, thread, file: None }, 0, took, record, window);
+        let (machine, operation) = (processes.machine(), Operation::Flush);
+        self.done(Key { machine, disk, operation, thread, file: None }, 0, took, record, window);
         Some(())
     }
 
     fn thread(&mut self, irp: u64, told: Option<u32>, processes: &mut Processes) -> Option<ThreadIndex> {
-        let begun = self.begun.remove(&irp);
+        let begun = self.begun.remove(&(processes.machine(), irp));
         told.or(begun).map(|id| processes.thread_at(id))
     }
 
@@ -128,7 +131,7 @@ impl DiskIo {
 
     /// Returns the table by disk, operation, process and file.
     pub(crate) fn table(&self, files: &FileNames, context: &Context<'_>) -> Table {
-        let mut rows: HashMap<(u32, Operation, Option<ProcessIndex>, Option<String>), Transfers> =
+        let mut rows: HashMap<(u32, u32, Operation, Option<ProcessIndex>, Option<String>), Transfers> =
             HashMap::new();
         for (key, sum) in &self.sums {
             let process = key.thread.and_then(|thread| context.processes.thread(thread).process);
@@ -136,7 +139,7 @@ impl DiskIo {
                 continue;
             }
             let file = key.file.map(|file| files.label(file));
-            let row = rows.entry((key.disk, key.operation, process, file)).or_default();
+            let row = rows.entry((key.machine, key.disk, key.operation, process, file)).or_default();
             row.merge(sum);
         }
         let mut rows: Vec<_> = rows.into_iter().collect();
@@ -144,11 +147,12 @@ impl DiskIo {
         rows.sort_by(|(one, of_one), (other, of_other)| {
             rank(of_other).cmp(&rank(of_one)).then_with(|| one.cmp(other))
         });
-        let rows = rows.into_iter().map(|((disk, operation, process, file), sum)| {
+        let rows = rows.into_iter().map(|((machine, disk, operation, process, file), sum)| {
             let [process, process_id] = context.process(process);
+            let name = self.names.get(&(machine, disk)).cloned().unwrap_or_else(|| disk_label(disk));
             let request = [
                 Cell::Id(disk.into()),
-                Cell::Text(self.names.get(&disk).cloned().unwrap_or_else(|| disk.to_string())),
+                Cell::Text(context.processes.machines.labelled(&name, machine)),
                 Cell::Text(operation.name().to_owned()),
                 process,
                 process_id,
@@ -157,6 +161,16 @@ impl DiskIo {
             request.into_iter().chain(sum.cells()).collect()
         });
         Table { kind: TableKind::Disk, columns: COLUMNS, rows: rows.collect(), notes: Vec::new() }
+    }
+}
+
+/// Returns a disk's number as text, for traces that do not name the disk: `3`, or `254:0` if it is the number of a Linux
+/// device (major and minor), as in traces of Linux.
+pub fn disk_label(number: u32) -> String {
+    // Windows numbers disks from 0; the major number of Linux starts at bit 20 and is not 0.
+    match (number >> 20, number & 0xF_FFFF) {
+        (0, number) => number.to_string(),
+        (major, minor) => format!("{major}:{minor}"),
     }
 }
 

@@ -110,7 +110,8 @@ impl Sum {
 #[derive(Debug, Default)]
 pub(crate) struct FileIo {
     sums: HashMap<(FileIndex, ThreadIndex), Sum>,
-    begun: HashMap<u64, Begun>,
+    /// By machine and request.
+    begun: HashMap<(u32, u64), Begun>,
     /// Whether the trace has end events (flag FILE_IO).
     has_ends: bool,
     unended: u64,
@@ -127,7 +128,7 @@ impl FileIo {
         window: &Window,
     ) {
         if kind == 76 {
-            self.end(event.record, window);
+            self.end(event.record, processes.machine(), window);
         } else if let Some(operation) = Operation::of(kind) {
             self.begin(operation, event, processes, files, window);
         }
@@ -188,17 +189,17 @@ impl FileIo {
         let begun = Begun { operation, key, time, bytes };
         if self.begun.len() >= MAX_BEGUN {
             self.give_up(begun);
-        } else if let Some(before) = self.begun.insert(irp, begun) {
+        } else if let Some(before) = self.begun.insert((processes.machine(), irp), begun) {
             self.give_up(before);
         }
         Some(())
     }
 
-    fn end(&mut self, record: &Record<'_>, window: &Window) -> Option<()> {
+    fn end(&mut self, record: &Record<'_>, machine: u32, window: &Window) -> Option<()> {
         self.has_ends = true;
         let mut payload = Payload::of(record);
         let (irp, information, status) = (payload.pointer()?, payload.pointer()?, payload.u32()?);
-        let Begun { operation, key, time, bytes } = self.begun.remove(&irp)?;
+        let Begun { operation, key, time, bytes } = self.begun.remove(&(machine, irp))?;
         let sum = self.sums.get_mut(&key)?;
         let took = window.part(time, record.time());
         sum.time += took;

@@ -30,7 +30,7 @@ const MIN_PROBLEM_PERCENT: f64 = 0.5;
 /// Returns the space of an address in a thread's stack.
 pub(crate) fn space(address: u64, thread: ThreadIndex, samples: &Samples, processes: &Processes) -> Space {
     match processes.thread(thread).process {
-        _ if samples.is_kernel(address) => Space::Kernel,
+        _ if samples.is_kernel(address) => Space::Kernel(processes.thread(thread).machine),
         Some(process) => Space::Process(process),
         None => Space::Unknown,
     }
@@ -67,7 +67,7 @@ pub(crate) fn table(samples: &Samples, context: &Context<'_>) -> Table {
     let (processes, names) = (context.processes, context.names);
     let nodes = samples.tree.nodes();
     let threads = threads(nodes);
-    // Processes with the same name share a row.
+    // Processes of a machine with the same name share a row.
     let mut process_names: HashMap<(bool, Option<&str>), u32> = HashMap::new();
     let mut process_of: Vec<(bool, Option<&str>)> = Vec::new();
     let mut functions: Vec<Option<FunctionIndex>> = Vec::with_capacity(nodes.len());
@@ -86,7 +86,7 @@ pub(crate) fn table(samples: &Samples, context: &Context<'_>) -> Table {
         all.count += node.count;
         all.weight += node.weight;
         let process = processes.thread(threads[index]).process;
-        let name = process.and_then(|process| processes.process(process).name.as_deref());
+        let name = process.and_then(|process| processes.process(process).shown_name());
         let name = (context.is_idle(process), name);
         let process = *process_names.entry(name).or_insert_with(|| {
             process_of.push(name);
@@ -190,7 +190,7 @@ pub(crate) fn folded(samples: &Samples, context: &Context<'_>) -> BTreeMap<Strin
             }
         }
         let process = context.processes.thread(thread).process;
-        let name = process.and_then(|process| context.processes.process(process).name.as_deref());
+        let name = process.and_then(|process| context.processes.process(process).shown_name());
         let mut line = name.unwrap_or("?").replace(';', ":");
         for frame in frames.iter().rev() {
             line.push(';');

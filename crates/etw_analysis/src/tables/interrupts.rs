@@ -11,8 +11,8 @@ use crate::Window;
 use crate::names::Space;
 use crate::payload::Payload;
 
-/// The key of a routine: the event's type, its address, and the interrupt's number.
-type Key = (u8, u64, Option<u16>);
+/// The key of a routine: the event's type, its address, the interrupt's number, and the machine.
+type Key = (u8, u64, Option<u16>, u32);
 
 /// Counts of interrupts and deferred calls.
 #[derive(Debug, Default)]
@@ -22,7 +22,13 @@ pub(crate) struct Interrupts {
 
 impl Interrupts {
     /// Adds a PerfInfo/ISR, DPC, ThreadDPC or TimerDPC event, which is logged at the end.
-    pub(crate) fn event(&mut self, kind: u8, record: &Record<'_>, window: &Window) -> Option<()> {
+    pub(crate) fn event(
+        &mut self,
+        kind: u8,
+        record: &Record<'_>,
+        machine: u32,
+        window: &Window,
+    ) -> Option<()> {
         let mut payload = Payload::of(record);
         let (begun, routine) = (payload.u64()?, payload.pointer()?);
         let is_interrupt = matches!(kind, 50 | 67 | 95) && record.descriptor().version >= 2;
@@ -31,13 +37,13 @@ impl Interrupts {
             return None;
         }
         let begun = record.origin().clock.to_filetime(Ticks(begun as i64));
-        self.sums.entry((kind, routine, vector)).or_default().add(window.part(begun, record.time()));
+        self.sums.entry((kind, routine, vector, machine)).or_default().add(window.part(begun, record.time()));
         Some(())
     }
 
     /// Returns the addresses of routines.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (Space, u64)> {
-        self.sums.keys().filter(|key| key.1 != 0).map(|key| (Space::Kernel, key.1))
+        self.sums.keys().filter(|key| key.1 != 0).map(|key| (Space::Kernel(key.3), key.1))
     }
 
     /// Returns the table by kind, routine and number. It has no rows if processes are selected, since it has no
@@ -45,12 +51,12 @@ impl Interrupts {
     pub(crate) fn table(&self, context: &Context<'_>) -> Table {
         let mut rows: Vec<_> = self.sums.iter().filter(|_| context.wants(None)).collect();
         rows.sort_by_key(|(key, latencies)| (std::cmp::Reverse((latencies.sum, latencies.count)), *key));
-        let rows = rows.into_iter().map(|((kind, routine, vector), latencies)| {
-            let code = context.names.code(Space::Kernel, *routine);
+        let rows = rows.into_iter().map(|((kind, routine, vector, machine), latencies)| {
+            let code = context.names.code(Space::Kernel(*machine), *routine);
             let name = code.map(|code| context.names.label(code));
             let module = code.and_then(|code| context.names.get(code.function).module.clone());
             vec![
-                Cell::Text(kind_name(*kind).to_owned()),
+                Cell::Text(context.processes.machines.labelled(kind_name(*kind), *machine)),
                 vector.map_or(Cell::None, |vector| Cell::Id(vector.into())),
                 Cell::text(name.as_deref()),
                 Cell::text(module.as_deref()),

@@ -38,7 +38,7 @@ pub(crate) fn table(context: &Context<'_>) -> Table {
         vec![
             Cell::Id(process.id.into()),
             Cell::id(process.parent_id),
-            Cell::text(process.name.as_deref()),
+            Cell::text(process.shown_name()),
             time(process.start),
             time(process.end),
             process.exit_status.map_or(Cell::None, |status| Cell::Number(status.into())),

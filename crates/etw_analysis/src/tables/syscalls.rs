@@ -28,7 +28,8 @@ struct Sum {
 /// Counts of system calls.
 #[derive(Debug, Default)]
 pub(crate) struct SystemCalls {
-    sums: HashMap<(Option<ThreadIndex>, u64), Sum>,
+    /// By thread, machine and address.
+    sums: HashMap<(Option<ThreadIndex>, u32, u64), Sum>,
     /// The current call of each thread.
     begun: HashMap<ThreadIndex, (u64, FileTime)>,
 }
@@ -49,7 +50,7 @@ impl SystemCalls {
             self.begun.insert(thread, (address, time));
         }
         if window.has(time) {
-            self.sums.entry((thread, address)).or_default().count += 1;
+            self.sums.entry((thread, processes.machine(), address)).or_default().count += 1;
         }
         Some(())
     }
@@ -65,7 +66,7 @@ impl SystemCalls {
         let status = Payload::of(record).u32()?;
         let thread = thread(record, processes, switches)?;
         let (address, begun) = self.begun.remove(&thread)?;
-        let sum = self.sums.get_mut(&(Some(thread), address))?;
+        let sum = self.sums.get_mut(&(Some(thread), processes.machine(), address))?;
         sum.latencies.add(window.part(begun, record.time()));
         sum.failed += u64::from(status & FAILED == FAILED);
         Some(())
@@ -73,27 +74,27 @@ impl SystemCalls {
 
     /// Returns the addresses of the functions that implement calls.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (Space, u64)> {
-        self.sums.keys().map(|(_, address)| (Space::Kernel, *address))
+        self.sums.keys().map(|(_, machine, address)| (Space::Kernel(*machine), *address))
     }
 
     /// Returns the table by process and call.
     pub(crate) fn table(&self, context: &Context<'_>) -> Table {
-        let mut rows: HashMap<(Option<ProcessIndex>, u64), Sum> = HashMap::new();
-        for ((thread, address), sum) in &self.sums {
+        let mut rows: HashMap<(Option<ProcessIndex>, u32, u64), Sum> = HashMap::new();
+        for ((thread, machine, address), sum) in &self.sums {
             let process = thread.and_then(|thread| context.processes.thread(thread).process);
             if context.wants(process) {
-                let row = rows.entry((process, *address)).or_default();
+                let row = rows.entry((process, *machine, *address)).or_default();
                 row.count += sum.count;
                 row.failed += sum.failed;
                 row.latencies.merge(&sum.latencies);
             }
         }
-        let is_timed = self.sums.keys().any(|(thread, _)| thread.is_some());
+        let is_timed = self.sums.keys().any(|(thread, ..)| thread.is_some());
         let mut rows: Vec<_> = rows.into_iter().collect();
         rows.sort_by_key(|(of, sum)| (std::cmp::Reverse((sum.count, sum.latencies.sum)), *of));
-        let rows = rows.into_iter().map(|((process, address), sum)| {
+        let rows = rows.into_iter().map(|((process, machine, address), sum)| {
             let [process, process_id] = context.process(process);
-            let code = context.names.code(Space::Kernel, address);
+            let code = context.names.code(Space::Kernel(machine), address);
             // Linux events lack the function of calls from 32-bit programs.
             let name = match (address, code) {
                 (0, _) => "[unknown]".to_owned(),
@@ -127,7 +128,7 @@ impl SystemCalls {
 /// Returns the calling thread, from the header or else from the switches before.
 fn thread(record: &Record<'_>, processes: &mut Processes, switches: &Switches) -> Option<ThreadIndex> {
     let told = record.thread_id().map(|id| processes.thread_at(id));
-    told.or_else(|| switches.running(record.processor()))
+    told.or_else(|| switches.running(processes.machines.processor(record)))
 }
 
 /// Returns the name of a call from the name of the function that implements it.

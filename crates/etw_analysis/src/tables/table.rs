@@ -79,6 +79,11 @@ impl TableKind {
         }
     }
 
+    /// Returns whether reports for people have the table unless others are chosen. Threads repeat what processes show.
+    pub fn is_default(self) -> bool {
+        self != TableKind::Threads
+    }
+
     /// Returns the kernel flags, by xperf's names, that enable the events for the table.
     pub fn flags(self) -> &'static str {
         match self {

@@ -205,7 +205,7 @@ fn append_records(path: &Path, records: &[Vec<u8>], time: Ticks) -> Result<()> {
             sequence_number: i64::try_from(written).unwrap_or(0) + number,
             logger_id: first.logger_id,
             state: BufferState::FLUSH,
-            buffer_flag: BufferFlags::PROC_INDEX.with(BufferFlags::FLUSH_MARKER),
+            buffer_flag: BufferFlags::PROC_INDEX.union(BufferFlags::FLUSH_MARKER),
             buffer_type: BufferType::GENERIC,
             ..BufferHeader::default()
         };
@@ -280,8 +280,8 @@ mod tests {
         let mut trace = Trace::builder().file(&path).process_names(true).open().unwrap();
         assert_eq!(trace.headers()[0].buffers_written, 4);
         let processes = trace.processes().unwrap();
-        assert_eq!(processes.name(4711, FileTime(0)), Some("app"));
-        assert_eq!(processes.name(4713, FileTime(0)), None, "it has no events in the trace");
+        assert_eq!(processes.name(0, 4711, FileTime(0)), Some("app"));
+        assert_eq!(processes.name(0, 4713, FileTime(0)), None, "it has no events in the trace");
         let mut lines = Vec::new();
         trace
             .for_each_layout(|event| {

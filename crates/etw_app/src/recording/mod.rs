@@ -8,10 +8,12 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use etw_kernel::providers::KernelProvider;
+use etw_kernel::system_providers;
 use openetw::session::{
     Controller, ControllerError, EnableBuilder, ErrorKind, Runtime, SessionBuilder, SessionStatus,
 };
-use openetw::{Keyword, Level, classes};
+use openetw::{Guid, Keyword, Level, classes};
 
 use crate::{UsageError, output};
 use wait::{Event, Waiting};
@@ -55,14 +57,18 @@ fn is_of_system(kind: ErrorKind) -> bool {
 
 /// Writes the events in a session's memory to a file.
 ///
-/// A session with kernel flags first captures the current processes, threads, images and files, since the rundown from
-/// its start may have been overwritten.
+/// A session with kernel events first captures the current processes, threads, images and files, as far as it has their
+/// events, since the rundown from its start may have been overwritten.
 ///
 /// # Errors
 ///
 /// Fails if the session does not exist, or if the file cannot be written.
 pub fn dump(name: &str, file: &Path, controller: &mut Controller) -> Result<SessionStatus> {
-    if controller.query(name)?.properties.enable_flags != 0 {
+    let has_flags = controller.query(name)?.properties.enable_flags != 0;
+    let is_of_kernel = |guid: Guid| {
+        KernelProvider::of(guid).is_some() || system_providers::SystemProvider::of(guid).is_some()
+    };
+    if has_flags || controller.enables(name)?.iter().any(|enabled| is_of_kernel(enabled.provider)) {
         controller.capture_state(name, classes::SYSTEM_TRACE, Level(0), Keyword(0))?;
         sleep(RUNDOWN_TIME);
     }

@@ -24,6 +24,25 @@
 //! takes no more memory than its reader ever fell behind.
 //! A side that finds the other one sleeping must wake it by other means, such as an eventfd; this module makes no
 //! system calls.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::AtomicU64;
+//!
+//! use etw_buffer::ring::{POSITION_WORDS, RingReader, RingWriter};
+//!
+//! let memory = |words| (0..words).map(|_| AtomicU64::new(0)).collect::<Arc<[AtomicU64]>>();
+//! let (data, position) = (memory(1024), memory(POSITION_WORDS));
+//! let mut writer = RingWriter::format(data.clone(), position.clone())?;
+//! let mut reader = RingReader::attach(data, position)?;
+//!
+//! writer.try_push(&[b"one entry"])?;
+//! writer.publish();
+//! if let Some(entry) = reader.next_entry()? {
+//!     reader.release(entry.end);
+//! }
+//! # Ok::<(), etw_buffer::ring::RingError>(())
+//! ```
 
 mod reader;
 mod writer;

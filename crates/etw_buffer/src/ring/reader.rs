@@ -7,7 +7,7 @@ use super::{
 };
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Reads entries in place; a ring has one reader.
+/// Reads entries; a ring has one reader.
 ///
 /// An entry stays valid until [`RingReader::release`] returns it to the writer.
 #[derive(Debug)]
@@ -116,6 +116,18 @@ where
     /// Returns the total size in bytes of the entries that the ring can hold.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity * 8
+    }
+
+    /// Replaces the contents of `to` by a copy of the words of an entry, or of a part of it. Words beyond the ring are
+    /// left out.
+    ///
+    /// The writer may be hostile and change an entry at any time, so whatever is checked must be a copy.
+    #[inline]
+    pub fn copy(&self, words: Range<usize>, to: &mut Vec<u64>) {
+        let end = words.end.min(self.data.len());
+        let from = self.data.get(words.start..end).unwrap_or_default();
+        to.clear();
+        to.extend(from.iter().map(|word| word.load(Ordering::Relaxed)));
     }
 
     /// Returns the words of the ring.

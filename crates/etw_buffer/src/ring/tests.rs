@@ -20,8 +20,9 @@ fn ring(data_words: usize) -> (RingWriter<Words, Words>, RingReader<Words, Words
 }
 
 fn bytes_of(reader: &RingReader<Words, Words>, entry: &Entry) -> Vec<u8> {
-    let words = &reader.data()[entry.words()];
-    let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()).collect();
+    let mut words = Vec::new();
+    reader.copy(entry.words(), &mut words);
+    let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     assert!(bytes[entry.len_bytes..].iter().all(|byte| *byte == 0), "padding is zero");
     bytes.truncate(entry.len_bytes);
     bytes

@@ -11,6 +11,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw export trace.etl -o trace.chrome.json    for chrome://tracing
   etw export trace.etl -o trace.firefox.json   for https://profiler.firefox.com
   etw export trace.etl -o trace.speedscope.json --process make
+  etw export trace.etl -o trace.pb.gz          for `go tool pprof`
   etw export trace.etl -o packets.pcapng       packets of `netsh trace` and `pktmon`, for Wireshark
   etw export trace.etl -o tables.parquet       a directory of Parquet files, one for each kind of event
   etw export trace.etl -o events.ndjson        one JSON object per line, as from `etw dump --format json`
@@ -50,6 +51,8 @@ pub(crate) enum ExportFormat {
     Firefox,
     /// Samples of each thread, for speedscope.
     Speedscope,
+    /// Samples by stack with labels of their process and thread, for pprof.
+    Pprof,
     /// Captured network packets, for Wireshark.
     Pcapng,
     /// Events, one JSON object per line.
@@ -72,6 +75,8 @@ impl ExportFormat {
             (".trace.json", ExportFormat::Chrome),
             (".firefox.json", ExportFormat::Firefox),
             (".speedscope.json", ExportFormat::Speedscope),
+            (".pprof", ExportFormat::Pprof),
+            (".pb.gz", ExportFormat::Pprof),
             (".pcapng", ExportFormat::Pcapng),
             (".ndjson", ExportFormat::Ndjson),
             (".jsonl", ExportFormat::Ndjson),

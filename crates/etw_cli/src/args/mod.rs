@@ -16,9 +16,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use etw_app::description::EventSelector;
 use etw_app::input::Filters;
 use etw_app::schemas::SchemaOptions;
 use etw_app::text::wide_number;
+use openetw::export::Separator;
 
 /// Event Tracing for Windows on any OS: record, read, decode, filter and convert .etl traces.
 #[derive(Debug, Parser)]
@@ -63,13 +65,15 @@ check the verdict line (JSON: \"complete\").")]
   etw dump trace.etl --format json -o trace.jsonl
   etw dump kernel.etl user.etl --from 2026-01-02T03:04:05Z --to 2026-01-02T03:04:06Z
   etw dump trace.etl --process notepad.exe --from 1.5 --to 3 --format csv
+  etw dump trace.etl --format csv --fields System.TimeCreated,System.Task,ImageName --separator tab
   etw dump trace.etl --where 'ImageName contains \"svchost\" and ProcessID > 100'
+  ssh host cat trace.etl.zst | etw dump -   from a pipe, by way of a temporary file
   etw dump -s MySession                    live, until Ctrl-C or the session's end
 
 Events of several files and sessions are merged in time order.")]
     #[command(mut_arg("files", |arg| arg.required(false).required_unless_present("session")))]
     Dump(DumpArgs),
-    /// Convert traces to the formats of other tools: Perfetto, Chrome, Firefox Profiler, speedscope, Wireshark, Parquet, JSON
+    /// Convert traces to the formats of other tools: Perfetto, Chrome, Firefox Profiler, speedscope, pprof, Wireshark, Parquet, JSON
     #[command(after_help = export::EXAMPLES)]
     Export(Box<export::ExportArgs>),
     /// Record events of providers into a trace file
@@ -122,6 +126,13 @@ On exit, the daemon stops all sessions and writes their remaining events.")]
     /// Manage the schema store, which describes event payloads
     #[command(subcommand)]
     Schema(SchemaCommand),
+    /// Check an instrumentation manifest as Windows' message compiler does, and write Rust code for its events
+    #[command(after_help = "Examples:
+  etw mc MyProvider.man
+  etw mc MyProvider.man --rust src/my_provider.rs     functions that write its events with `openetw`
+
+Every error is reported with line and column; the exit status is 1 if there is one, and no code is written.")]
+    Mc(McArgs),
     /// Run logman: create, start, stop and query trace sessions (`etw logman -?`)
     #[cfg(target_os = "linux")]
     #[command(disable_help_flag = true, disable_version_flag = true)]
@@ -141,6 +152,9 @@ On exit, the daemon stops all sessions and writes their remaining events.")]
     /// Run tracefmt: format the messages of traces (`etw tracefmt -?`)
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Tracefmt(ToolArgs),
+    /// Run tracepdb: make files with the formats of WPP messages from PDB files (`etw tracepdb -?`)
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Tracepdb(ToolArgs),
     /// Run tracerpt: convert traces to CSV, XML or an event log, with a summary and a report (`etw tracerpt -?`)
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Tracerpt(ToolArgs),
@@ -213,9 +227,14 @@ pub(crate) struct DumpArgs {
     /// Stop after this many events.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// Show only these payload fields, in this order; struct members are `Struct.Member`.
+    /// Show only these payload fields, in this order; struct members are `Struct.Member`. With `--format csv` also
+    /// fields of the header, by their names in JSON: `System.TimeCreated,System.Task,…`; then there are no other
+    /// columns.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) fields: Vec<String>,
+    /// Separator of columns with `--format csv`: a comma, a semicolon, a bar, or `tab` [default: a comma].
+    #[arg(long, value_name = "CHAR", value_parser = separator)]
+    pub(crate) separator: Option<Separator>,
     /// Show times as raw readings of the session's clock.
     #[arg(long)]
     pub(crate) raw_time: bool,
@@ -270,18 +289,76 @@ pub(crate) enum ProviderCommand {
         #[command(flatten)]
         schemas: SchemaArgs,
     },
+    /// Search the names of all providers, events, fields, keywords and maps
+    #[command(after_help = "Examples:
+  etw provider search QueryName
+  etw provider search --field dns query        fields that have both words in their own or their event's names
+  etw provider search --event --keyword handle --format json
+
+Every word must be found, ignoring case: at least one in the name itself, the others there or in the names of
+the event, provider or map that it belongs to.")]
+    Search {
+        /// Words to search for.
+        #[arg(required = true, value_name = "TEXT")]
+        text: Vec<String>,
+        /// Search names of providers.
+        #[arg(long)]
+        provider: bool,
+        /// Search names of events.
+        #[arg(long)]
+        event: bool,
+        /// Search names of fields.
+        #[arg(long)]
+        field: bool,
+        /// Search names of keywords.
+        #[arg(long)]
+        keyword: bool,
+        /// Search names and texts of maps.
+        #[arg(long)]
+        map: bool,
+        /// Output format; JSON is one object per line.
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+        #[command(flatten)]
+        schemas: SchemaArgs,
+    },
+    /// Show how the events of a provider differ between two releases of Windows
+    #[command(after_help = "Examples:
+  etw provider diff Microsoft-Windows-DNS-Client 10-22H2 11-24H2
+  etw provider diff Microsoft-Windows-Kernel-Process 7600 26100 --format json
+
+A release without schemas of its own is compared by those of the release before it.")]
+    Diff {
+        /// Name or GUID.
+        name: String,
+        /// Earlier release: a build number or a name (`10-22H2`, `Server-2022`).
+        #[arg(value_name = "BUILD")]
+        from: String,
+        /// Later release.
+        #[arg(value_name = "BUILD")]
+        to: String,
+        /// Output format.
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+        #[command(flatten)]
+        schemas: SchemaArgs,
+    },
     /// Show the events of a provider: ids, levels, keywords, tasks, opcodes, fields with their types, maps
     #[command(after_help = "Examples:
   etw provider show Microsoft-Windows-Kernel-Process
   etw provider show '{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}' --event 1
+  etw provider show Microsoft-Windows-DNS-Client --event 3006.0 --release 11-24H2
   etw provider show 'Windows Kernel Trace'     the flags of -k, and which ones this system supports
   etw provider show MyProvider --schema MyProvider.man --format json")]
     Show {
         /// Name or GUID; for classic kernel events a class (`Process`) or `Windows Kernel Trace`.
         name: String,
-        /// Show only events with these ids (opcodes of a classic class).
-        #[arg(long, value_name = "IDS", value_delimiter = ',')]
-        event: Vec<u16>,
+        /// Show only events with these ids (opcodes of a classic class), or only one version: `7,8.2`.
+        #[arg(long, value_name = "ID[.VERSION]", value_delimiter = ',')]
+        event: Vec<EventSelector>,
+        /// Show the events of Windows as this release has them: a build number or a name (`11-24H2`).
+        #[arg(long, value_name = "BUILD")]
+        release: Option<String>,
         /// Output format.
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
@@ -290,22 +367,40 @@ pub(crate) enum ProviderCommand {
     },
 }
 
+/// The arguments of `etw mc`.
+#[derive(Debug, Args)]
+pub(crate) struct McArgs {
+    /// The manifest.
+    #[arg(value_name = "MANIFEST")]
+    pub(crate) manifest: PathBuf,
+    /// Write Rust code with one function for each event.
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) rust: Option<PathBuf>,
+}
+
 /// Commands of `etw schema`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchemaCommand {
     /// Add the schemas in files to the store
     #[command(after_help = "Examples:
   etw schema add MyProvider.man
-  etw schema add /mnt/windows/System32      every manifest, resource, MOF, TMF and PDB file in it
+  etw schema add /mnt/c/Windows             every provider of a mounted Windows disk, with its messages
+  etw schema add System32 --language de-DE  a copied directory, with German messages
   etw schema add driver.pdb --store ./schemas
 
 File types are detected from the content: instrumentation manifests, PE files with WEVT_TEMPLATE resources
 and their .mui files, bare resources, MOF text, TMF text, PDB files with trace formats. Files that cannot be
-read are reported with the position of the error and skipped.")]
+read are reported with the position of the error and skipped.
+
+If a directory has the registry hive config/SOFTWARE, its list of publishers gives the names that files lack
+and the files with messages; providers that it names but no file describes are listed.")]
     Add {
         /// Files and directories.
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
+        /// Language of messages from .mui files; files without it are used in English, else in any language.
+        #[arg(long, value_name = "LANGUAGE", default_value = "en-US")]
+        language: String,
         #[command(flatten)]
         store: StoreArgs,
     },
@@ -332,10 +427,12 @@ read are reported with the position of the error and skipped.")]
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
-    /// Write a provider in the store as an instrumentation manifest
+    /// Write a provider in the store, or a built-in one, as an instrumentation manifest
     #[command(after_help = "Examples:
   etw schema export Microsoft-Windows-HttpService > http.man
-  etw schema export MyProvider -o MyProvider.man")]
+  etw schema export MyProvider -o MyProvider.man
+
+Of built-in providers, each event is written as the latest release of Windows has it.")]
     Export {
         /// Name or GUID.
         name: String,
@@ -350,12 +447,12 @@ read are reported with the position of the error and skipped.")]
 /// Arguments that name the traces to read.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Traces: .etl files, also inside .zst, .gz and .zip.
+    /// Traces: .etl files, also inside .zst, .gz and .zip; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) schemas: SchemaArgs,
-    /// Number of decoding threads; 0 means one per processor.
+    /// Number of decoding threads; 0 means one per processor. With 1, a single thread does everything.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) threads: usize,
 }
@@ -383,7 +480,7 @@ pub(crate) struct StoreArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
-    /// Events of a provider: `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`; repeat for
+    /// Events of a provider: `(Name|{GUID})[:Level[:[!]EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`; repeat for
     /// several providers.
     #[arg(long, short, value_name = "PROVIDER")]
     pub(crate) provider: Vec<String>,
@@ -409,6 +506,17 @@ pub(crate) struct FilterArgs {
     /// Events for which an expression over header and payload fields is true (see docs/filters.md).
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) condition: Vec<String>,
+}
+
+/// Parses a separator of columns.
+fn separator(text: &str) -> Result<Separator, String> {
+    match text {
+        "," => Ok(Separator::Comma),
+        ";" => Ok(Separator::Semicolon),
+        "|" => Ok(Separator::Bar),
+        "tab" | "\t" | "\\t" => Ok(Separator::Tab),
+        _ => Err("write ',', ';', '|' or tab".to_owned()),
+    }
 }
 
 impl SchemaArgs {

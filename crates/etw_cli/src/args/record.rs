@@ -15,6 +15,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw record -p MyProvider -o t.etl -- ./app     until the program ends
   etw record -p MyProvider --for 10s             all programs, for ten seconds
   etw record -p MyProvider:Warning -p '{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}'
+  etw record -p 'MyProvider::!7 where size > 4096' -- ./app
+                                                 no events with id 7, and only those whose
+                                                 field size is greater
   etw record -k PROC_THREAD+CSWITCH+PROFILE -- make
                                                  the system (as root): which thread ran when,
                                                  and where
@@ -25,6 +28,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw record -p Microsoft-Windows-Kernel-Process:4::0x10 -- make
                                                  processes (as root), as events of the Windows
                                                  kernel's provider
+  etw record -p SystemProcessProvider:::0x801 -- make
+                                                 kernel flags as keywords of the system providers
   etw record -p MyProvider --max-size 100MB --circular
                                                  the newest 100 MB, in the file
   etw record -p MyProvider --ring 64MB           the newest 64 MB, in memory, until Ctrl-C;
@@ -32,7 +37,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw record -p MyProvider --ring 64MB --trigger 'level <= 2'
                                                  until an error event
 
-PROVIDER is (Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]].
+PROVIDER is (Name|{GUID})[:Level[:[!]EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]][ where CONDITION].
+! leaves the event ids out; CONDITION compares fields: 'size > 4096 and name =~ Log'.
 Recording stops when COMMAND exits (its exit status is passed on), after --for, or on Ctrl-C.
 If a daemon runs (etw daemon), it hosts the session; otherwise the command does.
 The exit status is 1 if recording failed. The last line and the file report lost events.";

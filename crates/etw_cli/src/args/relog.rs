@@ -25,6 +25,7 @@ pub(crate) const RELOG_EXAMPLES: &str = "Examples:
   etw relog trace.etl -o errors.etl --where 'level <= 2' --compress
   etw relog trace.etl -o dns.etl --provider Microsoft-Windows-DNS-Client --limit 1000
   etw relog trace.etl -o public.etl --redact 'Process/*.CommandLine' --redact 'MyProvider/Login.User'
+  etw relog trace.etl -o renamed.etl --where 'event == Login' --set User=somebody --set Pin=0
 
 Everything the selected events depend on is kept: processes, threads, images, file names, schemas and stacks;
 --bare omits it. See docs/relog.md.";
@@ -106,6 +107,10 @@ pub(crate) struct RelogArgs {
     /// Keep only the selected events, without those they depend on.
     #[arg(long)]
     pub(crate) bare: bool,
+    /// Set a field of the selected events that have it; VALUE is converted to the field's type. May be repeated.
+    /// Nothing is written if no event has the field or if the value does not fit.
+    #[arg(long, value_name = "FIELD=VALUE")]
+    pub(crate) set: Vec<String>,
     #[command(flatten)]
     pub(crate) redaction: RedactArgs,
 }

@@ -77,6 +77,7 @@ pub(crate) enum SessionCommand {
     #[command(after_help = "Examples:
   etw session enable MySession MyCompany-MyProvider
   etw session enable MySession 'MyProvider:Verbose::0x10' --stacks --exe shop
+  etw session enable MySession 'MyProvider::!7 where size > 4096'
   etw session enable MySession '{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}' --pid 4711")]
     Enable(EnableArgs),
     /// Disable providers in a session
@@ -160,7 +161,8 @@ pub(crate) struct StartArgs {
     /// Clock of the timestamps.
     #[arg(long, value_enum, default_value_t = ClockArg::Qpc)]
     pub(crate) clock: ClockArg,
-    /// Enable a provider: `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`.
+    /// Enable a provider: `(Name|{GUID})[:Level[:[!]EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]][ where CONDITION]`;
+    /// docs/recording.md describes the parts.
     #[arg(long, short, value_name = "PROVIDER")]
     pub(crate) provider: Vec<String>,
     /// Enable kernel events by these flags, joined by +, named as in xperf, logman and wpr.
@@ -237,10 +239,11 @@ pub(crate) struct SystemArgs {
 /// Parses a sampling interval; the result is in units of 100 ns.
 fn sample_interval(text: &str) -> Result<u32, String> {
     let wrong = || format!("'{text}' is not a sampling interval; write 125us or 1ms");
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let digits = text.trim_end_matches(char::is_alphabetic);
     let unit = match text.get(digits.len()..).unwrap_or_default() {
         "" => 1.0,
-        "us" => 10.0,
+        // The micro sign and the Greek letter.
+        "us" | "\u{B5}s" | "\u{3BC}s" => 10.0,
         "ms" => 10_000.0,
         "s" => 10_000_000.0,
         _ => return Err(wrong()),
@@ -267,7 +270,8 @@ pub(crate) struct ProvidersArgs {
     /// Name of the session.
     #[arg(value_name = "SESSION")]
     pub(crate) session: String,
-    /// Providers: `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`.
+    /// Providers: `(Name|{GUID})[:Level[:[!]EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`; to enable also
+    /// `[ where CONDITION]`, see docs/recording.md.
     #[arg(required = true, value_name = "PROVIDER")]
     pub(crate) providers: Vec<String>,
     #[command(flatten)]

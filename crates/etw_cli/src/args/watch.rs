@@ -19,6 +19,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
                                                  only the file accesses of a program
   etw watch -p MyProvider -o t.etl               a program's own events, also written to a file
   etw watch -s MySession                         a running session
+  etw watch trace.etl                            a file, read to its end
+  etw watch trace.etl.zst --speed 1              a file, as fast as it was recorded (+ and - change the speed)
   etw watch --batch 1 --view processes           the table as text, once, after a second
 
 Keys: 1 to 5 and Tab choose the view, Space freezes it, / searches, f filters (with an expression of
@@ -28,10 +30,17 @@ Without -k and -p, all supported kernel flags are enabled except the most freque
 /// The arguments of `etw watch`.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
+    /// Show traces instead of a session: .etl files, also inside .zst, .gz and .zip; `-` is standard input. All must be
+    /// of one machine.
+    #[arg(value_name = "FILE", conflicts_with_all = ["kernel", "session", "output", "stacks", "buffer_size", "buffers"])]
+    pub(crate) files: Vec<PathBuf>,
+    /// Replay files at N times the recorded speed instead of reading them as fast as possible.
+    #[arg(long, value_name = "N", value_parser = speed, requires = "files", conflicts_with = "batch")]
+    pub(crate) speed: Option<f64>,
     /// Watch kernel events by these flags, joined by +, named as in xperf, logman and wpr.
     #[arg(long, short, value_name = "FLAGS", conflicts_with = "session")]
     pub(crate) kernel: Option<String>,
-    /// Watch the events of a provider; with -s, show only these events of the session.
+    /// Watch the events of a provider; with -s or files, show only these events of them.
     #[arg(long, short, value_name = "PROVIDER")]
     pub(crate) provider: Vec<String>,
     /// Watch a running session instead of starting one.
@@ -43,7 +52,8 @@ pub(crate) struct WatchArgs {
     /// First view; with --batch, the view to print.
     #[arg(long, value_enum, default_value_t = ViewName::Events)]
     pub(crate) view: ViewName,
-    /// Print the view as text every second, N times (0: until Ctrl-C), instead of using the terminal.
+    /// Print the view as text every second, N times (0: until Ctrl-C), instead of using the terminal. The seconds of
+    /// files are those of the trace.
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<u64>,
     /// With --batch: maximum number of rows per table.
@@ -98,11 +108,12 @@ pub(crate) enum ViewName {
 impl WatchArgs {
     /// Converts the arguments to options.
     pub(crate) fn options(self) -> Options {
-        let (to_enable, to_show) = match self.session {
-            Some(_) => (Vec::new(), self.provider),
-            None => (self.provider, Vec::new()),
-        };
+        let is_own = self.session.is_none() && self.files.is_empty();
+        let (to_enable, to_show) =
+            if is_own { (self.provider, Vec::new()) } else { (Vec::new(), self.provider) };
         Options {
+            files: self.files,
+            speed: self.speed,
             kernel: self.kernel,
             provider: to_enable,
             wants: Wants { stacks: self.stacks, ..Wants::default() },
@@ -126,6 +137,11 @@ impl WatchArgs {
             schemas: self.schemas.options(),
         }
     }
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0);
+    speed.ok_or_else(|| format!("'{text}' is not a number above 0"))
 }
 
 impl ViewName {

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use etw_app::machine::Machine;
-use etw_app::output;
 use etw_app::progress::Progress;
 use etw_app::schemas::Schemas;
 use etw_app::survey::{self, EventCount, Survey};
+use etw_app::{input, output};
 use openetw::ClockType;
+use openetw::Input;
 use openetw::etl::EtlFile;
-use openetw::{Input, InputLimits};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Format, InfoArgs};
@@ -26,11 +26,11 @@ pub(crate) fn run(args: &InfoArgs) -> Result<()> {
     let mut out = output::open(None)?;
     let (mut files, mut failures) = (0, Vec::new());
     for path in &args.input.files {
-        let inputs = match Input::open_each(path, &InputLimits::default()) {
+        let inputs = match input::open_each(path) {
             Ok(inputs) => inputs,
             Err(error) => {
                 files += 1;
-                failures.push(error.into());
+                failures.push(error);
                 continue;
             }
         };
@@ -59,9 +59,10 @@ fn show(input: &Input, args: &InfoArgs, schemas: &Schemas) -> Result<Vec<u8>> {
         EtlFile::open(input.bytes()).with_context(|| format!("'{}' is not a trace file", input.name()))?;
     let progress = Progress::of_bytes(input.name(), input.bytes().len() as u64);
     let mut resolver = schemas.sources().resolver();
+    resolver.set_builds(vec![file.header().provider_version]);
     let mut problems = Vec::new();
     survey::learn(&file, &mut resolver, &mut problems);
-    let threads = output::threads(args.input.threads);
+    let threads = output::threads(args.input.threads).get();
     let mut survey = survey::survey(&file, &resolver, threads, &|bytes| progress.add(bytes));
     progress.finish();
     survey.machine = Machine::of(&file, &mut resolver);
@@ -104,13 +105,21 @@ fn put_text(out: &mut Vec<u8>, input: &Input, file: &EtlFile<'_>, survey: &Surve
     writeln!(out, "  records     {}, {} bytes", survey.records, survey.record_bytes)?;
     writeln!(
         out,
-        "  decoded     {} of {} ({}){}",
+        "  decoded     {} of {} ({}){}{}{}",
         survey.decoded,
         survey.records,
         percent(survey.decoded, survey.records),
         match survey.cut {
             0 => String::new(),
             count => format!(", {count} with a payload that ends early"),
+        },
+        match survey.inferred {
+            0 => String::new(),
+            count => format!(", {count} by derived lengths"),
+        },
+        match survey.partial {
+            0 => String::new(),
+            count => format!(", {count} in part only"),
         }
     )?;
     writeln!(out, "  lost        {} events, {} buffers", header.events_lost, header.buffers_lost)?;
@@ -298,6 +307,8 @@ fn to_json(input: &Input, file: &EtlFile<'_>, survey: &Survey) -> Value {
     put("loss_records", survey.loss_records.iter().sum::<u64>().into());
     put("decoded", survey.decoded.into());
     put("payload_cut", survey.cut.into());
+    put("decoded_by_derived_lengths", survey.inferred.into());
+    put("decoded_in_part", survey.partial.into());
     let undecoded = survey.events.iter().filter_map(|event| {
         let reason = event.decoding.as_ref().err()?;
         let mut row = event_json(event);

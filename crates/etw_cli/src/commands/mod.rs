@@ -6,6 +6,7 @@ pub(crate) mod dump;
 pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod info;
+pub(crate) mod mc;
 pub(crate) mod provider;
 #[cfg(target_os = "linux")]
 pub(crate) mod record;

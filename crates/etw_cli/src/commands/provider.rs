@@ -1,10 +1,13 @@
-//! `etw provider list|show`: providers with known schemas.
+//! `etw provider list|show|search|diff`: providers with known schemas.
 
 use std::io::Write;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
+use etw_app::schema_diff::{Differences, Side};
 use etw_app::schemas::Schemas;
+use etw_app::search::{self, Kind};
 use etw_app::{description, output};
+use openetw::windows::Pack;
 use serde_json::json;
 
 use crate::args::{Format, ProviderCommand};
@@ -34,13 +37,16 @@ pub(crate) fn run(command: &ProviderCommand) -> Result<()> {
                 }
             }
         }
-        ProviderCommand::Show { name, event, format, schemas } => {
+        ProviderCommand::Show { name, event, release, format, schemas } => {
             let schemas = Schemas::load(&schemas.options())?;
-            let found = schemas.find(name)?;
+            let side =
+                release.as_deref().map(|release| Side::find(windows(&schemas)?, release)).transpose()?;
+            let found = schemas.describe(name, side.map(|side| side.number))?;
             if found.is_empty() {
-                return Err(anyhow!(
-                    "unknown provider '{name}'; `etw provider list` lists known providers, `etw schema add FILE` adds one"
-                ));
+                return Err(unknown(name));
+            }
+            if let (Format::Text, Some(side)) = (format, side) {
+                writeln!(out, "Windows {}", side.text())?;
             }
             for provider in found {
                 match format {
@@ -49,7 +55,55 @@ pub(crate) fn run(command: &ProviderCommand) -> Result<()> {
                 }
             }
         }
+        ProviderCommand::Search { text, provider, event, field, keyword, map, format, schemas } => {
+            let wanted = [
+                (*provider, Kind::Provider),
+                (*event, Kind::Event),
+                (*field, Kind::Field),
+                (*keyword, Kind::Keyword),
+                (*map, Kind::Map),
+            ];
+            let kinds: Vec<Kind> =
+                wanted.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, kind)| kind).collect();
+            let text = text.join(" ");
+            let found = search::search(&Schemas::load(&schemas.options())?, &text, &kinds)?;
+            if found.is_empty() {
+                bail!("no name contains '{text}'");
+            }
+            match format {
+                Format::Text => found.put_text(&mut out)?,
+                Format::Json => found.put_json(&mut out)?,
+            }
+        }
+        ProviderCommand::Diff { name, from, to, format, schemas } => {
+            let schemas = Schemas::load(&schemas.options())?;
+            let pack = windows(&schemas)?;
+            let (from, to) = (Side::find(pack, from)?, Side::find(pack, to)?);
+            let found = schemas.find_in_windows(name)?;
+            if found.is_empty() {
+                bail!(
+                    "Windows has no provider '{name}'; `etw provider search --provider TEXT` searches their names"
+                );
+            }
+            for block in found {
+                let differences = Differences::new(block, from, to);
+                match format {
+                    Format::Text => differences.put_text(&mut out)?,
+                    Format::Json => writeln!(out, "{}", differences.json())?,
+                }
+            }
+        }
     }
     output::open(None)?.write_all(&out)?;
     Ok(())
+}
+
+fn windows(schemas: &Schemas) -> Result<&'static Pack<'static>> {
+    schemas.pack().ok_or_else(|| anyhow!("the built-in schemas of Windows are damaged"))
+}
+
+fn unknown(name: &str) -> anyhow::Error {
+    anyhow!(
+        "unknown provider '{name}'; `etw provider list` lists known providers, `etw schema add FILE` adds one"
+    )
 }

@@ -7,7 +7,7 @@ use etw_app::UsageError;
 use etw_app::schemas::Schemas;
 use etw_app::text::{grouped, size_text};
 use etw_app::{input, output};
-use openetw::relog::{Compression, Redaction, Relogged, Relogger, SplitBy};
+use openetw::relog::{Assignment, Compression, Redaction, Relogged, Relogger, SplitBy};
 use openetw::{EventFilter, Trace};
 
 use crate::args::relog::{FormArgs, MergeArgs, RedactArgs, RelogArgs, SplitArgs, SplitKey};
@@ -16,19 +16,27 @@ use crate::args::relog::{FormArgs, MergeArgs, RedactArgs, RelogArgs, SplitArgs, 
 pub(crate) fn merge(args: &MergeArgs) -> Result<()> {
     let schemas = Schemas::load(&args.schemas.options())?;
     let mut trace = input::open(&args.files, &EventFilter::default(), &schemas)?;
-    write(&relogger(&args.form), &mut trace, &args.output)?;
+    write(&relogger(&args.form), &mut trace, &args.output, &[])?;
     Ok(())
 }
 
 /// Runs `etw relog`.
 pub(crate) fn relog(args: &RelogArgs) -> Result<()> {
     let schemas = Schemas::load(&args.merge.schemas.options())?;
-    let filter = input::of_fields(input::compile(&args.filter.filters(), &schemas)?, &args.merge.files)?;
+    let filter = input::of_fields(
+        input::compile(&args.filter.filters(), &schemas)?,
+        &input::builder(&args.merge.files)?,
+    )?;
     let filter = EventFilter { limit: args.limit, ..filter };
     let mut trace = input::open(&args.merge.files, &filter, &schemas)?;
     let relogger = relogger(&args.merge.form).context(!args.bare);
     let relogger = with_redactions(relogger, &args.redaction)?;
-    let relogged = write(&relogger, &mut trace, &args.merge.output)?;
+    let set: Vec<Assignment> = args
+        .set
+        .iter()
+        .map(|text| text.parse().map_err(|error| UsageError(format!("{error}"))))
+        .collect::<Result<_, _>>()?;
+    let relogged = write(&relogger, &mut trace, &args.merge.output, &set)?;
     warn_of_redactions(&args.redaction, &[relogged]);
     Ok(())
 }
@@ -42,7 +50,8 @@ pub(crate) fn split(args: &SplitArgs) -> Result<()> {
         _ => SplitBy::Provider,
     };
     let schemas = Schemas::load(&args.schemas.options())?;
-    let filter = input::of_fields(input::compile(&args.filter.filters(), &schemas)?, &args.files)?;
+    let filter =
+        input::of_fields(input::compile(&args.filter.filters(), &schemas)?, &input::builder(&args.files)?)?;
     let mut trace = input::open(&args.files, &filter, &schemas)?;
     let relogger = with_redactions(relogger(&args.form), &args.redaction)?;
     let output = args.output.clone().unwrap_or_else(|| name_of(&args.files));
@@ -93,10 +102,17 @@ fn relogger(form: &FormArgs) -> Relogger {
     Relogger::new().compression(compression).overwrite(form.force).embed_schemas(!form.no_schemas)
 }
 
-fn write(relogger: &Relogger, trace: &mut Trace, path: &Path) -> Result<Relogged> {
-    let relogged = relogger.write(trace, path)?;
+fn write(relogger: &Relogger, trace: &mut Trace, path: &Path, set: &[Assignment]) -> Result<Relogged> {
+    let (relogged, counts) = match set {
+        [] => (relogger.write(trace, path)?, Vec::new()),
+        set => relogger.write_with(trace, path, set)?,
+    };
     input::report_damage(trace);
     report(&relogged);
+    for (assignment, count) in set.iter().zip(counts) {
+        let plural = if count == 1 { "" } else { "s" };
+        eprintln!("etw: {} set in {} event{plural}", assignment.field(), grouped(count));
+    }
     Ok(relogged)
 }
 

@@ -22,6 +22,9 @@ use crate::args::session::{
     ClockArg, InstanceArgs, ListArgs, ProvidersArgs, SessionCommand, StartArgs, UpdateArgs,
 };
 
+/// Sampling interval of a session that names none, in units of 100 ns.
+const DEFAULT_SAMPLE_INTERVAL: u32 = 10_000;
+
 /// Runs the command.
 pub(crate) fn run(command: &SessionCommand) -> Result<()> {
     let mut out = Vec::new();
@@ -140,7 +143,7 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
         .stack_tracing(&stack_tracing(args.system.stackwalk.as_deref())?.unwrap_or_default())
         .sample_interval(args.system.sample_interval.unwrap_or(0));
     for name in &args.mode {
-        let known = LogFileMode::from_name(name).ok_or_else(|| unknown_mode(name))?;
+        let known = LogFileMode::of_name(name).ok_or_else(|| unknown_mode(name))?;
         session = session.mode(known);
     }
     if args.real_time {
@@ -182,7 +185,7 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
 
 /// Checks that the events are delivered, and that a named file would receive events.
 fn check_delivery(args: &StartArgs) -> Result<()> {
-    let has = |bit| args.mode.iter().any(|name| LogFileMode::from_name(name) == Some(bit));
+    let has = |bit| args.mode.iter().any(|name| LogFileMode::of_name(name) == Some(bit));
     let is_ring = args.ring.is_some() || has(LogFileMode::BUFFERING);
     let is_real_time = args.real_time || has(LogFileMode::REAL_TIME);
     let text = match &args.output {
@@ -229,7 +232,7 @@ fn millis(seconds: f64) -> Result<u32> {
 }
 
 fn unknown_mode(name: &str) -> anyhow::Error {
-    let known: Vec<String> = LogFileMode::NAMES.iter().map(|(name, _)| mode_name(name)).collect();
+    let known: Vec<String> = LogFileMode::all().iter_names().map(|(name, _)| mode_name(name)).collect();
     anyhow!(UsageError(format!("unknown mode '{name}'; expected one of {}", known.join(", "))))
 }
 
@@ -238,8 +241,7 @@ fn mode_name(name: &str) -> String {
 }
 
 fn modes(mode: LogFileMode) -> Vec<String> {
-    let set = LogFileMode::NAMES.iter().filter(|(_, bit)| mode.has(*bit));
-    let names: Vec<String> = set.map(|(name, _)| mode_name(name)).collect();
+    let names: Vec<String> = mode.iter_names().map(|(name, _)| mode_name(name)).collect();
     if names.is_empty() { vec!["sequential".to_owned()] } else { names }
 }
 
@@ -273,7 +275,7 @@ fn put_status(
     line("file", if p.log_file_name.is_empty() { "none".to_owned() } else { p.log_file_name.clone() })?;
     line("mode", modes(p.log_file_mode).join(", "))?;
     if p.maximum_file_size != 0 {
-        let unit = if p.log_file_mode.has(LogFileMode::KBYTES_FOR_SIZE) { "KiB" } else { "MiB" };
+        let unit = if p.log_file_mode.contains(LogFileMode::KBYTES_FOR_SIZE) { "KiB" } else { "MiB" };
         line("maximum file size", format!("{} {unit}", p.maximum_file_size))?;
     }
     line("clock", clock_name(p.clock).to_owned())?;
@@ -307,6 +309,10 @@ fn put_status(
         line("system flags", EnableFlags(p.enable_flags).to_string())?;
         if let Ok(walks) = StackWalks::of(&p.stack_tracing) {
             line("stacks of", walks.to_string())?;
+        }
+        if EnableFlags(p.enable_flags).contains(EnableFlags::PROFILE) {
+            let units = if p.sample_interval == 0 { DEFAULT_SAMPLE_INTERVAL } else { p.sample_interval };
+            line("sampling interval", format!("{} us", f64::from(units) / 10.0))?;
         }
     }
     for missing in &status.system_missing {

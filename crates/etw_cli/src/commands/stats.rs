@@ -9,6 +9,7 @@ use etw_app::input::Opened;
 use etw_app::output;
 use etw_app::schemas::Schemas;
 use etw_app::survey::{MAX_SCHEMA_BYTES, schema_bytes};
+use foldhash::fast::RandomState;
 use openetw::schema::Names;
 use openetw::schema::{CompiledSchema, Resolver};
 use openetw::{FileTime, ProcessTable, Record};
@@ -25,17 +26,18 @@ const PROGRESS_EVERY: u64 = 1 << 14;
 /// Runs the command.
 pub(crate) fn run(args: &StatsArgs) -> Result<()> {
     let schemas = Schemas::load(&args.input.schemas.options())?;
-    let mut opened = Opened::open(&args.input.files, &args.filter.filters(), None, &schemas)?;
+    let threads = output::threads(args.input.threads);
+    let mut opened = Opened::open(&args.input.files, &args.filter.filters(), None, &schemas, threads)?;
     let files: Vec<String> = opened.trace.source_names().map(str::to_owned).collect();
     let start = opened.trace.start_time();
-    let mut counters: Vec<Counter> = (0..output::threads(args.input.threads))
+    let mut counters: Vec<Counter> = (0..threads.get())
         .map(|_| Counter {
             resolver: opened.resolver.clone(),
             processes: opened.processes.clone(),
             keys: args.by.clone(),
             files: files.clone(),
             start,
-            rows: HashMap::new(),
+            rows: HashMap::default(),
             schemas: Vec::new(),
             schema_bytes: 0,
             all: Row::default(),
@@ -116,7 +118,7 @@ struct Counter {
     keys: Vec<Key>,
     files: Vec<String>,
     start: FileTime,
-    rows: HashMap<Vec<u128>, (Vec<String>, Row)>,
+    rows: HashMap<Vec<u128>, (Vec<String>, Row), RandomState>,
     /// Keeps schemas alive, because their addresses identify rows.
     schemas: Vec<Arc<CompiledSchema>>,
     /// Approximate size of the schemas in bytes.
@@ -175,7 +177,7 @@ impl Counter {
                 format!("{}/{}{id}", provider(), names.event())
             }
             Key::Process => match record.process_id() {
-                Some(id) => match self.processes.name(id, record.time()) {
+                Some(id) => match self.processes.name_of(record) {
                     Some(name) => format!("{id} {name}"),
                     None => id.to_string(),
                 },
@@ -222,10 +224,12 @@ fn number(
                 ^ u128::from(descriptor.version) << 8
                 ^ u128::from(descriptor.opcode.0)
         }
-        // Process ids are reused; the address of the name distinguishes the processes.
+        // Process ids are reused; machine and start distinguish the processes.
         Key::Process => {
-            let name = record.process_id().and_then(|id| processes.name(id, record.time()));
-            id(record.process_id()) ^ name.map_or(0, |name| name.as_ptr() as usize as u128) << 32
+            let source = record.origin().source;
+            let process = record.process_id().and_then(|id| processes.find(source, id, record.time()));
+            let start = process.map_or(0, |process| process.from.0 as u64);
+            id(record.process_id()) ^ u128::from(start) << 32 ^ u128::from(processes.machine_of(source)) << 96
         }
         Key::Thread => id(record.thread_id()),
         Key::Processor => record.processor().into(),

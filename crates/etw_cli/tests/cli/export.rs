@@ -118,6 +118,15 @@ fn speedscope_has_every_sample() {
 }
 
 #[test]
+fn pprof_has_the_samples_of_speedscope() {
+    let etw = Etw::new();
+    let Some((bytes, counts)) = export(&etw, "x.pb.gz", &[]) else { return };
+    assert_eq!(bytes[..3], [0x1F, 0x8B, 8], "gzip");
+    let (_, other) = export(&etw, "x.speedscope.json", &[]).unwrap();
+    assert_eq!(counts, other);
+}
+
+#[test]
 fn chrome_has_every_event() {
     let etw = Etw::new();
     let Some((bytes, counts)) = export(&etw, "x.chrome.json", &[]) else { return };
@@ -131,7 +140,7 @@ fn chrome_has_every_event() {
     let disk = of("X").filter(|event| event["cat"] == "Disk").count();
     let edges = counts.iter().find(|(_, what)| what.starts_with("of ")).map_or(0, |(count, _)| *count);
     assert_eq!((of("BEbe").count() + disk) as u64, edges);
-    // Slices that overlap are apart from each other: in each thread every begin has its own end, or none.
+    // Overlapping slices are separate: in each thread every start has its own end, or none.
     let mut depth = std::collections::HashMap::new();
     for event in of("BE") {
         let open: &mut i32 = depth.entry((event["pid"].to_string(), event["tid"].to_string())).or_default();
@@ -217,7 +226,7 @@ fn perfetto_is_a_list_of_packets() {
 
 /// How many packets of a trace have each field.
 fn packets(bytes: &[u8]) -> std::collections::BTreeMap<u64, u64> {
-    // Each packet is field 1 of the trace; which field is its data tells what it is.
+    // Each packet is field 1 of the trace; the number of its data field is its type.
     let mut found = std::collections::BTreeMap::new();
     let mut rest = bytes;
     while !rest.is_empty() {

@@ -223,7 +223,7 @@ fn info_tells_of_losses_and_damage() {
     }
     let whats: Vec<_> = damage.iter().map(|place| place["what"].as_str().unwrap()).collect();
     assert!(whats.iter().any(|what| what.contains("bytes skipped")), "{whats:?}");
-    // What is intact is delivered, and the rest is told on standard error.
+    // Intact events are delivered, and damage is reported on standard error.
     let dump = etw.run(&["dump", &trace, "--format", "json"]);
     assert!(dump.status.success());
     let intact = json_lines(std::str::from_utf8(&dump.stdout).unwrap()).len() as u64;
@@ -299,4 +299,29 @@ fn a_file_that_is_shortened_while_it_is_read_ends_the_command_with_words() {
     child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1), "{errors}");
     assert!(errors.contains("was truncated while it was read"), "{errors}");
+}
+
+#[test]
+fn messages_of_the_kernels_providers() {
+    let etw = Etw::new();
+    let clock = Clock::new(ClockType::Qpc, Ticks(1000), START, 10_000_000);
+    let options = WriterOptions::new(clock, 0x10000, 1);
+    let mut writer = EtlWriter::new(File::create(etw.path("disk.etl")).unwrap(), options).unwrap();
+    let disk = Guid::from_u128(0xc7bde69a_e1e0_4177_b6ef_283ad1525271);
+    let descriptor = EventDescriptor { id: 10, level: Level(4), ..EventDescriptor::default() };
+    let mut payload: Vec<u8> = [1_u32, 0, 4096, 0].iter().flat_map(|field| field.to_le_bytes()).collect();
+    payload.extend([8192_u64, 0, 0, 5].iter().flat_map(|field| field.to_le_bytes()));
+    let record = RecordBuilder::event(PointerSize::Eight, disk, &descriptor);
+    let record = record.time(Ticks(20_000)).process(100, 7).payload(&payload).build().unwrap();
+    writer.write(0, &record).unwrap();
+    writer.finish(clock.to_filetime(Ticks(40_000))).unwrap();
+
+    let message = "Disk 1: 4096 bytes read at offset 8192";
+    let events = json_lines(&etw.ok(&["dump", "disk.etl", "--format", "json"]));
+    let found: Vec<_> = events.iter().filter_map(|event| event["Message"].as_str()).collect();
+    assert_eq!(found, [message]);
+    let xml = etw.ok(&["dump", "disk.etl", "--format", "xml"]);
+    assert!(xml.contains(&format!("<Message>{message}</Message>")), "{xml}");
+    assert!(etw.ok(&["dump", "disk.etl"]).contains(message));
+    assert!(etw.ok(&["tracefmt", "disk.etl", "-displayonly"]).contains(message));
 }

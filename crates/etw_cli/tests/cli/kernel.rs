@@ -185,7 +185,7 @@ fn groups_give_what_linux_has() {
     let Some(output) = record(&etw, "DiagEasy", &["true"]) else { return };
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let left_out = text.lines().find(|line| line.contains("left out of -k")).unwrap_or_default();
-    // What there is, is asked for, and the rest is told; which is which, the list of flags says.
+    // Supported flags are recorded, and the others are reported; the list of flags has both.
     let shown = etw.ok(&["provider", "show", KERNEL, "--format", "json"]);
     let shown: Value = serde_json::from_str(shown.lines().next().unwrap()).unwrap();
     let members =
@@ -226,7 +226,7 @@ impl Drop for Idle {
 #[test]
 fn sessions_that_begin_and_end_keep_no_other_waiting() {
     let etw = Etw::new();
-    // So many that a ring is full when nobody reads it for some tenths of a second.
+    // Enough to fill a ring that is not read for some tenths of a second.
     let calls = r#"
         #include <sys/syscall.h>
         #include <time.h>

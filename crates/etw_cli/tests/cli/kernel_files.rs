@@ -291,7 +291,8 @@ fn keywords_levels_ids_and_processes_are_honoured() {
     assert_eq!(json_lines(&etw.ok(&["dump", "k.etl", "--provider", FILE, "--format", "json"])).len(), 0);
 }
 
-/// What a program does here, told by both vocabularies, is this. Gives the directory and the events.
+/// Checks that both the classic and the manifest events of a program match the expected lines. Returns the directory
+/// and the events.
 fn check_lines(args: &[&str], expected: &[&str]) -> Option<(String, Vec<Value>)> {
     let etw = Etw::new();
     record_with(&etw, &["-k", "FILE_IO", "-p", FILE], args)?;

@@ -42,7 +42,7 @@ pub(crate) fn number(event: &Value, name: &str) -> u64 {
     }
 }
 
-/// Base, size and path of the images that events of a kind tell of a process.
+/// Returns base, size and path of the images in a process's events of a kind.
 fn told(events: &[Value], wanted: &str, process: u64) -> Vec<(u64, u64, String)> {
     let ours = |event: &&Value| kind(event) == wanted && number(event, "ProcessId") == process;
     let image = |event: &Value| {
@@ -53,10 +53,10 @@ fn told(events: &[Value], wanted: &str, process: u64) -> Vec<(u64, u64, String)>
     images
 }
 
-/// The first 16 bytes of the build id that stands in a file, as a GUID is written.
+/// Returns the first 16 bytes of a file's build id, written as a GUID.
 fn build_id(path: &str) -> String {
     let file = std::fs::read(path).unwrap();
-    // The note as it lies in the file: lengths of name and content, type, name.
+    // The start of the note: lengths of name and content, type, name.
     let note = [4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, b'G', b'N', b'U', 0];
     let at = file.windows(16).position(|window| window == note).unwrap() + 16;
     let id: [u8; 16] = file[at..at + 16].try_into().unwrap();

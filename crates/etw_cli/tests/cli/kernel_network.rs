@@ -9,7 +9,7 @@ use crate::kernel::{events, field, kind, record, record_with, time};
 use crate::record::example;
 use crate::{Etw, json_lines};
 
-/// The lines of the program's output that begin so, as words.
+/// Returns the lines of the program's output that start with `with`, as words.
 fn said(output: &Output, with: &str) -> Vec<Vec<String>> {
     let text = String::from_utf8_lossy(&output.stdout);
     let words = |line: &str| line.split(' ').map(str::to_owned).collect();
@@ -47,7 +47,7 @@ fn each_act_of_a_program_is_told_once() {
     let is_ours = |event: &&Value| event["EventData"]["PID"] == process;
     let acts: Vec<_> = events.iter().filter(is_ours).filter_map(act).collect();
     let mut sorted: Vec<Vec<String>> = acts.iter().map(|act| act.to_vec()).collect();
-    // The listener's last connection may be asked for more than once on a machine that is busy.
+    // On a busy machine the last connection to the listener may be requested more than once.
     sorted.sort();
     sorted.dedup_by(|next, last| next[0] == "TcpIp/Reconnect" && next == last);
     expected.sort();

@@ -10,6 +10,7 @@ use crate::{Etw, json_lines};
 
 const PROCESS: &str = "Microsoft-Windows-Kernel-Process";
 const DISK: &str = "Microsoft-Windows-Kernel-Disk";
+const FILE: &str = "Microsoft-Windows-Kernel-File";
 const NETWORK: &str = "Microsoft-Windows-Kernel-Network";
 const MEMORY: &str = "Microsoft-Windows-Kernel-Memory";
 
@@ -99,12 +100,40 @@ fn every_process_starts_and_stops_once() {
         assert_eq!((&system["Version"], &system["Level"]["Value"]), (&3.into(), &4.into()));
         assert_eq!(system["Keywords"]["Mask"], "0x8000000000000010");
         assert_eq!((by(child), system["Task"]["Name"].as_str()), (process, Some("ProcessStart")));
+        let (image, session) = (text(child, "ImageName"), number(child, "SessionID"));
+        let message =
+            format!("Process {process} started: {image}, child of process {shell}, session {session}");
+        assert_eq!(child["Message"], message);
     }
     assert_eq!(number(of(2, shell)[0], "ExitCode"), 3);
-    // Who was there before is told, and nobody else.
+    // Only processes that started before the session have rundown events.
     let [test] = of(15, std::process::id().into())[..] else { panic!("the test is told of once") };
     assert_eq!(text(test, "ImageName"), std::env::current_exe().unwrap().to_str().unwrap());
     assert!(of(15, shell).is_empty());
+}
+
+#[test]
+fn conditions_on_payloads_and_ids_to_leave_out() {
+    let etw = Etw::new();
+    let of = |condition: &str| format!("{PROCESS}{condition}");
+    let script = "/bin/true; /bin/echo x; (exit 1)";
+    let echo = of("::1 where ImageName icontains \"ECHO\"");
+    if record(&etw, &["-p", &echo], &["sh", "-c", script]).is_none() {
+        return;
+    }
+    let found = events(&etw, PROCESS);
+    assert!(found.iter().any(|event| text(event, "ImageName") == "/bin/echo"), "{found:?}");
+    assert!(
+        found.iter().all(|event| id(event) == 1 && text(event, "ImageName").contains("echo")),
+        "{found:?}"
+    );
+    record(&etw, &["-p", &of("::!1,3,4,15:0x30 where ExitCode == 1")], &["sh", "-c", "(exit 1); exit 2"])
+        .unwrap();
+    let found = events(&etw, PROCESS);
+    assert!(
+        !found.is_empty() && found.iter().all(|event| id(event) == 2 && number(event, "ExitCode") == 1),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -235,7 +264,7 @@ fn the_network_is_told_in_both_vocabularies() {
     let manifest = told(NETWORK);
     assert_eq!(told("Windows Kernel Trace"), manifest);
     assert!(manifest.len() > 20, "{manifest:?}");
-    // Only what is asked for, of the process that is asked for.
+    // Only the requested events of the requested process are recorded.
     let args = ["-p", &format!("{NETWORK}:4:10,11:0x10"), "--exe", "network_acts"];
     record(&etw, &args, &[&program]).unwrap();
     let found = events(&etw, NETWORK);
@@ -348,4 +377,118 @@ fn without_rights_the_rest_of_the_session_works() {
     assert!(text.contains("missing: ") && text.contains("CAP_BPF and CAP_PERFMON"), "{text}");
     let numbers = etw.ok(&["dump", "n.etl", "--provider", "Example.Numbers", "--format", "json"]);
     assert_eq!(json_lines(&numbers).len(), 100, "{text}");
+}
+
+/// The kernel's events about processes: kind, id and command line.
+fn described(etw: &Etw) -> Vec<(String, u64, String)> {
+    let all = json_lines(&etw.ok(&["dump", "k.etl", "--where", "class == Process", "--format", "json"]));
+    let of = |event: &Value| {
+        let kind = event["System"]["EventType"].as_str().unwrap().to_owned();
+        let process = &event["EventData"]["ProcessId"];
+        let id = u64::from_str_radix(process.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
+        (kind, id, text(event, "CommandLine").to_owned())
+    };
+    all.iter().map(of).collect()
+}
+
+#[test]
+fn processes_that_events_name_are_in_the_file() {
+    let etw = Etw::new();
+    // The shell's child ends before the recording does; the test itself is still there at its end.
+    let script = "/bin/cat /proc/self/stat; read line < /dev/null; true";
+    let filter = format!("{FILE}:Information:12,14,15");
+    let Some(output) = record(&etw, &["-p", &filter, "--exe", "cat"], &["sh", "-c", script]) else { return };
+    let said = String::from_utf8(output.stdout).unwrap();
+    let cat: u64 = said.split(' ').next().unwrap().parse().unwrap();
+    let found = events(&etw, FILE);
+    assert!(found.iter().any(|event| by(event) == cat), "{found:?}");
+    let processes = described(&etw);
+    let of_cat: Vec<_> = processes.iter().filter(|(_, id, _)| *id == cat).collect();
+    let [(kind, _, command_line)] = of_cat[..] else { panic!("{processes:?}") };
+    assert_eq!((kind.as_str(), command_line.as_str()), ("Process/DCEnd", "/bin/cat /proc/self/stat"));
+    // Nobody else is in the file.
+    let is_named = |id: u64| found.iter().any(|event| by(event) == id);
+    assert!(processes.iter().all(|(_, id, _)| is_named(*id)), "{processes:?}");
+    let shown = etw.ok(&["dump", "k.etl", "--provider", FILE, "--where", &format!("pid == {cat}")]);
+    assert!(shown.lines().all(|line| line.contains(" cat ")), "{shown}");
+}
+
+#[test]
+fn processes_that_go_on_are_in_the_file() {
+    let etw = Etw::new();
+    let mut reader = Command::new("sh")
+        .args(["-c", "for i in $(seq 1000); do read line < /proc/self/stat; sleep 0.01; done"])
+        .spawn()
+        .unwrap();
+    let pid = reader.id().to_string();
+    let recorded = record(&etw, &["-p", FILE, "--pid", &pid], &["sleep", "0.3"]);
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+    if recorded.is_none() {
+        return;
+    }
+    let processes = described(&etw);
+    let of_reader: Vec<_> = processes.iter().filter(|(_, id, _)| id.to_string() == pid).collect();
+    let [(kind, _, command_line)] = of_reader[..] else { panic!("{processes:?}") };
+    assert_eq!(kind, "Process/DCEnd");
+    assert!(command_line.contains("do read line"), "{command_line}");
+}
+
+#[test]
+fn system_providers_are_enabled_by_keyword() {
+    let etw = Etw::new();
+    let keywords = "SystemProcessProvider:::SYSTEM_PROCESS_KW_GENERAL,SYSTEM_PROCESS_KW_JOB";
+    let Some(output) = record(&etw, &["-p", keywords], &["/bin/true", "by keyword"]) else { return };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("missing: SystemProcessProvider keyword JOB: Linux has no job objects"), "{said}");
+    let processes = described(&etw);
+    let of_true: Vec<_> =
+        processes.iter().filter(|(_, _, line)| line == "/bin/true \"by keyword\"").collect();
+    let kinds: Vec<&str> = of_true.iter().map(|(kind, ..)| kind.as_str()).collect();
+    assert_eq!(kinds, ["Process/Start", "Process/End"], "{processes:?}");
+    let stats = etw.ok(&["stats", "k.etl", "--by", "event"]);
+    assert!(stats.contains("Process/DCStart") && !stats.contains("Thread/"), "{stats}");
+
+    // Two providers of one session, one of them a GUID without keywords.
+    let syscalls = "{434286f7-6f1b-45bb-b37e-95f623046c7c}";
+    record(&etw, &["-p", "SystemSchedulerProvider:::0x200", "-p", syscalls], &["true"]).unwrap();
+    let stats = etw.ok(&["stats", "k.etl", "--by", "event"]);
+    assert!(stats.contains("Thread/CSwitch") && !stats.contains("Thread/ReadyThread"), "{stats}");
+    assert!(stats.contains("PerfInfo/SysClExit") || said.contains("system calls"), "{stats}");
+
+    let output = etw.record(&["-o", "k.etl", "-p", "SystemRegistryProvider"], &["true"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("SystemRegistryProvider has no events here"), "{said}");
+}
+
+#[test]
+fn disks_have_names_and_events_no_cpu_times() {
+    let etw = Etw::new();
+    let script =
+        "dd if=/dev/zero of=disk.bin bs=4096 count=4 oflag=direct conv=fsync 2>/dev/null; rm disk.bin";
+    if record(&etw, &["-p", DISK], &["sh", "-c", script]).is_none() {
+        return;
+    }
+    let all = json_lines(&etw.ok(&[
+        "dump",
+        "k.etl",
+        "--where",
+        "event == 'SystemConfig/PhyDisk'",
+        "--format",
+        "json",
+    ]));
+    let block: Vec<String> = std::fs::read_dir("/sys/block")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    for disk in &all {
+        let name = text(disk, "Manufacturer").split(' ').next().unwrap().to_owned();
+        assert!(block.contains(&name), "{disk}");
+    }
+    for event in events(&etw, DISK) {
+        let number = number(&event, "DiskNumber");
+        assert!(all.iter().any(|disk| disk["EventData"]["DiskNumber"] == number), "{event} {all:?}");
+        assert!(event["System"]["Execution"].get("KernelTime").is_none(), "{event}");
+    }
 }

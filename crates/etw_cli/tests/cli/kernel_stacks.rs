@@ -102,7 +102,7 @@ fn stacks(events: &[Value], wanted: &str, program: &str) -> Vec<Vec<String>> {
         let addresses = frames
             .iter()
             .map(|frame| u64::from_str_radix(frame.as_str().unwrap().trim_start_matches("0x"), 16).unwrap());
-        // What a call returns to may be behind its function.
+        // A return address may be after the end of its function.
         let inside = addresses.enumerate().map(|(depth, address)| address - u64::from(depth > 0));
         let inside = inside.filter_map(|address| functions.at(address.checked_sub(base)?));
         stacks.push(inside.map(str::to_owned).collect());
@@ -166,7 +166,7 @@ const DEEP: &str = r#"
     #include <time.h>
     volatile long sink;
     #if defined UNKNOWN && defined __x86_64__
-    /* No file tells how to unwind it. */
+    /* No file has unwind information for it. */
     void work(void);
     __asm__(".text\n.globl work\nwork: mov $1000000000, %rax\n1: dec %rax\njnz 1b\nret\n");
     #else
@@ -205,8 +205,8 @@ fn record_deep(options: &[&str]) -> Option<(Vec<Vec<String>>, String)> {
     Some((stacks, warning.unwrap_or_default().to_owned()))
 }
 
-/// A processor of a virtual machine may stand still for a tenth of a second, with the thread that was to learn meanwhile
-/// how stacks are followed; hardly three times in a row.
+/// Number of attempts: a processor of a virtual machine may pause for a tenth of a second, and with it the thread that
+/// loads unwind rules, but hardly three times in a row.
 const ATTEMPTS: usize = 3;
 
 fn has_main(stack: &[String]) -> bool {

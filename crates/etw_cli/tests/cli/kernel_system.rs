@@ -137,7 +137,7 @@ fn memory_is_taken_touched_and_given_back() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
     let thread = &threads(&output)["thread"];
-    // The events from when an area is taken to when it is given back, each of which is told once.
+    // The events from the allocation of an area to its release, each of which is reported once.
     let between = |kinds: [&str; 2], fields: [&str; 2], line: &[&str]| -> &[Value] {
         let values = [number(line[1]), number(line[2])];
         let [taken, given_back] = kinds.map(|wanted| {

@@ -254,7 +254,7 @@ fn a_killed_consumer_leaves_the_host_alone() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // What the consumer said last stands; the ring goes on until it is full.
+        // The consumer no longer releases entries, so the ring fills up.
         while consumer.send(2000 + i64::from(number), &event(number, 2000 + i64::from(number))) {}
         let mut buffer = PacketBuffer::default();
         assert!(consumer.channel.receive::<FromConsumer>(&mut buffer).unwrap().is_none(), "its end is seen");

@@ -22,7 +22,11 @@ mod kernel_system;
 mod live;
 #[cfg(target_os = "linux")]
 mod logman;
+mod machines;
+mod mc;
 mod owned;
+mod providers;
+mod reading;
 mod real;
 #[cfg(target_os = "linux")]
 mod record;
@@ -41,10 +45,12 @@ mod tools_system;
 mod tracefmt;
 #[cfg(target_os = "linux")]
 mod tracelog;
+mod tracepdb;
 #[cfg(target_os = "linux")]
 mod tracerpt;
 #[cfg(target_os = "linux")]
 mod watch;
+mod windows_tree;
 #[cfg(target_os = "linux")]
 mod wpr;
 #[cfg(target_os = "linux")]
@@ -187,6 +193,9 @@ fn every_command_has_help_with_an_example() {
         &["report", "--help"],
         &["provider", "list", "--help"],
         &["provider", "show", "--help"],
+        &["provider", "search", "--help"],
+        &["provider", "diff", "--help"],
+        &["mc", "--help"],
         &["schema", "add", "--help"],
         &["schema", "list", "--help"],
         &["schema", "show", "--help"],
@@ -241,5 +250,9 @@ fn errors_are_one_line_and_tell_by_the_exit_status() {
     check(&["dump", "long.etl", "--from", "soon"], 2, "soon");
     check(&["dump", "long.etl", "--provider", "X:loud"], 2, "loud");
     check(&["provider", "show", "No-Such-Provider"], 1, "No-Such-Provider");
+    check(&["provider", "show", "Process", "--event", "1.x"], 2, "7 or 7.2");
+    check(&["provider", "show", "Process", "--release", "Vista"], 1, "unknown release 'Vista'");
+    check(&["provider", "search", "no-such-name-anywhere"], 1, "no-such-name-anywhere");
+    check(&["provider", "diff", "No-Such-Provider", "7", "10-22H2"], 1, "No-Such-Provider");
     check(&["schema", "show", "No-Such-Provider"], 1, "etw schema list");
 }

@@ -225,6 +225,65 @@ fn what_cannot_be_recorded_is_one_line_and_leaves_nothing() {
 }
 
 #[test]
+fn conditions_on_payloads_and_ids_to_leave_out() {
+    let etw = Etw::new();
+    let numbers = |provider: &str| {
+        let output = etw.record(&["-p", provider, "-o", "t.etl"], &[&program(), "100"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        etw.numbers("t.etl")
+    };
+    assert_eq!(numbers("Example.Numbers where number >= 90 and number % 2"), [90, 92, 94, 96, 98]);
+    assert_eq!(numbers("Example.Numbers:4 where number between 3,4 or number == 0x10"), [3, 4, 16]);
+    // The fields of a program's manifest events come from the schema that the command knows.
+    let hundreds = |provider: &str| {
+        let args = ["-p", provider, "--schema", MANIFEST, "-o", "t.etl"];
+        let output = etw.record(&args, &[&program(), "400"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let events = etw.events("t.etl", "Example-Hundreds");
+        events.iter().map(|event| event["EventData"]["hundreds"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(hundreds("Example-Hundreds where hundreds > 1"), [2, 3]);
+    assert_eq!(hundreds("Example-Hundreds::1 where kind == 1"), [1, 3]);
+    assert_eq!(hundreds("Example-Hundreds::!1"), [0; 0]);
+    // A running session takes the same strings.
+    let _daemon = etw.start(&["daemon"]);
+    let session = |args: &[&str]| {
+        let output = etw.session_command(&[&["session"][..], args].concat()).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    };
+    session(&["start", "S", "-o", &etw.path("s.etl")]);
+    session(&["enable", "S", "Example.Numbers::!7 where number < 3"]);
+    assert_eq!(lost(&beside(&etw, &["100"])), 0);
+    session(&["stop", "S"]);
+    assert_eq!(etw.numbers("s.etl"), [0, 1, 2]);
+}
+
+#[test]
+fn unknown_fields_and_events_are_refused_in_one_line() {
+    let etw = Etw::new();
+    for (provider, expected) in [
+        (
+            "Example-Hundreds where thousands > 1",
+            "provider Example-Hundreds has no event with the field 'thousands'; `etw provider show Example-Hundreds` lists",
+        ),
+        (
+            "Example-Hundreds::!9",
+            "provider Example-Hundreds has no event 9; `etw provider show Example-Hundreds` lists its events",
+        ),
+        ("Example-Hundreds::2-5", "has no event 2-5;"),
+        ("Example-Hundreds where hundreds > many", "field 'hundreds': a number is compared with a number"),
+        ("Example.Numbers where number", "where number: expected =="),
+        ("Microsoft-Windows-Kernel-Process::1 where ExitCode == 0", "has no event with the field 'ExitCode'"),
+    ] {
+        let output = etw.record(&["-p", provider, "--schema", MANIFEST, "-o", "t.etl"], &["true"]);
+        let text = stderr(&output);
+        assert_eq!((output.status.code(), text.lines().count()), (Some(2), 1), "{provider}: {text}");
+        assert!(text.contains(expected), "{provider}: {text}");
+        assert!(!Path::new(&etw.path("t.etl")).exists());
+    }
+}
+
+#[test]
 fn time_and_ctrl_c_end_a_recording_of_programs_that_run_beside() {
     let etw = Etw::new();
     let mut running = etw.start(&["record", "-p", NUMBERS, "-o", "t.etl"]);

@@ -1,5 +1,5 @@
-//! The command lines of the reference documents, run as they stand there with other paths. The documents are not part of
-//! the project; without them these tests say so.
+//! Runs the command lines of the reference documents, with other paths. The documents are not part of the project;
+//! without them, these tests print a message and skip.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -71,7 +71,7 @@ fn the_command_lines_of_the_notes() {
         if line.starts_with("wpr -stop") {
             let _ = std::fs::remove_file(desk.user.etw.path("trace.etl"));
         }
-        // As it stands, a path of Windows is told what to be; one that matters nothing is passed over.
+        // A Windows path is an error that suggests another path; one that is not used is ignored.
         let mut output = desk.run(line);
         if line.contains(r"c:\") && !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -111,7 +111,7 @@ fn the_command_lines_of_the_notes() {
     assert!(strange.is_empty(), "{strange:?}");
 }
 
-/// A call in the document: its name, and its arguments without the variables that stand for results.
+/// A call in the document: its name, and its arguments without the variables for results.
 fn calls(text: &str) -> Vec<Vec<String>> {
     let known = ["etw_start_trace", "etw_enable_provider", "etw_stop_trace", "etw_dump_to_file"];
     let mut calls = Vec::new();
@@ -207,7 +207,7 @@ fn the_session_of_the_script() {
             eprintln!("left out: the kernel's events: {status}");
             continue;
         }
-        // The script's events and those of the network lie in one order of time.
+        // The script's events and those of the network are in one time order.
         let events = json_lines(&desk.user.ok(&["dump", file, "--format", "json"]));
         let ours = std::process::id();
         let kinds: Vec<&str> = events

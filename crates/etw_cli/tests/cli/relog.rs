@@ -101,6 +101,50 @@ fn files_are_not_written_over_by_accident() {
     );
 }
 
+#[test]
+fn fields_are_set_in_the_selected_events() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 100, 0);
+    let values = |file: &str| -> Vec<(u64, String)> {
+        let text = etw.ok(&["dump", file, "--provider", "Contoso", "--format", "json"]);
+        let events = json_lines(&text);
+        let data = events.iter().map(|event| &event["EventData"]);
+        data.map(|data| (data["Number"].as_u64().unwrap(), data["Name"].as_str().unwrap().to_owned()))
+            .collect()
+    };
+    let said = says(
+        &etw,
+        &[
+            "relog",
+            "a.etl",
+            "-o",
+            "b.etl",
+            "--where",
+            "Number < 3",
+            "--set",
+            "name=Ann=Bea",
+            "--set",
+            "Number=0x7",
+        ],
+    );
+    assert!(said.contains("etw: name set in 3 events\netw: Number set in 3 events\n"), "{said}");
+    assert_eq!(values("b.etl"), vec![(7, "Ann=Bea".to_owned()); 3]);
+    let long = format!("Name={}", "y".repeat(5000));
+    says(&etw, &["relog", "a.etl", "-o", "c.etl", "--set", &long, "--redact", "Contoso/Tick.Number"]);
+    assert_eq!(values("c.etl"), vec![(0, "y".repeat(5000)); 100]);
+    for (set, code, text) in [
+        ("Nmae=x", 3, "nothing was written: no event has the field Nmae; check the spelling"),
+        ("Number=x", 1, "event Contoso/Tick: 'x' does not fit in field 'Number' (UInt64)"),
+        ("Number=-1", 1, "'-1' does not fit in field 'Number' (UInt64)"),
+        ("Number", 2, "'Number' does not set a field; expected FIELD=VALUE"),
+    ] {
+        let (found, said) = etw.fails(&["relog", "a.etl", "-o", "d.etl", "--set", set]);
+        assert_eq!(found, code, "{said}");
+        assert!(said.contains(text) && said.trim_end().lines().count() == 1, "{said}");
+        assert!(fs::metadata(etw.path("d.etl")).is_err());
+    }
+}
+
 /// Writes a trace of the kernel: two processes, `app` with the threads 40 and 41, `other` with 50; switches and samples,
 /// whose headers contain no process or thread ids.
 fn write_kernel(path: &str) {

@@ -75,7 +75,8 @@ fn a_provider_is_shown_with_the_versions_of_all_sources() {
             events.iter().map(|event| event["Version"].as_u64().unwrap()).collect()
         })
         .collect();
-    assert_eq!(versions, [vec![3], vec![0, 1, 2, 4, 5]]);
+    // Windows' version 3 has another layout than that of the store.
+    assert_eq!(versions, [vec![3], vec![0, 1, 2, 4, 5], vec![3]]);
 }
 
 #[test]

@@ -48,6 +48,17 @@ fn functions_are_named(events: &[Value]) {
 }
 
 #[test]
+fn the_sampling_interval_of_a_session_is_shown() {
+    let user = User::new();
+    if !user.starts(&["xperf", "-on", "PROFILE", "-setprofint", "20000", "-f", "kernel.etl"]) {
+        return;
+    }
+    let shown = user.ok(&["session", "query", "NT Kernel Logger"]);
+    assert!(shown.contains("sampling interval        2000 us\n"), "{shown}");
+    user.ok(&["xperf", "-stop"]);
+}
+
+#[test]
 fn names_of_the_kernels_functions_are_in_what_xperf_merges() {
     let user = User::new();
     let flags = "PROC_THREAD+LOADER+PROFILE+CSWITCH";
@@ -136,7 +147,7 @@ fn a_ring_that_has_come_round_has_the_state_at_its_end() {
     };
     let first = |wanted: &Option<u64>| events.iter().position(|event| is_of(event, wanted));
     let whole = &events[processors.iter().filter_map(first).max().unwrap()..];
-    // Whatever process an event is of, the file says which one it was: at its begin, its end, or the recording's end.
+    // The file has an event of each process: at its start, its end, or the end of the recording.
     let of_processes = events.iter().filter(|event| kind(event).starts_with("Process/"));
     let known: BTreeSet<u64> = of_processes.map(|event| number(event, "ProcessId")).collect();
     for wanted in ["Thread/Start", "Thread/End", "Thread/DCEnd", "Image/Load", "Image/Unload", "Image/DCEnd"]
@@ -150,7 +161,7 @@ fn a_ring_that_has_come_round_has_the_state_at_its_end() {
             whole.len()
         );
     }
-    // The state is behind what the programs did: processes, their threads and images.
+    // The rundown of processes, threads and images follows the programs' events.
     let ends = ["Process/DCEnd", "Thread/DCEnd", "Image/DCEnd"];
     let state = ends.map(|wanted| all(wanted)[0]).into_iter().min().unwrap();
     let last =

@@ -124,7 +124,7 @@ fn where_formats_and_messages_go() {
     etw.ok(&["tracefmt", "mytrace.etl", "-tmf", tmf, "-summaryonly"]);
     assert!(!std::path::Path::new(&etw.path("FmtFile.txt")).exists());
     assert!(read(&etw, "FmtSum.txt").contains("tracedrv_c264"));
-    // The environment says where formats are, and what stands before messages.
+    // The environment sets the directory of formats, and the prefix of messages.
     let run = |prefix: &str, words: &[&str]| {
         let mut all = vec!["tracefmt", "mytrace.etl", "-displayonly", "-nosummary"];
         all.extend(words);

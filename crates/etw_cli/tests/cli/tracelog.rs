@@ -123,8 +123,14 @@ fn autologgers_are_for_the_daemon() {
         "-PidFilter",
         "1",
         "4711",
+        "-EventIdFilter",
+        "-out",
+        "1",
+        "5",
     ]);
     let directory = user.etw.path("config/openetw/autologgers");
+    let written = std::fs::read_to_string(format!("{directory}/Boot.toml")).unwrap();
+    assert!(written.contains(":4:!5:0x0:0x0\""), "{written}");
     assert!(said.contains(&format!("{directory}/Boot.toml")), "{said}");
     let mut daemon = user.command(&["daemon", "--autologgers", &directory]).spawn().unwrap();
     crate::tools::wait_until("the daemon does not start", || user.has_host());
@@ -176,6 +182,8 @@ fn what_makes_no_sense_is_refused() {
         (&["-start", "U", "-f", "u.etl", "-cir", "0"], 87, "maximum_file_size"),
         (&["-start", "U", "-eflag", "1", "REGISTRY"], 50, "Linux has no registry"),
         (&["-start", "U", "-cm"], 50, "Linux has no registry"),
+        (&["-start", "U", "-gs"], 50, "-gs: only WPP messages have sequence numbers"),
+        (&["-start", "U", "-ls"], 50, "-ls: only WPP messages have sequence numbers"),
         (&["-start", "U", "-kd"], 50, "-rt and `etw dump -s LOGGER`"),
         (&["-systemrundown", "T"], 50, "at its start and end"),
         (&["-start", "U", "-stop", "U"], 87, "one action at a time"),

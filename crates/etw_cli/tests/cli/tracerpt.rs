@@ -143,7 +143,7 @@ fn without_options_it_writes_a_dump_and_a_summary() {
         "{summary}"
     );
     assert!(shown.contains("Events lost:        3\n"), "{shown}");
-    // What is there is not written over, unless that is asked for.
+    // Existing files are not overwritten without -y.
     let (status, error) = etw.run_fails(&["tracerpt", "a.etl"]);
     assert_eq!((status, &*error), (80, "tracerpt: dumpfile.xml already exists; -y overwrites it (0x50)\n"));
     etw.ok(&["tracerpt", "a.etl", "-y"]);

@@ -1,4 +1,4 @@
-//! `etw watch` as users run it: in a terminal, and as text.
+//! `etw watch` as users run it, on sessions and on files: in a terminal, and as text.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
+use crate::generated::write_trace;
 use crate::record::program;
 use crate::{Etw, json_lines};
 
@@ -107,6 +108,10 @@ impl Screen {
 
 impl Terminal {
     fn start(etw: &Etw, args: &[&str]) -> Terminal {
+        Terminal::run(etw.session_command(args))
+    }
+
+    fn run(mut command: Command) -> Terminal {
         let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&user).unwrap();
         unlockpt(&user).unwrap();
@@ -116,7 +121,6 @@ impl Terminal {
         let size = Winsize { ws_row: LINES as u16, ws_col: COLUMNS as u16, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&line, size).unwrap();
         let before = tcgetattr(&line).unwrap();
-        let mut command = etw.session_command(args);
         command.stdin(open()).stdout(open()).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
         let screen = Arc::new(Mutex::new(Screen::new()));
@@ -278,7 +282,7 @@ fn numbers(etw: &Etw, file: &str) -> Vec<u64> {
 fn tables_are_printed_and_everything_is_saved() {
     let etw = Etw::new();
     let batch = Batch::start(&etw, &["--batch", "4", "-p", NUMBERS, "--view", "processes", "-o", "t.etl"]);
-    // For a second, so that the system is asked for its name while it runs.
+    // Runs for a second, so that its name is read from the system while it exists.
     write_numbers(&etw, "10000 10000");
     let (text, error) = batch.end();
     assert_eq!(text.lines().filter(|line| line.trim() == "Processes").count(), 4);
@@ -320,4 +324,101 @@ fn without_a_terminal_it_says_what_to_use() {
     assert!(text.contains("--batch") && text.contains("etw dump -s") && text.lines().count() == 1, "{text}");
     assert_eq!(etw.fails(&["watch", "--batch", "1", "-s", "None", "-k", "CSWITCH"]).0, 2);
     assert_eq!(etw.fails(&["watch", "--batch", "1", "--where", "id =="]).0, 2);
+}
+
+/// Packs a file with gzip.
+fn pack(from: &str, to: &str) {
+    let mut encoder = flate2::write::GzEncoder::new(File::create(to).unwrap(), flate2::Compression::fast());
+    encoder.write_all(&std::fs::read(from).unwrap()).unwrap();
+    encoder.finish().unwrap();
+}
+
+#[test]
+fn a_file_is_shown_to_its_end_and_kept_open() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 4000, 7);
+    pack(&etw.path("a.etl"), &etw.path("a.etl.gz"));
+    // Standard input takes the place of the keyboard, so keys come from the controlling terminal.
+    let mut from_pipe = Command::new("setsid");
+    let program = env!("CARGO_BIN_EXE_etw");
+    from_pipe.args(["--ctty", "--wait", "sh", "-c", "cat a.etl.gz | \"$0\" watch -", program]);
+    from_pipe.current_dir(etw.dir.path()).env("OPENETW_SCHEMAS", etw.path("schemas"));
+    for command in [etw.session_command(&["watch", "a.etl.gz"]), from_pipe] {
+        let mut terminal = Terminal::run(command);
+        terminal.wait_for("the end", |lines| has(lines, "end of the trace"));
+        terminal.wait_for("the last event", |lines| has(lines, "Number=3999") && !has(lines, "Number=3900"));
+        terminal.wait_for("counts", |lines| has(lines, "4,000 events") && has(lines, "7 lost"));
+        terminal.press("s");
+        terminal.wait_for("no saving", |lines| has(lines, "etw relog"));
+        terminal.press("g");
+        terminal.wait_for("the first event", |lines| has(lines, "Number=0 "));
+        // It has ended long ago, and stays.
+        std::thread::sleep(Duration::from_millis(600));
+        assert!(terminal.child.try_wait().unwrap().is_none());
+        terminal.press("q");
+        let (status, text) = terminal.end();
+        assert_eq!(status, Some(0), "{text}");
+        assert!(text.contains("lost 7 events") && text.lines().count() == 1, "{text}");
+        assert!(terminal.has_sent("\x1b[?1049l"));
+    }
+}
+
+#[test]
+fn a_file_is_replayed_at_a_speed() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 4000, 0);
+    // Four seconds would take an hour.
+    let mut terminal = Terminal::start(&etw, &["watch", "a.etl", "--speed", "0.001"]);
+    terminal.wait_for("the first event", |lines| has(lines, "Number=0 ") && has(lines, "0.001x"));
+    terminal.press(" ");
+    terminal.wait_for("a pause", |lines| has(lines, "PAUSED"));
+    terminal.press(" ");
+    terminal.press(&"+".repeat(30));
+    terminal.wait_for("the end", |lines| has(lines, "end of the trace") && has(lines, "Number=3999"));
+    terminal.press("q");
+    assert_eq!(terminal.end(), (Some(0), String::new()));
+}
+
+#[test]
+fn a_file_is_printed_second_by_second() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 3500, 0);
+    let run = |args: &[&str]| etw.ok(&[&["watch", "a.etl", "--view", "processes", "--batch"], args].concat());
+    let statuses = |text: &str| {
+        let lines = text.lines().filter(|line| line.contains("events/s")).map(str::to_owned);
+        lines.collect::<Vec<_>>()
+    };
+    let all = run(&["0"]);
+    // The seconds begin with the trace, whose first event comes after a millisecond.
+    let expected = [("999", "999"), ("1,000", "1,999"), ("1,000", "2,999"), ("501", "3,500")];
+    let expected = expected.map(|(rate, events)| format!("{rate} events/s  {events} events  0 lost"));
+    assert_eq!(statuses(&all), expected);
+    let rows = all.lines().filter(|line| line.trim_start().starts_with("100 "));
+    assert_eq!(rows.count(), 4, "{all}");
+    assert_eq!(run(&["9"]), all);
+    assert_eq!(statuses(&run(&["2"])), expected[..2]);
+    assert!(run(&["1", "--pid", "101"]).lines().all(|line| !line.trim_start().starts_with("100 ")));
+    let mut piped = etw.command(&["watch", "-", "--view", "processes", "--batch", "0"]);
+    let output = piped.stdin(File::open(etw.path("a.etl")).unwrap()).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), all);
+}
+
+#[test]
+fn files_that_cannot_be_watched_are_refused() {
+    let etw = Etw::new();
+    write_trace(&etw.path("a.etl"), 5, 0);
+    let check = |args: &[&str], status: i32, part: &str| {
+        let (code, text) = etw.fails(&[&["watch"], args].concat());
+        assert!(code == status && text.contains(part), "{args:?}: {text}");
+    };
+    check(&["a.etl"], 2, "etw dump FILE");
+    check(&["a.etl", "--batch", "1", "-k", "CSWITCH"], 2, "--kernel");
+    check(&["a.etl", "--batch", "1", "-s", "Session"], 2, "--session");
+    check(&["a.etl", "--batch", "1", "--buffer-size", "1MB"], 2, "--buffer-size");
+    check(&["--speed", "2"], 2, "<FILE>");
+    check(&["a.etl", "--speed", "0"], 2, "not a number above 0");
+    check(&["none.etl", "--batch", "1"], 1, "none.etl");
+    crate::machines::write(&etw.path("b.etl"), 1000, "server", "/file", 5);
+    check(&["a.etl", "b.etl", "--batch", "1"], 2, "a.etl and b.etl are of different machines");
+    assert!(etw.ok(&["watch", "a.etl", "a.etl", "--batch", "1"]).contains("10 events  0 lost"));
 }

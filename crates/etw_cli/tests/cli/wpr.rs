@@ -172,7 +172,7 @@ const STATE: &str = r#"<?xml version="1.0" encoding="utf-8"?>
   </Profiles>
 </WindowsPerformanceRecorder>"#;
 
-/// What a program with a provider writes from start to stop: the lines that it is told, and its state.
+/// Returns what a program with a provider writes from start to stop: the lines that it receives, and its state.
 fn state(user: &User, mode: &[&str]) -> (Vec<String>, Vec<u64>) {
     let profile = user.etw.path("state.wprp");
     std::fs::write(&profile, STATE).unwrap();
@@ -202,7 +202,7 @@ fn state(user: &User, mode: &[&str]) -> (Vec<String>, Vec<u64>) {
         json_lines(&user.ok(&["dump", "state.etl", "--provider", "Example.State", "--format", "json"]));
     let lines = events.iter().filter_map(|event| event["EventData"]["line"].as_str());
     let mut lines: Vec<String> = lines.map(str::to_owned).collect();
-    // The session for state alone has the provider while it is asked, and until the program hears that it is over.
+    // The session that captures the state has the provider enabled until the program is notified of the disable.
     if lines.iter().filter(|line| *line == "two").count() == 2 {
         lines.pop();
     }

@@ -155,6 +155,17 @@ fn what_is_meant_to_be_a_flag_is_told_to_be_none() {
 }
 
 #[test]
+fn an_appended_file_has_the_events_of_both_sessions() {
+    let user = User::new();
+    for number in [4, 5] {
+        user.ok(&["xperf", "-start", "A", "-on", PROVIDER, "-FileMode", "append", "-f", "a.etl"]);
+        user.write(PROVIDER, number);
+        user.ok(&["xperf", "-stop", "A"]);
+    }
+    assert_eq!(user.numbers("a.etl", PROVIDER), [4, 5]);
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let user = User::new();
     user.ok(&["xperf", "-start", "S", "-on", PROVIDER, "-f", "s.etl"]);
@@ -171,6 +182,7 @@ fn what_makes_no_sense_is_refused() {
         (&["-start", "T", "-on", PROVIDER, "-f", "nowhere/t.etl"], 3, "nowhere/t.etl"),
         (&["-start", "T", "-on", PROVIDER, "-FileMode", "Circular", "-f", "t.etl"], 87, "maximum_file_size"),
         (&["-start", "HeapSession", "-heap", "-pids", "1"], 50, "VIRT_ALLOC"),
+        (&["-SetSpinLockSample", "1"], 50, "with CSWITCH+DISPATCHER, `etw report --table waits` shows"),
         (&["-pmcprofile", "x"], 50, "PROFILE samples by time"),
         (&["-foo"], 87, "unknown option -foo"),
         (&["stray"], 87, "'stray' does not belong to an option"),

@@ -35,7 +35,7 @@ fn losses_have_to_be_tolerated() {
     let etw = Etw::new();
     let trace = traces.iter().find(|trace| trace.name == "microsoft-perfview/primitive-types.etl").unwrap();
     let mut bytes = std::fs::read(&trace.path).unwrap();
-    // The header's EventsLost: behind the buffer's header, the record's, and 48 bytes.
+    // The header's EventsLost: after the buffer's header, the record's, and 48 bytes.
     bytes[0x98..0x9C].copy_from_slice(&7_u32.to_le_bytes());
     let path = etw.path("lossy.etl");
     std::fs::write(&path, bytes).unwrap();

@@ -1,6 +1,6 @@
 //! Unpacks `.zst`, `.gz` and `.zip` into unnamed temporary files.
 
-use std::io::{self, Cursor, Read, Seek, Write};
+use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use etw_etl::{EtlFile, OpenError};
@@ -8,15 +8,13 @@ use etw_sys::FileMap;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use tempfile::tempfile;
 use zip::ZipArchive;
 
+use super::temporary::{self, CopyError};
 use super::{Bytes, Input, InputError, InputLimits};
 
 /// Number of member names that an error lists.
 const LISTED_MEMBERS: usize = 5;
-/// Bytes unpacked at a time.
-const CHUNK: usize = 256 << 10;
 /// Maximum number of characters shown of a member's name.
 const LISTED_CHARACTERS: usize = 255;
 
@@ -29,18 +27,14 @@ pub(super) fn open(
 ) -> Result<Vec<Result<Input, InputError>>, InputError> {
     let name = path.display().to_string();
     let one = |bytes: Result<Bytes, InputError>| Ok(vec![Ok(Input { name: name.clone(), bytes: bytes? })]);
-    let magic = bytes.first_chunk::<4>().copied().unwrap_or_default();
     let not_zip =
         || InputError::NotAnArchive { path: path.to_owned(), member: member.unwrap_or_default().to_owned() };
-    match magic {
-        [b'P', b'K', 3, 4] | [b'P', b'K', 5, 6] => open_zip(path, member, &bytes, limits),
+    match Kind::of(&bytes) {
+        Kind::Zip => open_zip(path, member, &bytes, limits),
         _ if member.is_some() => Err(not_zip()),
-        // Skippable frames have the magic numbers 0x184D2A50 to 0x184D2A5F and may come first.
-        [0x28, 0xB5, 0x2F, 0xFD] | [0x50..=0x5F, 0x2A, 0x4D, 0x18] => {
-            one(unpack(&name, "zstd", ZstdFrames { rest: &bytes, frame: None }, limits))
-        }
-        [0x1F, 0x8B, 8, _] => one(unpack(&name, "gzip", MultiGzDecoder::new(&*bytes), limits)),
-        _ => one(Ok(bytes)),
+        Kind::Zstd => one(unpack(&name, "zstd", ZstdFrames { rest: &bytes, frame: None }, limits)),
+        Kind::Gzip => one(unpack(&name, "gzip", MultiGzDecoder::new(&*bytes), limits)),
+        Kind::Plain => one(Ok(bytes)),
     }
 }
 
@@ -108,45 +102,57 @@ fn unpack(
     reader: impl Read,
     limits: &InputLimits,
 ) -> Result<Bytes, InputError> {
+    let copied = temporary::copy(reader, limits.decompressed_bytes, |start| check_beginning(name, start));
     let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
-    let broken =
-        |error: io::Error| InputError::Unpack { name: name.to_owned(), format, reason: error.to_string() };
-    let mut file = tempfile().map_err(temporary)?;
-    let mut reader = reader.take(limits.decompressed_bytes.saturating_add(1));
-    let mut chunk = Vec::with_capacity(CHUNK);
-    let mut length = 0;
-    loop {
-        chunk.clear();
-        reader.by_ref().take(CHUNK as u64).read_to_end(&mut chunk).map_err(broken)?;
-        if length == 0 && chunk.len() == CHUNK {
-            // Fails early, since unpacking a large file that is not a trace takes long.
-            check_beginning(name, &chunk)?;
+    let file = copied.map_err(|error| match error {
+        CopyError::Read(error) => {
+            InputError::Unpack { name: name.to_owned(), format, reason: error.to_string() }
         }
-        if chunk.iter().all(|byte| *byte == 0) {
-            // Seeking over zeros leaves a hole, which takes no disk space.
-            file.seek_relative(chunk.len() as i64).map_err(temporary)?;
-        } else {
-            file.write_all(&chunk).map_err(temporary)?;
+        CopyError::Write(source) => temporary(source),
+        CopyError::TooLarge => {
+            InputError::TooLarge { name: name.to_owned(), limit: limits.decompressed_bytes }
         }
-        length += chunk.len() as u64;
-        if length > limits.decompressed_bytes {
-            return Err(InputError::TooLarge { name: name.to_owned(), limit: limits.decompressed_bytes });
-        }
-        if chunk.len() < CHUNK {
-            break;
-        }
-    }
-    file.set_len(length).map_err(temporary)?;
+        CopyError::Refused(error) => error,
+    })?;
     FileMap::new(&file).map(Bytes::File).map_err(temporary)
 }
 
-/// Checks that a trace can start with these bytes.
+/// Checks that a trace, compressed or not, can start with these bytes.
+pub(super) fn check_start(name: &str, bytes: &[u8]) -> Result<(), InputError> {
+    match Kind::of(bytes) {
+        Kind::Plain => check_beginning(name, bytes),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a trace can start with these bytes. Unpacking a large file that is not a trace takes long.
 fn check_beginning(name: &str, bytes: &[u8]) -> Result<(), InputError> {
     match EtlFile::open(bytes) {
         Err(source @ OpenError::NotTrace { .. }) => {
             Err(InputError::NotATrace { name: name.to_owned(), source })
         }
         _ => Ok(()),
+    }
+}
+
+/// The format of a container, by its first bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Zip,
+    Zstd,
+    Gzip,
+    Plain,
+}
+
+impl Kind {
+    fn of(bytes: &[u8]) -> Kind {
+        match bytes.first_chunk::<4>().copied().unwrap_or_default() {
+            [b'P', b'K', 3, 4] | [b'P', b'K', 5, 6] => Kind::Zip,
+            // Skippable frames have the magic numbers 0x184D2A50 to 0x184D2A5F and may come first.
+            [0x28, 0xB5, 0x2F, 0xFD] | [0x50..=0x5F, 0x2A, 0x4D, 0x18] => Kind::Zstd,
+            [0x1F, 0x8B, 8, _] => Kind::Gzip,
+            _ => Kind::Plain,
+        }
     }
 }
 
@@ -184,8 +190,10 @@ impl Read for ZstdFrames<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::temporary::CHUNK;
     use super::*;
     use std::fmt::Write as _;
+    use std::io::Write as _;
 
     use etw_testkit::traces::{Kind, Recipe, bytes};
 

@@ -48,6 +48,14 @@ pub enum InputError {
         /// The system's error.
         source: io::Error,
     },
+    /// The bytes of a pipe could not be copied to a temporary file.
+    #[error("cannot copy '{name}' into {}: {source}; a trace from a pipe takes as much disk space as it has bytes: set TMPDIR to a directory with more room", std::env::temp_dir().display())]
+    Spool {
+        /// The name of the pipe.
+        name: String,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The unpacked file would be larger than the limit.
     #[error(
         "'{name}' unpacks to more than {limit} bytes; unpack it by hand if this is expected, or raise the limit"

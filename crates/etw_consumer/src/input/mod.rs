@@ -3,6 +3,8 @@
 mod container;
 mod error;
 mod sequence;
+mod spooled;
+mod temporary;
 
 use std::fs::File;
 use std::ops::Deref;
@@ -13,6 +15,7 @@ use etw_sys::FileMap;
 
 pub use error::InputError;
 pub use sequence::file_sequence;
+pub use spooled::Spooled;
 
 /// The bytes and the name of one trace file.
 #[derive(Debug)]
@@ -60,6 +63,11 @@ impl Input {
     /// member, whatever its extension. Compressed traces are unpacked to an unnamed temporary file that exists as long
     /// as the `Input`, so memory does not grow with the trace.
     ///
+    /// Pipes are refused; [`Spooled`] reads them.
+    ///
+    /// The file is mapped, so it must not change as long as the `Input` exists; see [`FileMap`](FileMap#contract) for what
+    /// happens otherwise. To read a file that is still being written, copy it first.
+    ///
     /// # Errors
     ///
     /// Fails if the file, or one of the traces in it, cannot be read.
@@ -98,6 +106,21 @@ impl Input {
     /// Fails if the file, or one of the traces in it, cannot be read.
     pub fn from_bytes(name: &str, bytes: Arc<[u8]>, limits: &InputLimits) -> Result<Vec<Input>, InputError> {
         container::open(Path::new(name), None, Bytes::Memory(bytes), limits)?.into_iter().collect()
+    }
+
+    /// As [`Input::open_each`], for the bytes of a pipe.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes cannot be read, or are an archive without traces.
+    pub fn open_spooled(
+        spooled: &Spooled,
+        limits: &InputLimits,
+    ) -> Result<Vec<Result<Input, InputError>>, InputError> {
+        let path = Path::new(&spooled.name);
+        let bytes =
+            FileMap::new(&spooled.file).map_err(|source| InputError::Io { path: path.to_owned(), source })?;
+        container::open(path, None, Bytes::File(bytes), limits)
     }
 
     /// Returns the file's path, or `archive.zip!member.etl`.

@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use etw_etl::{BufferFlags, BufferHeader, BufferType, Damage, DamageKind};
 use etw_event::{Clock, FileTime, Origin};
+use etw_sys::{bytes_of, bytes_of_mut};
 
+use super::changes::{self, Address, Opened, SessionEnd};
 use super::channel::Awaited;
 use super::{Channel, SessionError, Sink};
 use crate::merge::scale::Scale;
@@ -14,28 +16,29 @@ use crate::merge::scale::Scale;
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(super) channel: Channel,
-    name: String,
+    pub(super) address: Address,
     clock: Clock,
     pub(super) scale: Scale,
     logger_id: u16,
-    source: u32,
+    pub(super) source: u32,
     /// The key up to which the session has sent everything.
     pub(super) watermark: i64,
+    /// The time up to which the session has sent everything.
+    reached: FileTime,
     /// Whether the session is late, so that others do not wait for it until its next watermark.
     pub(super) is_late: bool,
     /// Entries that have been read but not released, in ring order: their ends, and whether they are done.
     held: VecDeque<(u64, bool)>,
     /// Number of the first held entry.
     first_held: u64,
+    /// The start of the entry that is being read.
+    start: Vec<u64>,
     /// Bytes of all buffers so far, used to give damage an offset.
     bytes: u64,
     /// Whether the session has ended and everything has been read.
     pub(super) is_at_end: bool,
-    pub(super) error: Option<SessionError>,
-    /// Buffers as they arrived, most of them parts of buffers.
-    pub(super) buffers: u64,
-    /// Buffers before which events were lost.
-    pub(super) buffers_after_lost_events: u64,
+    /// Why it ended; set when it is at its end.
+    pub(super) reason: SessionEnd,
 }
 
 /// A buffer whose records have not all been delivered.
@@ -50,20 +53,25 @@ pub(super) struct Pending {
 }
 
 /// Storage of a buffer's events.
+///
+/// They are parsed only in a copy, which the process that writes the ring cannot change.
 #[derive(Debug)]
 pub(super) enum Data {
     /// In these words of the ring.
     Ring(Range<usize>),
-    /// Copied out of it.
-    Copied(Vec<u8>),
+    /// Copied out of the ring, in which their entry is still held.
+    Open(Vec<u64>),
+    /// Copied out of the ring, and their entry released.
+    Copied(Vec<u64>),
 }
 
 impl Data {
+    /// Returns the events; nothing while they are in the ring.
     #[inline]
-    pub(super) fn bytes<'b>(&'b self, channel: &'b Channel) -> &'b [u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         match self {
-            Data::Ring(words) => channel.bytes(words.clone()),
-            Data::Copied(bytes) => bytes,
+            Data::Ring(_) => &[],
+            Data::Open(words) | Data::Copied(words) => bytes_of(words),
         }
     }
 }
@@ -73,31 +81,37 @@ impl Awaited for Session {
         &mut self.channel
     }
 
+    fn source(&self) -> u32 {
+        self.source
+    }
+
     fn is_at_end(&self) -> bool {
         self.is_at_end
     }
 }
 
 impl Session {
-    /// Returns an open session; `source` is its number among all sources of the trace.
-    pub(crate) fn new(channel: Channel, name: String, clock: Clock, scale: Scale, source: u32) -> Session {
+    /// Returns an open session; `clock` is the one to use for it, and `source` its number among all sources of the
+    /// trace.
+    pub(super) fn new(opened: Opened, clock: Clock, scale: Scale, source: u32) -> Session {
+        let Opened { address, channel, .. } = opened;
         let logger_id = BufferHeader::parse(channel.header()).map_or(0, |header| header.logger_id);
         Session {
             logger_id,
             channel,
-            name,
+            address,
             clock,
             scale,
             source,
             watermark: i64::MIN,
+            reached: clock.start,
             is_late: false,
             held: VecDeque::new(),
             first_held: 0,
+            start: Vec::new(),
             bytes: 0,
             is_at_end: false,
-            error: None,
-            buffers: 0,
-            buffers_after_lost_events: 0,
+            reason: SessionEnd::Stopped,
         }
     }
 
@@ -111,8 +125,10 @@ impl Session {
         let bytes = self.channel.header();
         let header = BufferHeader::parse(bytes)?;
         let end = (header.offset as usize).min(bytes.len());
-        let events = bytes.get(BufferHeader::LEN_BYTES..end)?.to_vec();
-        Some((header.processor(), Pending { number: u64::MAX, data: Data::Copied(events), offset: 0 }))
+        let events = bytes.get(BufferHeader::LEN_BYTES..end)?;
+        let mut words = vec![0; events.len().div_ceil(8)];
+        bytes_of_mut(&mut words).get_mut(..events.len())?.copy_from_slice(events);
+        Some((header.processor(), Pending { number: u64::MAX, data: Data::Copied(words), offset: 0 }))
     }
 
     /// Returns what records of a processor have in common.
@@ -128,13 +144,16 @@ impl Session {
             let entry = match self.channel.next_entry() {
                 Ok(Some(entry)) => entry,
                 Ok(None) if had_ended => {
-                    self.end(None);
+                    self.end(match self.channel.is_host_gone() {
+                        true => SessionEnd::HostGone,
+                        false => SessionEnd::Stopped,
+                    });
                     break;
                 }
                 Ok(None) => break,
                 Err(source) => {
-                    let session = self.name.clone();
-                    self.end(Some(SessionError::Ring { session, source }));
+                    let session = self.address.name.clone();
+                    self.end(SessionEnd::Broken(SessionError::Ring { session, source }));
                     break;
                 }
             };
@@ -142,10 +161,11 @@ impl Session {
             let number = self.first_held + self.held.len() as u64;
             self.held.push_back((entry.end, false));
             let words = entry.words();
-            let bytes = self.channel.bytes(words.clone());
+            let header_words = words.end.min(words.start + BufferHeader::LEN_BYTES / 8);
+            self.channel.copy(words.start..header_words, &mut self.start);
             let offset = self.bytes;
             self.bytes += entry.len_bytes as u64;
-            let Some(header) = BufferHeader::parse(bytes) else {
+            let Some(header) = BufferHeader::parse(bytes_of(&self.start)) else {
                 let kind = DamageKind::BufferHeaderCut { available: entry.len_bytes as u32 };
                 sink.damage(self.source, Damage { offset, within: None, kind });
                 self.give_back(number);
@@ -153,12 +173,12 @@ impl Session {
             };
             if header.buffer_type == BufferType::REFERENCE_TIME {
                 self.watermark = self.watermark.max(self.scale.key(header.time_stamp));
+                self.reached = self.reached.max(self.clock.to_filetime(header.time_stamp));
                 self.is_late = false;
                 self.give_back(number);
                 continue;
             }
-            self.buffers += 1;
-            self.buffers_after_lost_events += u64::from(header.buffer_flag.has(BufferFlags::EVENTS_LOST));
+            sink.buffer(self.source, header.buffer_flag.contains(BufferFlags::EVENTS_LOST));
             let sizes = BufferHeader::LEN_BYTES..=entry.len_bytes;
             let end = header.offset as usize;
             if !sizes.contains(&end) {
@@ -190,10 +210,19 @@ impl Session {
         }
     }
 
+    /// Returns the time up to which everything that the session sent was read.
+    pub(super) fn read_until(&self) -> FileTime {
+        // The last watermark of a session that was stopped may be any later time.
+        self.reached.min(changes::now())
+    }
+
+    /// Ends reading from the session; what has arrived from it is still delivered.
     #[cold]
-    fn end(&mut self, error: Option<SessionError>) {
-        (self.is_at_end, self.error) = (true, error);
-        self.watermark = i64::MAX;
-        self.is_late = false;
+    pub(super) fn end(&mut self, reason: SessionEnd) {
+        if !self.is_at_end {
+            (self.is_at_end, self.reason) = (true, reason);
+            self.watermark = i64::MAX;
+            self.is_late = false;
+        }
     }
 }

@@ -7,7 +7,7 @@ use etw_etl::{Place, RecordCursor, Records};
 use etw_event::{Fields, HeaderKind, Origin, Record, Ticks};
 
 use super::Sink;
-use super::session::{Pending, Session};
+use super::session::{Data, Pending, Session};
 use crate::merge::scale::Scale;
 
 /// A stream with its buffers; the first one is open.
@@ -15,7 +15,7 @@ use crate::merge::scale::Scale;
 pub(super) struct Stream {
     /// Number of the session.
     pub(super) session: usize,
-    origin: Origin,
+    pub(super) origin: Origin,
     pub(super) pending: VecDeque<Pending>,
     cursor: RecordCursor,
     /// Key of the next record of the open buffer; `None` at its end.
@@ -29,11 +29,17 @@ impl Stream {
         Stream { session, origin, pending: VecDeque::new(), cursor, first_key: None }
     }
 
-    /// Starts with the buffer at the front.
-    pub(super) fn open(&mut self, session: &Session) {
+    /// Starts with the buffer at the front, of which it takes a copy into one of `spare`.
+    pub(super) fn open(&mut self, session: &Session, spare: &mut Vec<Vec<u64>>) {
         self.cursor = RecordCursor::start(self.cursor.previous);
-        let data = self.pending.front().map(|pending| pending.data.bytes(&session.channel));
-        self.first_key = next_key(data.unwrap_or_default(), &self.cursor, session.scale);
+        self.first_key = None;
+        let Some(pending) = self.pending.front_mut() else { return };
+        if let Data::Ring(words) = &pending.data {
+            let mut copy = spare.pop().unwrap_or_default();
+            session.channel.copy(words.clone(), &mut copy);
+            pending.data = Data::Open(copy);
+        }
+        self.first_key = next_key(pending.data.bytes(), &self.cursor, session.scale);
     }
 
     /// Visits the records of the open buffer whose keys are at most `last`, and skips those before `from`.
@@ -50,7 +56,7 @@ impl Stream {
             self.first_key = None;
             return ControlFlow::Continue(());
         };
-        let data = pending.data.bytes(&session.channel);
+        let data = pending.data.bytes();
         let (origin, scale) = (self.origin, session.scale);
         let mut cursor = self.cursor;
         loop {

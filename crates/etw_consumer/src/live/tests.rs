@@ -15,7 +15,8 @@ use etw_sys::{EventFd, SharedWords};
 use etw_testkit::traces::{self, Kind, Recipe};
 
 use super::channel::Parts;
-use super::{Channel, SessionError};
+use super::{Address, Channel, Opened, SessionError};
+use crate::testing::EventBuilder;
 use crate::{Trace, TraceBuilder, TraceError};
 
 const PROVIDER: Guid = Guid::from_u128(0x11223344_5566_7788_99aa_bbccddeeff00);
@@ -104,9 +105,13 @@ fn event(number: u16, time: i64) -> Vec<u8> {
     bytes
 }
 
+fn opened(channel: Channel, name: &str) -> Opened {
+    Opened::new(Address { name: name.to_owned(), directory: None }, channel).unwrap()
+}
+
 fn open(builder: TraceBuilder, channels: Vec<Channel>) -> Trace {
     let channels = channels.into_iter().zip(["one", "two", "three"]);
-    builder.open_with(channels.map(|(channel, name)| (channel, name.to_owned())).collect()).unwrap()
+    builder.open_with(channels.map(|(channel, name)| opened(channel, name)).collect()).unwrap()
 }
 
 /// Returns the ids of the events that a trace delivers, without those of the log file header's buffer.
@@ -210,6 +215,28 @@ fn sessions_and_files_are_read_in_the_order_of_time() {
     });
     assert_eq!(seen, (0..300).collect::<Vec<_>>());
     assert_eq!(trace.statistics().inversions, 0);
+}
+
+#[test]
+fn a_host_cannot_change_a_record_that_is_being_delivered() {
+    let (mut host, channel) = Host::new(16 << 10, &header(clock()));
+    let mut trace = open(Trace::builder(), vec![channel]);
+    host.send(0, &[event(1, 2000), event(2, 2001)].concat());
+    host.reach(3000);
+    let data = host.data;
+    drop(host.connection);
+    let mut seen = Vec::new();
+    trace
+        .for_each_record(|record: &Record<'_>| {
+            if record.provider_id() == PROVIDER {
+                // A size that does not fit, other ids, another time.
+                data.iter().for_each(|word| word.store(u64::MAX, Relaxed));
+                seen.push((record.descriptor().id, record.raw_time().0, record.payload().to_vec()));
+            }
+        })
+        .unwrap_err();
+    let expected = |number: u16, time| (number, time, u64::from(number).to_le_bytes().to_vec());
+    assert_eq!(seen, [expected(1, 2000), expected(2, 2001)]);
 }
 
 #[test]
@@ -404,4 +431,33 @@ fn what_is_observed_live_decodes_what_comes_after() {
     let mut seen = 0;
     trace.for_each_event(|_| seen += 1).unwrap();
     assert_eq!(seen, header_records, "the header's buffer is delivered as in a file");
+}
+
+/// The names of processes are kept as long as events may refer to them, and only if they are wanted.
+#[test]
+fn process_names_do_not_pile_up() {
+    let names_left = |builder: TraceBuilder| {
+        let (mut host, channel) = Host::new(64 << 10, &header(clock()));
+        let mut trace = open(builder, vec![channel]);
+        for number in 0..100 {
+            let start = 1000 + i64::from(number) * 20 * FileTime::PER_SECOND;
+            let about = |id, version, time| {
+                let event = EventBuilder::built_in("Microsoft-Windows-Kernel-Process", id, version).unwrap();
+                let event = event.property("ProcessID", 5_000_000 + number).property("ImageName", "a.exe");
+                let event = event.time(FileTime(time)).process(5_000_000 + number, 1);
+                let mut bytes = event.pack_incomplete().unwrap().as_bytes().to_vec();
+                bytes.resize(bytes.len().next_multiple_of(8), 0);
+                bytes
+            };
+            let (starts, ends) = (about(1, 0, start), about(2, 0, start + FileTime::PER_SECOND));
+            assert_eq!(host.send(0, &[starts, ends].concat()), Push::Done);
+        }
+        host.reach(i64::MAX);
+        host.end();
+        let mut named = 0;
+        trace.for_each_layout(|event| named += u32::from(event.process == Some("a.exe"))).unwrap();
+        (named, trace.processes().unwrap().iter().count())
+    };
+    assert_eq!(names_left(Trace::builder().process_names(true)), (200, 1));
+    assert_eq!(names_left(Trace::builder()), (0, 0));
 }

@@ -6,10 +6,14 @@
 //! and a tournament selects the next stream. A single file is ordered by its raw clock, several files by UTC. Records
 //! with equal times keep the order of files and, within a file, of the streams' first buffers.
 //!
+//! Time limits end a stream after a whole buffer past the end, since one time stamp may be damaged; records that are
+//! dropped for times out of order are damage (`dropped`).
+//!
 //! Memory: one or two bytes a buffer for the offsets, three megabytes at most for the records parsed ahead of up to
 //! 4096 streams, and the decompressed buffer of each stream, bounded in sum.
 
 mod batch;
+mod dropped;
 mod offsets;
 pub(crate) mod one_clock;
 pub(crate) mod plan;
@@ -252,7 +256,7 @@ mod tests {
     use std::io::Cursor;
 
     use etw_etl::encode::RecordBuilder;
-    use etw_etl::{EtlWriter, RecordCursor, Records, WriterOptions};
+    use etw_etl::{BufferHeader, DamageKind, EtlWriter, RecordCursor, Records, WriterOptions};
     use etw_event::{Clock, ClockType, EventDescriptor, Guid, HookId, PointerSize, Ticks};
     use proptest::prelude::*;
 
@@ -284,6 +288,36 @@ mod tests {
             writer.write(*processor, &record.payload(&payload).build().unwrap()).unwrap();
         }
         writer.finish(clock.to_filetime(Ticks(time))).unwrap().out.into_inner()
+    }
+
+    /// A record in a file.
+    struct Placed {
+        processor: u16,
+        offset: u64,
+        time: i64,
+        /// Whether it is the first one of its buffer, whose time decides about streams.
+        is_first: bool,
+    }
+
+    fn places(file: &EtlFile<'_>) -> Vec<Placed> {
+        let mut places = Vec::new();
+        for buffer in file.buffers().flatten() {
+            let (mut scratch, origin) = (Vec::new(), buffer.origin(file.clock(), 0));
+            let data = buffer.data(&mut scratch);
+            let mut records = Records::new(data.bytes, &origin, buffer.place());
+            while let Some(Ok(record)) = records.next() {
+                let at = records.cursor().last;
+                if record.provider_id() == Guid::from_u128(1) {
+                    places.push(Placed {
+                        processor: buffer.header.processor(),
+                        offset: buffer.offset + (BufferHeader::LEN_BYTES + at) as u64,
+                        time: record.raw_time().0,
+                        is_first: at == 0,
+                    });
+                }
+            }
+        }
+        places
     }
 
     fn merged(files: &[&EtlFile<'_>], from: Option<FileTime>, to: Option<FileTime>) -> Vec<Seen> {
@@ -377,6 +411,37 @@ mod tests {
             let part = merged(&[&file], Some(FileTime(START.0 + range.start)), Some(FileTime(START.0 + range.end)));
             let expected: Vec<i64> = all.into_iter().filter(|time| range.contains(time)).collect();
             prop_assert_eq!(times(&part), expected);
+        }
+
+        /// One wrong time hides no other record, and its own record is delivered or reported.
+        #[test]
+        fn one_damaged_time_hides_nothing(
+            records in prop::collection::vec((0..3u16, 1..3i64, Just(0u8)), 1..600),
+            damaged in any::<prop::sample::Index>(),
+            wrong in prop_oneof![0..1500i64, any::<i64>()],
+            (from, len) in (0..900i64, 1..900i64),
+        ) {
+            let mut bytes = file(&records);
+            let places = places(&EtlFile::open(&bytes).unwrap());
+            let Placed { processor, offset, time: right, is_first } = places[damaged.index(places.len())];
+            bytes[offset as usize + 16..][..8].copy_from_slice(&wrong.to_le_bytes());
+            let file = EtlFile::open(&bytes).unwrap();
+            let range = from..from + len;
+            let limits = [range.start, range.end].map(|time| Some(FileTime(START.0 + time)));
+            let seen = merged(&[&file], limits[0], limits[1]);
+            let others = || places.iter().filter(|other| other.offset != offset && range.contains(&other.time));
+            // Times are unique, apart from the wrong one.
+            for Placed { time, .. } in others() {
+                let is_it = |seen: &Seen| matches!(seen, Seen::Record(_, its) if its.0 == *time);
+                prop_assert!(seen.iter().any(is_it), "{time} is missing; {right} became {wrong}");
+            }
+            let mut of_stream = others().filter(|other| other.processor == processor);
+            let is_between = of_stream.clone().any(|other| other.offset < offset)
+                && of_stream.any(|other| other.offset > offset);
+            if is_between && !is_first && !range.contains(&wrong) {
+                let reported = Damage { offset, within: None, kind: DamageKind::TimeOrder { records: 1 } };
+                prop_assert!(seen.contains(&Seen::Damage(reported)), "{right} became {wrong}");
+            }
         }
     }
 }

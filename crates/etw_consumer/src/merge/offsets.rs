@@ -38,7 +38,7 @@ impl Offsets {
 
     /// Takes the next offset.
     pub(crate) fn next(&mut self) -> Option<u64> {
-        let (offset, read) = self.ahead()?;
+        let (offset, read) = self.after(self.last_read, self.read)?;
         (self.last_read, self.read) = (offset, read);
         Some(offset)
     }
@@ -50,12 +50,18 @@ impl Offsets {
 
     /// Returns the next offset without taking it.
     pub(crate) fn peek(&self) -> Option<u64> {
-        Some(self.ahead()?.0)
+        Some(self.after(self.last_read, self.read)?.0)
     }
 
-    /// Returns the next offset and the position of the one after it.
-    fn ahead(&self) -> Option<(u64, usize)> {
-        let (mut code, mut read) = (0u64, self.read);
+    /// Returns the offset after the next one without taking it.
+    pub(crate) fn peek_second(&self) -> Option<u64> {
+        let (offset, read) = self.after(self.last_read, self.read)?;
+        Some(self.after(offset, read)?.0)
+    }
+
+    /// Returns the offset at position `read`, which follows the offset `last`, and the position of the one after it.
+    fn after(&self, last: u64, mut read: usize) -> Option<(u64, usize)> {
+        let mut code = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = *self.packed.get(read)?;
             read += 1;
@@ -65,7 +71,7 @@ impl Offsets {
             }
         }
         let distance = if code & 1 == 0 { code / 2 * self.unit } else { code / 2 };
-        Some((self.last_read + distance, read))
+        Some((last + distance, read))
     }
 }
 
@@ -79,11 +85,12 @@ mod tests {
             let mut list = Offsets::new(unit);
             offsets.iter().for_each(|offset| list.push(*offset));
             assert_eq!(list.packed.len(), bytes);
-            for offset in offsets {
+            for (index, offset) in offsets.iter().enumerate() {
+                assert_eq!(list.peek_second(), offsets.get(index + 1).copied());
                 assert_eq!(list.peek(), Some(*offset));
                 assert_eq!(list.next(), Some(*offset));
             }
-            assert_eq!((list.next(), list.peek()), (None, None));
+            assert_eq!((list.peek(), list.peek_second()), (None, None));
         };
         check(0x10000, &[0, 0x10000, 0x80000, 0x90000], 4);
         check(0x10000, &[0x48, 0x123, 0x10123, 1 << 40, (1 << 40) + 1], 2 + 2 + 1 + 6 + 1);

@@ -19,15 +19,24 @@ pub(crate) fn share<'f, 'a: 'f>(files: impl Iterator<Item = &'f mut EtlFile<'a>>
     let mut known: Vec<(LogFileHeader, Clock)> = Vec::new();
     for file in files {
         let clock = file.clock();
-        let shared = known.iter().find(|(header, first)| {
-            same_boot(header, file.header())
-                && first.to_filetime(clock.anchor).0.abs_diff(clock.start.0) <= MOST_APART_100NS
-        });
-        match shared {
-            Some((_, first)) => file.set_clock(*first),
+        match shared(&known, file.header(), &clock) {
+            Some(first) => file.set_clock(first),
             None => known.push((file.header().clone(), clock)),
         }
     }
+}
+
+/// Returns the clock that a file shares with one of the known files, if it does.
+pub(crate) fn shared(
+    known: &[(LogFileHeader, Clock)],
+    header: &LogFileHeader,
+    clock: &Clock,
+) -> Option<Clock> {
+    let is_shared = |known: &LogFileHeader, first: &Clock| {
+        same_counter(known, header)
+            && first.to_filetime(clock.anchor).0.abs_diff(clock.start.0) <= MOST_APART_100NS
+    };
+    known.iter().find(|(known, first)| is_shared(known, first)).map(|(_, first)| *first)
 }
 
 /// Returns the clocks of files that are read together.
@@ -36,15 +45,22 @@ pub(crate) fn clocks(files: &mut [EtlFile<'_>]) -> Vec<Clock> {
     files.iter().map(EtlFile::clock).collect()
 }
 
-/// Whether two files count the same performance counter. Sessions that measure its frequency, as OpenETW's do, know it
-/// and the boot time only approximately.
-fn same_boot(left: &LogFileHeader, right: &LogFileHeader) -> bool {
-    let counts = |header: &LogFileHeader| header.clock_type() == ClockType::Qpc && header.boot_time.0 != 0;
+/// Whether two files are of one boot of a machine, by boot time, build of the system and number of processors. A file
+/// without a boot time is of no known machine. Sessions that measure the boot time, as OpenETW's do, know it only
+/// approximately.
+pub(crate) fn same_boot(left: &LogFileHeader, right: &LogFileHeader) -> bool {
     let machine = |header: &LogFileHeader| (header.provider_version, header.number_of_processors);
-    let frequencies = [left, right].map(|header| header.clock().frequency());
-    counts(left)
-        && counts(right)
+    left.boot_time.0 != 0
+        && right.boot_time.0 != 0
         && machine(left) == machine(right)
         && left.boot_time.0.abs_diff(right.boot_time.0) <= MOST_APART_100NS
+}
+
+/// Whether two files count the same performance counter. Sessions that measure its frequency know it only
+/// approximately.
+fn same_counter(left: &LogFileHeader, right: &LogFileHeader) -> bool {
+    let frequencies = [left, right].map(|header| header.clock().frequency());
+    [left, right].iter().all(|header| header.clock_type() == ClockType::Qpc)
+        && same_boot(left, right)
         && frequencies[0].abs_diff(frequencies[1]) <= frequencies[0].unsigned_abs() / MEASURED_DIGITS
 }

@@ -33,6 +33,8 @@ pub(crate) struct StreamPlan {
     pub(crate) processor: u16,
     /// Whether all processors share the stream, so that its records may be slightly out of order.
     pub(crate) shared: bool,
+    /// Whether no buffer starts before the one before it.
+    pub(crate) ordered: bool,
     /// Time of the first record of the last buffer.
     last_first: Option<Ticks>,
 }
@@ -48,8 +50,8 @@ impl FilePlan {
         let mut current: HashMap<(u16, BufferType, bool), usize> = HashMap::new();
         let mut scratch = Vec::new();
         let mode = file.header().log_file_mode;
-        let shared =
-            mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING) || mode.has(LogFileMode::PRIVATE_LOGGER);
+        let shared = mode.contains(LogFileMode::NO_PER_PROCESSOR_BUFFERING)
+            || mode.contains(LogFileMode::PRIVATE_LOGGER);
         for buffer in file.buffers() {
             let buffer = match buffer {
                 Ok(buffer) => buffer,
@@ -72,12 +74,19 @@ impl FilePlan {
                 }
                 _ => {
                     let offsets = Offsets::new(file.header().buffer_size.into());
-                    plan.streams.push(StreamPlan { offsets, processor: key.0, shared, last_first: None });
+                    plan.streams.push(StreamPlan {
+                        offsets,
+                        processor: key.0,
+                        shared,
+                        ordered: true,
+                        last_first: None,
+                    });
                     current.insert(key, plan.streams.len() - 1);
                     plan.streams.len() - 1
                 }
             };
             if let Some(stream) = plan.streams.get_mut(stream) {
+                stream.ordered &= !steps_back(stream);
                 stream.offsets.push(buffer.offset);
                 stream.last_first = first.or(stream.last_first);
             }

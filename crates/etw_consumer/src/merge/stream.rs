@@ -9,6 +9,7 @@ use etw_sys::FileMap;
 use tempfile::tempfile;
 
 use super::batch::{Batch, Item};
+use super::dropped::{Dropped, Side};
 use super::plan::StreamPlan;
 use super::scale::Scale;
 use crate::intact;
@@ -40,6 +41,7 @@ pub(super) struct Stream<'a> {
     cursor: RecordCursor,
     pub(super) batch: Batch,
     keys: Keys,
+    dropped: Dropped,
 }
 
 /// The keys of a stream, which decide what is delivered and when.
@@ -59,10 +61,10 @@ pub(super) struct Keys {
 /// The turn of a record.
 enum Turn {
     Has(Item),
-    /// The record is before the time limits.
-    Never,
-    /// The record is after the time limits and ends the stream.
-    End,
+    /// The record is before the time limits, which the stream has not reached.
+    Early,
+    /// The record is outside of the time limits, which the stream has reached.
+    Outside(Side),
 }
 
 impl Keys {
@@ -76,10 +78,10 @@ impl Keys {
     fn item(&mut self, outline: Outline, at: usize) -> Turn {
         let key = self.scale.key(outline.raw_time());
         if key < self.from {
-            return Turn::Never;
+            return if self.greatest < self.from { Turn::Early } else { Turn::Outside(Side::Before) };
         }
         if key >= self.to {
-            return Turn::End;
+            return Turn::Outside(Side::After);
         }
         let steps_back = key < self.last;
         self.last = key;
@@ -122,6 +124,7 @@ impl<'a> Stream<'a> {
             cursor: RecordCursor::start(Ticks(0)),
             batch,
             keys,
+            dropped: Dropped::default(),
         }
     }
 
@@ -206,42 +209,49 @@ impl<'a> Stream<'a> {
         item.outline?.record(bytes, &self.origin)
     }
 
-    /// Parses intact records of the usual kinds, and calls `each` with their items and bytes until it breaks.
+    /// Parses intact records of the usual kinds, and calls `each` with their items and bytes until it breaks. Stops
+    /// after a record that is dropped for its time.
     #[inline(always)]
     fn for_each_intact(&mut self, mut each: impl FnMut(&mut Batch, Item, &[u8], &Origin) -> ControlFlow<()>) {
+        // The slow path ends the sequence.
+        if !self.dropped.is_empty() {
+            return;
+        }
         let data = self.data.bytes();
         let mut keys = self.keys;
-        let mut is_end = false;
+        let mut outside = None;
         let _ = intact::for_each(data, &mut self.cursor, |outline, at, bytes| match keys.item(outline, at) {
             Turn::Has(item) => each(&mut self.batch, item, bytes, &self.origin),
-            Turn::Never => ControlFlow::Continue(()),
-            Turn::End => {
-                is_end = true;
+            Turn::Early => ControlFlow::Continue(()),
+            Turn::Outside(side) => {
+                outside = Some(side);
                 ControlFlow::Break(())
             }
         });
         self.keys = keys;
-        if is_end {
-            self.plan.offsets.end();
-            self.cursor.at = data.len();
+        if let Some(side) = outside {
+            self.dropped.add(self.place, self.cursor.last, side);
         }
     }
 
-    /// Handles what the fast path does not: damage, or a record with broken extended data. Returns `false` at the end
-    /// of the data.
+    /// Handles what the fast path does not: damage, a record with broken extended data, or what follows records that
+    /// are dropped for their times. Returns `false` at the end of the data.
     #[cold]
     fn parse_with_care(&mut self) -> bool {
         let mut records = Records::resume(self.data.bytes(), &self.origin, self.place, self.cursor);
         let item = records.next().map(|item| item.map(|record| record.outline()));
+        let (before, keys) = (self.cursor, self.keys);
         self.cursor = records.cursor();
         match item {
             Some(Ok(outline)) => match self.keys.item(outline, self.cursor.last) {
-                Turn::Has(item) => self.batch.push(item),
-                Turn::Never => {}
-                Turn::End => {
-                    self.plan.offsets.end();
-                    self.cursor.at = self.data.bytes().len();
+                Turn::Has(item) if self.dropped.is_empty() => self.batch.push(item),
+                // The batch may have room for one item only, so the record is parsed again.
+                Turn::Has(item) => {
+                    (self.cursor, self.keys) = (before, keys);
+                    self.batch.push_damage(item.key, self.dropped.before_record());
                 }
+                Turn::Early => {}
+                Turn::Outside(side) => self.dropped.add(self.place, self.cursor.last, side),
             },
             Some(Err(damage)) if self.keys.greatest >= self.keys.from => {
                 self.batch.push_damage(self.keys.greatest, [damage]);
@@ -252,10 +262,17 @@ impl<'a> Stream<'a> {
         true
     }
 
-    /// Opens the next buffer that may have records from key `from` on. Returns whether there was one.
+    /// Opens the next buffer that may have records inside of the time limits. Returns whether there was one.
     #[cold]
     fn open_next(&mut self, file: &EtlFile<'a>, shared: &mut Shared) -> bool {
-        let Some(buffer) = self.next_buffer(file, shared) else { return false };
+        if self.dropped.is_past_end() && self.plan.ordered {
+            self.plan.offsets.end();
+        }
+        let Some(buffer) = self.next_buffer(file, shared) else {
+            self.batch.push_damage(self.keys.greatest, self.dropped.at_end());
+            return false;
+        };
+        self.dropped.open_buffer();
         let previous = self.cursor.previous;
         self.origin = buffer.origin(file.clock(), self.file as u32);
         self.place = buffer.place();
@@ -276,15 +293,16 @@ impl<'a> Stream<'a> {
         true
     }
 
-    /// Returns the next buffer. Skips one if the buffer after it starts before `from`, since all its records do.
+    /// Returns the next buffer. Skips one if the second buffer after it starts before `from`, since all its records do;
+    /// the time at which the first one starts may be damaged.
     fn next_buffer(&mut self, file: &EtlFile<'a>, shared: &mut Shared) -> Option<BufferRef<'a>> {
         loop {
             let buffer = file.buffer_at(self.plan.offsets.next()?)?;
-            if self.plan.shared || self.keys.from == i64::MIN {
+            if self.plan.shared || !self.plan.ordered || self.keys.from == i64::MIN {
                 return Some(buffer);
             }
-            let behind = self.plan.offsets.peek().and_then(|offset| file.buffer_at(offset));
-            let first = behind.and_then(|behind| behind.first_time(&mut shared.scratch));
+            let second = self.plan.offsets.peek_second().and_then(|offset| file.buffer_at(offset));
+            let first = second.and_then(|second| second.first_time(&mut shared.scratch));
             if first.is_none_or(|first| self.keys.scale.key(first) >= self.keys.from) {
                 return Some(buffer);
             }

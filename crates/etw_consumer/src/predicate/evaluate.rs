@@ -26,7 +26,7 @@ impl<'a> Scope<'a> {
         start: FileTime,
         processes: Option<&'a ProcessTable>,
     ) -> Scope<'a> {
-        let process = processes.and_then(|processes| processes.name(record.process_id()?, record.time()));
+        let process = processes.and_then(|processes| processes.name_of(record));
         Scope { record, event: None, process, process_known: processes.is_some(), start }
     }
 
@@ -123,15 +123,15 @@ impl Comparison {
 
     fn header(&self, field: HeaderField, scope: &Scope<'_>) -> Option<bool> {
         let record = scope.record;
-        let descriptor = record.descriptor();
+        let descriptor = || record.descriptor();
         let number = |number: u64| Some(self.ordered(i128::from(number)));
         let optional = |value: Option<u32>| value.map_or(Some(false), |value| number(value.into()));
         match field {
-            HeaderField::Id => number(descriptor.id.into()),
-            HeaderField::Version => number(descriptor.version.into()),
+            HeaderField::Id => number(descriptor().id.into()),
+            HeaderField::Version => number(descriptor().version.into()),
             HeaderField::Level => match &self.value {
-                Literal::Level(wanted, name) => self.level(descriptor.level, *wanted, name, scope),
-                _ => number(descriptor.level.0.into()),
+                Literal::Level(wanted, name) => self.level(descriptor().level, *wanted, name, scope),
+                _ => number(descriptor().level.0.into()),
             },
             HeaderField::Processor => number(record.processor().into()),
             HeaderField::PayloadSize => number(record.payload().len() as u64),
@@ -142,11 +142,11 @@ impl Comparison {
             HeaderField::RelatedActivityId => Some(self.guid(record.related_activity_id())),
             HeaderField::User => Some(self.name(record.sid().map(|sid| sid.to_string()).as_deref())),
             HeaderField::Process => scope.process_known.then(|| self.name(scope.process)),
-            HeaderField::Channel if self.is_number() => number(descriptor.channel.into()),
-            HeaderField::Opcode if self.is_number() => number(descriptor.opcode.0.into()),
-            HeaderField::Task if self.is_number() => number(descriptor.task.into()),
+            HeaderField::Channel if self.is_number() => number(descriptor().channel.into()),
+            HeaderField::Opcode if self.is_number() => number(descriptor().opcode.0.into()),
+            HeaderField::Task if self.is_number() => number(descriptor().task.into()),
             HeaderField::Keyword if self.is_number() => {
-                let mask = descriptor.keyword.0;
+                let mask = descriptor().keyword.0;
                 match (self.operator, &self.value) {
                     (Operator::Contains, Literal::Integer(wanted)) => {
                         Some(i128::from(mask) & wanted == *wanted)
@@ -233,14 +233,17 @@ impl Comparison {
     }
 
     /// As `names`, for names in several parts.
-    fn parted_names<'n>(&self, found: impl Iterator<Item = [&'n str; 3]>) -> bool {
+    fn parted_names<'n>(&self, mut found: impl Iterator<Item = [&'n str; 3]>) -> bool {
         let Literal::Text(wanted) = &self.value else { return false };
-        let mut found = found.peekable();
+        let matches = |name: [&str; 3]| match name {
+            // Most names have one part, whose characters need no chain.
+            [name, "", ""] => text::matches(name.chars(), self.operator, wanted, true),
+            name => text::matches(name.into_iter().flat_map(str::chars), self.operator, wanted, true),
+        };
         if self.operator == Operator::NotEqual {
-            return found.peek().is_some()
-                && found.all(|name| text::matches(chars(name), Operator::NotEqual, wanted, true));
+            return found.next().is_some_and(matches) && found.all(matches);
         }
-        found.any(|name| text::matches(chars(name), self.operator, wanted, true))
+        found.any(matches)
     }
 
     /// Compares a property's value, or the elements of an array. `shown` returns the text of a value that is not a
@@ -283,15 +286,12 @@ fn float(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-fn chars(name: [&str; 3]) -> impl Iterator<Item = char> + Clone {
-    name.into_iter().flat_map(str::chars)
-}
-
 /// Returns the names an event can have: its own name; its type; its task; its task and opcode. A classic event has its
 /// class as task, `Process/Start`, and its opcode alone is a name too.
 fn event_names<'a>(names: &Names<'a>) -> impl Iterator<Item = [&'a str; 3]> {
-    let own = names.schema().and_then(|schema| schema.name.as_deref());
     let (event_type, task, opcode) = (names.event_type_parts(), names.task(), names.opcode());
+    // The type of other events is their own name.
+    let own = names.schema().filter(|_| names.is_classic()).and_then(|schema| schema.name.as_deref());
     let both = task.zip(opcode).filter(|_| event_type.is_none()).map(|(task, opcode)| [task, "/", opcode]);
     let opcode = opcode.filter(|_| names.is_classic());
     let whole = [own, task, opcode].into_iter().flatten().map(|name| [name, "", ""]);

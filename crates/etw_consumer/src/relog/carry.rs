@@ -44,7 +44,7 @@ pub(super) fn write(
     path: &Path,
 ) -> Result<Relogged, RelogError> {
     let mut part = Part::begin(path, sources, relogger)?;
-    let search = part.embedded.is_some().then(Search::default);
+    let search = part.embedded.is_some().then(|| trace.search());
     let (mut survey, statistics) = survey(trace, search.as_ref())?;
     trace.set_statistics(statistics);
     if let Some(search) = search {
@@ -82,7 +82,7 @@ struct Survey {
     firsts: HashMap<EventKey, First>,
     first_bytes: usize,
     /// Records about schemas and processes.
-    found: Vec<Found>,
+    found: Found,
     last_key: Option<EventKey>,
     /// Buffers that cannot be copied whole.
     odd: HashSet<BufferPlace>,
@@ -124,7 +124,7 @@ impl Survey {
         let is_header = record.hook_id() == Some(HookId::LOG_FILE_HEADER);
         self.events += u64::from(!is_header);
         let is_timeless =
-            record.kind() == HeaderKind::Message && !record.message_flags().has(MessageFlags::TIMESTAMP);
+            record.kind() == HeaderKind::Message && !record.message_flags().contains(MessageFlags::TIMESTAMP);
         if is_header || is_timeless || record.raw_time() < self.last || !record.is_intact() {
             self.is_odd();
         }
@@ -167,7 +167,7 @@ impl Survey {
                 self.firsts.insert(key, first);
             }
         }
-        self.found.extend(other.found);
+        self.found.append(other.found);
         self.odd.extend(other.odd);
         self.all_odd |= other.all_odd;
         self.seen.add(other.seen);
@@ -306,7 +306,7 @@ impl<'f> Carry<'f> {
             all_odd,
             descriptions,
             first: sources.options.records.others.clone(),
-            is_compressed: sources.options.header.log_file_mode.has(LogFileMode::COMPRESSED),
+            is_compressed: sources.options.header.log_file_mode.contains(LogFileMode::COMPRESSED),
             enough: sources.options.header.buffer_size as usize / 2,
             pack: Pack::new(),
             scratch: Vec::new(),
@@ -439,7 +439,7 @@ impl<'f> Carry<'f> {
         let (Some(buffer), Some(file)) = (stream.buffer, self.files.get(stream.file as usize)) else {
             return Ok(());
         };
-        let flags = BufferFlags(buffer.header.buffer_flag.0 & BufferFlags::LOSSES.0);
+        let flags = buffer.header.buffer_flag & BufferFlags::LOSSES;
         let processor = buffer.header.processor();
         part.output.with(|writer| writer.mark_losses(processor, flags))?;
         let bytes = match buffer.data_in_file() {

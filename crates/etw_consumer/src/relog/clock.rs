@@ -64,8 +64,8 @@ impl<'s> OnClock<'s> {
             && self.sources.clock.clock_type == ClockType::Qpc
             && let Some(flags) = self.bytes.get_mut(6..8)
         {
-            let told = record.message_flags().0 | MessageFlags::PERFORMANCE_TIMESTAMP;
-            flags.copy_from_slice(&told.to_le_bytes());
+            let timed = record.message_flags() | MessageFlags::PERFORMANCE_TIMESTAMP;
+            flags.copy_from_slice(&timed.0.to_le_bytes());
         }
         Ok(Record::parse(&self.bytes, &self.origin, time).unwrap_or(*record))
     }

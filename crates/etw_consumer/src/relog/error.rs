@@ -73,6 +73,15 @@ pub enum RelogError {
         /// The redactions.
         redactions: Vec<String>,
     },
+    /// No event to be written has a field to set.
+    #[error("nothing was written: no event has the field {}; check the spelling", fields.join(" or "))]
+    NothingToSet {
+        /// The fields.
+        fields: Vec<String>,
+    },
+    /// The callback of [`Relogger::rewrite`](super::Relogger::rewrite) failed, or a field could not be set.
+    #[error("nothing was written: {0}")]
+    Rewrite(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The requested size of parts is too small for the data that each part needs.
     #[error(
         "parts of {size} bytes are too small: the context events and buffers of each part need {needed} bytes"

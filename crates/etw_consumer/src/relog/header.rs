@@ -61,16 +61,16 @@ impl Sources {
             header.buffer_size = header.buffer_size.max(of_header.next_multiple_of(BUFFER_UNIT));
             header.number_of_processors = header.number_of_processors.max(own.number_of_processors);
             let mode = own.log_file_mode;
-            is_compressed |= mode.has(LogFileMode::COMPRESSED);
-            is_shared |=
-                mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING) || mode.has(LogFileMode::PRIVATE_LOGGER);
+            is_compressed |= mode.contains(LogFileMode::COMPRESSED);
+            is_shared |= mode.contains(LogFileMode::NO_PER_PROCESSOR_BUFFERING)
+                || mode.contains(LogFileMode::PRIVATE_LOGGER);
             for buffer in file.buffers().flatten() {
                 let BufferHeader { offset, buffer_flag, .. } = buffer.header;
                 let size = offset.min(MAX_BUFFER_SIZE).next_multiple_of(BUFFER_UNIT);
                 header.buffer_size = header.buffer_size.max(size);
                 let processors = u32::from(buffer.header.processor()) + 1;
                 header.number_of_processors = header.number_of_processors.max(processors);
-                losses.0 |= buffer_flag.0 & BufferFlags::LOSSES.0;
+                losses |= buffer_flag & BufferFlags::LOSSES;
             }
         }
         let starts = files.iter().map(|file| file.header().start_time);
@@ -108,6 +108,11 @@ impl Sources {
 }
 
 impl Sources {
+    /// Lets the records that are copied to the first buffer come in their turn, to be changed like all others.
+    pub(super) fn take_first_in_turn(&mut self) {
+        self.options.records.others.clear();
+    }
+
     /// Returns the names of the files whose events are converted to the common clock.
     pub(super) fn brought_names(&self) -> Vec<String> {
         let names = self.names.iter().zip(&self.brought);
@@ -131,7 +136,7 @@ fn sessions(files: &[EtlFile<'_>]) -> Vec<usize> {
     let session = |file: &EtlFile<'_>| {
         let header = file.header();
         let LogFileHeader { start_time, anchor, boot_time, logger_name, .. } = header;
-        let is_part = header.log_file_mode.has(LogFileMode::RELOG);
+        let is_part = header.log_file_mode.contains(LogFileMode::RELOG);
         is_part.then(|| (*start_time, *anchor, *boot_time, logger_name.clone()))
     };
     let all: Vec<_> = files.iter().map(session).collect();

@@ -1,15 +1,28 @@
-//! Rewriting of traces: merging, filtering, redacting fields, compressing or decompressing.
+//! Rewriting of traces: merging, filtering, redacting or setting fields, compressing or decompressing.
 //!
-//! The events that a trace's filter lets pass are written in time order, unchanged, each processor in its own
-//! buffers. The events they need are written too: those about processes, threads, images, file names and schemas, and
+//! The events that a trace's filter lets pass are written in time order, unchanged or as a callback changes them
+//! ([`Relogger::rewrite`]), each processor in its own buffers. The events they need are written too: those about processes, threads, images, file names and schemas, and
 //! stacks. Schemas from outside the trace are embedded.
 //!
 //! A file gets its name only when it is complete.
+//!
+//! ```no_run
+//! use etw_consumer::Trace;
+//! use etw_consumer::relog::{Compression, Relogger};
+//!
+//! let relogger = Relogger::new()
+//!     .compression(Compression::Compressed)
+//!     .redact("MyCompany.MyApp/SignedIn.user".parse()?);
+//! let relogged = relogger.write(&mut Trace::open_file("trace.etl")?, "redacted.etl")?;
+//! println!("{} events", relogged.events);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod behind;
 mod carry;
 mod clock;
 mod common_clock;
+mod edit;
 mod embed;
 mod error;
 mod header;
@@ -18,6 +31,7 @@ mod output;
 mod pack;
 mod parts;
 mod redact;
+mod rewrite;
 mod split;
 mod spool;
 
@@ -35,10 +49,14 @@ use output::{Complete, Output};
 use parts::Parts;
 use redact::Redactions;
 
+use rewrite::Rewrite;
+
+pub use edit::{EditError, EventCopy};
 pub use embed::EmbeddedSchemas;
 pub use error::RelogError;
 pub use need::SYMBOL_PROVIDER;
 pub use redact::{Redaction, RedactionError};
+pub use rewrite::{Assignment, AssignmentError, Injector};
 pub use split::SplitBy;
 
 /// The choice whether buffers are compressed.
@@ -162,10 +180,24 @@ impl Relogger {
     /// Fails if the file exists, is an input file or cannot be written, if the input files have clocks that cannot be
     /// converted, if no event has a field to redact, or if reading was stopped ([`Trace::stop_handle`]).
     pub fn write(&self, trace: &mut Trace, path: impl AsRef<Path>) -> Result<Relogged, RelogError> {
-        let path = path.as_ref();
-        let sources = self.sources(trace)?;
+        self.write_by(trace, path.as_ref(), None, || Ok(()))
+    }
+
+    /// Writes the events that the trace delivers, or what the callback injects for them. `check` may still refuse the
+    /// file before it gets its name.
+    fn write_by(
+        &self,
+        trace: &mut Trace,
+        path: &Path,
+        mut rewrite: Option<Rewrite<'_>>,
+        check: impl FnOnce() -> Result<(), RelogError>,
+    ) -> Result<Relogged, RelogError> {
+        let mut sources = self.sources(trace)?;
+        if rewrite.is_some() {
+            sources.take_first_in_turn();
+        }
         output::check(path, &sources.names, self.overwrites)?;
-        if self.takes_all(trace, &sources) {
+        if rewrite.is_none() && self.takes_all(trace, &sources) {
             return carry::write(self, trace, &sources, path);
         }
         let mut selection = Selection::new(self, trace, &sources);
@@ -173,10 +205,17 @@ impl Relogger {
         part.output.with(|writer| writer.mark_losses(0, sources.losses))?;
         let mut error = None;
         let mut on_clock = OnClock::new(&sources);
+        let mut injector = Injector::default();
         let passed = trace.pass(|pass, record| {
             let written = on_clock.record(pass, record).and_then(|record| {
                 let choice = selection.choose(pass, &record);
-                choice.map_or(Ok(()), |choice| part.put(pass, &record, choice))?;
+                match (choice, &mut rewrite) {
+                    (Some(Choice::Event), Some(rewrite)) => {
+                        injector.rewrite(rewrite, pass, &record, &mut part)?;
+                    }
+                    (Some(choice), _) => part.put(pass, &record, choice)?,
+                    (None, _) => {}
+                }
                 Ok(choice)
             });
             match written {
@@ -198,6 +237,7 @@ impl Relogger {
         }
         let (complete, relogged) = part.finish(trace, &sources)?;
         self.check_redactions(std::slice::from_ref(&relogged))?;
+        check()?;
         complete.publish()?;
         Ok(relogged)
     }
@@ -216,8 +256,7 @@ impl Relogger {
         let names = trace.source_names().map(str::to_owned).collect();
         let mut sources = Sources::new(&mut trace.files()?, names, self.compression)?;
         if !self.redactions.is_empty() {
-            // These records are written in their turn, and redacted like all others.
-            sources.options.records.others.clear();
+            sources.take_first_in_turn();
         }
         Ok(sources)
     }

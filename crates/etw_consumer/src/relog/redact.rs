@@ -232,7 +232,7 @@ fn for_each_of<'a>(property: PropertyValue<'a>, path: &[String], each: &mut dyn 
 }
 
 /// Returns the name of the property whose length or count is this property.
-fn describes<'s>(schema: &'s EventSchema, property: &PropertyValue<'_>) -> Option<&'s str> {
+pub(super) fn describes<'s>(schema: &'s EventSchema, property: &PropertyValue<'_>) -> Option<&'s str> {
     let properties = &schema.properties;
     let index = properties.iter().position(|known| std::ptr::eq(known, property.property()))?;
     let described = properties.iter().find(|other| {

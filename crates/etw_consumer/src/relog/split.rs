@@ -197,7 +197,7 @@ fn is_late(stack: &StackOf, record: &Record<'_>, late: i64) -> bool {
 fn name_of(key: Key, pass: &mut Pass<'_>, record: &Record<'_>) -> String {
     match key {
         Key::Process(None) => "no-process".to_owned(),
-        Key::Process(Some(id)) => match pass.decoder.processes.name(id, record.time()) {
+        Key::Process(Some(id)) => match pass.decoder.processes.name_of(record) {
             Some(name) => format!("{name}-{id}"),
             None => id.to_string(),
         },

@@ -16,7 +16,7 @@
 
 mod builder;
 mod proxy;
-mod values;
+pub(crate) mod values;
 
 pub use builder::{EventBuilder, PackError, SyntheticRecord};
 pub use proxy::Proxy;

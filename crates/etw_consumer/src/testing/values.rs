@@ -95,7 +95,8 @@ pub(super) fn empty(property: &Property, pointer: PointerSize) -> Vec<u8> {
     }
 }
 
-fn integer(value: i128, in_type: InType, pointer: PointerSize) -> Option<Vec<u8>> {
+/// Encodes an integer; returns `None` if the type has no integers or the value does not fit, as signed or unsigned.
+pub(crate) fn integer(value: i128, in_type: InType, pointer: PointerSize) -> Option<Vec<u8>> {
     let len = match in_type {
         InType::INT8 | InType::UINT8 | InType::ANSI_CHAR => 1,
         InType::INT16 | InType::UINT16 | InType::UNICODE_CHAR => 2,
@@ -104,7 +105,6 @@ fn integer(value: i128, in_type: InType, pointer: PointerSize) -> Option<Vec<u8>
         InType::POINTER | InType::SIZE_T => pointer.bytes(),
         _ => return None,
     };
-    // The value must fit, as signed or unsigned.
     let bits = 8 * len as u32;
     let fits = value >= -(1i128 << (bits - 1)) && value < 1i128 << bits;
     fits.then(|| value.to_le_bytes().into_iter().take(len).collect())

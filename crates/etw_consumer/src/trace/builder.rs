@@ -1,5 +1,6 @@
 //! Builder for traces: sources and options.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,10 +8,11 @@ use etw_schema::Located;
 
 use super::{Hooks, LossReport, Trace, TraceError, open};
 use crate::decoder::Decoder;
-use crate::input::{Input, InputError, InputLimits};
-use crate::live::{Channel, Live};
+use crate::input::{Input, InputError, InputLimits, Spooled};
+use crate::live::{Address, Live, Opened, SessionChange};
 use crate::merge::one_clock;
-use crate::{EventFilter, Predicate, Schemas, Statistics, StopHandle, TimePoint};
+use crate::processes::Machines;
+use crate::{EventFilter, Predicate, Schemas, Statistics, StatisticsHandle, StopHandle, TimePoint};
 
 /// Sources and options of a trace; created by [`Trace::builder`].
 #[derive(Debug, Clone, Default)]
@@ -25,6 +27,10 @@ pub struct TraceBuilder {
     limit: Option<u64>,
     process_names: bool,
     no_look_ahead: bool,
+    threads: Option<NonZeroUsize>,
+    reconnects: bool,
+    stop: Option<StopHandle>,
+    counts: Option<StatisticsHandle>,
     hooks: Hooks,
     schemas: Schemas,
 }
@@ -34,11 +40,12 @@ pub struct TraceBuilder {
 enum Source {
     Path(PathBuf),
     Bytes(String, Arc<[u8]>),
-    Session(String),
+    Spooled(Spooled),
+    Session(Address),
 }
 
 impl TraceBuilder {
-    /// Adds a file.
+    /// Adds a file, which must not change while the trace is open ([`Input::open`](crate::Input::open)).
     pub fn file(mut self, path: impl AsRef<Path>) -> TraceBuilder {
         self.sources.push(Source::Path(path.as_ref().to_owned()));
         self
@@ -50,9 +57,57 @@ impl TraceBuilder {
         self
     }
 
+    /// Adds a file that was read from a pipe.
+    pub fn spooled(mut self, spooled: &Spooled) -> TraceBuilder {
+        self.sources.push(Source::Spooled(spooled.clone()));
+        self
+    }
+
     /// Adds a live session.
     pub fn session(mut self, name: &str) -> TraceBuilder {
-        self.sources.push(Source::Session(name.to_owned()));
+        self.sources.push(Source::Session(Address { name: name.to_owned(), directory: None }));
+        self
+    }
+
+    /// Adds a live session of the host whose instance has this directory, wherever other hosts run.
+    pub fn session_at(mut self, directory: impl AsRef<Path>, name: &str) -> TraceBuilder {
+        let directory = Some(directory.as_ref().to_owned());
+        self.sources.push(Source::Session(Address { name: name.to_owned(), directory }));
+        self
+    }
+
+    /// Sets whether a live session that has ended is opened again. The default is false.
+    ///
+    /// A pass then goes on after a session was stopped or its host went away, and reads the next session of this name as
+    /// soon as there is one. Such a pass ends by [`StopHandle`], the limit, the callback, or when all sessions have been
+    /// detached. Each reconnection is a source of its own, and the time that was not read is reported: to
+    /// [`TraceBuilder::on_session_change`], and in [`Statistics::gaps`]. A session whose ring is broken is not opened
+    /// again.
+    pub fn reconnect(mut self, wanted: bool) -> TraceBuilder {
+        self.reconnects = wanted;
+        self
+    }
+
+    /// Calls `change` when a live session ends, is attached, or is opened again, on the thread that reads.
+    ///
+    /// A session ends when everything that it sent has been delivered.
+    pub fn on_session_change(
+        mut self,
+        change: impl Fn(&SessionChange<'_>) + Send + Sync + 'static,
+    ) -> TraceBuilder {
+        self.hooks.session = Some(Arc::new(change));
+        self
+    }
+
+    /// Uses this handle to stop reading, instead of a new one.
+    pub fn stop_handle(mut self, stop: &StopHandle) -> TraceBuilder {
+        self.stop = Some(stop.clone());
+        self
+    }
+
+    /// Publishes the counts of a running pass to this handle, instead of a new one.
+    pub fn statistics_handle(mut self, counts: &StatisticsHandle) -> TraceBuilder {
+        self.counts = Some(counts.clone());
         self
     }
 
@@ -140,6 +195,15 @@ impl TraceBuilder {
         self
     }
 
+    /// Limits the threads that scan files for metadata. The default is one per processor, at most 16.
+    ///
+    /// Records are delivered on the caller's thread, or by [`Trace::for_each_record_unordered`] on as many threads as
+    /// it has states.
+    pub fn threads(mut self, limit: NonZeroUsize) -> TraceBuilder {
+        self.threads = Some(limit);
+        self
+    }
+
     /// Sets the schema sources for decoding. The default is the built-in schemas.
     pub fn schemas(mut self, schemas: &Schemas) -> TraceBuilder {
         self.schemas = schemas.clone();
@@ -157,7 +221,7 @@ impl TraceBuilder {
     }
 
     /// Opens the files and sessions, in addition to sessions that are open already.
-    pub(crate) fn open_with(self, mut channels: Vec<(Channel, String)>) -> Result<Trace, TraceError> {
+    pub(crate) fn open_with(self, mut sessions: Vec<Opened>) -> Result<Trace, TraceError> {
         let predicate = self.predicate()?;
         let (mut inputs, mut unreadable) = (Vec::new(), Vec::new());
         for source in self.sources {
@@ -165,8 +229,9 @@ impl TraceBuilder {
                 Source::Path(path) => Input::open_each(&path, &self.limits),
                 Source::Bytes(name, bytes) => Input::from_bytes(&name, bytes, &self.limits)
                     .map(|inputs| inputs.into_iter().map(Ok).collect()),
-                Source::Session(name) => {
-                    channels.push((Channel::open(&name)?, name));
+                Source::Spooled(spooled) => Input::open_spooled(&spooled, &self.limits),
+                Source::Session(address) => {
+                    sessions.push(Opened::open(address)?);
                     continue;
                 }
             };
@@ -182,23 +247,28 @@ impl TraceBuilder {
                 }
             }
         }
-        if inputs.is_empty() && channels.is_empty() {
+        if inputs.is_empty() && sessions.is_empty() {
             let error = if unreadable.is_empty() { InputError::Nothing } else { unreadable.swap_remove(0) };
             return Err(error.into());
         }
         let mut files = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        for (channel, name) in &channels {
-            files.push(channel.header_file(name)?);
+        for session in &sessions {
+            files.push(session.channel.header_file(&session.address.name)?);
         }
         let headers: Vec<_> = files.iter().map(|file| file.header().clone()).collect();
+        let machines = Machines::new(headers.get(..inputs.len()).unwrap_or_default());
         let clocks = one_clock::clocks(&mut files);
-        let names = inputs.iter().map(Input::name).chain(channels.iter().map(|(_, name)| &**name));
+        let names =
+            inputs.iter().map(Input::name).chain(sessions.iter().map(|session| &*session.address.name));
         let names = names.map(str::to_owned).collect();
         drop(files);
-        let live = match channels.is_empty() {
+        let live = match sessions.is_empty() {
             true => None,
-            false => Some(Live::new(channels, &clocks)?),
+            false => Some(Live::new(sessions, &headers, &clocks, self.reconnects)?),
         };
+        let threads = self.threads.map_or(usize::MAX, NonZeroUsize::get);
+        let mut resolver = self.schemas.resolver();
+        resolver.set_builds(headers.iter().map(|header| header.provider_version).collect());
         let mut trace = Trace {
             inputs,
             unreadable,
@@ -212,12 +282,13 @@ impl TraceBuilder {
             limit: self.limit,
             process_names: self.process_names,
             look_ahead: !self.no_look_ahead,
-            decoder: match Decoder::new(self.schemas.resolver()) {
+            decoder: match Decoder::new(resolver, machines, threads) {
                 decoder if self.no_look_ahead => decoder.without_scan(),
                 decoder => decoder,
             },
             located: Located::new(),
-            stop: StopHandle::default(),
+            stop: self.stop.unwrap_or_default(),
+            counts: self.counts.unwrap_or_default(),
             statistics: Statistics::default(),
         };
         let start = trace.start_time();

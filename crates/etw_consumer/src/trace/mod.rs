@@ -15,13 +15,14 @@ use etw_schema::{Located, Resolver};
 
 use crate::decoder::{Decoder, Found, Search};
 use crate::input::{Input, InputError};
-use crate::live::{Live, SessionError};
+use crate::live::{Live, SessionChange, SessionError, SessionsHandle};
 use crate::{
     CallbackResult, Callbacks, Event, OwnedEvent, Predicate, ProcessTable, ProviderSpecError, SchemaEvent,
-    Statistics, StopHandle,
+    Statistics, StatisticsHandle, StopHandle,
 };
 
 pub use builder::TraceBuilder;
+use pass::Outcomes;
 pub(crate) use pass::{Pass, Verdict};
 pub use reader::{ReadRecord, TraceReader};
 
@@ -46,7 +47,8 @@ pub use reader::{ReadRecord, TraceReader};
 /// A live session is read while it runs. Reading ends with the session, or by [`StopHandle`], a limit or the return
 /// value of a callback; in these cases another pass continues where the last one ended. Events that a slow consumer
 /// misses are counted and delivered as records of losses ([`etw_etl::loss_of`]). A consumer never slows down the
-/// programs that write events.
+/// programs that write events. Sessions can be attached and detached while others are read
+/// ([`Trace::sessions_handle`]).
 #[derive(Debug)]
 pub struct Trace {
     inputs: Vec<Input>,
@@ -64,6 +66,7 @@ pub struct Trace {
     decoder: Decoder,
     located: Located,
     stop: StopHandle,
+    counts: StatisticsHandle,
     statistics: Statistics,
 }
 
@@ -92,12 +95,17 @@ struct Hooks {
     idle: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Called when something was lost.
     loss: Option<Arc<dyn Fn(&str, &LossReport) + Send + Sync>>,
+    /// Called when a session comes or goes.
+    session: Option<Arc<dyn Fn(&SessionChange<'_>) + Send + Sync>>,
 }
 
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (idle, loss) = (self.idle.is_some(), self.loss.is_some());
-        f.debug_struct("Hooks").field("idle", &idle).field("loss", &loss).finish()
+        f.debug_struct("Hooks")
+            .field("idle", &self.idle.is_some())
+            .field("loss", &self.loss.is_some())
+            .field("session", &self.session.is_some())
+            .finish()
     }
 }
 
@@ -157,6 +165,14 @@ impl Trace {
         self.names.iter().map(String::as_str)
     }
 
+    /// Returns the number of a source's machine, from 0; sources are numbered in the order of [`Trace::source_names`].
+    ///
+    /// Process ids, addresses and numbers of disks have a meaning on one machine only. See [`ProcessTable`] for how
+    /// machines are told apart.
+    pub fn machine_of(&self, source: u32) -> u32 {
+        self.decoder.processes.machine_of(source)
+    }
+
     /// Returns the files, in order.
     pub fn inputs(&self) -> &[Input] {
         &self.inputs
@@ -177,12 +193,25 @@ impl Trace {
         self.stop.clone()
     }
 
+    /// Returns a handle that attaches and detaches live sessions from other threads, or `None` if the trace has none.
+    pub fn sessions_handle(&self) -> Option<SessionsHandle> {
+        self.live.as_ref().map(Live::handle)
+    }
+
+    /// Returns a handle that reads the counts of a running pass from other threads.
+    pub fn statistics_handle(&self) -> StatisticsHandle {
+        self.counts.clone()
+    }
+
     /// Returns the statistics of the last pass.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
     /// Returns the processes in the trace. The first call scans the files ([`TraceBuilder::look_ahead`]).
+    ///
+    /// What is read without a scan, as live sessions are, adds its processes only if their names are wanted
+    /// ([`TraceBuilder::process_names`]), and only as long as events may refer to them.
     ///
     /// # Errors
     ///
@@ -229,7 +258,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// As for [`Trace::for_each_record`].
+    /// Fails like [`Trace::for_each_record`].
     pub fn for_each_schema<R: CallbackResult>(
         &mut self,
         mut callback: impl FnMut(&SchemaEvent<'_>) -> R,
@@ -237,6 +266,7 @@ impl Trace {
         self.pass(|pass, record| match pass.wants(record) {
             true => {
                 let schema = pass.decoder.resolve(record, pass.files);
+                pass.outcomes = pass.outcomes.with(schema.is_ok(), true);
                 Verdict::delivered(callback(&SchemaEvent { record, schema }))
             }
             false => Verdict::Passed,
@@ -247,7 +277,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// As for [`Trace::for_each_record`].
+    /// Fails like [`Trace::for_each_record`].
     pub fn for_each_layout<R: CallbackResult>(
         &mut self,
         mut callback: impl FnMut(&Event<'_>) -> R,
@@ -257,12 +287,16 @@ impl Trace {
             if decided == Some(false) {
                 return Verdict::Passed;
             }
-            let predicate = pass.predicate;
+            let (predicate, outcomes) = (pass.predicate, pass.outcomes);
             let event = pass.event(record);
-            match decided.is_some() || predicate.is_none_or(|predicate| predicate.matches(&event)) {
-                true => Verdict::delivered(callback(&event)),
-                false => Verdict::Passed,
+            if decided.is_none() && predicate.is_some_and(|predicate| !predicate.matches(&event)) {
+                return Verdict::Passed;
             }
+            let is_intact = event.properties.as_ref().is_ok_and(|properties| properties.error().is_none());
+            let outcomes = outcomes.with(event.properties.is_ok(), is_intact);
+            let verdict = Verdict::delivered(callback(&event));
+            pass.outcomes = outcomes;
+            verdict
         })
     }
 
@@ -272,7 +306,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// As for [`Trace::for_each_record`].
+    /// Fails like [`Trace::for_each_record`].
     pub fn for_each_subscribed(&mut self, callbacks: &mut Callbacks<'_>) -> Result<(), TraceError> {
         let before = self.predicate.clone();
         if let Some(wanted) = callbacks.wanted() {
@@ -287,7 +321,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// As for [`Trace::for_each_record`].
+    /// Fails like [`Trace::for_each_record`].
     pub fn for_each_event<R: CallbackResult>(
         &mut self,
         mut callback: impl FnMut(OwnedEvent) -> R,
@@ -321,11 +355,25 @@ impl Trace {
     pub(crate) fn decoding<T>(&mut self, work: impl FnOnce(&mut Pass<'_>) -> T) -> T {
         let start = self.start_time();
         let Trace { decoder, located, .. } = self;
-        work(&mut Pass { decoder, located, files: &[], predicate: None, process_names: false, start })
+        let outcomes = Outcomes::default();
+        work(&mut Pass {
+            decoder,
+            located,
+            files: &[],
+            predicate: None,
+            process_names: false,
+            start,
+            outcomes,
+        })
+    }
+
+    /// Returns a search for schemas and processes in all files.
+    pub(crate) fn search(&self) -> Search {
+        self.decoder.search()
     }
 
     /// Learns what a search through all files found.
-    pub(crate) fn learn(&mut self, search: Search, found: Vec<Found>) {
+    pub(crate) fn learn(&mut self, search: Search, found: Found) {
         self.decoder.learn(search, found);
     }
 

@@ -7,7 +7,7 @@ use etw_etl::loss_of;
 use etw_event::Record;
 use etw_schema::Located;
 
-use super::pass::Pass;
+use super::pass::{Outcomes, Pass};
 use super::{Trace, TraceError, open};
 use crate::decoder::Decoder;
 use crate::merge::one_clock;
@@ -35,9 +35,10 @@ impl Trace {
     ///
     /// Traces with live sessions are read in order, with the first state.
     ///
-    /// The times, filters and [`Trace::statistics`] are those of [`Trace::for_each_record`], with two differences:
-    /// inversions of time are not counted, and a limit applies to whichever records are read first. A callback that
-    /// ends reading ends it for all threads, at once or a few records later.
+    /// The times, filters and [`Trace::statistics`] are those of [`Trace::for_each_record`], with three differences:
+    /// inversions of time are not counted, records dropped for times out of order are not damage
+    /// ([`DamageKind::TimeOrder`](etw_etl::DamageKind::TimeOrder)), and a limit applies to whichever records are read
+    /// first. A callback that ends reading ends it for all threads, at once or a few records later.
     ///
     /// ```no_run
     /// let mut trace = etw_consumer::Trace::open_file("trace.etl")?;
@@ -49,7 +50,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// As for [`Trace::for_each_record`].
+    /// Fails like [`Trace::for_each_record`].
     pub fn for_each_record_unordered<S: Send, R: CallbackResult>(
         &mut self,
         states: &mut [S],
@@ -107,7 +108,15 @@ impl Trace {
                 worker.seen.add_loss(loss);
             }
             let (decoder, located) = (&mut worker.decoder, &mut worker.located);
-            let mut pass = Pass { decoder, located, files: &files, predicate, process_names, start };
+            let mut pass = Pass {
+                decoder,
+                located,
+                files: &files,
+                predicate,
+                process_names,
+                start,
+                outcomes: Outcomes::default(),
+            };
             if !pass.wants(record) {
                 return ControlFlow::Continue(());
             }
@@ -137,7 +146,9 @@ impl Trace {
             let source = SourceStatistics::new(input, file.header(), counts);
             statistics.sources.push(SourceStatistics { records: read, delivered, ..source });
         }
-        statistics.unkept_schema_records = self.decoder.unkept;
+        statistics.unkept_schema_records = self.decoder.unkept_schemas;
+        statistics.unkept_process_records = self.decoder.unkept_processes();
+        self.counts.publish(&statistics);
         self.statistics = statistics;
         Ok(())
     }

@@ -9,11 +9,14 @@ use etw_schema::Located;
 use super::{Hooks, LossReport, Trace, TraceError, open};
 use crate::decoder::Decoder;
 use crate::input::Input;
-use crate::live::Sink;
+use crate::live::{SessionChange, Sink};
 use crate::merge::Merge;
 use crate::merge::plan::FilePlan;
 use crate::predicate::Scope;
-use crate::{CallbackResult, Event, Predicate, SourceStatistics, Statistics, StopHandle};
+use crate::{CallbackResult, Event, Predicate, SourceStatistics, Statistics, StatisticsHandle, StopHandle};
+
+/// Number of records of a source after which the counts are published for other threads.
+const PUBLISHED_EVERY: u64 = 1024;
 
 impl Trace {
     /// Reads all files and sessions together in time order.
@@ -39,11 +42,13 @@ impl Trace {
                 predicate: self.predicate.as_ref(),
                 process_names,
                 start,
+                outcomes: Outcomes::default(),
             },
             visit,
             statistics,
             limit: self.limit.unwrap_or(u64::MAX),
             stop: &self.stop,
+            counts: &self.counts,
             first_live: files.len() as u32,
             first_observed: if self.look_ahead { files.len() as u32 } else { 0 },
             hooks: &self.hooks,
@@ -66,9 +71,13 @@ impl Trace {
                 if flow.is_continue() {
                     error = live.run(&self.stop, &mut reading).err();
                 }
-                live.count(reading.statistics.sources.iter_mut().skip(files.len()));
+                for (name, header) in live.take_attached() {
+                    self.names.push(name);
+                    self.headers.push(header);
+                }
             }
         }
+        reading.take_outcomes();
         let mut statistics = reading.statistics;
         statistics.damage.extend(damaged.damage);
         statistics.damage_count += damaged.damage_count;
@@ -79,7 +88,9 @@ impl Trace {
             statistics.buffers +=
                 statistics.sources.iter().skip(files.len()).map(|source| source.buffers).sum::<u64>();
         }
-        statistics.unkept_schema_records = self.decoder.unkept;
+        statistics.unkept_schema_records = self.decoder.unkept_schemas;
+        statistics.unkept_process_records = self.decoder.unkept_processes();
+        self.counts.publish(&statistics);
         self.statistics = statistics;
         error.map_or(Ok(()), |error| Err(error.into()))
     }
@@ -116,6 +127,7 @@ struct Reading<'t, V> {
     statistics: Statistics,
     limit: u64,
     stop: &'t StopHandle,
+    counts: &'t StatisticsHandle,
     /// Number of the first source that is a live session.
     first_live: u32,
     /// Number of the first source whose metadata records are learned as they are read.
@@ -124,6 +136,18 @@ struct Reading<'t, V> {
 }
 
 impl<V> Reading<'_, V> {
+    /// Lets other threads read the counts.
+    #[cold]
+    fn publish(&mut self) {
+        self.take_outcomes();
+        self.counts.publish(&self.statistics);
+    }
+
+    fn take_outcomes(&mut self) {
+        let Outcomes { undecoded, failed } = self.pass.outcomes;
+        (self.statistics.undecoded, self.statistics.failed) = (undecoded, failed);
+    }
+
     /// Counts a loss in a live session and calls the callback for it.
     #[cold]
     fn add_live_loss(&mut self, loss: Loss, record: &Record<'_>) {
@@ -141,6 +165,7 @@ impl<V> Reading<'_, V> {
         if let Some(hook) = &self.hooks.loss {
             hook(&source.name, &LossReport { loss, count, time: record.time() });
         }
+        self.publish();
     }
 }
 
@@ -155,7 +180,11 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
         // The total is computed at the end.
         if let Some(source) = statistics.sources.get_mut(source as usize) {
             source.records += 1;
+            if source.records.is_multiple_of(PUBLISHED_EVERY) {
+                self.publish();
+            }
         }
+        let statistics = &mut self.statistics;
         if let Some(loss) = loss_of(record) {
             statistics.add_loss(loss);
             if source >= self.first_live {
@@ -184,9 +213,51 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
         self.statistics.add_damage(source, damage);
     }
 
+    fn buffer(&mut self, source: u32, is_after_lost_events: bool) {
+        if let Some(source) = self.statistics.sources.get_mut(source as usize) {
+            source.buffers += 1;
+            source.buffers_after_lost_events += u64::from(is_after_lost_events);
+        }
+    }
+
+    fn attached(&mut self, name: &str) {
+        let source = SourceStatistics { name: name.to_owned(), ..SourceStatistics::default() };
+        self.statistics.sources.push(source);
+    }
+
+    fn changed(&mut self, change: &SessionChange<'_>) {
+        if let SessionChange::Reconnected { gap, .. } = change {
+            self.statistics.gaps.push(*gap);
+        }
+        if let Some(hook) = &self.hooks.session {
+            hook(change);
+        }
+    }
+
     fn idle(&mut self) {
+        self.publish();
         if let Some(idle) = &self.hooks.idle {
             idle();
+        }
+    }
+}
+
+/// Numbers of delivered events that could not be decoded.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Outcomes {
+    /// Without a schema.
+    undecoded: u64,
+    /// With a payload that does not match the schema.
+    failed: u64,
+}
+
+impl Outcomes {
+    /// Returns these numbers, with one more event.
+    #[inline]
+    pub(super) fn with(self, has_schema: bool, is_intact: bool) -> Outcomes {
+        Outcomes {
+            undecoded: self.undecoded + u64::from(!has_schema),
+            failed: self.failed + u64::from(has_schema && !is_intact),
         }
     }
 }
@@ -216,18 +287,20 @@ pub(crate) struct Pass<'t> {
     pub(crate) predicate: Option<&'t Predicate>,
     pub(crate) process_names: bool,
     pub(crate) start: FileTime,
+    pub(crate) outcomes: Outcomes,
 }
 
 impl Pass<'_> {
-    /// Learns from a record about schemas or processes. For live sessions, looks up the process's name.
+    /// Learns from a record about schemas or, if their names are wanted, processes. For live sessions, looks up the name
+    /// of the record's process.
     #[inline]
     pub(crate) fn observe(&mut self, record: &Record<'_>, is_live: bool) {
-        self.decoder.observe(record, self.located);
+        self.decoder.observe(record, self.located, self.process_names);
         if is_live
             && self.process_names
             && let Some(id) = record.process_id()
         {
-            self.decoder.processes.look_up(id);
+            self.decoder.processes.look_up(record.origin().source, id);
         }
     }
 
@@ -260,7 +333,7 @@ impl Pass<'_> {
         }
         let Decoder { resolver, processes, .. } = &mut *self.decoder;
         let process = match self.process_names {
-            true => record.process_id().and_then(|id| processes.name(id, record.time())),
+            true => processes.name_of(record),
             false => None,
         };
         Event { process, start: self.start, ..resolver.decode(record, self.located) }

@@ -6,7 +6,7 @@ use etw_etl::{EtlFile, loss_of};
 use etw_event::{FileTime, Record};
 use etw_schema::{Located, Undecoded};
 
-use super::pass::{Pass, Plans};
+use super::pass::{Outcomes, Pass, Plans};
 use super::{Trace, TraceError};
 use crate::decoder::Decoder;
 use crate::merge::Merge;
@@ -84,7 +84,8 @@ impl<'t> TraceReader<'t> {
             }
             let is_there = merge.advance(|source, damage| statistics.add_damage(source, damage));
             statistics.inversions = merge.inversions;
-            statistics.unkept_schema_records = self.decoder.unkept;
+            statistics.unkept_schema_records = self.decoder.unkept_schemas;
+            statistics.unkept_process_records = self.decoder.unkept_processes();
             if !is_there {
                 return None;
             }
@@ -100,6 +101,7 @@ impl<'t> TraceReader<'t> {
                 predicate: self.predicate,
                 process_names: self.process_names,
                 start: self.start,
+                outcomes: Outcomes::default(),
             };
             if !self.look_ahead {
                 pass.observe(&record, false);
@@ -121,6 +123,7 @@ impl<'t> TraceReader<'t> {
             predicate: self.predicate,
             process_names: self.process_names,
             start: self.start,
+            outcomes: Outcomes::default(),
         };
         Some(ReadRecord { record: self.merge.current()?, pass })
     }

@@ -1,4 +1,19 @@
 //! Encoding of records, for every header kind.
+//!
+//! ```
+//! use etw_etl::encode::RecordBuilder;
+//! use etw_event::{EventDescriptor, Guid, PointerSize, Ticks};
+//!
+//! let descriptor = EventDescriptor { id: 7, ..EventDescriptor::default() };
+//! let provider = Guid::from_provider_name("MyCompany.MyApp");
+//! let record = RecordBuilder::event(PointerSize::Eight, provider, &descriptor)
+//!     .time(Ticks(100))
+//!     .process(4711, 4712)
+//!     .payload(&[1, 2, 3])
+//!     .build()?;
+//! assert_eq!(record.len(), 0x50 + 3);
+//! # Ok::<(), etw_etl::encode::EncodeError>(())
+//! ```
 
 mod tracelogging;
 
@@ -108,7 +123,7 @@ impl RecordBuilder {
             pebs_index: None,
             counters: Vec::new(),
             items: Vec::new(),
-            message_flags: MessageFlags(0),
+            message_flags: MessageFlags::empty(),
             message_sequence: 0,
             component_id: 0,
             payload: Vec::new(),
@@ -193,26 +208,25 @@ impl RecordBuilder {
     /// Starts a WPP message. Its optional fields are those that are set: time, process, and those of the `message_…`
     /// methods.
     pub fn message(number: u16, pointer_size: PointerSize) -> RecordBuilder {
-        let pointers = match pointer_size {
+        let message_flags = match pointer_size {
             PointerSize::Four => MessageFlags::POINTER32,
             PointerSize::Eight => MessageFlags::POINTER64,
         };
         let descriptor = EventDescriptor { id: number, ..EventDescriptor::default() };
-        let message_flags = MessageFlags(pointers);
         RecordBuilder { descriptor, message_flags, ..RecordBuilder::new(HeaderKind::Message) }
     }
 
     /// Sets the time on the session's raw clock; 0 by default.
     pub fn time(mut self, time: Ticks) -> RecordBuilder {
         self.time = Some(time);
-        self.message_flags.0 |= MessageFlags::TIMESTAMP;
+        self.message_flags |= MessageFlags::TIMESTAMP;
         self
     }
 
     /// Sets the process and thread that log the event; both -1, which means unknown, by default.
     pub fn process(mut self, process_id: u32, thread_id: u32) -> RecordBuilder {
         (self.process_id, self.thread_id) = (Some(process_id), Some(thread_id));
-        self.message_flags.0 |= MessageFlags::SYSTEM_INFO;
+        self.message_flags |= MessageFlags::SYSTEM_INFO;
         self
     }
 
@@ -273,21 +287,21 @@ impl RecordBuilder {
     /// Sets the sequence number of a WPP message.
     pub fn message_sequence(mut self, sequence: u32) -> RecordBuilder {
         self.message_sequence = sequence;
-        self.message_flags.0 |= MessageFlags::SEQUENCE;
+        self.message_flags |= MessageFlags::SEQUENCE;
         self
     }
 
     /// Sets the GUID of a WPP message.
     pub fn message_guid(mut self, guid: Guid) -> RecordBuilder {
         self.guid = guid;
-        self.message_flags.0 |= MessageFlags::GUID;
+        self.message_flags |= MessageFlags::GUID;
         self
     }
 
     /// Sets the component id of a WPP message; ignored if a GUID is set.
     pub fn message_component_id(mut self, component_id: u32) -> RecordBuilder {
         self.component_id = component_id;
-        self.message_flags.0 |= MessageFlags::COMPONENT_ID;
+        self.message_flags |= MessageFlags::COMPONENT_ID;
         self
     }
 
@@ -301,7 +315,7 @@ impl RecordBuilder {
     ///
     /// # Errors
     ///
-    /// If the record or an item is too large, or the kind of record cannot have the given items or counters.
+    /// Fails if the record or an item is too large, or the kind of record cannot have the given items or counters.
     pub fn build(&self) -> Result<Vec<u8>, EncodeError> {
         let mut out = Vec::new();
         self.build_into(&mut out)?;
@@ -312,7 +326,7 @@ impl RecordBuilder {
     ///
     /// # Errors
     ///
-    /// As [`RecordBuilder::build`]; `out` is then unchanged.
+    /// Fails like [`RecordBuilder::build`]; `out` is then unchanged.
     pub fn build_into(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let start = out.len();
         let size = self.put(out).and_then(|()| match out.len() - start {
@@ -448,18 +462,18 @@ impl RecordBuilder {
         out.extend([0, 0, 0, 0x90]);
         out.extend(self.descriptor.id.to_le_bytes());
         out.extend(flags.0.to_le_bytes());
-        if flags.has(MessageFlags::SEQUENCE) {
+        if flags.contains(MessageFlags::SEQUENCE) {
             out.extend(self.message_sequence.to_le_bytes());
         }
-        if flags.has(MessageFlags::GUID) {
+        if flags.contains(MessageFlags::GUID) {
             out.extend(self.guid.to_bytes());
-        } else if flags.has(MessageFlags::COMPONENT_ID) {
+        } else if flags.contains(MessageFlags::COMPONENT_ID) {
             out.extend(self.component_id.to_le_bytes());
         }
-        if flags.has(MessageFlags::TIMESTAMP) {
+        if flags.contains(MessageFlags::TIMESTAMP) {
             self.put_time(out);
         }
-        if flags.has(MessageFlags::SYSTEM_INFO) {
+        if flags.contains(MessageFlags::SYSTEM_INFO) {
             self.put_process(out);
         }
     }

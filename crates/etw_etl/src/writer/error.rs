@@ -38,7 +38,7 @@ pub enum WriteError {
         buffers: u32,
     },
     /// The log file header does not include the processor.
-    #[error("processor {processor} is none of the {number} that the log file header names")]
+    #[error("processor {processor} is out of range: the log file header has {number} processors")]
     Processor {
         /// Index of the processor.
         processor: u16,

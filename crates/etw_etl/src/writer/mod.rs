@@ -103,7 +103,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the options are invalid or writing fails.
+    /// Fails if the options are invalid or writing fails.
     pub fn new(mut out: W, options: WriterOptions) -> Result<EtlWriter<W>, WriteError> {
         options.check()?;
         let first = options.first_buffer()?;
@@ -113,7 +113,7 @@ impl<W: Write + Seek> EtlWriter<W> {
         out.write_all(&first)?;
         let mut writer = EtlWriter::with_header(out, header, options.logger_id, first.len() as u64);
         let limit = writer.limit.unwrap_or(0);
-        if writer.header.log_file_mode.has(LogFileMode::PREALLOCATE) && limit > writer.end {
+        if writer.header.log_file_mode.contains(LogFileMode::PREALLOCATE) && limit > writer.end {
             writer.out.seek(SeekFrom::Start(limit - 1))?;
             writer.out.write_all(&[0])?;
         }
@@ -121,7 +121,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     }
 
     fn with_header(out: W, header: LogFileHeader, logger_id: u16, first_len: u64) -> EtlWriter<W> {
-        let is_compressed = header.log_file_mode.has(LogFileMode::COMPRESSED);
+        let is_compressed = header.log_file_mode.contains(LogFileMode::COMPRESSED);
         let buffer_size = header.buffer_size;
         EtlWriter {
             out,
@@ -153,7 +153,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the bytes are not a valid record of this processor in time order, the record does not fit into a buffer, the
+    /// Fails if the bytes are not a valid record of this processor in time order, the record does not fit into a buffer, the
     /// file is full, or writing fails. The record is then not added.
     pub fn write(&mut self, processor: u16, record: &[u8]) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
@@ -186,7 +186,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// As [`EtlWriter::write`], except for damage and order.
+    /// Fails like [`EtlWriter::write`], except for damage and order.
     pub fn relog(&mut self, record: &Record<'_>) -> Result<(), WriteError> {
         let processor = record.processor();
         let index = self.stream_of(processor)?;
@@ -204,7 +204,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written or is full, or a record does not fit into a buffer; the records before it are
+    /// Fails if the file cannot be written or is full, or a record does not fit into a buffer; the records before it are
     /// written.
     pub fn relog_records(
         &mut self,
@@ -241,7 +241,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// As [`EtlWriter::relog_records`].
+    /// Fails like [`EtlWriter::relog_records`].
     pub fn relog_buffer(
         &mut self,
         header: &BufferHeader,
@@ -266,7 +266,7 @@ impl<W: Write + Seek> EtlWriter<W> {
             self.begin_buffer(index);
         }
         if let Some(buffer) = &mut self.streams[index].open {
-            buffer.flags = buffer.flags.with(losses_of(header));
+            buffer.flags |= losses_of(header);
             buffer.events.extend_from_slice(events);
             buffer.events.resize(buffer.events.len().next_multiple_of(8), 0);
         }
@@ -279,7 +279,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// As [`EtlWriter::relog_records`].
+    /// Fails like [`EtlWriter::relog_records`].
     pub fn relog_compressed_buffer(
         &mut self,
         header: &BufferHeader,
@@ -297,14 +297,14 @@ impl<W: Write + Seek> EtlWriter<W> {
 
     /// Returns the header of a buffer of another file, adapted to this one.
     fn taken(&mut self, header: &BufferHeader, index: usize, last: Ticks) -> BufferHeader {
-        let flags = losses_of(header).with(std::mem::take(&mut self.streams[index].losses));
+        let flags = losses_of(header) | std::mem::take(&mut self.streams[index].losses);
         let sequence_number = self.next_sequence;
         self.next_sequence += 1;
         BufferHeader {
             processor_index: index as u16,
             sequence_number,
             time_stamp: last,
-            buffer_flag: flags.with(BufferFlags::PROC_INDEX),
+            buffer_flag: flags.union(BufferFlags::PROC_INDEX),
             ..BufferHeader::default()
         }
     }
@@ -314,10 +314,10 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the log file header does not include the processor.
+    /// Fails if the log file header does not include the processor.
     pub fn lose_events(&mut self, processor: u16, events: u32) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
-        self.streams[index].losses = self.streams[index].losses.with(BufferFlags::EVENTS_LOST);
+        self.streams[index].losses |= BufferFlags::EVENTS_LOST;
         self.header.events_lost = self.header.events_lost.saturating_add(events);
         Ok(())
     }
@@ -326,10 +326,10 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the log file header does not include the processor.
+    /// Fails if the log file header does not include the processor.
     pub fn lose_buffers(&mut self, processor: u16, buffers: u32) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
-        self.streams[index].losses = self.streams[index].losses.with(BufferFlags::BUFFER_LOST);
+        self.streams[index].losses |= BufferFlags::BUFFER_LOST;
         self.header.buffers_lost = self.header.buffers_lost.saturating_add(buffers);
         Ok(())
     }
@@ -338,10 +338,10 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the log file header does not include the processor.
+    /// Fails if the log file header does not include the processor.
     pub fn mark_losses(&mut self, processor: u16, flags: BufferFlags) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
-        self.streams[index].losses = self.streams[index].losses.with(flags);
+        self.streams[index].losses |= flags;
         Ok(())
     }
 
@@ -350,7 +350,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the file is full or writing fails.
+    /// Fails if the file is full or writing fails.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         let mut order: Vec<(i64, usize)> = Vec::new();
         for (index, stream) in self.streams.iter().enumerate() {
@@ -372,7 +372,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the buffer is too large, the log file header does not include the processor, the file is full, or writing
+    /// Fails if the buffer is too large, the log file header does not include the processor, the file is full, or writing
     /// fails.
     pub fn write_buffer(&mut self, header: &BufferHeader, events: &[u8]) -> Result<(), WriteError> {
         let mut header = self.prepare(header, events.len())?;
@@ -387,7 +387,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// As [`EtlWriter::write_buffer`].
+    /// Fails like [`EtlWriter::write_buffer`].
     pub fn write_whole_buffer(
         &mut self,
         header: &BufferHeader,
@@ -396,7 +396,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ) -> Result<(), WriteError> {
         let end = BufferHeader::LEN_BYTES.saturating_add(events_len);
         let is_whole = buffer.len() == self.header.buffer_size as usize;
-        if !is_whole || self.header.log_file_mode.has(LogFileMode::COMPRESSED) {
+        if !is_whole || self.header.log_file_mode.contains(LogFileMode::COMPRESSED) {
             let events = buffer.get(BufferHeader::LEN_BYTES..end);
             let too_large = WriteError::BufferTooLarge { size: end, buffer_size: self.header.buffer_size };
             return self.write_buffer(header, events.ok_or(too_large)?);
@@ -420,7 +420,7 @@ impl<W: Write + Seek> EtlWriter<W> {
         events_len: usize,
     ) -> Result<(), WriteError> {
         let mut header = self.prepare(header, events_len)?;
-        header.buffer_flag = header.buffer_flag.with(BufferFlags::COMPRESSED);
+        header.buffer_flag |= BufferFlags::COMPRESSED;
         header.buffer_size = (BufferHeader::LEN_BYTES + compressed.len()) as u32;
         put_buffer(&mut self.out, self.at, &header, compressed)?;
         self.has_written(&header);
@@ -429,7 +429,7 @@ impl<W: Write + Seek> EtlWriter<W> {
 
     /// Returns the number of buffers that still fit; `None` if the size is unlimited, or the oldest are replaced.
     pub fn room(&self) -> Option<u64> {
-        let limit = self.limit.filter(|_| !self.header.log_file_mode.has(LogFileMode::CIRCULAR))?;
+        let limit = self.limit.filter(|_| !self.header.log_file_mode.contains(LogFileMode::CIRCULAR))?;
         Some(limit.saturating_sub(self.at) / u64::from(self.header.buffer_size.max(1)))
     }
 
@@ -440,7 +440,7 @@ impl<W: Write + Seek> EtlWriter<W> {
             return Err(WriteError::BufferTooLarge { size, buffer_size: self.header.buffer_size });
         }
         if self.limit.is_some_and(|limit| self.at + u64::from(self.header.buffer_size) > limit) {
-            if !self.header.log_file_mode.has(LogFileMode::CIRCULAR) {
+            if !self.header.log_file_mode.contains(LogFileMode::CIRCULAR) {
                 return Err(WriteError::FileFull { buffers: self.buffers });
             }
             self.at = self.first_len;
@@ -448,7 +448,7 @@ impl<W: Write + Seek> EtlWriter<W> {
         // Windows' own files are ordered by these times.
         self.latest = self.latest.max(header.time_stamp);
         let (processor_index, processor_flags) = options::processor_fields(&self.header, header.processor());
-        let time_stamp = match self.header.log_file_mode.has(LogFileMode::RELOG) {
+        let time_stamp = match self.header.log_file_mode.contains(LogFileMode::RELOG) {
             true => Ticks(self.header.clock().to_filetime(self.latest).0),
             false => self.latest,
         };
@@ -459,9 +459,9 @@ impl<W: Write + Seek> EtlWriter<W> {
             current_offset: size as u32,
             buffer_flag: header
                 .buffer_flag
-                .without(BufferFlags::COMPRESSED)
-                .without(BufferFlags::PROC_INDEX)
-                .with(processor_flags),
+                .difference(BufferFlags::COMPRESSED)
+                .difference(BufferFlags::PROC_INDEX)
+                .union(processor_flags),
             processor_index,
             logger_id: self.logger_id,
             state: BufferState::FLUSH,
@@ -509,7 +509,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// If writing fails.
+    /// Fails if writing fails.
     pub fn update_header(&mut self) -> Result<(), WriteError> {
         self.put_header(FileTime(0))
     }
@@ -533,7 +533,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the file is full or writing fails.
+    /// Fails if the file is full or writing fails.
     pub fn finish(mut self, end_time: FileTime) -> Result<Written<W>, WriteError> {
         self.write_rest()?;
         self.put_header(end_time.max(self.header.clock().to_filetime(self.latest)))?;
@@ -545,7 +545,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// As [`EtlWriter::finish`].
+    /// Fails like [`EtlWriter::finish`].
     pub fn finish_unclosed(mut self) -> Result<Written<W>, WriteError> {
         self.write_rest()?;
         self.update_header()?;
@@ -555,7 +555,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     fn write_rest(&mut self) -> Result<(), WriteError> {
         self.flush()?;
         if let Some((offset, flags)) = self.last_buffer {
-            let flags = flags.with(BufferFlags::FLUSH_MARKER);
+            let flags = flags | BufferFlags::FLUSH_MARKER;
             self.patch(offset + 0x34, &flags.0.to_le_bytes())?;
         }
         Ok(())
@@ -612,7 +612,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     fn check_limit(&self) -> Result<(), WriteError> {
         let open = self.streams.iter().filter(|stream| stream.open.is_some()).count() as u64;
         let needed = self.end + (open + 1) * u64::from(self.header.buffer_size);
-        let is_circular = self.header.log_file_mode.has(LogFileMode::CIRCULAR);
+        let is_circular = self.header.log_file_mode.contains(LogFileMode::CIRCULAR);
         if !is_circular && self.limit.is_some_and(|limit| needed > limit) {
             return Err(WriteError::FileFull { buffers: self.buffers });
         }
@@ -634,7 +634,7 @@ impl<W: Write + Seek> EtlWriter<W> {
             processor_index: index as u16,
             sequence_number: buffer.sequence_number,
             time_stamp: self.latest,
-            buffer_flag: buffer.flags.with(flags).with(BufferFlags::PROC_INDEX),
+            buffer_flag: buffer.flags.union(flags).union(BufferFlags::PROC_INDEX),
             ..BufferHeader::default()
         };
         let result = self.write_buffer(&header, &buffer.events);
@@ -658,7 +658,7 @@ impl<W: Read + Write + Seek> EtlWriter<W> {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, is not a trace, or cannot be appended to.
+    /// Fails if the file cannot be read, is not a trace, or cannot be appended to.
     pub fn append(mut out: W, logger_id: u16) -> Result<EtlWriter<W>, WriteError> {
         let len = out.seek(SeekFrom::End(0))?;
         out.seek(SeekFrom::Start(0))?;
@@ -667,14 +667,14 @@ impl<W: Read + Write + Seek> EtlWriter<W> {
         (&mut out).take(0x1_0000).read_to_end(&mut start)?;
         let mut header = EtlFile::open(&start)?.header().clone();
         let mode = header.log_file_mode;
-        if mode.has(LogFileMode::COMPRESSED) || mode.has(LogFileMode::CIRCULAR) {
+        if mode.contains(LogFileMode::COMPRESSED) || mode.contains(LogFileMode::CIRCULAR) {
             return Err(WriteError::AppendMode { mode });
         }
         if header.clock_type() != ClockType::SystemTime {
             return Err(WriteError::AppendClock { clock_type: header.clock_type() });
         }
         options::check_buffer_size(header.buffer_size)?;
-        header.log_file_mode = mode.with(LogFileMode::APPEND);
+        header.log_file_mode |= LogFileMode::APPEND;
         let size = u64::from(header.buffer_size);
         let buffers = u32::try_from(len / size).map_err(|_| WriteError::FileFull { buffers: u32::MAX })?;
         let latest = header.clock().to_ticks(header.end_time).max(header.anchor);
@@ -704,17 +704,17 @@ fn split_records(records: &[u8], room: usize) -> (&[u8], &[u8]) {
 
 /// Returns the flags of a buffer that report losses before it.
 fn losses_of(header: &BufferHeader) -> BufferFlags {
-    BufferFlags(header.buffer_flag.0 & BufferFlags::LOSSES.0)
+    header.buffer_flag & BufferFlags::LOSSES
 }
 
 /// Returns a WPP message with its time added, if the record has none.
 fn timed_message(record: &Record<'_>) -> Option<Vec<u8>> {
-    if record.kind() != HeaderKind::Message || record.message_flags().has(MessageFlags::TIMESTAMP) {
+    if record.kind() != HeaderKind::Message || record.message_flags().contains(MessageFlags::TIMESTAMP) {
         return None;
     }
-    let flags = MessageFlags(record.message_flags().0 | MessageFlags::TIMESTAMP);
+    let flags = record.message_flags() | MessageFlags::TIMESTAMP;
     // The fields are in the order of their flags.
-    let before = MessageFlags(flags.0 & (MessageFlags::TIMESTAMP - 1)).optional_len_bytes();
+    let before = flags.before(MessageFlags::TIMESTAMP).optional_len_bytes();
     let (head, tail) = record.as_bytes().split_at_checked(HeaderKind::Message.len_bytes() + before)?;
     let mut bytes = [head, &record.raw_time().0.to_le_bytes(), tail].concat();
     let size = u16::try_from(bytes.len()).ok()?;

@@ -67,7 +67,7 @@ impl WriterOptions {
     /// clock, machine, names and losses are kept.
     pub fn relog(source: &LogFileHeader) -> WriterOptions {
         let mut header = source.clone();
-        header.log_file_mode = LogFileMode::SEQUENTIAL.with(LogFileMode::RELOG);
+        header.log_file_mode = LogFileMode::SEQUENTIAL.union(LogFileMode::RELOG);
         header.maximum_file_size = 0;
         (header.sub_version, header.sub_minor_version) = (1, 5);
         header.end_time = FileTime(0);
@@ -77,7 +77,7 @@ impl WriterOptions {
     /// Compresses the buffers.
     pub fn compressed(mut self) -> WriterOptions {
         self.header.log_file_mode =
-            self.header.log_file_mode.with(LogFileMode::COMPRESSED).with(LogFileMode::RELOG);
+            self.header.log_file_mode.union(LogFileMode::COMPRESSED).union(LogFileMode::RELOG);
         (self.header.sub_version, self.header.sub_minor_version) = (2, 0);
         self
     }
@@ -85,8 +85,8 @@ impl WriterOptions {
     pub(super) fn check(&self) -> Result<(), WriteError> {
         check_buffer_size(self.header.buffer_size)?;
         let mode = self.header.log_file_mode;
-        let limited = mode.has(LogFileMode::CIRCULAR) || mode.has(LogFileMode::PREALLOCATE);
-        if mode.has(LogFileMode::COMPRESSED) && (limited || mode.has(LogFileMode::APPEND)) {
+        let limited = mode.contains(LogFileMode::CIRCULAR) || mode.contains(LogFileMode::PREALLOCATE);
+        if mode.contains(LogFileMode::COMPRESSED) && (limited || mode.contains(LogFileMode::APPEND)) {
             return Err(WriteError::Mode { mode });
         }
         let two_buffers = 2 * u64::from(self.header.buffer_size);
@@ -136,11 +136,11 @@ impl WriterOptions {
             return Err(WriteError::BufferTooLarge { size: used, buffer_size: session });
         }
         let mode = self.header.log_file_mode;
-        let buffer_size = match mode.has(LogFileMode::COMPRESSED) {
+        let buffer_size = match mode.contains(LogFileMode::COMPRESSED) {
             true => (used.next_multiple_of(COMPRESSED_FILE_UNIT) as u32).min(session),
             false => session,
         };
-        let flags = match mode.has(LogFileMode::RELOG) {
+        let flags = match mode.contains(LogFileMode::RELOG) {
             true => BufferFlags::default(),
             false => processor_fields(&self.header, 0).1,
         };
@@ -151,7 +151,7 @@ impl WriterOptions {
             offset: used as u32,
             logger_id: self.logger_id,
             state: BufferState::FLUSH,
-            buffer_flag: flags.with(BufferFlags::FLUSH_MARKER),
+            buffer_flag: flags.union(BufferFlags::FLUSH_MARKER),
             buffer_type: BufferType::HEADER,
             ..BufferHeader::default()
         })

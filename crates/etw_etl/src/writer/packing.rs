@@ -31,7 +31,7 @@ impl Packing {
         self.compressed.clear();
         compressor.compress(events, &mut self.compressed);
         if self.compressed.len() < events.len() {
-            header.buffer_flag = header.buffer_flag.with(BufferFlags::COMPRESSED);
+            header.buffer_flag |= BufferFlags::COMPRESSED;
             header.buffer_size = (BufferHeader::LEN_BYTES + self.compressed.len()) as u32;
             &self.compressed
         } else {

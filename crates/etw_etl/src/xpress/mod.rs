@@ -4,6 +4,19 @@
 //! byte (0) or a match (1). A match is a `u16` with the distance minus one in its upper 13 bits and the length minus
 //! three in its lower three; 7 there means that the length continues in a nibble, then a byte, a `u16`, a `u32`. Two
 //! matches share one byte of nibbles, which is where the first of them needs it.
+//!
+//! ```
+//! use etw_etl::xpress::{Compressor, decompress};
+//!
+//! let text = b"one two, one two, one two, one two";
+//! let mut compressed = Vec::new();
+//! Compressor::default().compress(text, &mut compressed);
+//! assert!(compressed.len() < text.len());
+//! let mut out = vec![0; text.len()];
+//! decompress(&compressed, &mut out)?;
+//! assert_eq!(out, text);
+//! # Ok::<(), etw_etl::xpress::XpressError>(())
+//! ```
 
 mod compress;
 
@@ -44,7 +57,7 @@ pub enum XpressFault {
 ///
 /// # Errors
 ///
-/// If the stream is invalid or too short; the bytes that the error counts as produced are valid.
+/// Fails if the stream is invalid or too short; the bytes that the error counts as produced are valid.
 pub fn decompress(input: &[u8], out: &mut [u8]) -> Result<(), XpressError> {
     let mut decoder = Decoder { input, at: 0, produced: 0, nibble: None };
     decoder.run(out).map_err(|what| XpressError {

@@ -22,7 +22,7 @@ fn clock() -> Clock {
 
 fn options(buffer_size: u32, mode: u32, maximum_kib: u32) -> WriterOptions {
     let mut options = WriterOptions::new(clock(), buffer_size, 4);
-    options.header.log_file_mode = LogFileMode(mode).with(LogFileMode::KBYTES_FOR_SIZE);
+    options.header.log_file_mode = LogFileMode(mode).union(LogFileMode::KBYTES_FOR_SIZE);
     options.header.maximum_file_size = maximum_kib;
     options.header.logger_name = "Session".to_owned();
     options.header.log_file_name = "C:\\trace.etl".to_owned();
@@ -308,7 +308,7 @@ fn sessions_are_appended() {
     assert_eq!(contents.buffers, [(0, 2), (1, 1), (1, 1)]);
     assert_eq!(contents.records.iter().map(|r| r.raw_time.0 - START.0).collect::<Vec<_>>(), [5, 50]);
     let file = EtlFile::open(&bytes).unwrap();
-    assert!(file.header().log_file_mode.has(LogFileMode::APPEND));
+    assert!(file.header().log_file_mode.contains(LogFileMode::APPEND));
     assert_eq!((file.header().events_lost, file.header().end_time), (3, FileTime(START.0 + 50)));
     let loggers: Vec<_> = file.buffers().map(|buffer| buffer.unwrap().header.logger_id).collect();
     assert_eq!(loggers, [1, 1, 9]);
@@ -361,7 +361,7 @@ fn what_windows_would_refuse_is_refused() {
     check(0, &too_large, "a record of 4025 bytes does not fit in a buffer, which has room for 4024");
     let early = event(1_000_099, b"");
     check(0, &early, "time inversion on processor 0: a record of 1000099 follows one of 1000100");
-    check(4, &early, "processor 4 is none of the 4 that the log file header names");
+    check(4, &early, "processor 4 is out of range: the log file header has 4 processors");
     check(0, &[&event(1_000_200, b"")[..], b"more"].concat(), {
         "the record's size of 80 bytes does not fit: its header takes 80, the buffer has 84"
     });
@@ -457,7 +457,7 @@ fn records_and_buffers_of_another_file_go_in_as_they_are() {
         out.relog(&record).unwrap();
         seen.push((record.raw_time(), record.payload().to_vec()));
         // A whole buffer, which has no room beside the others; then a small one, which has; then one of nothing.
-        let lossy = |flag| BufferHeader { buffer_flag: BufferFlags::PROC_INDEX.with(flag), ..buffer.header };
+        let lossy = |flag| BufferHeader { buffer_flag: BufferFlags::PROC_INDEX | flag, ..buffer.header };
         let large = [event(4_000_000, &[3; 3000])].concat();
         out.relog_buffer(&lossy(BufferFlags::EVENTS_LOST), &large, Ticks(4_000_000)).unwrap();
         let small = event(5_000_000, &[4; 40]);
@@ -481,7 +481,7 @@ fn records_and_buffers_of_another_file_go_in_as_they_are() {
     });
     assert_eq!(found.collect::<Vec<_>>(), seen);
     let flags: Vec<_> = file.buffers().skip(1).map(|buffer| buffer.unwrap().header.buffer_flag).collect();
-    let lost = |flag: BufferFlags| flags.iter().filter(|flags| flags.has(flag)).count();
+    let lost = |flag: BufferFlags| flags.iter().filter(|flags| flags.contains(flag)).count();
     assert_eq!((lost(BufferFlags::EVENTS_LOST), contents.buffers.len()), (1, 4), "{flags:?}");
 }
 

@@ -7,8 +7,25 @@
 //! Rows are collected until a row group is full, or until all tables together hold too much, so memory is bounded
 //! for any number of events. The number of open files is limited; a table written again after its file was closed
 //! continues in another file.
+//!
+//! ```
+//! use std::fs::File;
+//!
+//! use etw_export::{ColumnFormat, ColumnsWriter};
+//! use etw_schema::Event;
+//!
+//! /// Writes events as Parquet, one file for each kind.
+//! fn write(events: &[Event<'_>]) -> std::io::Result<u64> {
+//!     let mut writer = ColumnsWriter::new(ColumnFormat::Parquet, 1, |name: &str| File::create(name));
+//!     for event in events {
+//!         writer.put(event)?;
+//!     }
+//!     Ok(writer.finish()?.events)
+//! }
+//! ```
 
 mod builder;
+mod encode;
 mod kind;
 mod table;
 
@@ -20,6 +37,7 @@ use etw_event::EventDescriptor;
 use etw_schema::EventSchema;
 
 use builder::Lost;
+use encode::{Encoders, Job};
 use etw_schema::Event;
 use table::Table;
 
@@ -81,11 +99,12 @@ pub struct ColumnsSummary {
 }
 
 /// Writes events as rows of tables.
-pub struct ColumnsWriter<W: Write + Send, F> {
+pub struct ColumnsWriter<W: Write + Send + 'static, F> {
     format: ColumnFormat,
+    encoders: Encoders<W>,
     /// Creates the file with a given name.
     create: F,
-    tables: Vec<Table<W>>,
+    tables: Vec<Table>,
     /// Tables by schema address. The schemas are kept alive, so that addresses stay unique.
     by_schema: HashMap<usize, (Arc<EventSchema>, usize)>,
     /// Number of properties of these schemas.
@@ -106,11 +125,15 @@ pub struct ColumnsWriter<W: Write + Send, F> {
     clock: u64,
 }
 
-impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
+impl<W: Write + Send + 'static, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
     /// Creates a writer. `create` opens the file with a given name, whose parts are separated by `/`.
-    pub fn new(format: ColumnFormat, create: F) -> ColumnsWriter<W, F> {
+    ///
+    /// Files are encoded and written by up to `threads` threads beside the caller's, each table by one of them; with 0,
+    /// by the caller's. They hold at most eight row groups each besides the rows that the writer collects.
+    pub fn new(format: ColumnFormat, threads: usize, create: F) -> ColumnsWriter<W, F> {
         ColumnsWriter {
             format,
+            encoders: Encoders::new(format, threads),
             create,
             tables: Vec::new(),
             by_schema: HashMap::new(),
@@ -131,7 +154,8 @@ impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
     ///
     /// # Errors
     ///
-    /// Fails if a file cannot be written, or the trace has more than 16,384 different events.
+    /// Fails if a file cannot be written, or the trace has more than 16,384 different events. A thread's error is
+    /// returned by a later call.
     pub fn put(&mut self, event: &Event<'_>) -> io::Result<()> {
         let index = match event.schema() {
             Some(schema) => self.table_of(event, schema)?,
@@ -160,6 +184,7 @@ impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
             self.flush(index)?;
             self.close(index)?;
         }
+        self.encoders.finish()?;
         self.summary.tables = self.tables.len() as u64;
         self.summary.times_out_of_range = self.lost.times;
         self.summary.values_out_of_range = self.lost.values;
@@ -193,7 +218,7 @@ impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
     }
 
     /// Returns the table of this name and shape. It may exist already, because schemas come from several sources.
-    fn add(&mut self, name: String, mut table: Table<W>) -> io::Result<usize> {
+    fn add(&mut self, name: String, mut table: Table) -> io::Result<usize> {
         let shape = (name, table.shape());
         if let Some(known) = self.by_shape.get(&shape) {
             return Ok(*known);
@@ -221,24 +246,28 @@ impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
         if self.tables[index].rows() == 0 {
             return Ok(());
         }
-        if !self.tables[index].is_open() {
+        if !self.tables[index].is_open {
             if self.open >= MAX_OPEN {
                 self.close_oldest()?;
             }
-            let name = format!("{}.{}", self.tables[index].next_file(), self.format.extension());
+            let table = &mut self.tables[index];
+            let name = format!("{}.{}", table.next_file(), self.format.extension());
             let file = (self.create)(&name)?;
-            self.tables[index].open(self.format, file).map_err(io::Error::other)?;
+            self.encoders.take(Job::Open { table: index, schema: table.schema.clone(), file })?;
+            table.is_open = true;
+            table.files += 1;
             self.open += 1;
             self.summary.files += 1;
         }
         let table = &mut self.tables[index];
         table.written = self.clock;
-        self.bytes -= table.flush().map_err(io::Error::other)?;
-        Ok(())
+        let (rows, bytes) = table.take_rows().map_err(io::Error::other)?;
+        self.bytes -= bytes;
+        self.encoders.take(Job::Rows { table: index, rows })
     }
 
     fn close_oldest(&mut self) -> io::Result<()> {
-        let open = (0..self.tables.len()).filter(|index| self.tables[*index].is_open());
+        let open = (0..self.tables.len()).filter(|index| self.tables[*index].is_open);
         match open.min_by_key(|index| self.tables[*index].written) {
             Some(oldest) => self.close(oldest),
             None => Ok(()),
@@ -246,10 +275,12 @@ impl<W: Write + Send, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
     }
 
     fn close(&mut self, index: usize) -> io::Result<()> {
-        if self.tables[index].close().map_err(io::Error::other)? {
-            self.open -= 1;
+        let table = &mut self.tables[index];
+        if !std::mem::take(&mut table.is_open) {
+            return Ok(());
         }
-        Ok(())
+        self.open -= 1;
+        self.encoders.take(Job::Close { table: index })
     }
 }
 

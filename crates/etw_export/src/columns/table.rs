@@ -1,19 +1,12 @@
 //! One table: its columns, the rows not yet written, and its file.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 use etw_schema::{Decoding, EventSchema, Properties};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
 
-use super::ColumnFormat;
 use super::builder::{Builder, Lost};
 use super::kind::{self, Column, Kind};
 use crate::fields::FieldSelection;
@@ -54,37 +47,24 @@ enum Payload {
     Undecoded,
 }
 
-pub(super) struct Table<W: Write + Send> {
+pub(super) struct Table {
     pub(super) name: String,
-    schema: SchemaRef,
+    pub(super) schema: SchemaRef,
     builders: Vec<Builder>,
     payload: Payload,
     times: TimeWriter,
     rows: usize,
     bytes: usize,
-    file: Option<File<W>>,
-    files: u32,
+    pub(super) is_open: bool,
+    /// Number of files begun.
+    pub(super) files: u32,
     /// Value of the write counter at the last write.
     pub(super) written: u64,
 }
 
-enum File<W: Write + Send> {
-    Parquet(Box<ArrowWriter<W>>),
-    Arrow(Box<FileWriter<W>>),
-}
-
-/// The error of writing a row group.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum TableError {
-    #[error(transparent)]
-    Arrow(#[from] ArrowError),
-    #[error(transparent)]
-    Parquet(#[from] ParquetError),
-}
-
-impl<W: Write + Send> Table<W> {
+impl Table {
     /// Creates a table with a column for each field, if there is room for them.
-    pub(super) fn of_schema(schema: &EventSchema, room: usize) -> Table<W> {
+    pub(super) fn of_schema(schema: &EventSchema, room: usize) -> Table {
         let columns = kind::of_schema(schema, &HEADER_COLUMNS, room);
         let (columns, payload) = match columns {
             Some(mut columns) if schema.decoding == Decoding::Wpp => {
@@ -104,7 +84,7 @@ impl<W: Write + Send> Table<W> {
         Table::new(columns, payload, metadata)
     }
 
-    pub(super) fn undecoded() -> Table<W> {
+    pub(super) fn undecoded() -> Table {
         let columns = vec![
             Column::new("Provider", Kind::Text),
             Column::new("EventId", Kind::U16),
@@ -115,7 +95,7 @@ impl<W: Write + Send> Table<W> {
         Table::new(columns, Payload::Undecoded, HashMap::new())
     }
 
-    fn new(columns: Vec<Column>, payload: Payload, metadata: HashMap<String, String>) -> Table<W> {
+    fn new(columns: Vec<Column>, payload: Payload, metadata: HashMap<String, String>) -> Table {
         let kinds = [
             Kind::Time,
             Kind::U16,
@@ -142,7 +122,7 @@ impl<W: Write + Send> Table<W> {
             times: TimeWriter::new(),
             rows: 0,
             bytes: 0,
-            file: None,
+            is_open: false,
             files: 0,
             written: 0,
         }
@@ -163,26 +143,9 @@ impl<W: Write + Send> Table<W> {
         self.rows
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.file.is_some()
-    }
-
     /// Returns the name of the next file, without its extension.
     pub(super) fn next_file(&self) -> String {
         if self.files == 0 { self.name.clone() } else { format!("{}.part{}", self.name, self.files + 1) }
-    }
-
-    pub(super) fn open(&mut self, format: ColumnFormat, file: W) -> Result<(), TableError> {
-        let schema = self.schema.clone();
-        self.file = Some(match format {
-            ColumnFormat::Parquet => {
-                let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-                File::Parquet(Box::new(ArrowWriter::try_new(file, schema, Some(properties))?))
-            }
-            ColumnFormat::Arrow => File::Arrow(Box::new(FileWriter::try_new(file, &schema)?)),
-        });
-        self.files += 1;
-        Ok(())
     }
 
     /// Adds an event. Returns the approximate number of bytes it takes.
@@ -215,30 +178,16 @@ impl<W: Write + Send> Table<W> {
         bytes
     }
 
-    /// Writes the rows. Returns the number of bytes they took.
-    pub(super) fn flush(&mut self) -> Result<usize, TableError> {
+    /// Takes the rows, and the approximate number of bytes they hold.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a list has more elements than its offsets can count.
+    pub(super) fn take_rows(&mut self) -> Result<(RecordBatch, usize), ArrowError> {
         let columns = self.builders.iter_mut().map(Builder::finish).collect::<Result<Vec<_>, _>>()?;
-        let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
-        match &mut self.file {
-            Some(File::Parquet(writer)) => {
-                writer.write(&batch)?;
-                writer.flush()?;
-            }
-            Some(File::Arrow(writer)) => writer.write(&batch)?,
-            None => {}
-        }
+        let rows = RecordBatch::try_new(self.schema.clone(), columns)?;
         self.rows = 0;
-        Ok(std::mem::take(&mut self.bytes))
-    }
-
-    /// Completes the file, if it is open. Returns whether it was.
-    pub(super) fn close(&mut self) -> Result<bool, TableError> {
-        match self.file.take() {
-            Some(File::Parquet(writer)) => drop(writer.close()?),
-            Some(File::Arrow(mut writer)) => writer.finish()?,
-            None => return Ok(false),
-        }
-        Ok(true)
+        Ok((rows, std::mem::take(&mut self.bytes)))
     }
 }
 

@@ -17,8 +17,9 @@ use crate::testing::{message, rich, with_event};
 fn writer(
     directory: &Path,
     format: ColumnFormat,
+    threads: usize,
 ) -> ColumnsWriter<File, impl FnMut(&str) -> io::Result<File> + '_> {
-    ColumnsWriter::new(format, |name| {
+    ColumnsWriter::new(format, threads, |name| {
         let path = directory.join(name);
         std::fs::create_dir_all(path.parent().unwrap())?;
         File::create(path)
@@ -42,7 +43,7 @@ fn read(directory: &Path, format: ColumnFormat, name: &str) -> Vec<RecordBatch> 
 fn every_kind_of_value_comes_back() {
     for format in [ColumnFormat::Parquet, ColumnFormat::Arrow] {
         let directory = tempfile::tempdir().unwrap();
-        let mut writer = writer(directory.path(), format);
+        let mut writer = writer(directory.path(), format, 0);
         let (schema, payload) = rich();
         with_event(&payload, Some(&schema), |event| writer.put(event).unwrap());
         // The payload ends within the first field.
@@ -91,7 +92,7 @@ fn every_kind_of_value_comes_back() {
 #[test]
 fn events_without_schema_keep_their_bytes() {
     let directory = tempfile::tempdir().unwrap();
-    let mut writer = writer(directory.path(), ColumnFormat::Parquet);
+    let mut writer = writer(directory.path(), ColumnFormat::Parquet, 0);
     with_event(b"\x01\x02", None, |event| writer.put(event).unwrap());
     let summary = writer.finish().unwrap();
     assert_eq!((summary.events, summary.undecoded), (1, 1));
@@ -108,7 +109,7 @@ fn events_without_schema_keep_their_bytes() {
 #[test]
 fn wpp_messages_have_their_text() {
     let directory = tempfile::tempdir().unwrap();
-    let mut writer = writer(directory.path(), ColumnFormat::Parquet);
+    let mut writer = writer(directory.path(), ColumnFormat::Parquet, 0);
     let (schema, payload) = message(true);
     with_event(&payload, Some(&schema), |event| writer.put(event).unwrap());
     writer.finish().unwrap();
@@ -121,7 +122,7 @@ fn wpp_messages_have_their_text() {
 #[test]
 fn a_schema_with_too_many_fields_is_one_column() {
     let directory = tempfile::tempdir().unwrap();
-    let mut writer = writer(directory.path(), ColumnFormat::Parquet);
+    let mut writer = writer(directory.path(), ColumnFormat::Parquet, 0);
     let (schema, _) = rich();
     let mut wide = EventSchema::clone(&schema.schema);
     let property = wide.properties[4].clone();
@@ -141,7 +142,7 @@ fn a_schema_with_too_many_fields_is_one_column() {
 #[test]
 fn tables_go_on_in_other_files_when_too_many_are_open() {
     let directory = tempfile::tempdir().unwrap();
-    let mut writer = writer(directory.path(), ColumnFormat::Arrow);
+    let mut writer = writer(directory.path(), ColumnFormat::Arrow, 3);
     let (schema, payload) = rich();
     let schemas: Vec<_> = (0..MAX_OPEN as u16 + 1)
         .map(|task| {
@@ -169,7 +170,7 @@ fn tables_go_on_in_other_files_when_too_many_are_open() {
 #[test]
 fn damaged_payloads_are_rows_as_well() {
     let directory = tempfile::tempdir().unwrap();
-    let mut writer = writer(directory.path(), ColumnFormat::Parquet);
+    let mut writer = writer(directory.path(), ColumnFormat::Parquet, 0);
     let (schema, payload) = rich();
     let mut events = 0;
     for len in 0..=payload.len() {
@@ -184,4 +185,34 @@ fn damaged_payloads_are_rows_as_well() {
     let name = "Contoso__Quoted_/ProcessStart_Start.1.v4.parquet";
     let batches = read(directory.path(), ColumnFormat::Parquet, name);
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>() as u64, events);
+}
+
+#[test]
+fn the_error_of_an_encoding_thread_is_returned() {
+    struct Full;
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::Error::other("no space left"))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    for threads in [0, 2] {
+        for format in [ColumnFormat::Parquet, ColumnFormat::Arrow] {
+            let mut writer = ColumnsWriter::new(format, threads, |_: &str| Ok(Full));
+            let (schema, payload) = rich();
+            let mut failed = Ok(());
+            with_event(&payload, Some(&schema), |event| failed = writer.put(event));
+            let flushed = failed.and_then(|()| writer.flush(0));
+            if flushed.is_err() {
+                // Rows after an error are not dropped without a word.
+                with_event(&payload, Some(&schema), |event| writer.put(event).unwrap());
+                assert!(writer.flush(0).is_err());
+            }
+            let error = flushed.and_then(|()| writer.finish().map(drop)).unwrap_err();
+            assert!(error.to_string().contains("no space left"), "{error}");
+        }
+    }
 }

@@ -10,6 +10,19 @@
 //!
 //! Source: MS-EVEN6, 2.2.12 to 2.2.17 (binary XML); the documentation of libevtx (file header, chunks, string and
 //! template tables, record headers); `HTTP_Server.evtx` in the repository of Tx (the elements and their types).
+//!
+//! ```
+//! use std::io::Cursor;
+//!
+//! use etw_export::{EvtxWriter, Options};
+//!
+//! let mut file = Cursor::new(Vec::new());
+//! let writer = EvtxWriter::new(&mut file, &Options::default())?;
+//! // For each event: writer.put(&event)?;
+//! assert_eq!(writer.finish()?.records, 0);
+//! assert!(file.into_inner().starts_with(b"ElfFile\0"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 mod chunk;
 mod element;
@@ -83,7 +96,8 @@ impl<W: Write + Seek> EvtxWriter<W> {
     /// Fails if the header cannot be written.
     pub fn new(mut out: W, options: &Options) -> io::Result<EvtxWriter<W>> {
         out.write_all(&file_header(0, 1, DIRTY))?;
-        let computer = |source: &crate::Source| source.computer.as_deref().map(cut).unwrap_or_default();
+        let computer =
+            |source: &crate::source::Source| source.computer.as_deref().map(cut).unwrap_or_default();
         Ok(EvtxWriter {
             out,
             chunk: Chunk::new(),

@@ -12,8 +12,9 @@ use etw_schema::{Decoding, EventSchema, Properties};
 use crate::cache::Cache;
 use crate::escape::{self, Escaping, Json};
 use crate::fields::FieldSelection;
-use crate::options::{Options, Source};
+use crate::options::Options;
 use crate::put::{self, TimeWriter};
+use crate::source::Source;
 use etw_schema::Event;
 pub(crate) use fields::Fields;
 #[cfg(feature = "columns")]

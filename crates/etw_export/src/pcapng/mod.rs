@@ -6,6 +6,17 @@
 //! packet's comment names the process in whose context it was logged.
 //!
 //! Only incomplete packets are held in memory; their number and length are limited.
+//!
+//! ```
+//! use etw_export::PcapngWriter;
+//!
+//! let mut file = Vec::new();
+//! let writer = PcapngWriter::new(&mut file)?;
+//! // For each event: writer.put(&event)?;
+//! assert_eq!(writer.finish()?.packets, 0);
+//! assert!(file.starts_with(&[0x0A, 0x0D, 0x0D, 0x0A]));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 mod block;
 mod packet;

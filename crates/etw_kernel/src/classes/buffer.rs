@@ -1,6 +1,6 @@
 //! The buffer that records are written to.
 
-use etw_event::{Guid, HeaderKind, HookId, Ticks};
+use etw_event::{Guid, HeaderKind, HookId, Record, Ticks};
 
 use super::field::Field;
 use super::{KernelEvent, ManifestEvent};
@@ -16,18 +16,32 @@ pub struct Stamp {
     pub process_id: u32,
     /// The thread that caused the event.
     pub thread_id: u32,
-    /// CPU time of that thread in the kernel, in units of the file header's `TimerResolution`.
-    pub kernel_time: u32,
-    /// CPU time of that thread in user mode, in the same units.
-    pub user_time: u32,
+    /// CPU times of that thread in the kernel and in user mode, in units of the file header's `TimerResolution`; `None` if
+    /// they are unknown, which only manifest events can express.
+    pub cpu_times: Option<(u32, u32)>,
 }
 
 impl Stamp {
     /// Creates a stamp without CPU times.
     pub fn new(time: Ticks, process_id: u32, thread_id: u32) -> Stamp {
-        Stamp { time, process_id, thread_id, ..Stamp::default() }
+        Stamp { time, process_id, thread_id, cpu_times: None }
+    }
+
+    /// Adds CPU times in nanoseconds.
+    #[must_use]
+    pub fn with_cpu_nanos(self, kernel: u64, user: u64) -> Stamp {
+        let units = |nanos: u64| u32::try_from(nanos / TIMER_RESOLUTION_NANOS).unwrap_or(u32::MAX);
+        Stamp { cpu_times: Some((units(kernel), units(user))), ..self }
+    }
+
+    fn cpu_times_word(&self) -> u64 {
+        let (kernel, user) = self.cpu_times.unwrap_or_default();
+        u64::from(kernel) | u64::from(user) << 32
     }
 }
+
+/// The unit of CPU times and of waits in sessions: the `TimerResolution` of their log file header, 15.625 ms.
+pub const TIMER_RESOLUTION_NANOS: u64 = 15_625_000;
 
 /// The owner of a record of a manifest event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +100,11 @@ impl RecordBuffer {
         self.words.clear();
     }
 
+    /// Removes the records from a word on, at which a record starts: an earlier length of [`RecordBuffer::words`].
+    pub fn truncate(&mut self, word: usize) {
+        self.words.truncate(word);
+    }
+
     /// Returns the words of all records, little-endian in a trace.
     pub fn words(&self) -> &[u64] {
         &self.words
@@ -142,7 +161,7 @@ impl RecordBuffer {
         let mark = u64::from(kind as u8) << 16 | MARK;
         let by_hook = u64::from(E::VERSION) | mark | u64::from(hook.0) << 48;
         let ids = u64::from(stamp.thread_id) | u64::from(stamp.process_id) << 32;
-        let times = u64::from(stamp.kernel_time) | u64::from(stamp.user_time) << 32;
+        let times = stamp.cpu_times_word();
         let time = stamp.time.0 as u64;
         let size_at = match kind {
             HeaderKind::PerfInfo64 => {
@@ -179,15 +198,16 @@ impl RecordBuffer {
             | u64::from(d.level.0) << 32
             | u64::from(d.opcode.0) << 40
             | u64::from(d.task) << 48;
+        let flags = if stamp.cpu_times.is_some() { 0 } else { Record::NO_CPU_TIME };
         self.words.extend([
-            u64::from(HeaderKind::Event64 as u8) << 16 | MARK,
+            u64::from(HeaderKind::Event64 as u8) << 16 | MARK | u64::from(flags) << 32,
             u64::from(stamp.thread_id) | u64::from(stamp.process_id) << 32,
             stamp.time.0 as u64,
             provider_low,
             provider_high,
             descriptor,
             d.keyword.0,
-            u64::from(stamp.kernel_time) | u64::from(stamp.user_time) << 32,
+            stamp.cpu_times_word(),
             // No activity.
             0,
             0,
@@ -278,7 +298,7 @@ mod tests {
     use super::super::{ProcessTerminate, RundownComplete, SysCallExit, layout};
     use super::*;
     use crate::providers::{Thread, ThreadEvent};
-    use etw_event::{Origin, Record};
+    use etw_event::Origin;
 
     struct Large(usize);
     struct Zeros(usize);
@@ -296,7 +316,7 @@ mod tests {
     #[test]
     fn records_follow_each_other_and_what_is_too_large_is_left_out() {
         let mut buffer = RecordBuffer::new();
-        let stamp = Stamp { time: Ticks(-5), process_id: 7, thread_id: 8, kernel_time: 9, user_time: 10 };
+        let stamp = Stamp { time: Ticks(-5), process_id: 7, thread_id: 8, cpu_times: Some((9, 10)) };
         assert!(buffer.is_empty());
         assert!(buffer.put(&stamp, &ProcessTerminate { process_id: 7 }));
         assert!(buffer.put(&stamp, &RundownComplete));
@@ -340,6 +360,13 @@ mod tests {
         let stamp = Stamp::new(Ticks(-5), 7, 8);
         let thread = Thread { event: ThreadEvent::Stop, process_id: 1, thread_id: 2 };
         assert!(buffer.put_manifest(&stamp, &thread) && buffer.put(&stamp, &RundownComplete));
+        let bytes = bytes_of(buffer.words());
+        assert_eq!(Record::parse(&bytes, &Origin::default(), Ticks(0)).unwrap().cpu_times(), None);
+        let with_times = stamp.with_cpu_nanos(31_250_000, 15_624_999);
+        let mut other = RecordBuffer::new();
+        assert!(other.put_manifest(&with_times, &thread));
+        let bytes = bytes_of(other.words());
+        assert_eq!(Record::parse(&bytes, &Origin::default(), Ticks(0)).unwrap().cpu_times(), Some((2, 0)));
         let owners: Vec<_> = buffer.records().map(ManifestOwner::of).collect();
         let (provider, id) = (thread.provider(), thread.descriptor().id);
         assert_eq!(owners, [Some(ManifestOwner { provider, id, time: Ticks(-5), process_id: 7 }), None]);

@@ -1,4 +1,11 @@
 //! Mapping of values of the Linux kernel to values of the event classes.
+//!
+//! ```
+//! use etw_kernel::classes::linux::{self, state, task};
+//!
+//! assert_eq!(linux::thread_state(task::INTERRUPTIBLE), state::WAITING);
+//! assert_eq!(linux::thread_state(0), state::READY);
+//! ```
 
 /// States of threads (`KTHREAD_STATE`).
 pub mod state {

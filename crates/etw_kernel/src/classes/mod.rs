@@ -40,7 +40,7 @@ mod system_config;
 pub(crate) mod testing;
 mod thread;
 
-pub use buffer::{ManifestOwner, Payload, RecordBuffer, Stamp};
+pub use buffer::{ManifestOwner, Payload, RecordBuffer, Stamp, TIMER_RESOLUTION_NANOS};
 pub use disk_io::{DiskIo, DiskIoFlush, DiskIoInit, DiskOperation, DiskTransfer};
 pub use event_trace::{BuildInfo, GroupMasks, GroupMasksEvent, RundownComplete};
 pub use field::{Field, MAX_TEXT_UNITS};

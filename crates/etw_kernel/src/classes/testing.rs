@@ -64,7 +64,7 @@ pub(crate) fn check(event: &impl KernelEvent, expected: &[(&str, &str)]) {
 /// Compares all fields of a manifest event, and its header.
 pub(crate) fn check_manifest(event: &impl ManifestEvent, expected: &[(&str, &str)]) {
     let mut buffer = RecordBuffer::new();
-    let stamp = Stamp { time: Ticks(1), process_id: 2, thread_id: 3, kernel_time: 4, user_time: 5 };
+    let stamp = Stamp { time: Ticks(1), process_id: 2, thread_id: 3, cpu_times: Some((4, 5)) };
     assert!(buffer.put_manifest(&stamp, event));
     let words = buffer.records().next().unwrap();
     let bytes = bytes_of(words);

@@ -3,12 +3,14 @@
 mod groups;
 
 use std::fmt;
-use std::ops::{BitAnd, BitOr};
+
+use bitflags::bitflags;
 
 use crate::{Hook, Hooks};
 use groups::{GROUPS, OF_FURTHER_WORDS};
 
-/// A session's enable flags (`EVENT_TRACE_PROPERTIES.EnableFlags`, the first word of the group masks).
+/// A session's enable flags (`EVENT_TRACE_PROPERTIES.EnableFlags`, the first word of the group masks); unknown bits are
+/// kept.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct EnableFlags(pub u32);
 
@@ -66,50 +68,53 @@ pub enum FlagError {
     },
 }
 
-impl EnableFlags {
-    /// No flag.
-    pub const NONE: EnableFlags = EnableFlags(0);
-    /// Starts and ends of processes.
-    pub const PROCESS: EnableFlags = EnableFlags(0x0000_0001);
-    /// Starts and ends of threads.
-    pub const THREAD: EnableFlags = EnableFlags(0x0000_0002);
-    /// Images that processes load.
-    pub const IMAGE_LOAD: EnableFlags = EnableFlags(0x0000_0004);
-    /// Context switches.
-    pub const CSWITCH: EnableFlags = EnableFlags(0x0000_0010);
-    /// Deferred procedure calls.
-    pub const DPC: EnableFlags = EnableFlags(0x0000_0020);
-    /// Interrupts.
-    pub const INTERRUPT: EnableFlags = EnableFlags(0x0000_0040);
-    /// System calls.
-    pub const SYSTEMCALL: EnableFlags = EnableFlags(0x0000_0080);
-    /// Completed disk requests.
-    pub const DISK_IO: EnableFlags = EnableFlags(0x0000_0100);
-    /// Names of the files that disk requests are for.
-    pub const DISK_FILE_IO: EnableFlags = EnableFlags(0x0000_0200);
-    /// Disk requests when they are sent.
-    pub const DISK_IO_INIT: EnableFlags = EnableFlags(0x0000_0400);
-    /// Threads that are made ready.
-    pub const DISPATCHER: EnableFlags = EnableFlags(0x0000_0800);
-    /// Page faults of all kinds.
-    pub const MEMORY_PAGE_FAULTS: EnableFlags = EnableFlags(0x0000_1000);
-    /// Page faults that are served from a disk.
-    pub const MEMORY_HARD_FAULTS: EnableFlags = EnableFlags(0x0000_2000);
-    /// Memory that programs allocate and free.
-    pub const VIRTUAL_ALLOC: EnableFlags = EnableFlags(0x0000_4000);
-    /// Files that programs map.
-    pub const VAMAP: EnableFlags = EnableFlags(0x0000_8000);
-    /// Connections, sends and receives of TCP and UDP.
-    pub const NETWORK_TCPIP: EnableFlags = EnableFlags(0x0001_0000);
-    /// Sampled profile.
-    pub const PROFILE: EnableFlags = EnableFlags(0x0100_0000);
-    /// File operations, with their results.
-    pub const FILE_IO: EnableFlags = EnableFlags(0x0200_0000);
-    /// File operations when they start.
-    pub const FILE_IO_INIT: EnableFlags = EnableFlags(0x0400_0000);
-    /// No description of the machine at the session's start.
-    pub const NO_SYSCONFIG: EnableFlags = EnableFlags(0x1000_0000);
+bitflags! {
+    impl EnableFlags: u32 {
+        /// Starts and ends of processes.
+        const PROCESS = 0x0000_0001;
+        /// Starts and ends of threads.
+        const THREAD = 0x0000_0002;
+        /// Images that processes load.
+        const IMAGE_LOAD = 0x0000_0004;
+        /// Context switches.
+        const CSWITCH = 0x0000_0010;
+        /// Deferred procedure calls.
+        const DPC = 0x0000_0020;
+        /// Interrupts.
+        const INTERRUPT = 0x0000_0040;
+        /// System calls.
+        const SYSTEMCALL = 0x0000_0080;
+        /// Completed disk requests.
+        const DISK_IO = 0x0000_0100;
+        /// Names of the files that disk requests are for.
+        const DISK_FILE_IO = 0x0000_0200;
+        /// Disk requests when they are sent.
+        const DISK_IO_INIT = 0x0000_0400;
+        /// Threads that are made ready.
+        const DISPATCHER = 0x0000_0800;
+        /// Page faults of all kinds.
+        const MEMORY_PAGE_FAULTS = 0x0000_1000;
+        /// Page faults that are served from a disk.
+        const MEMORY_HARD_FAULTS = 0x0000_2000;
+        /// Memory that programs allocate and free.
+        const VIRTUAL_ALLOC = 0x0000_4000;
+        /// Files that programs map.
+        const VAMAP = 0x0000_8000;
+        /// Connections, sends and receives of TCP and UDP.
+        const NETWORK_TCPIP = 0x0001_0000;
+        /// Sampled profile.
+        const PROFILE = 0x0100_0000;
+        /// File operations, with their results.
+        const FILE_IO = 0x0200_0000;
+        /// File operations when they start.
+        const FILE_IO_INIT = 0x0400_0000;
+        /// No description of the machine at the session's start.
+        const NO_SYSCONFIG = 0x1000_0000;
+        const _ = !0;
+    }
+}
 
+impl EnableFlags {
     /// All known flags, in the order of bits.
     pub const KNOWN: &'static [Flag] = &[
         captured(0x0000_0001, "PROCESS", "PROC_THREAD", "ProcessThread", "process", &[Hook::Process]),
@@ -192,11 +197,11 @@ impl EnableFlags {
         for part in text.split(['+', ',']).map(str::trim).filter(|part| !part.is_empty()) {
             match GROUPS.iter().find(|group| group.0.eq_ignore_ascii_case(part)) {
                 Some((_, members)) => members.split('+').for_each(|member| selection.add_member(member)),
-                None => selection.flags = selection.flags | named(part)?,
+                None => selection.flags |= named(part)?,
             }
         }
         match selection.left_out.first() {
-            Some(error) if selection.flags == EnableFlags::NONE => Err(error.clone()),
+            Some(error) if selection.flags.is_empty() => Err(error.clone()),
             _ => Ok(selection),
         }
     }
@@ -233,27 +238,6 @@ impl EnableFlags {
             }
         }
         if left == 0 { Ok(hooks) } else { Err(FlagError::Unknown(format!("{left:#x}"))) }
-    }
-
-    /// Returns whether all flags of `other` are set.
-    pub const fn has(self, other: EnableFlags) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-impl BitOr for EnableFlags {
-    type Output = EnableFlags;
-
-    fn bitor(self, other: EnableFlags) -> EnableFlags {
-        EnableFlags(self.0 | other.0)
-    }
-}
-
-impl BitAnd for EnableFlags {
-    type Output = EnableFlags;
-
-    fn bitand(self, other: EnableFlags) -> EnableFlags {
-        EnableFlags(self.0 & other.0)
     }
 }
 
@@ -307,7 +291,7 @@ impl Selection {
     /// Adds a member of a group if Linux supports it. All members are known.
     fn add_member(&mut self, member: &str) {
         match named(member) {
-            Ok(flags) => self.flags = self.flags | flags,
+            Ok(flags) => self.flags |= flags,
             Err(error) if self.left_out.contains(&error) => {}
             Err(error) => self.left_out.push(error),
         }
@@ -341,7 +325,7 @@ fn named(text: &str) -> Result<EnableFlags, FlagError> {
 
 /// Returns why a flag of the other words of the group masks is not supported, by its name in xperf or in recording
 /// profiles.
-fn of_further_words(is: impl Fn(&str, &str) -> bool) -> Option<FlagError> {
+pub(crate) fn of_further_words(is: impl Fn(&str, &str) -> bool) -> Option<FlagError> {
     let (flag, _, reason) = OF_FURTHER_WORDS.iter().find(|(xperf, wpr, _)| is(xperf, wpr))?;
     Some(FlagError::Refused { flag, reason })
 }
@@ -417,7 +401,7 @@ mod tests {
                 assert_eq!(EnableFlags::parse(&flag.to_string()), Ok(only(flag)));
             }
         }
-        assert_eq!(EnableFlags::NONE.to_string(), "0x0");
+        assert_eq!(EnableFlags::empty().to_string(), "0x0");
         assert_eq!((EnableFlags::CSWITCH | EnableFlags(0x0800_0000)).to_string(), "CSWITCH+0x8000000");
     }
 
@@ -434,7 +418,7 @@ mod tests {
             let selection = EnableFlags::parse(group).unwrap_or_else(|error| panic!("{group}: {error}"));
             for member in members.split('+') {
                 match EnableFlags::parse(member) {
-                    Ok(given) => assert!(selection.flags.has(given.flags), "{group} has {member}"),
+                    Ok(given) => assert!(selection.flags.contains(given.flags), "{group} has {member}"),
                     Err(refused) => {
                         assert!(matches!(refused, FlagError::Refused { .. }), "{group}: {refused}");
                         assert!(selection.left_out.contains(&refused), "{group} lacks {member}");
@@ -443,7 +427,7 @@ mod tests {
             }
         }
         let latency = EnableFlags::parse("latency+DISK_IO_INIT+Diag").unwrap();
-        assert!(latency.flags.has(EnableFlags(0x0100_0573)), "{latency:?}");
+        assert!(latency.flags.contains(EnableFlags(0x0100_0573)), "{latency:?}");
         let told = |flag: &str| {
             let is_it = |error: &&FlagError| error.to_string().starts_with(&format!("{flag}: "));
             latency.left_out.iter().filter(is_it).count()

@@ -1,4 +1,15 @@
 //! Images: files that processes have mapped as executable.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use etw_kernel::images::{ImageFiles, LoadedImage};
+//!
+//! let mut paths = Vec::new();
+//! LoadedImage::for_each(Path::new("/proc/self"), &mut ImageFiles::default(), |image| paths.push(image.path))?;
+//! assert!(paths.iter().any(|path| path.starts_with(b"/")));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 pub(crate) mod elf;
 mod files;

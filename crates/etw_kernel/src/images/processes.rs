@@ -228,7 +228,7 @@ mod tests {
         check(7, unmapped(0x3000, 0x4000), &["-7 /other"]);
         // A copy is reported when needed.
         check(7, fork(7, 8), &[]);
-        check(8, Body::Exit { code: 0, process_code: Some(0) }, &[]);
+        check(8, Body::Exit { code: 0, process_code: Some(0), kernel_nanos: 0, user_nanos: 0 }, &[]);
         check(7, fork(7, 9), &[]);
         assert_eq!(said(images.tell(9)), ["+9 /program", "+9 [vdso]"]);
         assert_eq!(images.of(9).len(), 2);
@@ -236,8 +236,12 @@ mod tests {
         let mut check = |process, body, expected: &[&str]| {
             assert_eq!(said(images.follow(&event(process, body))), expected);
         };
-        check(9, Body::Exit { code: 0, process_code: None }, &[]);
-        check(9, Body::Exit { code: 0, process_code: Some(0) }, &["-9 /program", "-9 [vdso]"]);
+        check(9, Body::Exit { code: 0, process_code: None, kernel_nanos: 0, user_nanos: 0 }, &[]);
+        check(
+            9,
+            Body::Exit { code: 0, process_code: Some(0), kernel_nanos: 0, user_nanos: 0 },
+            &["-9 /program", "-9 [vdso]"],
+        );
         check(7, Body::Image(ImageChange::Replaced), &["-7 /program", "-7 [vdso]"]);
         check(7, mapped(0x1000, b"/next"), &[]);
         check(7, exec(), &["+7 /next"]);

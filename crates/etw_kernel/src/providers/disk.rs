@@ -4,7 +4,8 @@ use etw_event::{EventDescriptor, Guid};
 
 use super::{analytic, manifest_event};
 
-pub(super) const PROVIDER: Guid = Guid::from_u128(0xc7bde69a_e1e0_4177_b6ef_283ad1525271);
+/// The provider.
+pub const PROVIDER: Guid = Guid::from_u128(0xc7bde69a_e1e0_4177_b6ef_283ad1525271);
 
 pub(super) const READ: EventDescriptor = analytic(10, 0, 0, 0, 0);
 pub(super) const WRITE: EventDescriptor = analytic(11, 0, 0, 0, 0);

@@ -9,6 +9,7 @@
 //!
 //! assert!(KernelProvider::ALL.iter().any(|it| it.name == "Microsoft-Windows-Kernel-Process"));
 //! assert!(refusal("Microsoft-Windows-Kernel-Registry").is_some());
+//! assert!(refusal("SystemRegistryProvider").is_some() && refusal("SystemProcessProvider").is_none());
 //! ```
 
 mod disk;
@@ -20,11 +21,12 @@ mod same;
 
 use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
 
+use crate::system_providers::SystemProvider;
 use crate::{Hook, Hooks};
 
 pub use crate::classes::ManifestEvent;
 
-pub use disk::{Disk, DiskEvent, DiskFlush};
+pub use disk::{Disk, DiskEvent, DiskFlush, PROVIDER as DISK_PROVIDER};
 pub use file::{NAME_CREATE as FILE_NAME_CREATE, PROVIDER as FILE_PROVIDER};
 pub use memory::{MemInfo, PRIORITY_LEVELS};
 pub use process::{ImageMap, ImageMapEvent, Process, ProcessEvent, ProcessStop, Thread, ThreadEvent};
@@ -135,6 +137,9 @@ impl KernelProvider {
 /// and for those that are not the kernel's.
 pub fn refusal(name: &str) -> Option<&'static str> {
     let is_given = KernelProvider::ALL.iter().any(|provider| provider.name == name);
+    if let Some(system) = SystemProvider::ALL.iter().find(|provider| provider.name == name) {
+        return (!system.is_supported()).then_some("Linux has no such events, or they are not captured yet");
+    }
     match name.strip_prefix("Microsoft-Windows-Kernel-") {
         _ if is_given => None,
         Some("Registry") => Some("Linux has no registry"),

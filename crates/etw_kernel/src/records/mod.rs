@@ -1,6 +1,18 @@
 //! The records that the programs in the kernel write. `bpf/` has the same layouts.
 //!
 //! Records are parsed by [`Capture::read`](crate::capture::Capture::read), which delivers them as [`Event`]s.
+//!
+//! ```
+//! use etw_kernel::records::{Body, Event};
+//!
+//! fn describe(event: &Event<'_>) -> String {
+//!     match event.body {
+//!         Body::Exec(exec) => format!("{} runs {}", event.process_id, String::from_utf8_lossy(exec.path)),
+//!         Body::Sample { instruction } => format!("{} at {instruction:#x}", event.thread_id),
+//!         _ => String::new(),
+//!     }
+//! }
+//! ```
 
 mod file;
 
@@ -50,6 +62,10 @@ pub enum Body<'a> {
         code: u32,
         /// The wait status of the process if it ends with this thread.
         process_code: Option<u32>,
+        /// The thread's CPU time in the kernel, in nanoseconds.
+        kernel_nanos: u64,
+        /// The thread's CPU time in user mode, in nanoseconds.
+        user_nanos: u64,
     },
     /// The processor switches from the event's thread to another one.
     ContextSwitch(ContextSwitch),
@@ -274,7 +290,12 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
         }
         3 => {
             let process_code = fields.u32(4)?;
-            Body::Exit { code: fields.u32(0)?, process_code: (number != 0).then_some(process_code) }
+            Body::Exit {
+                code: fields.u32(0)?,
+                process_code: (number != 0).then_some(process_code),
+                kernel_nanos: fields.u64(8)?,
+                user_nanos: fields.u64(16)?,
+            }
         }
         4 => Body::ContextSwitch(ContextSwitch {
             new_process_id: fields.u32(0)?,
@@ -383,8 +404,10 @@ mod tests {
                 assert_eq!(Event::parse(&record[..end], 3), None, "kind {kind} cut at {end}");
             }
         };
-        check(3, 1, &[0x300, 0x900], Body::Exit { code: 0x300, process_code: Some(0x900) });
-        check(3, 0, &[9, 0x900], Body::Exit { code: 9, process_code: None });
+        let exit =
+            |code, process_code| Body::Exit { code, process_code, kernel_nanos: 5, user_nanos: 6 << 32 };
+        check(3, 1, &[0x300, 0x900, 5, 0, 0, 6], exit(0x300, Some(0x900)));
+        check(3, 0, &[9, 0x900, 5, 0, 0, 6], exit(9, None));
         let ready =
             |by_interrupt| Body::ReadyThread { process_id: 1, thread_id: 2, priority: 120, by_interrupt };
         check(5, 120, &[1, 2, 0], ready(false));

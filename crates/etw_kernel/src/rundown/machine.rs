@@ -13,8 +13,7 @@ use crate::classes::{BuildInfo, Cpu, Irq, LogDisk, Nic, PhyDisk, Platform, ProcG
 pub(super) fn run(proc: &Path, sys: &Path, out: &mut Out<'_>) {
     out.put(&BuildInfo { build: &text_of(&proc.join("version")) });
     processors(proc, sys, out);
-    disks(sys, out);
-    volumes(proc, sys, out);
+    disks_and_volumes(proc, sys, out);
     interfaces(proc, sys, out);
     interrupts(proc, out);
     let firmware = sys.join("class/dmi/id");
@@ -29,6 +28,12 @@ pub(super) fn run(proc: &Path, sys: &Path, out: &mut Out<'_>) {
             bios_version: &bios_version,
         });
     }
+}
+
+/// Writes the disks, and the file systems on them.
+pub(super) fn disks_and_volumes(proc: &Path, sys: &Path, out: &mut Out<'_>) {
+    disks(sys, out);
+    volumes(proc, sys, out);
 }
 
 /// Returns a mask of the online processors for each group of 64.

@@ -81,6 +81,8 @@ pub struct Scope {
     /// Whether the machine is described: processors, memory, disks, file systems, network interfaces, interrupts,
     /// firmware, kernel build.
     pub has_machine: bool,
+    /// Whether the disks and their file systems are described, which is part of `has_machine`.
+    pub has_disks: bool,
 }
 
 /// Parts of processes to include.
@@ -151,11 +153,13 @@ impl Rundown {
     ///
     /// Returns the system's error if the list of processes cannot be read.
     pub fn take(&mut self, scope: Scope, logger: u32) -> io::Result<Inventory> {
-        let Scope { phase, parts, has_machine } = scope;
+        let Scope { phase, parts, has_machine, has_disks } = scope;
         let mut inventory = Inventory { scope, logger, ..Inventory::default() };
         let mut first = Out { records: &mut inventory.first, logger };
         if has_machine {
             machine::run(&self.proc, &self.sys, &mut first);
+        } else if has_disks {
+            machine::disks_and_volumes(&self.proc, &self.sys, &mut first);
         }
         if parts == Parts::NONE {
             return Ok(inventory);
@@ -191,7 +195,9 @@ impl Rundown {
         }
         if parts.threads {
             process::for_each_thread(&directory, |thread| {
-                let stamp = Stamp::new(Ticks(0), id, thread.thread_id);
+                let [kernel, user] =
+                    [thread.kernel_ticks, thread.user_ticks].map(|ticks| ticks.saturating_mul(NANOS_A_TICK));
+                let stamp = Stamp::new(Ticks(0), id, thread.thread_id).with_cpu_nanos(kernel, user);
                 out.records.put(&stamp, &thread.event(id, phase.of_thread()));
                 found.threads += 1;
             });
@@ -299,6 +305,9 @@ impl Inventory {
         summary
     }
 }
+
+/// A clock tick of `/proc` in nanoseconds: 10 ms on all current systems.
+const NANOS_A_TICK: u64 = 10_000_000;
 
 /// Writes records that are attributed to the logging process.
 struct Out<'r> {

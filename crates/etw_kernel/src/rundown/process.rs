@@ -142,6 +142,10 @@ pub struct ThreadEntry {
     pub stack_base: u64,
     /// When it started, in clock ticks since the system started.
     pub start_ticks: u64,
+    /// Its CPU time in the kernel, in clock ticks.
+    pub kernel_ticks: u64,
+    /// Its CPU time in user mode, in clock ticks.
+    pub user_ticks: u64,
 }
 
 impl ThreadEntry {
@@ -157,6 +161,8 @@ impl ThreadEntry {
             affinity,
             stack_base: stat.number(27).unwrap_or(0),
             start_ticks: stat.number(21)?,
+            user_ticks: stat.number(13)?,
+            kernel_ticks: stat.number(14)?,
             name: stat.name,
         })
     }

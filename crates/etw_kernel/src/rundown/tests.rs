@@ -49,7 +49,7 @@ impl Events {
 
 fn run(rundown: &mut Rundown, phase: Phase, parts: Parts) -> (Summary, Events) {
     let mut events = Events::default();
-    let mut inventory = rundown.take(Scope { phase, parts, has_machine: false }, 1).unwrap();
+    let mut inventory = rundown.take(Scope { phase, parts, ..Scope::default() }, 1).unwrap();
     inventory.tell(Ticks(7), |words| events.put(words));
     (inventory.summary(), events)
 }

@@ -1,5 +1,20 @@
 //! Unwinding of user stacks by the unwind information in files: from registers and a copy of the stack's memory,
 //! continuing where the kernel's programs stopped.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use etw_kernel::images::LoadedImage;
+//! use etw_kernel::records::Stack;
+//! use etw_kernel::unwind::StackUnwinder;
+//!
+//! /// Returns the frames of a process's stack, innermost first.
+//! fn frames(process_id: u32, images: &[Arc<LoadedImage>], stack: &Stack<'_>) -> Vec<u64> {
+//!     let mut frames = Vec::new();
+//!     StackUnwinder::default().unwind(process_id, images, stack, &mut frames);
+//!     frames
+//! }
+//! ```
 
 mod rows;
 mod sections;

@@ -2,6 +2,15 @@
 //!
 //! Each module has the field's description (`FIELD`) and a function that encodes its value (`value`). The macro accepts
 //! the argument type of `value`.
+//!
+//! ```
+//! use etw_provider::{event, provider};
+//!
+//! provider!(static APP: "MyCompany.MyApp");
+//!
+//! // `u32`, `str8` and `f64_slice` are modules of this one.
+//! event!(APP, "Measured", u32("count", 2), str8("unit", "ms"), f64_slice("values", &[0.5, 1.5]));
+//! ```
 
 #[doc(hidden)]
 pub mod support;

@@ -4,6 +4,9 @@ use etw_event::{Fields, Guid};
 
 use crate::metadata::in_type;
 
+/// The in-type of pointers (`TDH_INTYPE_POINTER`), which only layouts have; of this program's size.
+const POINTER: u8 = 16;
+
 /// A field's value, as used in comparisons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum FieldValue<'a> {
@@ -97,6 +100,10 @@ fn value(code: u8, bytes: &[u8]) -> Option<(Option<FieldValue<'_>>, usize)> {
         in_type::FLOAT => (Some(Float(f32::from_bits(bytes.u32_at(0)?).into())), 4),
         in_type::DOUBLE => (Some(Float(f64::from_bits(bytes.u64_at(0)?))), 8),
         in_type::GUID => (Some(FieldValue::Guid(bytes.guid_at(0)?)), 16),
+        POINTER => match size_of::<usize>() {
+            4 => (Some(Unsigned(bytes.u32_at(0)?.into())), 4),
+            _ => (Some(Unsigned(bytes.u64_at(0)?)), 8),
+        },
         in_type::SYSTEM_TIME => (None, 16),
         in_type::SID => (None, 8 + 4 * usize::from(bytes.u8_at(1)?)),
         in_type::ANSI_STRING => {

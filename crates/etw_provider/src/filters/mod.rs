@@ -11,7 +11,7 @@ use etw_sys::AtomicRef;
 
 use crate::extras::STACK_TRACE;
 use crate::payload::{Payload, PayloadWriter};
-use predicate::Condition;
+pub use predicate::PayloadCondition;
 
 /// Bytes at the start of a payload in which conditions find their fields.
 const LOOKED_AT: usize = 4096;
@@ -25,7 +25,7 @@ pub(crate) struct Filters {
     source: Vec<Filter>,
     ids: Vec<Ids>,
     names: Vec<Names>,
-    conditions: Vec<Condition>,
+    conditions: Vec<PayloadCondition>,
     stack_ids: Vec<Ids>,
     stack_names: Vec<Names>,
     stack_levels: Vec<(bool, Levels)>,
@@ -100,7 +100,7 @@ impl Filters {
                 Filter::EventNames { include, level, any, all, names } => {
                     filters.names.push(Names { include, levels: Levels { level, any, all }, names });
                 }
-                Filter::Payload(payload) => filters.conditions.push(Condition::new(payload)),
+                Filter::Payload(payload) => filters.conditions.push(PayloadCondition::new(payload)),
                 Filter::StackWalkIds { include, ids } => filters.stack_ids.push(Ids::new(include, ids)),
                 Filter::StackWalkNames { include, names } => {
                     filters.stack_names.push(Names { include, levels: every, names });
@@ -142,14 +142,16 @@ impl Filters {
         Some(if has_stack { properties | STACK_TRACE } else { properties & !STACK_TRACE })
     }
 
-    /// Checks the conditions. They need field names, which only TraceLogging events have; other events pass.
+    /// Checks the conditions. They need field names, which TraceLogging events have, and others by the layouts of a
+    /// condition; without these they pass.
     fn conditions_pass<P: Payload + ?Sized>(
         &self,
         subject: &Subject<'_>,
         schema: &[u64],
         payload: &P,
     ) -> bool {
-        if self.conditions.is_empty() || schema.is_empty() {
+        let is_checked = |condition: &PayloadCondition| !schema.is_empty() || condition.has_layouts();
+        if !self.conditions.iter().any(is_checked) {
             return true;
         }
         let words = [const { AtomicU64::new(0) }; LOOKED_AT / 8];
@@ -162,7 +164,7 @@ impl Filters {
             *chunk = word.load(std::sync::atomic::Ordering::Relaxed).to_le_bytes();
         }
         let bytes = bytes.get(..payload.len_bytes().min(LOOKED_AT)).unwrap_or_default();
-        self.conditions.iter().all(|condition| condition.passes(subject.descriptor.id, schema, bytes))
+        self.conditions.iter().all(|condition| condition.passes_with(subject.descriptor, schema, bytes))
     }
 }
 

@@ -2,20 +2,31 @@
 
 use std::cmp::Ordering;
 
-use etw_event::Guid;
-use etw_protocol::{PayloadFilter, PayloadOperator, PayloadPredicate};
+use etw_event::{EventDescriptor, ExtendedType, Guid};
+use etw_protocol::{PayloadFilter, PayloadLayout, PayloadOperator, PayloadPredicate};
 
 use super::fields::{FieldValue, find};
+use crate::metadata::item_of;
 
-/// Conditions on the events with one id, or on all events.
-#[derive(Debug)]
-pub(super) struct Condition {
+/// A payload filter, prepared for checking events.
+#[derive(Debug, Clone)]
+pub struct PayloadCondition {
     event: Option<u16>,
     any: bool,
     predicates: Vec<Predicate>,
+    layouts: Vec<Layout>,
 }
 
-#[derive(Debug)]
+/// The fields of an event that does not describe itself.
+#[derive(Debug, Clone)]
+struct Layout {
+    id: u16,
+    version: u8,
+    /// The fields as the extended item that a self-describing event has.
+    schema: Vec<u64>,
+}
+
+#[derive(Debug, Clone)]
 struct Predicate {
     field: String,
     operator: PayloadOperator,
@@ -32,20 +43,57 @@ enum Number {
     Float(f64),
 }
 
-impl Condition {
-    pub(super) fn new(filter: PayloadFilter) -> Condition {
+impl PayloadCondition {
+    /// Prepares a filter.
+    #[must_use]
+    pub fn new(filter: PayloadFilter) -> PayloadCondition {
         let predicates = filter.predicates.into_iter().map(Predicate::new).collect();
-        Condition { event: filter.event, any: filter.any, predicates }
+        let layouts = filter.layouts.iter().map(Layout::new).collect();
+        PayloadCondition { event: filter.event, any: filter.any, predicates, layouts }
     }
 
-    pub(super) fn passes(&self, id: u16, schema: &[u64], payload: &[u8]) -> bool {
-        if self.event.is_some_and(|event| event != id) {
+    /// Returns whether an event that does not describe itself passes, by the filter's layouts. Without layouts every
+    /// event passes.
+    #[must_use]
+    pub fn passes(&self, descriptor: &EventDescriptor, payload: &[u8]) -> bool {
+        self.passes_with(descriptor, &[], payload)
+    }
+
+    /// Returns whether events that do not describe themselves can be checked.
+    pub(super) fn has_layouts(&self) -> bool {
+        !self.layouts.is_empty()
+    }
+
+    /// Returns whether an event passes. `schema` are the words of its extended item; none if it has no description.
+    pub(super) fn passes_with(&self, descriptor: &EventDescriptor, schema: &[u64], payload: &[u8]) -> bool {
+        if self.event.is_some_and(|event| event != descriptor.id) || schema.is_empty() && !self.has_layouts()
+        {
             return true;
         }
+        let is_it = |layout: &&Layout| (layout.id, layout.version) == (descriptor.id, descriptor.version);
+        let schema = match schema {
+            [] => self.layouts.iter().find(is_it).map_or(&[][..], |layout| &layout.schema),
+            schema => schema,
+        };
         let holds = |predicate: &Predicate| {
             find(schema, payload, &predicate.field).is_some_and(|value| predicate.holds(value))
         };
         if self.any { self.predicates.iter().any(holds) } else { self.predicates.iter().all(holds) }
+    }
+}
+
+impl Layout {
+    fn new(layout: &PayloadLayout) -> Layout {
+        // The size is not read; no tags, no name.
+        let mut bytes = vec![0; 4];
+        for field in &layout.fields {
+            bytes.extend(field.name.bytes().filter(|byte| *byte != 0));
+            bytes.extend([0, field.in_type & 0x1F]);
+        }
+        // Larger descriptions than a record may have are cut, and the fields after it not found.
+        bytes.truncate(usize::from(u16::MAX));
+        let schema = item_of(ExtendedType::EVENT_SCHEMA_TL, &bytes);
+        Layout { id: layout.id, version: layout.version, schema }
     }
 }
 

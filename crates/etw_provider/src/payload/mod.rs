@@ -1,4 +1,12 @@
 //! Payloads: the data of an event, written directly into its record.
+//!
+//! ```
+//! use etw_provider::payload::{Counted16, Nul8, Payload};
+//!
+//! // A number, text with a terminator, text with a length.
+//! let payload = (7u32, Nul8("abc"), Counted16("de"));
+//! assert_eq!(payload.len_bytes(), 4 + 4 + 6);
+//! ```
 
 mod text;
 mod writer;

@@ -9,7 +9,17 @@
 //! had 3 and 2). A payload may be longer than the layout, because new fields are appended.
 //!
 //! An event with a name but no published layout (many hook ids) has one property `Data` up to the payload's end.
+//!
+//! ```
+//! use etw_schema::builtin::{self, BuiltIn};
+//!
+//! let guid = builtin::find("Microsoft-Windows-Kernel-Process").ok_or("unknown provider")?;
+//! let provider = BuiltIn.provider(&guid).ok_or("no schemas")?;
+//! assert!(provider.events.iter().any(|event| event.descriptor.id == 1));
+//! # Ok::<(), &str>(())
+//! ```
 
+mod message;
 mod table;
 
 use std::collections::HashMap;
@@ -157,6 +167,38 @@ mod tests {
         assert_eq!(start.properties.len(), 12);
         let sid = start.properties.iter().find(|property| &*property.name == "UserSID").unwrap();
         assert!(matches!(sid.kind, PropertyType::Value { in_type: InType::WBEM_SID, .. }));
+    }
+
+    #[test]
+    fn every_event_of_the_kernel_providers_has_a_message_with_inserts() {
+        let text = |name: &str, id: u16, version: u8| {
+            let provider = BuiltIn.provider(&find(name).unwrap()).unwrap();
+            let is_it = |d: etw_event::EventDescriptor| (d.id, d.version) == (id, version);
+            let event = provider.events.iter().find(|event| is_it(event.descriptor)).unwrap();
+            event.message.as_deref().unwrap().to_owned()
+        };
+        let process = "Microsoft-Windows-Kernel-Process";
+        let started = |inserts: &str| format!("Process %1 started: {inserts}");
+        assert_eq!(text(process, 1, 0), started("%5, child of process %3, session %4"));
+        assert_eq!(text(process, 1, 3), started("%11, child of process %4, session %6"));
+        assert_eq!(text(process, 19, 0), "Job %1: I/O rate control started, rate %5, status %6");
+        assert_eq!(text(process, 19, 2), "Job %1: I/O rate control of volume %16 started, status %17");
+        let sent = "TCP [%4]:%6 - [%3]:%5: %2 bytes sent by process %1";
+        assert_eq!(text("Microsoft-Windows-Kernel-Network", 26, 0), sent);
+        for entry in table::blocks(TABLES[1]) {
+            for event in entry.parse().unwrap().events {
+                assert!(event.message.is_some(), "{} {:?}", entry.name, event.descriptor);
+            }
+        }
+    }
+
+    #[test]
+    fn an_opcode_can_have_two_names() {
+        let clr = BuiltIn.provider(&Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4)).unwrap();
+        let name =
+            |id| clr.events.iter().find(|event| event.descriptor.id == id).unwrap().opcode_name.clone();
+        assert_eq!(name(141).as_deref(), Some("Load"));
+        assert_eq!(name(159).as_deref(), Some("R2RGetEntryPoint"));
     }
 
     #[test]

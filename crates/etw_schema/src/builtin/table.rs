@@ -13,7 +13,11 @@
 //! bits NAME HEX TEXT | …                a bit map
 //! VERSION CLASS | OPCODE NAME, … | FIELDS                                   event types of a class ("-": no class)
 //! ID.VERSION NAME | task N opcode N level N keywords HEX | FIELDS           an event of a provider
+//! message ID[.VERSION] TEXT              the message of an event, or of those of its versions without a line
 //! ```
+//!
+//! `as NAME` after an opcode's number names it for this event only. In the text of a message, `{FIELD}` is the value
+//! of a top-level field. The texts are this project's own.
 //!
 //! Fields are `NAME TYPE [=MAP]`, separated by `;`, in payload order, packed. A type is one of [`TYPES`], or
 //! `{ FIELDS }` for a struct. `:OUT` (one of [`OUT_TYPES`]), `(LENGTH)` and `[COUNT]` may follow. Length and count are
@@ -23,6 +27,7 @@ use std::sync::Arc;
 
 use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
 
+use super::message::MessageLine;
 use crate::{
     Count, Decoding, EventSchema, InType, KeywordName, Length, MapEntry, MapKind, OpcodeName, OutType,
     Property, PropertyType, Provider, ProviderInfo, TaskName, ValueMap,
@@ -135,6 +140,7 @@ impl Block {
         let mut info = ProviderInfo::new(self.guid, self.name, Decoding::BuiltIn, "built in");
         info.class_of = self.class_of.map(|(guid, name)| (guid, name.into()));
         let mut rows = Vec::new();
+        let mut messages = Vec::new();
         for line in self.body.lines() {
             let fail = |what| TableError { what, line: line.to_owned() };
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -162,6 +168,7 @@ impl Block {
                     let map = value_map(word == "bits", rest).ok_or_else(|| fail("no map"))?;
                     info.maps.push(Arc::new(map));
                 }
+                "message" => messages.push(MessageLine::parse(rest).ok_or_else(|| fail("no event"))?),
                 _ => rows.push(line),
             }
         }
@@ -194,9 +201,16 @@ impl Block {
                     events.push(Arc::new(schema));
                 }
             } else {
-                let descriptor = descriptor(key, middle).ok_or_else(|| fail("no descriptor"))?;
+                let (descriptor, opcode_name) =
+                    descriptor(key, middle).ok_or_else(|| fail("no descriptor"))?;
                 let mut schema = schema(descriptor);
                 name_parts(&mut schema);
+                if let Some(name) = opcode_name {
+                    schema.opcode_name = Some(name.into());
+                }
+                if let Some(message) = MessageLine::of(&messages, &descriptor) {
+                    schema.message = Some(message.numbered(&schema).map_err(fail)?);
+                }
                 events.push(Arc::new(schema));
             }
         }
@@ -219,25 +233,28 @@ fn value_map(is_bits: bool, text: &str) -> Option<ValueMap> {
     Some(ValueMap { name: name.into(), kind, entries })
 }
 
-fn descriptor(key: &str, words: &str) -> Option<EventDescriptor> {
+/// Parses the descriptor of an event, and the opcode's name if it has one of its own.
+fn descriptor<'a>(key: &str, words: &'a str) -> Option<(EventDescriptor, Option<&'a str>)> {
     let (id, version) = key.split_once('.')?;
     let mut descriptor = EventDescriptor {
         id: id.parse().ok()?,
         version: version.parse().ok()?,
         ..EventDescriptor::default()
     };
+    let mut opcode_name = None;
     let mut words = words.split_ascii_whitespace();
     while let Some(word) = words.next() {
         let value = words.next()?;
         match word {
             "task" => descriptor.task = value.parse().ok()?,
             "opcode" => descriptor.opcode = Opcode(value.parse().ok()?),
+            "as" => opcode_name = Some(value),
             "level" => descriptor.level = Level(value.parse().ok()?),
             "keywords" => descriptor.keyword = Keyword(u64::from_str_radix(value, 16).ok()?),
             _ => return None,
         }
     }
-    Some(descriptor)
+    Some((descriptor, opcode_name))
 }
 
 /// Fills in the names for the numbers in a manifest event's descriptor.

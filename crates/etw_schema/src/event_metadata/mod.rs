@@ -2,6 +2,16 @@
 //!
 //! Source: `tdh.h`; verified on every blob of the real merged traces. Offsets count from the blob's start. Strings are
 //! UTF-16 with NUL. Strings from message tables end with a space, which is removed.
+//!
+//! ```
+//! use etw_event::Guid;
+//! use etw_schema::event_metadata::EventMetadata;
+//!
+//! let mut metadata = EventMetadata::default();
+//! // A truncated blob is an error and adds nothing.
+//! assert!(metadata.add_event(&[0; 16]).is_err());
+//! assert!(metadata.event(&Guid::ZERO, 1, 0).is_none());
+//! ```
 
 mod encode;
 
@@ -156,7 +166,8 @@ impl EventMetadata {
 
     /// Returns whether any version of an event has metadata.
     pub(crate) fn has_id(&self, provider: &Guid, id: u16) -> bool {
-        self.providers.get(provider).is_some_and(|of| of.events.keys().any(|key| key.id == id))
+        let has = |of: &OfProvider, version| of.events.contains_key(&Key { id, version, opcode: None });
+        self.providers.get(provider).is_some_and(|of| (0..=u8::MAX).any(|version| has(of, version)))
     }
 }
 

@@ -4,7 +4,7 @@ use etw_event::PointerSize;
 
 use super::{
     Elements, FRAME_START, Format, Frame, LayoutDefect, MAX_DEPTH, MAX_EMPTY_VALUES, Op, Part, Place, Plan,
-    Read, Shape, Step, fixed_size, read_and_format,
+    Read, Shape, Stated, Step, fixed_size, read_and_format,
 };
 use crate::{Count, EventSchema, InType, Length, OutType, Property, PropertyType};
 
@@ -13,6 +13,19 @@ const MAX_FIXED_BYTES: u32 = 1 << 28;
 
 /// Compiles the plan for one pointer size.
 pub(super) fn compile(schema: &EventSchema, pointer: PointerSize) -> Plan {
+    let top_level = schema.top_level.min(schema.properties.len().try_into().unwrap_or(u16::MAX));
+    let mut plan = compile_first(schema, top_level, pointer);
+    if let Some(inferred) = schema.inferred {
+        let stated = compile_first(schema, inferred.from.min(top_level), pointer);
+        plan.stated = Some(Box::new(Stated { plan: stated, inferred }));
+    } else if let Some(top) = plan.frames.first_mut() {
+        make_last_string_optional(top);
+    }
+    plan
+}
+
+/// Compiles the plan of the first `top_level` properties.
+fn compile_first(schema: &EventSchema, top_level: u16, pointer: PointerSize) -> Plan {
     let mut compiler = Compiler {
         schema,
         pointer,
@@ -22,16 +35,14 @@ pub(super) fn compile(schema: &EventSchema, pointer: PointerSize) -> Plan {
         loaded: vec![false; schema.properties.len()],
         depends_on_pointer: false,
     };
-    let top_level = schema.top_level.min(schema.properties.len().try_into().unwrap_or(u16::MAX));
     let top = compiler.frame(0, top_level, 0);
     let register_count = compiler.registers.iter().flatten().count() as u16;
     let depends_on_pointer = compiler.depends_on_pointer;
     let mut frames = compiler.frames;
-    if let (Ok(mut top), Some(slot)) = (top, frames.first_mut()) {
-        make_last_string_optional(&mut top);
+    if let (Ok(top), Some(slot)) = (top, frames.first_mut()) {
         *slot = top;
     }
-    Plan { frames, registers: register_count, depends_on_pointer }
+    Plan { frames, registers: register_count, depends_on_pointer, stated: None }
 }
 
 /// Assigns a register to each property that is the length or count of another.
@@ -166,7 +177,10 @@ impl Compiler<'_> {
             }
             PropertyType::Value { in_type, out_type, .. } => (in_type, out_type),
         };
-        let unknown = LayoutDefect::UnknownInType(in_type.0);
+        let unknown = match in_type {
+            InType::UNKNOWN_EXTENT => LayoutDefect::UnknownExtent,
+            _ => LayoutDefect::UnknownInType(in_type.0),
+        };
         let (read, format) = read_and_format(in_type, out_type).ok_or(unknown)?;
         if matches!(in_type, InType::POINTER | InType::SIZE_T | InType::WBEM_SID) {
             self.depends_on_pointer = true;

@@ -3,7 +3,8 @@
 use etw_event::{Clock, Fields, PointerSize};
 
 use super::scan::{ansi_len, utf16_len};
-use super::{Elements, FRAME_START, Frame, LayoutDefect, MAX_EMPTY_VALUES, Op, Part, Plan, Shape};
+use super::{Elements, FRAME_START, Frame, LayoutDefect, MAX_EMPTY_VALUES, Op, Part, Plan, Shape, Stated};
+use crate::{Inference, Inferred};
 
 /// The positions of the properties in one event. Reused between events, so that locating does not allocate.
 ///
@@ -66,6 +67,9 @@ pub enum LocateErrorKind {
     /// The schema is invalid at this property.
     #[error("invalid schema: {0}")]
     Defect(LayoutDefect),
+    /// The property is inferred, and the payload does not end where the properties end.
+    #[error("not certain: {0}, and the payload does not end where the properties would")]
+    Inferred(Inference),
 }
 
 impl Located {
@@ -115,6 +119,27 @@ impl Located {
 /// Locates the properties of a payload.
 #[inline]
 pub(super) fn locate(plan: &Plan, payload: &[u8], pointer: PointerSize, located: &mut Located) {
+    locate_all(plan, payload, pointer, located);
+    if let Some(stated) = &plan.stated
+        && (located.error.is_some() || located.end as usize != payload.len())
+    {
+        locate_stated(stated, payload, pointer, located);
+    }
+}
+
+/// Locates only the properties that the source states.
+#[cold]
+fn locate_stated(stated: &Stated, payload: &[u8], pointer: PointerSize, located: &mut Located) {
+    locate_all(&stated.plan, payload, pointer, located);
+    if located.error.is_none() {
+        let Inferred { from, what } = stated.inferred;
+        let kind = LocateErrorKind::Inferred(what);
+        located.error = Some(LocateError { property: from, offset: located.end, kind });
+    }
+}
+
+#[inline]
+fn locate_all(plan: &Plan, payload: &[u8], pointer: PointerSize, located: &mut Located) {
     let top = plan.top();
     located.pointer = pointer;
     located.used = 0;

@@ -13,7 +13,7 @@ mod tests;
 
 use etw_event::PointerSize;
 
-use crate::EventSchema;
+use crate::{EventSchema, Inferred};
 
 pub use format::Format;
 pub(crate) use format::{Read, fixed_size, read_and_format};
@@ -50,6 +50,9 @@ pub enum LayoutDefect {
     /// A length or count refers to a property that is not an integer or does not precede.
     #[error("its length or count is property {0}, which is not a preceding integer")]
     Reference(u16),
+    /// The source states neither the length of the property nor, for a struct, its members.
+    #[error("the source does not state its length")]
+    UnknownExtent,
     /// A fixed array is larger than any payload.
     #[error("it is larger than any payload")]
     TooLarge,
@@ -120,9 +123,19 @@ pub(crate) struct Plan {
     /// Number of lengths and counts kept while locating.
     pub(crate) registers: u16,
     pub(crate) depends_on_pointer: bool,
+    /// What is used for payloads that do not end where the properties end, if some of them are inferred.
+    pub(crate) stated: Option<Box<Stated>>,
 }
 
-static EMPTY_PLAN: Plan = Plan { frames: Vec::new(), registers: 0, depends_on_pointer: false };
+/// The part of a plan that is not inferred.
+#[derive(Debug, Clone)]
+pub(crate) struct Stated {
+    /// The plan of the properties before the first inferred one.
+    pub(crate) plan: Plan,
+    pub(crate) inferred: Inferred,
+}
+
+static EMPTY_PLAN: Plan = Plan { frames: Vec::new(), registers: 0, depends_on_pointer: false, stated: None };
 static EMPTY_FRAME: Frame = Frame {
     first: 0,
     places: Vec::new(),

@@ -7,10 +7,30 @@
 //! Levels and opcodes defined by `winmeta.xml` have the names that Windows shows in events: `Information`, not
 //! `win:Informational`. All other names are those of the manifest. Its localized texts are in the lists of
 //! [`ProviderInfo`](crate::ProviderInfo).
+//!
+//! ```
+//! use etw_schema::manifest;
+//!
+//! let text = r#"
+//!   <instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
+//!     <instrumentation>
+//!       <events>
+//!         <provider name="MyCompany-MyApp" symbol="MY_APP" guid="{11223344-5566-7788-99aa-bbccddeeff00}">
+//!           <events><event value="7" symbol="Started"/></events>
+//!         </provider>
+//!       </events>
+//!     </instrumentation>
+//!   </instrumentationManifest>"#;
+//! let manifest = manifest::read(text.as_bytes(), "myapp.man");
+//! assert_eq!(&*manifest.providers[0].info.name, "MyCompany-MyApp");
+//! assert_eq!(manifest.providers[0].events[0].descriptor.id, 7);
+//! ```
 
+mod check;
 mod document;
 mod export;
 mod provider;
+mod rust_code;
 mod strings;
 mod template;
 pub(crate) mod winmeta;
@@ -25,6 +45,7 @@ use provider::{Context, Problems};
 use strings::Strings;
 
 pub use export::{write, write_all};
+pub use rust_code::{LeftOut, RustCode, rust_code};
 pub(crate) use template::default_out_type;
 
 /// The contents of a manifest, and the problems found while reading it.
@@ -105,6 +126,28 @@ pub enum ProblemKind {
         /// The name it refers to.
         name: String,
     },
+    /// A value that is not allowed. Only [`check()`] reports it.
+    #[error("<{element} {attribute}='{found}'>: must be {expected}")]
+    OutOfRange {
+        /// Name of the element.
+        element: &'static str,
+        /// Name of the attribute.
+        attribute: &'static str,
+        /// The value.
+        found: String,
+        /// The allowed values.
+        expected: String,
+    },
+    /// Attributes that do not go together. Only [`check()`] reports it.
+    #[error("<{element}> {name}: {rule}")]
+    Rule {
+        /// Name of the element.
+        element: &'static str,
+        /// Name or value of the element's definition.
+        name: String,
+        /// The rule.
+        rule: &'static str,
+    },
     /// A second definition of the same name or value.
     #[error("{what} {name} is defined twice")]
     Duplicate {
@@ -120,8 +163,33 @@ pub fn read(bytes: &[u8], origin: &str) -> Manifest {
     read_as(bytes, origin, Decoding::Manifest)
 }
 
+/// Reads a manifest, and reports what Windows' message compiler would refuse too: values that are reserved or defined
+/// twice, missing symbols and messages, and types, lengths and maps that do not go together.
+///
+/// ```
+/// use etw_schema::manifest;
+///
+/// let text = r#"<provider name="P" symbol="P" guid="{11223344-5566-7788-99aa-bbccddeeff00}">
+///   <tasks><task name="A" value="1"/><task name="B" value="1"/></tasks></provider>"#;
+/// assert!(manifest::read(text.as_bytes(), "p.man").problems.is_empty());
+/// let problems = manifest::check(text.as_bytes(), "p.man").problems;
+/// assert_eq!(problems[0].to_string(), "line 2, column 36: task value 1 is defined twice");
+/// ```
+pub fn check(bytes: &[u8], origin: &str) -> Manifest {
+    read_with(bytes, origin, Decoding::Manifest, check::check)
+}
+
 /// Reads a manifest from another kind of source, such as an EventSource.
 pub(crate) fn read_as(bytes: &[u8], origin: &str, decoding: Decoding) -> Manifest {
+    read_with(bytes, origin, decoding, |_, _| ())
+}
+
+fn read_with(
+    bytes: &[u8],
+    origin: &str,
+    decoding: Decoding,
+    check: impl FnOnce(&Document, &mut Problems),
+) -> Manifest {
     let (text, replaced) = document::decode(bytes);
     let mut document = Document::read(&text);
     let mut problems = Problems { found: std::mem::take(&mut document.problems) };
@@ -146,6 +214,7 @@ pub(crate) fn read_as(bytes: &[u8], origin: &str, decoding: Decoding) -> Manifes
             providers.extend(provider::read(&mut context, at, element));
         }
     }
+    check(&document, &mut problems);
     Manifest { providers, problems: located(&text, problems.found) }
 }
 

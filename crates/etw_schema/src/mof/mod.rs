@@ -3,6 +3,24 @@
 //! Classes have three levels: the provider (its `Guid` enables it), the event class (its `Guid`, with `EventVersion`,
 //! identifies the events in traces), and the event type class (`EventType` lists the opcodes). For the qualifiers see
 //! Microsoft Learn, "Event Tracing MOF Qualifiers".
+//!
+//! ```
+//! use etw_schema::mof;
+//!
+//! let mof = mof::parse(
+//!     r#"
+//!     [Dynamic, Guid("{11223344-5566-7788-99aa-bbccddeeff00}")]
+//!     class MyProvider : EventTrace {};
+//!     [Dynamic, Guid("{11223344-5566-7788-99aa-bbccddeeff01}"), EventVersion(2)]
+//!     class MyClass : MyProvider {};
+//!     [Dynamic, EventType(1), EventTypeName("Start")]
+//!     class MyStart : MyClass { [WmiDataId(1), read] uint32 Count; };
+//!     "#,
+//!     "my.mof",
+//! );
+//! assert_eq!(mof.problems, []);
+//! assert_eq!(&*mof.providers[0].events[0].properties[0].name, "Count");
+//! ```
 
 mod classes;
 mod syntax;

@@ -1,5 +1,7 @@
 //! The resolver's cache: maps the key of a record's schema to the schema, or to the reason why there is none.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::Arc;
 
 use etw_event::Guid;
@@ -18,6 +20,8 @@ pub(crate) struct Key<'a> {
     pub(crate) guid: Guid,
     /// Id and version, opcode and version, hook id and version, or message number.
     pub(crate) number: u32,
+    /// Windows build of the trace, if traces of several builds are read together; otherwise 0.
+    pub(crate) build: u32,
     /// The complete event metadata of TraceLogging; empty for other events.
     pub(crate) blob: &'a [u8],
     /// The provider's traits, for TraceLogging.
@@ -47,12 +51,16 @@ const MAX_BYTES: usize = 16 << 20;
 /// Number of places for recently found entries; a power of two.
 const RECENT: usize = 256;
 
-/// An open-addressing table over a list of entries.
+/// A table over a list of entries.
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
-    /// Hash and entry number plus one; a power of two, never more than half full.
-    slots: Vec<(u64, u32)>,
-    entries: Vec<Entry>,
+    /// Indexes of entries by the hashes of their keys. If two keys had one hash, they would displace each other.
+    table: HashMap<u64, u32, BuildHasherDefault<Hashed>>,
+    seeds: Seeds,
+    /// In insertion order; `None` for forgotten ones.
+    entries: Vec<Option<Entry>>,
+    /// The entries that [`Cache::forget`] removes, by GUID.
+    by_guid: HashMap<Guid, Vec<u32>>,
     /// Recently found entries, each at the place given by a cheap hash of its key. A place may have been overwritten,
     /// so the full key is always compared.
     recent: [u32; RECENT],
@@ -65,6 +73,7 @@ struct Entry {
     kind: KeyKind,
     guid: Guid,
     number: u32,
+    build: u32,
     blob: Box<[u8]>,
     traits: Box<[u8]>,
     outcome: Outcome,
@@ -72,7 +81,14 @@ struct Entry {
 
 impl Default for Cache {
     fn default() -> Cache {
-        Cache { slots: vec![(0, 0); 64], entries: Vec::new(), recent: [0; RECENT], bytes: 0 }
+        Cache {
+            table: HashMap::default(),
+            seeds: Seeds::default(),
+            entries: Vec::new(),
+            by_guid: HashMap::new(),
+            recent: [0; RECENT],
+            bytes: 0,
+        }
     }
 }
 
@@ -82,7 +98,7 @@ impl Cache {
     pub(crate) fn find(&mut self, key: &Key<'_>) -> Option<usize> {
         let place = glance(key) % RECENT;
         let recent = self.recent[place] as usize;
-        if self.entries.get(recent).is_some_and(|entry| entry.is(key)) {
+        if self.entry(recent).is_some_and(|entry| entry.is(key)) {
             return Some(recent);
         }
         let found = self.search(key)?;
@@ -91,26 +107,19 @@ impl Cache {
     }
 
     fn search(&self, key: &Key<'_>) -> Option<usize> {
-        let hash = hash(key);
-        let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
-        loop {
-            let (candidate, number) = *self.slots.get(at)?;
-            if number == 0 {
-                return None;
-            }
-            let index = number as usize - 1;
-            if candidate == hash && self.entries.get(index).is_some_and(|entry| entry.is(key)) {
-                return Some(index);
-            }
-            at = (at + 1) & mask;
-        }
+        let index = *self.table.get(&self.seeds.hash(key))? as usize;
+        self.entry(index).is_some_and(|entry| entry.is(key)).then_some(index)
+    }
+
+    #[inline]
+    fn entry(&self, index: usize) -> Option<&Entry> {
+        self.entries.get(index)?.as_ref()
     }
 
     /// Returns the result stored in an entry.
     #[inline]
     pub(crate) fn outcome(&self, index: usize) -> Option<&Outcome> {
-        self.entries.get(index).map(|entry| &entry.outcome)
+        self.entry(index).map(|entry| &entry.outcome)
     }
 
     /// Adds an entry for a key that is not present.
@@ -121,30 +130,29 @@ impl Cache {
             *self = Cache::default();
         }
         self.bytes += bytes;
-        self.entries.push(Entry {
+        let index = self.entries.len() as u32;
+        self.entries.push(Some(Entry {
             kind: key.kind,
             guid: key.guid,
             number: key.number,
+            build: key.build,
             blob: key.blob.into(),
             traits: key.traits.into(),
             outcome,
-        });
-        if 2 * self.entries.len() > self.slots.len() {
-            let size = 2 * self.slots.len();
-            self.fill(size);
-        } else {
-            place(&mut self.slots, hash(key), self.entries.len() as u32);
+        }));
+        if !matches!(key.kind, KeyKind::TraceLogging | KeyKind::TraceLoggingInPayload) {
+            self.by_guid.entry(key.guid).or_default().push(index);
         }
-        self.entries.len() - 1
+        self.table.insert(self.seeds.hash(key), index);
+        index as usize
     }
 
     /// Removes all entries of a GUID, except those resolved from metadata in the event itself.
     pub(crate) fn forget(&mut self, guid: &Guid) {
-        self.entries.retain(|entry| {
-            entry.guid != *guid
-                || matches!(entry.kind, KeyKind::TraceLogging | KeyKind::TraceLoggingInPayload)
-        });
-        self.fill(self.slots.len());
+        for index in self.by_guid.remove(guid).unwrap_or_default() {
+            let Some(entry) = self.entries.get_mut(index as usize).and_then(Option::take) else { continue };
+            self.table.remove(&self.seeds.hash(&entry.key()));
+        }
     }
 
     /// Removes all entries.
@@ -154,22 +162,7 @@ impl Cache {
 
     /// Returns the entries in insertion order.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
-        self.entries.iter().map(|entry| &entry.outcome)
-    }
-
-    fn fill(&mut self, size: usize) {
-        self.slots.clear();
-        self.slots.resize(size, (0, 0));
-        for (entry, number) in self.entries.iter().zip(1..) {
-            let key = Key {
-                kind: entry.kind,
-                guid: entry.guid,
-                number: entry.number,
-                blob: &entry.blob,
-                traits: &entry.traits,
-            };
-            place(&mut self.slots, hash(&key), number);
-        }
+        self.entries.iter().flatten().map(|entry| &entry.outcome)
     }
 }
 
@@ -178,9 +171,15 @@ impl Entry {
     fn is(&self, key: &Key<'_>) -> bool {
         self.kind == key.kind
             && self.number == key.number
+            && self.build == key.build
             && self.guid == key.guid
             && same(&self.blob, key.blob)
             && same(&self.traits, key.traits)
+    }
+
+    fn key(&self) -> Key<'_> {
+        let Entry { kind, guid, number, build, blob, traits, .. } = self;
+        Key { kind: *kind, guid: *guid, number: *number, build: *build, blob, traits }
     }
 }
 
@@ -189,18 +188,6 @@ impl Entry {
 #[inline]
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && (a.is_empty() || a == b)
-}
-
-fn place(slots: &mut [(u64, u32)], hash: u64, number: u32) {
-    let mask = slots.len() - 1;
-    let mut at = hash as usize & mask;
-    while let Some(slot) = slots.get_mut(at) {
-        if slot.1 == 0 {
-            *slot = (hash, number);
-            return;
-        }
-        at = (at + 1) & mask;
-    }
 }
 
 /// Returns a cheap hash of a key. It covers only the ends of TraceLogging's metadata. No table may rely on it, since
@@ -218,6 +205,48 @@ fn glance(key: &Key<'_>) -> usize {
     (sum.wrapping_mul(FACTOR) >> 48) as usize
 }
 
+/// Random numbers that make hashes unpredictable, so that input cannot make keys collide.
+#[derive(Debug, Clone)]
+struct Seeds([u64; 3]);
+
+impl Default for Seeds {
+    fn default() -> Seeds {
+        let random = RandomState::new();
+        Seeds([0, 1, 2].map(|number| random.hash_one(number)))
+    }
+}
+
+impl Seeds {
+    #[inline]
+    fn hash(&self, key: &Key<'_>) -> u64 {
+        let Seeds([first, second, _]) = self;
+        let guid = key.guid.to_u128();
+        let number = u64::from(key.number) << 8 | key.kind as u64;
+        let hash = mix(guid as u64 ^ first, (guid >> 64) as u64 ^ second);
+        let hash = mix(hash ^ number, second ^ u64::from(key.build));
+        if key.blob.is_empty() { hash } else { self.bytes(self.bytes(hash, key.blob), key.traits) }
+    }
+
+    /// Returns the hash of bytes that follow what has a hash already.
+    fn bytes(&self, hash: u64, bytes: &[u8]) -> u64 {
+        let Seeds([first, second, third]) = self;
+        let (blocks, rest) = bytes.as_chunks::<16>();
+        let (mut even, mut odd) = (hash, hash ^ third);
+        for (index, block) in blocks.iter().enumerate() {
+            let word = u128::from_le_bytes(*block);
+            let lane = if index % 2 == 0 { &mut even } else { &mut odd };
+            *lane = mix(*lane ^ word as u64, (word >> 64) as u64 ^ first);
+        }
+        let mut last = [0; 16];
+        if let Some(place) = last.get_mut(..rest.len()) {
+            place.copy_from_slice(rest);
+        }
+        let word = u128::from_le_bytes(last);
+        let hash = mix(even ^ word as u64, odd ^ (word >> 64) as u64 ^ second);
+        mix(hash ^ bytes.len() as u64, *third)
+    }
+}
+
 /// Folds the 128-bit product, which mixes every bit of both factors.
 #[inline]
 fn mix(a: u64, b: u64) -> u64 {
@@ -225,28 +254,101 @@ fn mix(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-#[inline]
-fn hash(key: &Key<'_>) -> u64 {
-    const A: u64 = 0x9E37_79B9_7F4A_7C15;
-    const B: u64 = 0xD6E8_FEB8_6659_FD93;
-    let guid = key.guid.to_u128();
-    let number = u64::from(key.number) << 8 | key.kind as u64;
-    let mut hash = mix(guid as u64 ^ A, (guid >> 64) as u64 ^ number ^ B);
-    if !key.blob.is_empty() {
-        hash = mix(hash ^ key.blob.len() as u64, A ^ key.traits.len() as u64);
-        let (blocks, rest) = key.blob.as_chunks::<16>();
-        let (mut even, mut odd) = (hash, !hash);
-        for (index, block) in blocks.iter().enumerate() {
-            let word = u128::from_le_bytes(*block);
-            let lane = if index % 2 == 0 { &mut even } else { &mut odd };
-            *lane = mix(*lane ^ word as u64, (word >> 64) as u64 ^ B);
-        }
-        let mut last = [0; 16];
-        if let Some(place) = last.get_mut(..rest.len()) {
-            place.copy_from_slice(rest);
-        }
-        let word = u128::from_le_bytes(last);
-        hash = mix(even ^ word as u64, odd ^ (word >> 64) as u64 ^ A);
+/// A hasher that passes on a hash.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
     }
-    hash
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etw_event::HeaderKind;
+    use std::collections::HashSet;
+
+    /// Returns the number of hashes that keys have.
+    fn hashes(seeds: &Seeds, keys: &[Key<'_>]) -> usize {
+        keys.iter().map(|key| seeds.hash(key)).collect::<HashSet<_>>().len()
+    }
+
+    /// Checks that keys made to collide with known seeds do not collide with random ones, and that all are found.
+    fn check(known: &Seeds, keys: &[Key<'_>], expected: usize) {
+        assert_eq!(hashes(known, keys), expected);
+        let mut cache = Cache::default();
+        assert_eq!(hashes(&cache.seeds, keys), keys.len());
+        for key in keys {
+            assert_eq!(cache.find(key), None);
+            cache.insert(key, Err(Undecoded::Nameless(HeaderKind::Timed)));
+        }
+        for (index, key) in keys.iter().enumerate() {
+            assert_eq!(cache.find(key), Some(index));
+        }
+    }
+
+    /// Whoever knows the seeds makes a factor of a product zero, and the other factor no longer counts.
+    #[test]
+    fn crafted_keys_do_not_collide() {
+        const A: u64 = 0x9E37_79B9_7F4A_7C15;
+        const B: u64 = 0xD6E8_FEB8_6659_FD93;
+        let known = Seeds([A, B, 1]);
+        let guid = |high: u64, low: u64| Guid::from_u128(u128::from(high) << 64 | u128::from(low));
+        let plain = |guid| Key { kind: KeyKind::Manifest, guid, number: 7, build: 0, blob: &[], traits: &[] };
+        let keys: Vec<Key<'_>> = (0..1000).map(|high| plain(guid(high, A))).collect();
+        check(&known, &keys, 1);
+        let blobs: Vec<[u8; 32]> = (0..1000_u128)
+            .map(|number| {
+                let mut blob = [0; 32];
+                blob[..16].copy_from_slice(&(u128::from(A) << 64 | number).to_le_bytes());
+                blob
+            })
+            .collect();
+        let self_describing = |blob, traits| {
+            let (kind, guid) = (KeyKind::TraceLogging, guid(1, 2));
+            Key { kind, guid, number: 0, build: 0, blob, traits }
+        };
+        let keys: Vec<Key<'_>> = blobs.iter().map(|blob| self_describing(blob, &[])).collect();
+        check(&known, &keys, 1);
+        let keys: Vec<Key<'_>> = blobs.iter().map(|traits| self_describing(b"metadata", traits)).collect();
+        check(&known, &keys, 1);
+        let keys: Vec<Key<'_>> = (0..1000).map(|high| plain(guid(high, 77))).collect();
+        check(&known, &keys, 1000);
+    }
+
+    #[test]
+    fn forgetting_a_provider_keeps_the_others() {
+        let key = |guid: u128, number, kind| Key {
+            kind,
+            guid: Guid::from_u128(guid),
+            number,
+            build: 0,
+            blob: &[],
+            traits: &[],
+        };
+        let mut cache = Cache::default();
+        let keys: Vec<Key<'_>> = (0..200)
+            .map(|number| key(u128::from(number % 2), number, KeyKind::Manifest))
+            .chain([key(1, 7, KeyKind::TraceLogging)])
+            .collect();
+        for key in &keys {
+            cache.insert(key, Err(Undecoded::Nameless(HeaderKind::Timed)));
+        }
+        cache.forget(&Guid::from_u128(1));
+        for (index, key) in keys.iter().enumerate() {
+            let is_kept = key.guid == Guid::ZERO || key.kind == KeyKind::TraceLogging;
+            assert_eq!(cache.find(key), is_kept.then_some(index));
+        }
+        assert_eq!(cache.outcomes().count(), 101);
+        let added = cache.insert(&keys[1], Err(Undecoded::NamelessMessage));
+        assert_eq!(cache.find(&keys[1]), Some(added));
+    }
 }

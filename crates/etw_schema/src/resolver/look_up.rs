@@ -9,7 +9,9 @@ use super::key::{PARTITION_INFO, partition_info_version};
 use super::{Resolver, Undecoded};
 use crate::event_source::is_manifest_chunk;
 use crate::tracelogging::{self, ProviderTraits};
-use crate::{CompiledSchema, Decoding, EventSchema, InType, OutType, Property, Provider, ProviderInfo};
+use crate::{
+    CompiledSchema, Decoding, EventSchema, Found, InType, OutType, Property, Provider, ProviderInfo,
+};
 
 impl Resolver {
     /// Finds the schema of a record that is not in the cache.
@@ -60,18 +62,30 @@ impl Resolver {
     fn manifest(&mut self, record: &Record<'_>) -> Outcome {
         let EventDescriptor { id, version, .. } = record.descriptor();
         let guid = record.provider_id();
+        let build = self.build_of(record);
         let decode = ProviderTraits::of(record).and_then(|traits| traits.decode);
+        let mut other_in_source = None;
         for guid in [Some(guid), decode].into_iter().flatten() {
             if let Some(schema) = self.metadata.event(&guid, id, version) {
                 return Ok(CompiledSchema::new(Arc::new(schema)));
             }
-            for provider in self.providers(&guid) {
+            if let Some(schema) = self.trace.event(&guid, id, version) {
+                return Ok(CompiledSchema::new(schema.clone()));
+            }
+            for provider in self.known(&guid, build).iter() {
                 let found = provider
                     .events
                     .iter()
                     .find(|event| event.descriptor.id == id && event.descriptor.version == version);
                 if let Some(schema) = found {
                     return Ok(CompiledSchema::new(schema.clone()));
+                }
+            }
+            for source in &self.built_in {
+                match source.event_of_build(&guid, id, version, build) {
+                    Found::Event(schema) => return Ok(CompiledSchema::new(schema)),
+                    Found::NoEvent { other_versions } => other_in_source = Some(other_versions),
+                    Found::NoProvider => {}
                 }
             }
         }
@@ -84,17 +98,21 @@ impl Resolver {
         if is_manifest_chunk(record) {
             return Ok(self.manifest_chunk(record));
         }
-        let providers = self.providers(&guid);
+        let providers = self.providers(&guid, build);
         let mut names =
             providers.iter().map(|provider| &provider.info.name).chain(self.metadata.provider_name(&guid));
         let name = names.next().cloned().or_else(|| ProviderTraits::name_of(record).map(Arc::from));
-        let knows_events = providers.iter().any(|provider| !provider.events.is_empty());
+        let knows_events =
+            other_in_source.is_some() || providers.iter().any(|provider| !provider.events.is_empty());
         let name = match name {
             Some(name) if knows_events || self.metadata.provider_name(&guid).is_some() => name,
             name => return Err(Undecoded::UnknownProvider { provider: guid, name }),
         };
         let has_id = |provider: &Arc<Provider>| provider.events.iter().any(|event| event.descriptor.id == id);
-        let other_versions = providers.iter().any(has_id) || self.metadata.has_id(&guid, id);
+        let other_versions = other_in_source == Some(true)
+            || self.trace.has_id(&guid, id)
+            || self.known(&guid, build).iter().any(has_id)
+            || self.metadata.has_id(&guid, id);
         Err(Undecoded::UnknownEvent { provider: guid, name, id, version, other_versions })
     }
 
@@ -142,7 +160,7 @@ impl Resolver {
         if let Some(schema) = self.metadata.classic_event(&class, opcode, version) {
             return Ok(CompiledSchema::new(Arc::new(schema)));
         }
-        let providers = self.providers(&class);
+        let providers = self.providers(&class, self.build_of(record));
         // Published MOF files describe the same versions of built-in classes with fewer fields
         // (Observed: SampleProfile in perfview's kerneltraceeventparser.mof).
         let is_built_in = |provider: &&Arc<Provider>| provider.info.decoding == Decoding::BuiltIn;
@@ -167,12 +185,12 @@ impl Resolver {
     }
 
     fn message(&mut self, record: &Record<'_>) -> Outcome {
-        if !record.message_flags().has(MessageFlags::GUID) {
+        if !record.message_flags().contains(MessageFlags::GUID) {
             return Err(Undecoded::NamelessMessage);
         }
         let message = record.provider_id();
         let number = record.descriptor().id;
-        let providers = self.providers(&message);
+        let providers = self.providers(&message, self.build_of(record));
         let mut events = providers.iter().flat_map(|provider| &provider.events);
         if let Some(schema) = events.find(|event| event.descriptor.id == number) {
             return Ok(CompiledSchema::new(schema.clone()));

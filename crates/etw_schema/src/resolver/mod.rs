@@ -62,8 +62,12 @@ pub struct Resolver {
     manifests: EventSourceManifests,
     user: Vec<Arc<dyn SchemaSource>>,
     built_in: Vec<Arc<dyn SchemaSource>>,
-    /// The providers of a GUID in the user's and the built-in sources.
-    known: HashMap<Guid, Arc<[Arc<Provider>]>>,
+    /// Windows builds of the traces, by [`Origin::source`](etw_event::Origin::source).
+    builds: Vec<u32>,
+    /// Whether they differ.
+    is_mixed: bool,
+    /// The providers of a GUID, as of a build, in the user's and the built-in sources.
+    known: HashMap<(Guid, u32), Arc<[Arc<Provider>]>>,
     cache: Cache,
     /// The provider of the last event without a schema.
     named: Option<(Guid, Option<Arc<ProviderInfo>>)>,
@@ -102,6 +106,8 @@ impl Resolver {
             manifests: EventSourceManifests::new(),
             user: Vec::new(),
             built_in: Vec::new(),
+            builds: Vec::new(),
+            is_mixed: false,
             known: HashMap::new(),
             cache: Cache::default(),
             named: None,
@@ -116,6 +122,29 @@ impl Resolver {
         self.named = None;
     }
 
+    /// Adds a source that is searched after all others.
+    pub fn add_built_in(&mut self, source: Arc<dyn SchemaSource>) {
+        self.built_in.push(source);
+        self.known.clear();
+        self.cache.clear();
+        self.named = None;
+    }
+
+    /// Sets the Windows builds of the traces, from their headers, by [`Origin::source`](etw_event::Origin::source).
+    /// 0 means that the build is unknown. Sources with schemas of several builds choose by them.
+    pub fn set_builds(&mut self, builds: Vec<u32>) {
+        self.is_mixed = builds.windows(2).any(|two| two[0] != two[1]);
+        self.builds = builds;
+        self.known.clear();
+        self.cache.clear();
+        self.named = None;
+    }
+
+    /// Returns the Windows build of a record's trace; 0 if it is unknown.
+    fn build_of(&self, record: &Record<'_>) -> u32 {
+        self.builds.get(record.origin().source as usize).or(self.builds.last()).copied().unwrap_or(0)
+    }
+
     /// Discards cached results for a provider.
     fn forget(&mut self, guid: &Guid) {
         self.cache.forget(guid);
@@ -127,7 +156,8 @@ impl Resolver {
         if let Some(provider) = self.trace.provider(guid) {
             return Some(provider.info.clone());
         }
-        self.known(guid).first().map(|provider| provider.info.clone())
+        let build = self.builds.first().copied().unwrap_or(0);
+        self.known(guid, build).first().map(|provider| provider.info.clone())
     }
 
     /// Returns every schema found since the sources last changed.
@@ -172,7 +202,10 @@ impl Resolver {
     /// Returns the cache index of the result for a record.
     #[inline]
     fn index(&mut self, record: &Record<'_>) -> usize {
-        let key = key_of(record);
+        let mut key = key_of(record);
+        if self.is_mixed {
+            key.build = self.build_of(record);
+        }
         match self.cache.find(&key) {
             Some(index) => index,
             None => self.miss(&key, record),
@@ -193,22 +226,22 @@ impl Resolver {
     }
 
     /// Returns the providers of a GUID in the user's and the built-in sources, in order.
-    fn known(&mut self, guid: &Guid) -> Arc<[Arc<Provider>]> {
-        if let Some(known) = self.known.get(guid) {
+    fn known(&mut self, guid: &Guid, build: u32) -> Arc<[Arc<Provider>]> {
+        if let Some(known) = self.known.get(&(*guid, build)) {
             return known.clone();
         }
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
         let sources = self.user.iter().chain(&self.built_in);
-        let known: Arc<[_]> = sources.filter_map(|source| source.provider(guid)).collect();
-        self.known.insert(*guid, known.clone());
+        let known: Arc<[_]> = sources.filter_map(|source| source.provider_of_build(guid, build)).collect();
+        self.known.insert((*guid, build), known.clone());
         known
     }
 
     /// Returns the providers of a GUID in all sources except event metadata, in decoding order.
-    fn providers(&mut self, guid: &Guid) -> Vec<Arc<Provider>> {
-        let known = self.known(guid);
+    fn providers(&mut self, guid: &Guid, build: u32) -> Vec<Arc<Provider>> {
+        let known = self.known(guid, build);
         self.trace.provider(guid).into_iter().chain(known.iter().cloned()).collect()
     }
 }

@@ -12,6 +12,19 @@
 //!
 //! This is the only module of the crate that does I/O. A store consists of its files alone; an abstraction over
 //! `std::fs` would only repeat its calls.
+//!
+//! ```no_run
+//! use etw_schema::manifest;
+//! use etw_schema::store::Store;
+//!
+//! let store = Store::open("/var/lib/etw/schemas")?;
+//! let manifest = manifest::read(&std::fs::read("myapp.man")?, "myapp.man");
+//! store.add(&manifest.providers, "myapp.man")?;
+//! for listed in store.find_by_name("MyCompany-MyApp")? {
+//!     println!("{}", listed.guid);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod index;
 mod record;

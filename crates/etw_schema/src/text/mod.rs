@@ -2,6 +2,15 @@
 //!
 //! TDH's text depends on the machine (time zone, error texts, number formats); this text does not. Times are UTC with
 //! seven digits, errors are a number with the symbolic name, and GUIDs are lower-case in braces.
+//!
+//! ```
+//! use etw_event::Guid;
+//! use etw_schema::text::write_guid;
+//!
+//! let mut text = String::new();
+//! write_guid(&mut text, Guid::ZERO);
+//! assert_eq!(text, "{00000000-0000-0000-0000-000000000000}");
+//! ```
 
 pub(crate) mod address;
 pub(crate) mod errors;

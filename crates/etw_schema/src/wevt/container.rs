@@ -1,12 +1,16 @@
 //! The files that contain compiled manifests: PE files, `.res` files, and the message compiler's bare output.
 
+use std::ops::Range;
+
 use etw_event::Fields;
-use object::LittleEndian as LE;
-use object::pe::{IMAGE_NT_OPTIONAL_HDR32_MAGIC, ImageNtHeaders32, ImageNtHeaders64};
+use object::pe::{
+    IMAGE_DIRECTORY_ENTRY_RESOURCE, IMAGE_NT_OPTIONAL_HDR32_MAGIC, ImageNtHeaders32, ImageNtHeaders64,
+};
 use object::read::pe::{
     ImageNtHeaders, PeFile, ResourceDirectory, ResourceDirectoryEntryData, ResourceDirectoryTable,
     ResourceNameOrId, optional_header_magic,
 };
+use object::{LittleEndian as LE, U16};
 
 use super::WevtError;
 
@@ -38,10 +42,66 @@ pub(super) fn resources(bytes: &[u8]) -> Result<Resources<'_>, WevtError> {
     if !bytes.starts_with(b"MZ") {
         return Err(WevtError::NotAContainer);
     }
-    match optional_header_magic(bytes).map_err(damaged)? {
+    match magic(bytes)? {
         IMAGE_NT_OPTIONAL_HDR32_MAGIC => pe_file::<ImageNtHeaders32>(bytes),
         _ => pe_file::<ImageNtHeaders64>(bytes),
     }
+}
+
+/// Returns the range of a PE file that starts with its resource directory, or `None` if it has no resources. `head` is
+/// the start of the file, at least up to the end of the section headers.
+///
+/// # Errors
+///
+/// Fails if `head` is not the start of a PE file, or is damaged or too short.
+pub fn resource_range(head: &[u8]) -> Result<Option<Range<u64>>, WevtError> {
+    match magic(head)? {
+        IMAGE_NT_OPTIONAL_HDR32_MAGIC => resource_range_of::<ImageNtHeaders32>(head),
+        _ => resource_range_of::<ImageNtHeaders64>(head),
+    }
+}
+
+fn resource_range_of<H: ImageNtHeaders>(head: &[u8]) -> Result<Option<Range<u64>>, WevtError> {
+    let file = PeFile::<H>::parse(head).map_err(damaged)?;
+    let Some(directory) = file.data_directories().get(IMAGE_DIRECTORY_ENTRY_RESOURCE) else {
+        return Ok(None);
+    };
+    let (address, size) = directory.address_range();
+    let (start, rest) = file
+        .section_table()
+        .iter()
+        .find_map(|section| section.pe_file_range_at(address))
+        .ok_or_else(|| WevtError::DamagedPe("the resources are in no section".to_owned()))?;
+    Ok(Some(start.into()..u64::from(start) + u64::from(size.min(rest))))
+}
+
+/// Returns whether a resource directory may have a `WEVT_TEMPLATE` resource. `start` is the start of the directory. If
+/// it is too short to decide this, the result is true.
+pub fn may_have_templates(start: &[u8]) -> bool {
+    let directory = ResourceDirectory::new(start);
+    let Ok(root) = directory.root() else { return true };
+    root.entries.iter().any(|entry| match entry.name_or_id() {
+        ResourceNameOrId::Name(name) => name.data(directory).map_or(true, is_template_type),
+        ResourceNameOrId::Id(_) => false,
+    })
+}
+
+fn is_template_type(name: &[U16<LE>]) -> bool {
+    TEMPLATE_TYPE.encode_utf16().eq(name.iter().map(|unit| unit.get(LE)))
+}
+
+/// Returns the number in the headers that tells 32-bit and 64-bit PE files apart.
+fn magic(bytes: &[u8]) -> Result<u16, WevtError> {
+    optional_header_magic(bytes)
+        .map_err(|error| if is_dos_program(bytes) { WevtError::NotAContainer } else { damaged(error) })
+}
+
+/// Returns whether a file that starts with `MZ` is a program for DOS or 16-bit Windows. The table of relocations of a
+/// DOS program is within the first 64 bytes; files of Windows have the offset of their own header there.
+fn is_dos_program(bytes: &[u8]) -> bool {
+    let table_of_relocations = bytes.u16_at(0x18).unwrap_or(u16::MAX);
+    let own_header = bytes.u32_at(0x3C).and_then(|at| bytes.array_at::<2>(at as usize));
+    table_of_relocations < 0x40 || matches!(own_header.as_ref(), Some(b"NE" | b"LE" | b"LX"))
 }
 
 fn damaged(error: object::read::Error) -> WevtError {
@@ -58,9 +118,7 @@ fn pe_file<H: ImageNtHeaders>(bytes: &[u8]) -> Result<Resources<'_>, WevtError> 
     };
     for kind in directory.root().map_err(damaged)?.entries.iter().take(4096) {
         let is_template = match kind.name_or_id() {
-            ResourceNameOrId::Name(name) => name
-                .data(directory)
-                .is_ok_and(|units| TEMPLATE_TYPE.encode_utf16().eq(units.iter().map(|u| u.get(LE)))),
+            ResourceNameOrId::Name(name) => name.data(directory).is_ok_and(is_template_type),
             ResourceNameOrId::Id(MESSAGE_TABLE_TYPE) => false,
             ResourceNameOrId::Id(_) => continue,
         };
@@ -73,6 +131,11 @@ fn pe_file<H: ImageNtHeaders>(bytes: &[u8]) -> Result<Resources<'_>, WevtError> 
             match data {
                 Some(data) if is_template => resources.templates.push(data),
                 Some(data) if is_message => resources.messages.push((language, data)),
+                None if is_template => {
+                    return Err(WevtError::DamagedPe(
+                        "a WEVT_TEMPLATE resource is outside the file".to_owned(),
+                    ));
+                }
                 _ => {}
             }
         }

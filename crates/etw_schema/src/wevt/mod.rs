@@ -4,13 +4,30 @@
 //! bare output (`…TEMP.BIN`). Texts are in message tables, on Windows mostly those of a satellite file
 //! `en-US\name.dll.mui`. The caller finds the satellite and passes it along with the file.
 //!
+//! Few files of a Windows system contain compiled manifests. [`resource_range`] and [`may_have_templates`] rule out the
+//! others by their first bytes.
+//!
 //! A compiled manifest has no symbols, so events are named after task and opcode: `ProcessStart/Start`. Before
 //! Windows 10 it does not contain the provider's name either; such a provider is named after its GUID.
+//!
+//! ```no_run
+//! use etw_schema::wevt;
+//!
+//! let file = std::fs::read("provider.dll")?;
+//! let texts = std::fs::read("en-US/provider.dll.mui").ok();
+//! let wevt = wevt::read(&file, texts.as_deref(), "provider.dll")?;
+//! for provider in &wevt.providers {
+//!     println!("{}: {} events", provider.info.name, provider.events.len());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod blocks;
 mod container;
 mod crim;
 mod messages;
+
+pub use container::{may_have_templates, resource_range};
 
 use crate::Provider;
 use messages::MessageTable;

@@ -17,7 +17,19 @@
 //! | `keyword_names` | the other conditions of the message: `FLAGS=`, `EVENT=`, … |
 //! | `properties` | the arguments in order of their numbers; the first is insert 10 |
 //! | `message` | the format without its `%0`; `%!FUNC!` and the like are replaced |
+//!
+//! ```no_run
+//! use etw_schema::wpp::WppReader;
+//!
+//! let mut reader = WppReader::default();
+//! reader.add_tmf(&std::fs::read("11223344-5566-7788-99aa-bbccddeeff00.tmf")?, "driver.tmf");
+//! for provider in reader.finish() {
+//!     println!("{}: {} messages", provider.info.name, provider.events.len());
+//! }
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
+mod extract;
 mod items;
 mod pdb;
 mod tmf;
@@ -29,6 +41,7 @@ use etw_event::Guid;
 
 use crate::{Decoding, EventSchema, Provider, ProviderInfo};
 
+pub use extract::{TmfText, tmf_texts};
 pub use pdb::PdbError;
 
 /// Limit of the problems reported for all texts together.
@@ -77,7 +90,7 @@ impl WppReader {
         let mut annotations = 0;
         pdb::for_each_annotation(bytes, |strings| {
             let [kind, lines @ ..] = strings else { return };
-            if *kind == "TMF:" || *kind == "PUBLIC_TMF:" {
+            if is_format(kind) {
                 annotations += 1;
                 tmf::read(&lines.join("\n"), &origin, self);
             }
@@ -122,4 +135,9 @@ impl WppReader {
             self.problems.push(TmfProblem { origin: origin.clone(), line, what });
         }
     }
+}
+
+/// Returns whether the first string of an annotation marks a message format.
+fn is_format(kind: &str) -> bool {
+    matches!(kind, "TMF:" | "PUBLIC_TMF:")
 }

@@ -3,7 +3,11 @@
 //! A PDB is a multi-stream file (MSF 7.00): blocks of equal size, and a directory with the blocks of each stream.
 //! Stream 3 (DBI) lists the modules, each with a stream of symbol records. Source: LLVM, "The PDB File Format".
 
+use std::borrow::Cow;
+
 use etw_event::Fields;
+
+use crate::source_text::source_text;
 
 const MAGIC: &[u8; 32] = b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0";
 const DBI_STREAM: usize = 3;
@@ -32,7 +36,10 @@ pub enum PdbError {
 }
 
 /// Calls `found` with the strings of each annotation, in module order.
-pub(super) fn for_each_annotation(file: &[u8], mut found: impl FnMut(&[&str])) -> Result<(), PdbError> {
+pub(super) fn for_each_annotation(
+    file: &[u8],
+    mut found: impl FnMut(&[Cow<'_, str>]),
+) -> Result<(), PdbError> {
     let mut streams = Streams::open(file)?;
     let Some(dbi) = streams.read(DBI_STREAM)? else { return Ok(()) };
     let modules_bytes = dbi.u32_at(24).map_or(0, |size| size as usize);
@@ -58,7 +65,7 @@ pub(super) fn for_each_annotation(file: &[u8], mut found: impl FnMut(&[&str])) -
 }
 
 /// Reads the records after the stream's signature: `u16` length of the rest, `u16` kind.
-fn annotations(symbols: &[u8], found: &mut impl FnMut(&[&str])) {
+fn annotations(symbols: &[u8], found: &mut impl FnMut(&[Cow<'_, str>])) {
     let mut at = 4;
     while let (Some(length), Some(kind)) = (symbols.u16_at(at), symbols.u16_at(at + 2)) {
         let end = at + 2 + usize::from(length);
@@ -71,7 +78,7 @@ fn annotations(symbols: &[u8], found: &mut impl FnMut(&[&str])) {
             && let Some(text) = symbols.get(at + 12..end)
         {
             let strings = text.split(|byte| *byte == 0).take(usize::from(number));
-            let strings: Vec<_> = strings.filter_map(|bytes| std::str::from_utf8(bytes).ok()).collect();
+            let strings: Vec<_> = strings.map(source_text).collect();
             found(&strings);
         }
         at = end;

@@ -75,7 +75,7 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// If the list is invalid; the message gives the position.
+    /// Fails if the list is invalid; the message gives the position.
     pub fn from_list(list: &str) -> Result<Access, String> {
         let file: File = toml::from_str(list).map_err(|error| toml_text(list, &error))?;
         for provider in file.allow.iter().flat_map(|rule| &rule.providers) {
@@ -90,7 +90,7 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, or is invalid.
+    /// Fails if the file cannot be read, or is invalid.
     pub fn from_file(path: &Path) -> Result<Access, HostError> {
         let text = match std::fs::read_to_string(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),

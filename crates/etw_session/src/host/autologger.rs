@@ -47,7 +47,7 @@ struct File {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct AutologgerProvider {
-    /// `(Name|{GUID})[:Level[:EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`.
+    /// `(Name|{GUID})[:Level[:[!]EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`.
     spec: String,
     /// Whether to add stacks.
     #[serde(default)]
@@ -77,7 +77,7 @@ fn yes() -> bool {
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or is invalid.
+/// Fails if a file cannot be read, or is invalid.
 pub fn read_autologgers(directory: &Path) -> Result<Vec<(PathBuf, Autologger)>, HostError> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -104,9 +104,9 @@ fn parse(text: &str, stem: &str) -> Result<Option<Autologger>, String> {
     if !file.enabled {
         return Ok(None);
     }
-    let mut mode = LogFileMode(0);
+    let mut mode = LogFileMode::empty();
     for name in &file.mode {
-        mode = mode.with(LogFileMode::from_name(name).ok_or_else(|| unknown_mode(name))?);
+        mode |= LogFileMode::of_name(name).ok_or_else(|| unknown_mode(name))?;
     }
     let default = SessionProperties::default();
     let properties = SessionProperties {
@@ -137,7 +137,7 @@ fn enable_of(provider: AutologgerProvider) -> Result<(Guid, Enable), String> {
     }
     let mut filters = Vec::new();
     if let Some(ids) = spec.ids.list() {
-        filters.push(Filter::EventIds { include: true, ids });
+        filters.push(Filter::EventIds { include: !spec.ids.is_exclusion(), ids });
     }
     if !provider.pids.is_empty() {
         filters.push(Filter::Pids(provider.pids));
@@ -145,15 +145,18 @@ fn enable_of(provider: AutologgerProvider) -> Result<(Guid, Enable), String> {
     if !provider.executables.is_empty() {
         filters.push(Filter::ExecutableNames(provider.executables));
     }
-    let properties = EnableProperties(if provider.stacks { EnableProperties::STACK_TRACE } else { 0 });
+    let properties = match provider.stacks {
+        true => EnableProperties::STACK_TRACE,
+        false => EnableProperties::empty(),
+    };
     let (any, all) = (Keyword(spec.any.mask), Keyword(spec.all.mask));
     Ok((guid, Enable { level: spec.level, any, all, properties, filters, source: Guid::ZERO }))
 }
 
 fn unknown_mode(name: &str) -> String {
-    let known: Vec<String> =
-        LogFileMode::NAMES.iter().map(|(name, _)| name.to_ascii_lowercase().replace('_', "-")).collect();
-    format!("mode '{name}' is none of {}", known.join(", "))
+    let known = LogFileMode::all().iter_names().map(|(name, _)| name.to_ascii_lowercase().replace('_', "-"));
+    let known: Vec<String> = known.collect();
+    format!("unknown mode '{name}'; expected one of {}", known.join(", "))
 }
 
 #[cfg(test)]
@@ -208,7 +211,7 @@ mod tests {
     fn wrong_files_are_refused() {
         for (text, expected) in [
             ("colour = 1", "colour"),
-            ("mode = [\"round\"]", "mode 'round' is none of sequential, circular"),
+            ("mode = [\"round\"]", "unknown mode 'round'; expected one of sequential, circular"),
             ("[[provider]]\nspec = \":1\"", "names no provider"),
             ("[[provider]]\nspec = \"A:::Image\"", "keyword 'Image'"),
         ] {

@@ -100,11 +100,10 @@ impl Host {
             Request::ConvertToRealTime { session } => {
                 let slot = self.find(peer, &session, Right::Control)?;
                 let mut properties = self.session(slot)?.properties.clone();
-                let file_modes =
-                    LogFileMode::SEQUENTIAL.0 | LogFileMode::CIRCULAR.0 | LogFileMode::NEW_FILE.0;
+                let file_modes = LogFileMode::SEQUENTIAL | LogFileMode::CIRCULAR | LogFileMode::NEW_FILE;
                 properties.log_file_name.clear();
-                properties.log_file_mode.0 &= !file_modes;
-                properties.log_file_mode.0 |= LogFileMode::REAL_TIME.0;
+                properties.log_file_mode -= file_modes;
+                properties.log_file_mode |= LogFileMode::REAL_TIME;
                 self.change(slot, token, properties, |logger| logger.convert_to_real_time())
             }
             Request::Dump { session, path } => {
@@ -172,7 +171,9 @@ impl Host {
         lease: Option<u64>,
         file: Option<OwnedFd>,
     ) -> Result<u8, Failure> {
-        let properties = complete(properties, file.is_some(), self.is_private(), etw_sys::cpu::possible())?;
+        let has_system = self.system.is_some();
+        let processors = etw_sys::cpu::possible();
+        let properties = complete(properties, file.is_some(), self.is_private(), has_system, processors)?;
         let name = properties.logger_name.clone();
         if !self.access.allows(peer, Right::Start, Some(&name), None) {
             return Err(denied(peer, &format!("start session '{name}'")));
@@ -288,8 +289,8 @@ impl Host {
         properties.maximum_buffers = update.maximum_buffers.unwrap_or(properties.maximum_buffers);
         properties.flush_timer_millis = update.flush_timer_millis.unwrap_or(properties.flush_timer_millis);
         match update.real_time {
-            Some(true) => properties.log_file_mode.0 |= LogFileMode::REAL_TIME.0,
-            Some(false) => properties.log_file_mode.0 &= !LogFileMode::REAL_TIME.0,
+            Some(true) => properties.log_file_mode |= LogFileMode::REAL_TIME,
+            Some(false) => properties.log_file_mode -= LogFileMode::REAL_TIME,
             None => {}
         }
         let update = logger::SessionUpdate {
@@ -485,7 +486,7 @@ impl Host {
         let slot = self.find(peer, name, Right::Read)?;
         let limit = self.limits.consumers_per_session;
         let session = self.session_mut(slot)?;
-        if !session.properties.log_file_mode.has(LogFileMode::REAL_TIME) {
+        if !session.properties.log_file_mode.contains(LogFileMode::REAL_TIME) {
             let text = format!("session '{name}' does not deliver in real time; its mode has no REAL_TIME");
             return Err(Failure::new(ErrorKind::NotSupported, text));
         }

@@ -2,6 +2,17 @@
 //!
 //! One thread does everything; blocking work goes to other threads. Clients are considered hostile: whatever a client
 //! sends, does not read, or opens, it harms only itself ([`HostLimits`]).
+//!
+//! ```no_run
+//! use etw_session::host::{Host, HostOptions};
+//!
+//! let instance = etw_protocol::Instance::at("/tmp/mine");
+//! let host = Host::bind(HostOptions::new(instance), |message| eprintln!("{message}"))?;
+//! let thread = host.spawn()?;
+//! // Programs, controllers and consumers connect now.
+//! thread.stop();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod access;
 mod autologger;

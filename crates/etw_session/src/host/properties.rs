@@ -16,20 +16,21 @@ const DEFAULT_FLUSH_TIMER_MILLIS: u32 = 1000;
 const MAX_BUFFER_BYTES: u64 = 16 << 30;
 
 /// Checks the properties of a new session and fills in the defaults. `has_file` means that the starter has opened the
-/// file itself, `is_private` that only this process can reach the host.
+/// file itself, `is_private` that only this process can reach the host, `has_system` that the host provides system events.
 ///
 /// Fails with `InvalidParameter` and the property's name, or with `NotSupported`.
 pub(super) fn complete(
     mut properties: SessionProperties,
     has_file: bool,
     is_private: bool,
+    has_system: bool,
     processors: u32,
 ) -> Result<SessionProperties, Failure> {
     let p = &mut properties;
-    const PRIVATE: LogFileMode = LogFileMode::PRIVATE_LOGGER.with(LogFileMode::PRIVATE_IN_PROC);
+    const PRIVATE: LogFileMode = LogFileMode::PRIVATE_LOGGER.union(LogFileMode::PRIVATE_IN_PROC);
     if is_private {
-        p.log_file_mode = p.log_file_mode.with(PRIVATE);
-    } else if p.log_file_mode.0 & PRIVATE.0 != 0 {
+        p.log_file_mode |= PRIVATE;
+    } else if p.log_file_mode.intersects(PRIVATE) {
         let text = "log_file_mode has PRIVATE_LOGGER or PRIVATE_IN_PROC: private sessions live in the program itself";
         return Err(Failure::new(ErrorKind::NotSupported, text));
     }
@@ -61,6 +62,10 @@ pub(super) fn complete(
     if p.guid.is_zero() {
         p.guid = new_guid();
     }
+    if mode.contains(LogFileMode::SYSTEM_LOGGER) && !has_system {
+        let text = "log_file_mode has SYSTEM_LOGGER: this host does not provide system events";
+        return Err(Failure::new(ErrorKind::NotSupported, text));
+    }
     check_mode(mode)?;
     check_file(p, has_file)?;
     Ok(properties)
@@ -69,11 +74,10 @@ pub(super) fn complete(
 /// Checks that the modes can be combined.
 fn check_mode(mode: LogFileMode) -> Result<(), Failure> {
     for (bit, name) in [
-        (LogFileMode::SYSTEM_LOGGER, "SYSTEM_LOGGER: this host has no kernel provider"),
         (LogFileMode::NON_STOPPABLE, "NON_STOPPABLE"),
         (LogFileMode::ADD_TO_TRIAGE_DUMP, "ADD_TO_TRIAGE_DUMP"),
     ] {
-        if mode.has(bit) {
+        if mode.contains(bit) {
             return Err(Failure::new(ErrorKind::NotSupported, format!("log_file_mode has {name}")));
         }
     }
@@ -90,7 +94,7 @@ fn check_mode(mode: LogFileMode) -> Result<(), Failure> {
         (LogFileMode::BUFFERING, LogFileMode::REAL_TIME, "BUFFERING and REAL_TIME"),
         (LogFileMode::BUFFERING, LogFileMode::CIRCULAR, "BUFFERING and CIRCULAR"),
     ];
-    match PAIRS.iter().find(|(one, other, _)| mode.has(*one) && mode.has(*other)) {
+    match PAIRS.iter().find(|(one, other, _)| mode.contains(*one) && mode.contains(*other)) {
         Some((_, _, names)) => Err(invalid("log_file_mode", format!("{names} exclude each other"))),
         None => Ok(()),
     }
@@ -100,18 +104,18 @@ fn check_mode(mode: LogFileMode) -> Result<(), Failure> {
 fn check_file(p: &SessionProperties, has_file: bool) -> Result<(), Failure> {
     let mode = p.log_file_mode;
     if p.log_file_name.is_empty() && !has_file {
-        if mode.has(LogFileMode::REAL_TIME) || mode.has(LogFileMode::BUFFERING) {
+        if mode.contains(LogFileMode::REAL_TIME) || mode.contains(LogFileMode::BUFFERING) {
             return Ok(());
         }
         return Err(invalid("log_file_name", "a session needs a file, or the mode REAL_TIME or BUFFERING"));
     }
     check_path("log_file_name", &p.log_file_name, has_file)?;
     let needs_size = [LogFileMode::CIRCULAR, LogFileMode::NEW_FILE, LogFileMode::PREALLOCATE];
-    if p.maximum_file_size == 0 && needs_size.iter().any(|bit| mode.has(*bit)) {
+    if p.maximum_file_size == 0 && needs_size.iter().any(|bit| mode.contains(*bit)) {
         let text = "CIRCULAR, NEW_FILE and PREALLOCATE need a size";
         return Err(invalid("maximum_file_size", text));
     }
-    if mode.has(LogFileMode::NEW_FILE) {
+    if mode.contains(LogFileMode::NEW_FILE) {
         if has_file {
             let text = "NEW_FILE creates files, which this host does for its own user only";
             return Err(Failure::new(ErrorKind::NotSupported, text));
@@ -161,11 +165,11 @@ mod tests {
             log_file_name: "/tmp/s.etl".into(),
             ..SessionProperties::default()
         };
-        let done = complete(given.clone(), false, false, 4).unwrap();
+        let done = complete(given.clone(), false, false, false, 4).unwrap();
         assert_eq!((done.minimum_buffers, done.maximum_buffers, done.flush_timer_millis), (8, 2048, 1000));
         assert!(!done.guid.is_zero());
         let few = SessionProperties { maximum_buffers: 4, ..given };
-        assert_eq!(complete(few, false, false, 4).unwrap().minimum_buffers, 4);
+        assert_eq!(complete(few, false, false, false, 4).unwrap().minimum_buffers, 4);
     }
 
     #[test]
@@ -177,7 +181,7 @@ mod tests {
                 ..SessionProperties::default()
             };
             change(&mut properties);
-            let failure = complete(properties, false, false, 2).unwrap_err();
+            let failure = complete(properties, false, false, false, 2).unwrap_err();
             assert!(failure.text.contains(expected), "{failure} / {expected}");
         };
         check(&|p| p.logger_name = " ".into(), "logger_name");
@@ -190,7 +194,7 @@ mod tests {
         check(&|p| p.log_file_name = String::new(), "log_file_name: a session needs a file");
         check(&|p| p.log_file_mode = LogFileMode::CIRCULAR, "maximum_file_size");
         check(&|p| p.log_file_mode = LogFileMode(0x3), "SEQUENTIAL and CIRCULAR exclude each other");
-        check(&|p| p.log_file_mode = LogFileMode::SYSTEM_LOGGER, "SYSTEM_LOGGER");
+        check(&|p| p.log_file_mode = LogFileMode::SYSTEM_LOGGER, "SYSTEM_LOGGER: this host does not provide");
         let new_file = |p: &mut SessionProperties| {
             (p.log_file_mode, p.maximum_file_size) = (LogFileMode::NEW_FILE, 1);
         };

@@ -177,7 +177,7 @@ impl Host {
             return true;
         }
         let collects = is_privileged(owner.uid) || self.access.allows(owner, Right::Collect, name, None);
-        let is_secure = session.properties.log_file_mode.has(LogFileMode::SECURE);
+        let is_secure = session.properties.log_file_mode.contains(LogFileMode::SECURE);
         collects && (!is_secure || self.access.allows(from, Right::Write, name, None))
     }
 }

@@ -127,7 +127,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// If the system refuses a resource.
+    /// Fails if the system refuses a resource.
     pub fn private() -> Result<Host, HostError> {
         Host::new(None, Access::default(), HostLimits::default(), Box::new(|_| {}))
     }
@@ -185,7 +185,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// If the system has no file descriptor left.
+    /// Fails if the system has no file descriptor left.
     pub fn connect(&mut self) -> io::Result<etw_sys::socket::Connection> {
         let (ours, theirs) = etw_sys::socket::Connection::pair()?;
         ours.set_nonblocking(true)?;
@@ -198,7 +198,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// If waiting for events fails.
+    /// Fails if waiting for events fails.
     pub fn run(mut self, stop: &EventFd) -> io::Result<()> {
         self.poller.add(stop, STOP, Interest::Read)?;
         while !self.is_over() {
@@ -238,7 +238,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// If the system refuses a resource.
+    /// Fails if the system refuses a resource.
     pub fn spawn(self) -> io::Result<HostThread> {
         let stop = EventFd::new()?;
         let ours = stop.try_clone()?;

@@ -110,7 +110,7 @@ impl Session {
     }
 
     pub(crate) fn enable(&mut self, guid: Guid, enable: Enable) {
-        let is_group = enable.properties.has(EnableProperties::PROVIDER_GROUP);
+        let is_group = enable.properties.contains(EnableProperties::PROVIDER_GROUP);
         self.enables.insert(EnableKey { guid, is_group }, enable);
     }
 

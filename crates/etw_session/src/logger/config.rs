@@ -80,7 +80,7 @@ impl SessionConfig {
             minimum_buffers: 0,
             maximum_buffers: 2048,
             maximum_file_size: 0,
-            log_file_mode: LogFileMode(0),
+            log_file_mode: LogFileMode::empty(),
             flush_timer: Duration::from_secs(1),
             flush_threshold: 0,
             clock: SessionClock::Qpc,
@@ -91,7 +91,7 @@ impl SessionConfig {
     }
 
     pub(super) fn has(&self, mode: LogFileMode) -> bool {
-        self.log_file_mode.has(mode)
+        self.log_file_mode.contains(mode)
     }
 
     /// What a region of this session consists of.

@@ -92,7 +92,7 @@ impl FileOptions {
 
     /// Starts a file, or continues it if the mode is `APPEND`.
     fn begin(&self, path: &Path) -> Result<EtlWriter<File>, WriteError> {
-        let appends = self.header.log_file_mode.has(LogFileMode::APPEND);
+        let appends = self.header.log_file_mode.contains(LogFileMode::APPEND);
         let clock_type = self.header.clock_type();
         if appends && clock_type != ClockType::SystemTime {
             return Err(WriteError::AppendClock { clock_type });
@@ -120,7 +120,7 @@ impl FileOptions {
         let write = || {
             let file = File::create(path)?;
             let mut options = self.writer_options(path);
-            options.header.log_file_mode = LogFileMode::SEQUENTIAL.with(LogFileMode::BUFFERING);
+            options.header.log_file_mode = LogFileMode::SEQUENTIAL.union(LogFileMode::BUFFERING);
             options.header.maximum_file_size = 0;
             let mut writer = EtlWriter::new(file, options)?;
             let mut events = 0;
@@ -213,7 +213,7 @@ impl FileSink {
         let counters = &shared.counters;
         let mut result = self.try_write(buffer);
         if let Err(WriteError::FileFull { .. }) = result {
-            if !self.options.header.log_file_mode.has(LogFileMode::NEW_FILE) {
+            if !self.options.header.log_file_mode.contains(LogFileMode::NEW_FILE) {
                 self.lose(counters, 1, buffer.records);
                 return Written::FileFull;
             }
@@ -247,7 +247,7 @@ impl FileSink {
 
     /// Returns the number of buffers that still fit into the file; `None` if there is no limit.
     pub(super) fn room(&self) -> Option<u64> {
-        let begins_another = self.options.header.log_file_mode.has(LogFileMode::NEW_FILE);
+        let begins_another = self.options.header.log_file_mode.contains(LogFileMode::NEW_FILE);
         self.writer.as_ref().filter(|_| !begins_another)?.room()
     }
 
@@ -331,7 +331,7 @@ impl FileSink {
     }
 
     fn is_appended(&self) -> bool {
-        self.options.header.log_file_mode.has(LogFileMode::APPEND)
+        self.options.header.log_file_mode.contains(LogFileMode::APPEND)
     }
 
     fn set_frequency(&mut self, frequency: i64) {

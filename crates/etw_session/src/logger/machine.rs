@@ -27,7 +27,7 @@ pub(super) fn header(config: &SessionConfig, shared: &Shared) -> LogFileHeader {
     header.time_zone = time_zone::local();
     header.maximum_file_size = config.maximum_file_size;
     header.log_file_mode = match config.log_file_mode.0 & 0xF {
-        0 => config.log_file_mode.with(LogFileMode::SEQUENTIAL),
+        0 => config.log_file_mode.union(LogFileMode::SEQUENTIAL),
         _ => config.log_file_mode,
     };
     header.logger_name.clone_from(&config.logger_name);

@@ -92,7 +92,7 @@ impl Output {
             time_stamp: Ticks(self.floor as i64),
             sequence_number,
             processor_index: self.processor,
-            buffer_flag: flags.with(BufferFlags::PROC_INDEX),
+            buffer_flag: flags.union(BufferFlags::PROC_INDEX),
             ..BufferHeader::default()
         };
         let records = std::mem::take(&mut self.records);

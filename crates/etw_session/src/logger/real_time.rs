@@ -171,7 +171,7 @@ impl Consumer {
             saved_offset: size,
             current_offset: size,
             offset: size,
-            buffer_flag: BufferFlags::PROC_INDEX.with(BufferFlags::EVENTS_LOST),
+            buffer_flag: BufferFlags::PROC_INDEX.union(BufferFlags::EVENTS_LOST),
             ..*like
         };
         let told = self.push(spare_bytes, &[&header.to_bytes(), &record]);

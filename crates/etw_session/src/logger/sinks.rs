@@ -85,8 +85,8 @@ impl Sinks {
         if output.records == 0 {
             return;
         }
-        let keeps = self.mode.has(LogFileMode::BUFFERING)
-            || self.file.is_none() && self.consumers.is_empty() && self.mode.has(LogFileMode::REAL_TIME);
+        let keeps = self.mode.contains(LogFileMode::BUFFERING)
+            || self.file.is_none() && self.consumers.is_empty() && self.mode.contains(LogFileMode::REAL_TIME);
         if self.file.is_none() && !keeps {
             let memory = std::mem::take(&mut output.words);
             output.begin(memory, &geometry);
@@ -164,7 +164,7 @@ impl Sinks {
     }
 
     fn forget(&mut self, gone: FullBuffer) {
-        if !self.mode.has(LogFileMode::BUFFERING) {
+        if !self.mode.contains(LogFileMode::BUFFERING) {
             // It waited for a consumer.
             add(&self.shared.counters.real_time_buffers_lost, 1);
             add(&self.shared.counters.real_time_events_lost, gone.records);
@@ -177,7 +177,7 @@ impl Sinks {
         let count = self.waiting.len();
         for (index, mut buffer) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
             if is_flush && index + 1 == count {
-                buffer.header.buffer_flag = buffer.header.buffer_flag.with(BufferFlags::FLUSH_MARKER);
+                buffer.header.buffer_flag |= BufferFlags::FLUSH_MARKER;
             }
             if buffer.is_counted {
                 self.shared.budget.release(1);
@@ -214,7 +214,7 @@ impl Sinks {
 
     /// Sends a new consumer the buffers kept for it.
     pub(super) fn send_kept(&mut self) {
-        if self.mode.has(LogFileMode::BUFFERING) {
+        if self.mode.contains(LogFileMode::BUFFERING) {
             return;
         }
         while let Some(buffer) = self.memory.take_oldest() {
@@ -229,7 +229,7 @@ impl Sinks {
 
     /// Counts buffers kept for a consumer that never attached as lost.
     pub(super) fn lose_kept(&mut self, outputs: &[Output], had_file: bool) {
-        let waits = self.mode.has(LogFileMode::REAL_TIME) && !self.mode.has(LogFileMode::BUFFERING);
+        let waits = self.mode.contains(LogFileMode::REAL_TIME) && !self.mode.contains(LogFileMode::BUFFERING);
         if !waits || !self.consumers.is_empty() || had_file {
             return;
         }

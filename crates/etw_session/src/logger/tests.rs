@@ -13,7 +13,7 @@ use etw_buffer::ring::RingReader;
 use etw_buffer::{Region, Reserve, Wanted};
 use etw_etl::{BufferFlags, BufferHeader, BufferType, EtlFile, LogFileMode, Records, loss_of, lost_count};
 use etw_event::Origin;
-use etw_sys::{EventFd, SharedWords, cpu, ids};
+use etw_sys::{EventFd, SharedWords, bytes_of, cpu, ids};
 
 use super::*;
 
@@ -94,7 +94,7 @@ fn read(path: &Path) -> Found {
     assert_eq!(buffers.len() as u32, header.buffers_written, "{}", path.display());
     found.buffers = header.buffers_written;
     found.last_flags = buffers.last().unwrap().header.buffer_flag;
-    if header.log_file_mode.has(LogFileMode::CIRCULAR) {
+    if header.log_file_mode.contains(LogFileMode::CIRCULAR) {
         buffers.sort_by_key(|buffer| buffer.header.sequence_number);
     }
     let mut last = HashMap::new();
@@ -184,7 +184,7 @@ fn events_of_several_processes_are_in_the_file() {
         let mut found = read(&path);
         assert_eq!((found.events, found.lost), (statistics.events_written, 0));
         assert_eq!(u64::from(found.buffers), statistics.buffers_written);
-        assert!(found.last_flags.has(BufferFlags::FLUSH_MARKER));
+        assert!(found.last_flags.contains(BufferFlags::FLUSH_MARKER));
         found.processes.sort_unstable();
         assert_eq!(found.processes, [1, 2, 3], "process ids are the host's");
         (0..6).for_each(|number| found.assert_complete(number, 20_000));
@@ -307,7 +307,7 @@ fn what_is_lost_is_counted_everywhere() {
 fn a_file_that_is_full_ends_the_session() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("full.etl");
-    let mode = LogFileMode::KBYTES_FOR_SIZE.with(LogFileMode::PREALLOCATE);
+    let mode = LogFileMode::KBYTES_FOR_SIZE.union(LogFileMode::PREALLOCATE);
     let config =
         SessionConfig { log_file_mode: mode, maximum_file_size: 256, buffer_bytes: 0x1000, ..config(&path) };
     let logger = Logger::start(config).unwrap();
@@ -370,7 +370,7 @@ fn a_full_file_has_the_first_events_of_every_processor() {
 fn a_circular_file_has_the_newest() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("circular.etl");
-    let mode = LogFileMode::KBYTES_FOR_SIZE.with(LogFileMode::CIRCULAR);
+    let mode = LogFileMode::KBYTES_FOR_SIZE.union(LogFileMode::CIRCULAR);
     let config =
         SessionConfig { log_file_mode: mode, maximum_file_size: 128, buffer_bytes: 0x1000, ..config(&path) };
     let logger = Logger::start(config).unwrap();
@@ -395,7 +395,7 @@ fn a_circular_file_has_the_newest() {
 fn files_follow_each_other() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("part%d.etl");
-    let mode = LogFileMode::KBYTES_FOR_SIZE.with(LogFileMode::NEW_FILE);
+    let mode = LogFileMode::KBYTES_FOR_SIZE.union(LogFileMode::NEW_FILE);
     let config =
         SessionConfig { log_file_mode: mode, maximum_file_size: 64, buffer_bytes: 0x1000, ..config(&path) };
     let logger = Logger::start(config).unwrap();
@@ -514,11 +514,12 @@ fn consume(files: &ConsumerFiles, stop: &AtomicBool, slow: bool) -> (Found, u64)
     let data = SharedWords::map_for_reading(&files.ring).unwrap();
     let mut reader = RingReader::attach(data, SharedWords::map(&files.position).unwrap()).unwrap();
     let (mut found, mut lost, mut watermark) = (Found::default(), 0, 0);
-    let mut last = HashMap::new();
+    let (mut last, mut copy) = (HashMap::new(), Vec::new());
     loop {
         let is_stopped = stop.load(Relaxed);
         while let Some(entry) = reader.next_entry().unwrap() {
-            let bytes = reader.data().bytes(entry.words());
+            reader.copy(entry.words(), &mut copy);
+            let bytes = bytes_of(&copy);
             let header = BufferHeader::parse(bytes).unwrap();
             assert_eq!(header.offset as usize, entry.len_bytes);
             if header.buffer_type == BufferType::REFERENCE_TIME {

@@ -83,6 +83,8 @@ impl Worker {
         shared: Arc<Shared>,
         commands: Receiver<Command>,
     ) -> Result<Worker, LoggerError> {
+        // The thread that makes the worker runs it. Who started the session sees its number from the beginning.
+        shared.counters.logger_thread_id.store(ids::thread_and_process() as u32, Relaxed);
         let poller = Poller::new().map_err(LoggerError::system("cannot create a poller"))?;
         poller
             .add(&shared.bell, BELL, Interest::Read)
@@ -123,10 +125,9 @@ impl Worker {
     }
 
     pub(super) fn run(mut self) {
-        self.shared.counters.logger_thread_id.store(ids::thread_and_process() as u32, Relaxed);
         loop {
             self.obey();
-            if self.sinks.is_file_full && self.sinks.mode.has(LogFileMode::REAL_TIME) {
+            if self.sinks.is_file_full && self.sinks.mode.contains(LogFileMode::REAL_TIME) {
                 // Consumers continue without the file.
                 self.write_partial();
                 self.sinks.close_file();
@@ -302,7 +303,7 @@ impl Worker {
 
     /// Writes partly filled outputs and updates the file's header.
     fn write_partial(&mut self) {
-        let writes = self.sinks.file.is_some() || self.sinks.mode.has(LogFileMode::BUFFERING);
+        let writes = self.sinks.file.is_some() || self.sinks.mode.contains(LogFileMode::BUFFERING);
         if !writes {
             return;
         }
@@ -486,7 +487,7 @@ impl Worker {
         self.sinks.consumers.add(id, consumer.ring, consumer.data_ready);
         real_time::count(&self.sinks.consumers, &self.shared.counters);
         if is_first {
-            match self.sinks.file.is_some() || self.sinks.mode.has(LogFileMode::BUFFERING) {
+            match self.sinks.file.is_some() || self.sinks.mode.contains(LogFileMode::BUFFERING) {
                 // The events have been recorded.
                 true => {
                     for output in &mut self.outputs {
@@ -521,9 +522,9 @@ impl Worker {
             self.sinks.flush_threshold = threshold;
         }
         match update.real_time {
-            Some(true) => self.sinks.mode = self.sinks.mode.with(LogFileMode::REAL_TIME),
+            Some(true) => self.sinks.mode |= LogFileMode::REAL_TIME,
             Some(false) => {
-                self.sinks.mode = self.sinks.mode.without(LogFileMode::REAL_TIME);
+                self.sinks.mode -= LogFileMode::REAL_TIME;
                 self.sinks.consumers.end(self.latest());
                 self.sinks.consumers.clear();
                 real_time::count(&self.sinks.consumers, &self.shared.counters);
@@ -543,7 +544,7 @@ impl Worker {
     }
 
     fn dump(&mut self, path: &Path) -> Result<u64, LoggerError> {
-        if !self.sinks.mode.has(LogFileMode::BUFFERING) {
+        if !self.sinks.mode.contains(LogFileMode::BUFFERING) {
             return Err(LoggerError::NotBuffering);
         }
         self.cycle(Instant::now(), true);
@@ -577,7 +578,7 @@ impl Worker {
         for output in &mut self.outputs {
             self.sinks.send(output);
         }
-        if self.sinks.mode.has(LogFileMode::BUFFERING) {
+        if self.sinks.mode.contains(LogFileMode::BUFFERING) {
             for output in self.outputs.iter_mut().filter(|output| output.records > 0) {
                 self.sinks.turn(output);
             }

@@ -1,6 +1,6 @@
 //! Identities of processes: user and group ids, the peer of a socket, and a handle that outlives the process id.
 
-// UNSAFETY: asks for the credentials of a socket's peer; `rustix` cannot tell a peer of another PID namespace, whose
+// UNSAFETY: asks for the credentials of a socket's peer; `rustix` cannot represent a peer of another PID namespace, whose
 // id is 0.
 #![expect(unsafe_code)]
 

@@ -16,7 +16,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 /// Words of memory that other processes may read and write at the same time.
 ///
 /// The memory is an unnamed file (`memfd_create`) with a sealed size, so that no process can shorten it under the map.
-/// Peers may be hostile: read a word once and use the copy; never read it again to check it.
+/// Peers may be hostile: read a word once and use the copy; never read it again to check it. The memory is never shown as
+/// bytes, since a plain read of memory that another process writes is undefined behaviour.
 #[derive(Debug)]
 pub struct SharedWords {
     start: NonNull<AtomicU64>,
@@ -60,7 +61,7 @@ impl SharedWords {
     ///
     /// # Errors
     ///
-    /// As for [`SharedWords::map`].
+    /// Fails like [`SharedWords::map`].
     pub fn map_for_reading(file: impl AsFd) -> io::Result<SharedWords> {
         SharedWords::map_as(file, ProtFlags::READ)
     }
@@ -90,25 +91,6 @@ impl SharedWords {
         let start = unsafe { mmap(ptr::null_mut(), bytes, protection, MapFlags::SHARED, &file, 0)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(SharedWords { start, len_words })
-    }
-
-    /// Returns a range of words as bytes in memory order, limited to the words that exist.
-    ///
-    /// For words that other processes have finished writing and do not change while the slice is used, such as entries
-    /// of a ring that have not been released. As with [`FileMap`](crate::FileMap), bytes that change all the same are
-    /// read as they are; all parsers of this project check what they read.
-    #[inline]
-    pub fn bytes(&self, words: std::ops::Range<usize>) -> &[u8] {
-        let end = words.end.min(self.len_words);
-        let start = words.start.min(end);
-        // SAFETY: the range lies in the map, which lives as long as `self`, and bytes need no alignment. That other
-        // processes leave the words alone cannot be guaranteed; the documentation says what is read otherwise.
-        unsafe {
-            std::slice::from_raw_parts(
-                self.start.as_ptr().add(start).cast(),
-                (end - start) * size_of::<u64>(),
-            )
-        }
     }
 
     /// Returns the pages of a range of words to the system. The words read as zero afterwards. The range is rounded
@@ -194,8 +176,7 @@ mod tests {
         assert_eq!(theirs.len(), 1024);
         theirs[1000].store(7, Relaxed);
         let reading = SharedWords::map_for_reading(&file).unwrap();
-        assert_eq!(reading.bytes(999..1001), [0u64, 7].map(u64::to_ne_bytes).concat());
-        assert_eq!((reading.bytes(1020..2000).len(), reading.bytes(5000..6000).len()), (32, 0));
+        assert_eq!([999, 1000].map(|at: usize| reading[at].load(Relaxed)), [0, 7]);
         assert_eq!(ours[1000].load(Relaxed), 7);
         ours.populate(0..1024);
         assert_eq!(ours[1000].load(Relaxed), 7);

@@ -1,4 +1,13 @@
 //! The vDSO: the code that Linux maps into every process.
+//!
+//! ```
+//! use etw_sys::vdso;
+//!
+//! // Fails where there is no vDSO.
+//! if let Ok(image) = vdso::own() {
+//!     assert!(image.starts_with(b"\x7FELF"));
+//! }
+//! ```
 
 #[cfg(not(target_os = "linux"))]
 #[path = "elsewhere.rs"]

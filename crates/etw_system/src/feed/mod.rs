@@ -149,6 +149,7 @@ impl Feed {
             let is_new = |enabled: &&Enabled| before.enabled.iter().all(|had| had.guid() != enabled.guid());
             let new: Vec<Enabled> = session.wants.enabled.iter().filter(is_new).cloned().collect();
             session.run_down_processes(&self.translator, self.horizon, &new);
+            session.names_processes = session.wants.needs_names_of_processes();
             if session.wants.has_names() && !before.has_names() || new.iter().any(Enabled::has_names) {
                 session.begin_names(NameEvent::Name, &self.translator.files);
                 self.name_open_files();
@@ -227,8 +228,11 @@ impl Feed {
         self.fetch();
         self.tell_all_names(session);
         let inventory = self.up_to_date(session, inventory);
-        if let (Some(session), Some(inventory)) = (self.sessions.get(&session), inventory) {
-            session.tell_inventory(inventory, self.horizon);
+        if let Some(session) = self.sessions.get(&session) {
+            if let Some(inventory) = inventory {
+                session.tell_inventory(inventory, self.horizon);
+            }
+            session.describe_processes(&self.translator.processes, self.horizon);
         }
     }
 
@@ -273,6 +277,7 @@ impl Feed {
             if let Some(inventory) = inventory {
                 session.tell_inventory(inventory, self.horizon);
             }
+            session.describe_processes(&self.translator.processes, self.horizon);
             session.region.set_complete(session.region.clock().now());
         }
         self.wanted.remove(&session);
@@ -309,7 +314,7 @@ impl Feed {
 
     /// Sets the shortest sampling interval that any session requests.
     fn set_interval(&mut self) {
-        let sampling = self.wanted.values().filter(|wants| wants.flags.has(EnableFlags::PROFILE));
+        let sampling = self.wanted.values().filter(|wants| wants.flags.contains(EnableFlags::PROFILE));
         let interval = sampling.map(|wants| wants.sample_interval).min().unwrap_or(self.sample_interval);
         if interval == self.sample_interval {
             return;

@@ -19,6 +19,8 @@ use crate::wants::Wants;
 
 /// Maximum readings of one ring in a row, each about a mebibyte, so that no ring delays the others.
 const READINGS: usize = 16;
+/// Time in which events of a process may follow its end, as when its files are closed.
+const LAST_EVENTS_NANOS: u64 = 1_000_000_000;
 /// Interval between memory events, as on Windows.
 const MEMORY_PERIOD: Duration = Duration::from_millis(500);
 
@@ -75,6 +77,7 @@ impl Feed {
                 .iter_mut()
                 .for_each(|queue| *queue = Queue::of(std::mem::take(&mut queue.records), queue.awaited));
             session.tell_names(complete, &self.translator.files);
+            session.describe_ended(complete.saturating_sub(LAST_EVENTS_NANOS), complete);
             session.region.set_complete(session.clock.of(complete));
         }
     }
@@ -126,6 +129,9 @@ impl Feed {
                     *awaited = Some((event.time, time));
                 }
                 records.records().for_each(|record| session.write(event.processor, record));
+                if let Body::Exit { process_code: Some(code), .. } = event.body {
+                    session.note_end(&self.translator.processes, &event, code);
+                }
             }
             self.translator.forget(&event);
         }
@@ -157,7 +163,7 @@ impl Feed {
                 records.clear();
                 let time = Ticks(session.clock.of(now) as i64);
                 let stamp = Stamp::new(time, 0, 0);
-                if session.wants.flags.has(EnableFlags::PROCESS) {
+                if session.wants.flags.contains(EnableFlags::PROCESS) {
                     self.translator.put_start(process_id, &stamp, &mut records);
                 }
                 let enabled = &session.wants.enabled;

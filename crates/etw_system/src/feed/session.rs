@@ -1,9 +1,13 @@
 //! A session that receives system events, and its queued records.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
 use etw_event::Ticks;
 use etw_kernel::EnableFlags;
 use etw_kernel::classes::{
-    ManifestOwner, NameEvent, RecordBuffer, SampledProfileInterval, SampledProfileIntervalEvent, Stamp,
+    ManifestOwner, NameEvent, ProcessEvent, RecordBuffer, STILL_ACTIVE, SampledProfileInterval,
+    SampledProfileIntervalEvent, Stamp, linux,
 };
 use etw_kernel::images::ImageStep;
 use etw_kernel::providers::{FILE_NAME_CREATE, FILE_PROVIDER};
@@ -39,6 +43,12 @@ pub(super) struct Session {
     pub(super) queues: Vec<Queue>,
     /// The counts of stacks before this session's first one.
     pub(super) unwound: UnwindCounts,
+    /// Whether the processes that its records name by id are described by further events.
+    pub(super) names_processes: bool,
+    /// The processes that its records name and that have not been described.
+    seen: RefCell<Seen>,
+    /// The processes that have ended lately, in the order of time.
+    ended: RefCell<VecDeque<Ended>>,
     /// The keys of files whose names are still to be written, and the event to use.
     untold: (NameEvent, std::vec::IntoIter<u64>),
 }
@@ -68,7 +78,10 @@ impl Session {
     pub(super) fn new(wants: Wants, region: SystemRegion, unwound: UnwindCounts) -> Session {
         let clock = SessionClock::new(region.clock());
         let untold = (NameEvent::Name, Vec::new().into_iter());
-        Session { wants, region, clock, queues: Vec::new(), unwound, untold }
+        let names_processes = wants.needs_names_of_processes();
+        let seen = RefCell::default();
+        let (queues, ended) = (Vec::new(), RefCell::default());
+        Session { wants, region, clock, queues, unwound, names_processes, seen, ended, untold }
     }
 
     /// Returns whether file names are still to be written.
@@ -98,7 +111,7 @@ impl Session {
         stamp: &Stamp,
         records: &mut RecordBuffer,
     ) {
-        if self.wants.flags.has(EnableFlags::IMAGE_LOAD) {
+        if self.wants.flags.contains(EnableFlags::IMAGE_LOAD) {
             image::put_steps(steps, is_load, stamp, records);
         }
         manifest::put_images(translator, steps, is_load, stamp, &self.wants.enabled, records);
@@ -124,6 +137,11 @@ impl Session {
     }
 
     pub(super) fn write(&self, processor: u32, record: &[u64]) {
+        if self.names_processes
+            && let Some(owner) = ManifestOwner::of(record)
+        {
+            self.seen.borrow_mut().insert(owner.process_id);
+        }
         // A stopped session rejects records, and is removed soon.
         let _ = self.region.write(processor, self.region.clock().now(), record);
     }
@@ -137,7 +155,7 @@ impl Session {
         before: u32,
         time: u64,
     ) {
-        if !self.wants.flags.has(EnableFlags::PROFILE) {
+        if !self.wants.flags.contains(EnableFlags::PROFILE) {
             return;
         }
         let (new_interval, old_interval) = (interval, before);
@@ -175,6 +193,44 @@ impl Session {
         }
     }
 
+    /// Notes a process that ends, if it may have to be described.
+    pub(super) fn note_end(&self, processes: &Processes, event: &Event<'_>, code: u32) {
+        if self.names_processes {
+            let (time, process_id) = (event.time, event.process_id);
+            let mut records = RecordBuffer::new();
+            let stamp = Stamp::new(Ticks(0), process_id, event.thread_id);
+            processes.put(process_id, ProcessEvent::DcEnd, linux::exit_status(code), &stamp, &mut records);
+            if !records.is_empty() {
+                self.ended.borrow_mut().push_back(Ended { time, process_id, records });
+            }
+        }
+    }
+
+    /// Describes the processes that ended before `until`, if records of this session name them by their ids, at a time up
+    /// to which everything was written.
+    pub(super) fn describe_ended(&self, until: u64, time: u64) {
+        let mut ended = self.ended.borrow_mut();
+        while ended.front().is_some_and(|ended| ended.time < until) {
+            let Some(mut one) = ended.pop_front() else { return };
+            if self.seen.borrow_mut().remove(one.process_id) {
+                one.records.set_time(Ticks(self.clock.of(time) as i64));
+                self.write(0, one.records.words());
+            }
+        }
+    }
+
+    /// Describes all processes that records of this session name by their ids, at a time up to which everything was
+    /// written.
+    pub(super) fn describe_processes(&self, processes: &Processes, time: u64) {
+        self.describe_ended(u64::MAX, time);
+        let stamp = Stamp::new(Ticks(self.clock.of(time) as i64), std::process::id(), 0);
+        let mut records = RecordBuffer::new();
+        for process_id in self.seen.borrow().ids() {
+            processes.put(process_id, ProcessEvent::DcEnd, STILL_ACTIVE, &stamp, &mut records);
+        }
+        records.records().for_each(|record| self.write(0, record));
+    }
+
     /// Writes the existing state, at a time up to which everything was written.
     pub(super) fn tell_inventory(&self, mut inventory: Inventory, time: u64) {
         inventory.tell(Ticks(self.clock.of(time) as i64), |record| self.write(0, record));
@@ -185,5 +241,64 @@ impl Session {
         let mut records = RecordBuffer::new();
         manifest::put_processes(translator, Ticks(self.clock.of(horizon) as i64), enabled, &mut records);
         records.records().for_each(|record| self.write(0, record));
+    }
+}
+
+/// A process that has ended, and the record that describes it, still without its time.
+#[derive(Debug)]
+struct Ended {
+    /// When it ended, on the capture's clock.
+    time: u64,
+    process_id: u32,
+    records: RecordBuffer,
+}
+
+/// A set of process ids, as bits: Linux has at most 4,194,304 of them (`PID_MAX_LIMIT`).
+#[derive(Debug, Default)]
+struct Seen(Vec<u64>);
+
+impl Seen {
+    const MAX_IDS: u32 = 1 << 22;
+
+    #[inline]
+    fn insert(&mut self, id: u32) {
+        let index = (id / 64) as usize;
+        if index >= self.0.len() && id < Seen::MAX_IDS {
+            self.0.resize(index + 1, 0);
+        }
+        if let Some(word) = self.0.get_mut(index) {
+            *word |= 1 << (id % 64);
+        }
+    }
+
+    /// Removes an id; returns whether it was in the set.
+    fn remove(&mut self, id: u32) -> bool {
+        let Some(word) = self.0.get_mut((id / 64) as usize) else { return false };
+        let before = std::mem::replace(word, *word & !(1 << (id % 64)));
+        before != *word
+    }
+
+    /// Returns the ids in ascending order.
+    fn ids(&self) -> impl Iterator<Item = u32> {
+        let words = self.0.iter().zip(0..);
+        words.flat_map(|(word, index)| {
+            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| index * 64 + bit)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn process_ids_are_a_set() {
+        let mut seen = Seen::default();
+        for id in [7, 64, 7, 4_194_303, 4_194_304, u32::MAX] {
+            seen.insert(id);
+        }
+        assert_eq!(seen.ids().collect::<Vec<_>>(), [7, 64, 4_194_303]);
+        assert!(seen.remove(64) && !seen.remove(64) && !seen.remove(u32::MAX));
+        assert_eq!(seen.ids().collect::<Vec<_>>(), [7, 4_194_303]);
     }
 }

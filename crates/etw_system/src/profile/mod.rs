@@ -1,6 +1,17 @@
 //! Recording profiles (`.wprp`), and the parts of them that Linux can record.
 //!
 //! A [`Recording`] is planned from profiles: it has the sessions to start, and the parts left out with the reasons.
+//!
+//! ```
+//! use etw_profile::LoggingMode;
+//! use etw_system::profile::{Recording, built_in};
+//!
+//! let profiles = built_in()?;
+//! let profile = profiles.resolve(profiles.find("CPU.Light", LoggingMode::File)?)?;
+//! let recording = Recording::new(&[profile]);
+//! assert!(recording.left_out.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod plan;
 

@@ -72,9 +72,7 @@ impl Recording {
                 recording.add(collector);
             }
         }
-        recording
-            .sessions
-            .retain(|session| session.flags != EnableFlags::NONE || !session.providers.is_empty());
+        recording.sessions.retain(|session| !session.flags.is_empty() || !session.providers.is_empty());
         recording
     }
 
@@ -92,7 +90,7 @@ impl Recording {
                 &mut self.sessions[last]
             }
         };
-        session.flags = session.flags | flags;
+        session.flags |= flags;
         session.stacks.extend(stacks);
         session.stacks.sort_unstable();
         session.stacks.dedup();
@@ -111,11 +109,11 @@ impl Recording {
 
     /// Returns the flags and stacks of system providers.
     fn of_system(&mut self, providers: &[SystemProvider]) -> (EnableFlags, Vec<u16>) {
-        let (mut flags, mut stacks) = (EnableFlags::NONE, Vec::new());
+        let (mut flags, mut stacks) = (EnableFlags::empty(), Vec::new());
         for provider in providers {
             for keyword in &provider.keywords {
                 match EnableFlags::of_keyword(keyword) {
-                    Ok(more) => flags = flags | more,
+                    Ok(more) => flags |= more,
                     // Every recording of system events contains the number of processors.
                     Err(_) if keyword.eq_ignore_ascii_case("CpuConfig") => {}
                     Err(FlagError::Refused { reason, .. }) => {
@@ -130,7 +128,7 @@ impl Recording {
             for mask in &provider.custom_keywords {
                 // The upper three bits select the word.
                 match (mask >> 29, EnableFlags(*mask)) {
-                    (0, more) if more.hooks().is_ok() => flags = flags | more,
+                    (0, more) if more.hooks().is_ok() => flags |= more,
                     _ => self.leave_out(&format!("keyword {mask:#x}"), "Linux has nothing for this flag"),
                 }
             }
@@ -191,7 +189,7 @@ impl PlannedSession {
     fn named(name: &str) -> PlannedSession {
         PlannedSession {
             name: name.to_owned(),
-            flags: EnableFlags::NONE,
+            flags: EnableFlags::empty(),
             stacks: Vec::new(),
             buffer_size_kib: 0,
             buffers: None,
@@ -398,7 +396,7 @@ mod tests {
         let (of, enable) = enable(wanted, guid).build().unwrap();
         assert_eq!((of, enable.level, enable.any), (guid, Level(5), Keyword(0x11)));
         // Only one of them restricts the programs.
-        assert_eq!((enable.properties.0, enable.filters.len()), (EnableProperties::STACK_TRACE, 0));
+        assert_eq!((enable.properties, enable.filters.len()), (EnableProperties::STACK_TRACE, 0));
     }
 
     #[test]

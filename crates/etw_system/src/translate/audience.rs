@@ -33,8 +33,18 @@ impl<'a> Audience<'a> {
         let program = self.is_in_order.then(image);
         let by = event.is_of_process().then_some(Doer { process_id, program });
         let (provider, descriptor) = (event.provider(), event.descriptor());
-        let is_wanted = |enabled: &Enabled| enabled.wants(provider, &descriptor, by);
-        self.enabled.iter().any(is_wanted) && records.put_manifest(stamp, event)
+        let wants = |enabled: &&Enabled| enabled.wants(provider, &descriptor, by);
+        let mut wanting = self.enabled.iter().filter(wants).peekable();
+        let start = records.words().len();
+        if wanting.peek().is_none() || !records.put_manifest(stamp, event) {
+            return false;
+        }
+        let record = records.words().get(start..).unwrap_or_default();
+        let is_wanted = wanting.any(|enabled| enabled.lets_payload_pass(&descriptor, record));
+        if !is_wanted {
+            records.truncate(start);
+        }
+        is_wanted
     }
 
     /// Writes the event that has the fields of a classic one if it is wanted, and returns whether it is.

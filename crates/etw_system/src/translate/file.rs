@@ -82,8 +82,8 @@ impl Files {
         stamp: &Stamp,
         records: &mut Counted<'_>,
     ) {
-        let has_operations = flags & FILE_OPERATIONS != EnableFlags::NONE;
-        let has_ends = flags.has(EnableFlags::FILE_IO);
+        let has_operations = flags.intersects(FILE_OPERATIONS);
+        let has_ends = flags.contains(EnableFlags::FILE_IO);
         match file {
             File::Name(name) if names_files(flags) => {
                 self.path.clear();

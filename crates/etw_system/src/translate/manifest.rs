@@ -39,7 +39,8 @@ pub(crate) fn translate(
             put.put(&stamp, &Thread { event: ThreadEvent::Start, process_id, thread_id });
         }
         Body::Exec(_) => put.put_untold_start(&stamp),
-        Body::Exit { process_code, .. } => {
+        Body::Exit { process_code, kernel_nanos, user_nanos, .. } => {
+            let stamp = stamp.with_cpu_nanos(kernel_nanos, user_nanos);
             let (process_id, thread_id) = (event.process_id, event.thread_id);
             if process_code.is_some() {
                 put.put_untold_start(&stamp);

@@ -28,7 +28,8 @@ pub(super) fn put(
     let records::Memory { base, len_bytes, file: file_object, .. } = *memory;
     let map = |event| FileIoMap { event, base, file_object, len_bytes, process_id };
     let alloc = |event, flags| VirtualAlloc { event, base, len_bytes, process_id, flags };
-    let (of_files, of_memory) = (flags.has(EnableFlags::VAMAP), flags.has(EnableFlags::VIRTUAL_ALLOC));
+    let (of_files, of_memory) =
+        (flags.contains(EnableFlags::VAMAP), flags.contains(EnableFlags::VIRTUAL_ALLOC));
     match memory.act {
         MemoryAct::Take if of_memory => {
             let commit = if memory.is_usable { MEM_COMMIT } else { 0 };
@@ -52,11 +53,11 @@ pub(super) fn put_fault(
     stamp: &Stamp,
     records: &mut Counted<'_>,
 ) {
-    if flags.has(EnableFlags::MEMORY_PAGE_FAULTS) {
+    if flags.contains(EnableFlags::MEMORY_PAGE_FAULTS) {
         let (virtual_address, program_counter) = (fault.address, fault.instruction);
         records.put(stamp, &PageFault { kind: fault.kind, virtual_address, program_counter });
     }
-    if flags.has(EnableFlags::MEMORY_HARD_FAULTS) && fault.kind == FaultKind::HardPageFault {
+    if flags.contains(EnableFlags::MEMORY_HARD_FAULTS) && fault.kind == FaultKind::HardPageFault {
         let hard = HardFault {
             initial_time: ticks(fault.begun.unwrap_or(event.time)),
             read_offset: fault.offset & !u64::from(PAGE_BYTES - 1),

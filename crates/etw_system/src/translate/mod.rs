@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use etw_event::Ticks;
 use etw_kernel::classes::{
     CSwitch, DiskIo, DiskIoFlush, DiskIoInit, DiskOperation, DiskTransfer, Dpc, DpcKind, Isr, ProcessEvent,
-    ReadyThread, RecordBuffer, STILL_ACTIVE, SampledProfile, Stamp, SysCallEnter, SysCallExit, Thread,
-    ThreadEvent, linux,
+    ReadyThread, RecordBuffer, STILL_ACTIVE, SampledProfile, Stamp, SysCallEnter, SysCallExit,
+    TIMER_RESOLUTION_NANOS, Thread, ThreadEvent, linux,
 };
 use etw_kernel::records::{Body, ContextSwitch, Disk, Event, Fork};
 use etw_kernel::{AddressesHidden, EnableFlags, Routines};
@@ -106,27 +106,30 @@ impl Translator {
         let ticks = |nanos| Ticks(clock.of(nanos) as i64);
         let stamp = Stamp::new(ticks(event.time), event.process_id, event.thread_id);
         match event.body {
-            Body::Fork(fork) if flags.has(EnableFlags::THREAD) => {
+            Body::Fork(fork) if flags.contains(EnableFlags::THREAD) => {
                 records.put(&stamp, &thread(ThreadEvent::Start, &fork));
             }
-            Body::Exec(_) if flags.has(EnableFlags::PROCESS) => {
+            Body::Exec(_) if flags.contains(EnableFlags::PROCESS) => {
                 let is_new = self.processes.get(event.process_id).is_some_and(|known| !known.is_told);
                 if is_new {
                     self.put_start_counted(event.process_id, &stamp, records);
                 }
             }
-            Body::Exit { process_code, .. } => self.put_exit(event, process_code, flags, &stamp, records),
-            Body::ContextSwitch(switch) if flags.has(EnableFlags::CSWITCH) => {
+            Body::Exit { process_code, kernel_nanos, user_nanos, .. } => {
+                let stamp = stamp.with_cpu_nanos(kernel_nanos, user_nanos);
+                self.put_exit(event, process_code, flags, &stamp, records);
+            }
+            Body::ContextSwitch(switch) if flags.contains(EnableFlags::CSWITCH) => {
                 records.put(&stamp, &self.context_switch(event, &switch));
             }
-            Body::ReadyThread { thread_id, by_interrupt, .. } if flags.has(EnableFlags::DISPATCHER) => {
+            Body::ReadyThread { thread_id, by_interrupt, .. } if flags.contains(EnableFlags::DISPATCHER) => {
                 // A wait is over.
                 let is_executing_dpc = by_interrupt;
                 let ready =
                     ReadyThread { thread_id, adjust_reason: 1, adjust_increment: 0, is_executing_dpc };
                 records.put(&stamp, &ready);
             }
-            Body::Sample { instruction } if flags.has(EnableFlags::PROFILE) => {
+            Body::Sample { instruction } if flags.contains(EnableFlags::PROFILE) => {
                 let (thread_id, count) = (event.thread_id, 1);
                 let instruction_pointer = instruction;
                 records.put(
@@ -134,25 +137,25 @@ impl Translator {
                     &SampledProfile { instruction_pointer, thread_id, count, ..SampledProfile::default() },
                 );
             }
-            Body::Interrupt { vector, begun, routine, handled } if flags.has(EnableFlags::INTERRUPT) => {
+            Body::Interrupt { vector, begun, routine, handled } if flags.contains(EnableFlags::INTERRUPT) => {
                 let vector = vector as u16;
                 let isr = Isr { initial_time: ticks(begun), routine, is_handled: handled, vector };
                 records.put(&stamp, &isr);
             }
-            Body::Dpc { vector, begun } if flags.has(EnableFlags::DPC) => {
+            Body::Dpc { vector, begun } if flags.contains(EnableFlags::DPC) => {
                 let is_timer = TIMER_SOFTIRQS.contains(&vector);
                 let kind = if is_timer { DpcKind::Timer } else { DpcKind::Dpc };
                 let routine = self.routines.and_then(|routines| routines.of_softirq(vector)).unwrap_or(0);
                 records.put(&stamp, &Dpc { kind, initial_time: ticks(begun), routine });
             }
-            Body::SystemCallEnter { number } if flags.has(EnableFlags::SYSTEMCALL) => {
+            Body::SystemCallEnter { number } if flags.contains(EnableFlags::SYSTEMCALL) => {
                 let address = self.routines.and_then(|routines| routines.of_system_call(number)).unwrap_or(0);
                 records.put(&stamp, &SysCallEnter { address });
             }
-            Body::SystemCallExit { result, .. } if flags.has(EnableFlags::SYSTEMCALL) => {
+            Body::SystemCallExit { result, .. } if flags.contains(EnableFlags::SYSTEMCALL) => {
                 records.put(&stamp, &SysCallExit { status: linux::status_of_call(result) });
             }
-            Body::DiskIssue(disk) if flags.has(EnableFlags::DISK_IO_INIT) => {
+            Body::DiskIssue(disk) if flags.contains(EnableFlags::DISK_IO_INIT) => {
                 let operation = match disk.operation & 0xFF {
                     0 => DiskOperation::Read,
                     1 => DiskOperation::Write,
@@ -162,14 +165,14 @@ impl Translator {
                 let (irp, issuing_thread_id) = (disk.request, disk.issuer_thread_id);
                 records.put(&stamp, &DiskIoInit { operation, irp, issuing_thread_id });
             }
-            Body::DiskComplete { disk, issued, .. } if flags.has(EnableFlags::DISK_IO) => {
+            Body::DiskComplete { disk, issued, .. } if flags.contains(EnableFlags::DISK_IO) => {
                 let begun = issued.unwrap_or(event.time);
                 let response_time = clock.of(event.time).saturating_sub(clock.of(begun));
                 put_disk(&disk, response_time, &stamp, records);
             }
             Body::Memory(happened) => memory::put(&happened, event.process_id, flags, &stamp, records),
             Body::PageFault(fault) => memory::put_fault(event, &fault, flags, ticks, &stamp, records),
-            Body::Network(happened) if flags.has(EnableFlags::NETWORK_TCPIP) => {
+            Body::Network(happened) if flags.contains(EnableFlags::NETWORK_TCPIP) => {
                 network::put(&happened, event.time, &stamp, records);
             }
             Body::File(file) => self.files.put(&file, flags, &stamp, records),
@@ -185,7 +188,7 @@ impl Translator {
         stamp: &Stamp,
         records: &mut Counted<'_>,
     ) {
-        if flags.has(EnableFlags::THREAD) {
+        if flags.contains(EnableFlags::THREAD) {
             let thread = Thread {
                 event: ThreadEvent::End,
                 process_id: event.process_id,
@@ -199,7 +202,7 @@ impl Translator {
             records.put(stamp, &thread);
         }
         if let Some(code) = process_code
-            && flags.has(EnableFlags::PROCESS)
+            && flags.contains(EnableFlags::PROCESS)
             && let Some(known) = self.processes.get(event.process_id)
         {
             if !known.is_told {
@@ -233,9 +236,6 @@ impl Translator {
         }
     }
 }
-
-/// The unit of CPU times and waits: the header's `TimerResolution`, 15.625 ms.
-const TIMER_RESOLUTION_NANOS: u64 = 15_625_000;
 
 fn thread<'f>(event: ThreadEvent, fork: &Fork<'f>) -> Thread<'f> {
     Thread {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use etw_event::FileTime;
-use etw_kernel::classes::{Process, ProcessEvent};
+use etw_kernel::classes::{Process, ProcessEvent, RecordBuffer, Stamp};
 use etw_kernel::records::{Body, Event, Exec, Fork};
 use etw_kernel::rundown::ProcessEntry;
 use etw_sys::clock;
@@ -68,6 +68,20 @@ impl Processes {
     /// Returns the file name of the program that a process runs.
     pub(crate) fn program_of(&self, process_id: u32) -> Option<&[u8]> {
         self.get(process_id).map(|known| &*known.image)
+    }
+
+    /// Adds a record of a process, if it is known.
+    pub(crate) fn put(
+        &self,
+        process_id: u32,
+        event: ProcessEvent,
+        exit_status: i32,
+        stamp: &Stamp,
+        records: &mut RecordBuffer,
+    ) {
+        if let Some(known) = self.get(process_id) {
+            records.put(stamp, &known.event(event, process_id, exit_status));
+        }
     }
 
     /// Processes an event. Must be called before the event is translated.

@@ -8,6 +8,7 @@ use etw_schema::{
     CompiledSchema, Count, Decoding, Event, EventSchema, InType, Length, Located, MapEntry, MapKind,
     MessageStyle, OutType, Property, PropertyType, ProviderInfo, ValueMap,
 };
+use etw_schema_windows::WindowsSchemas;
 
 use super::output::Writers;
 
@@ -49,12 +50,24 @@ pub fn built_in(bytes: &[u8]) {
     else {
         return;
     };
-    let provider = usize::from(provider) % builtin::providers().len();
-    let Some(entry) = builtin::providers().nth(provider) else { return };
-    let Some(provider) = BuiltIn.provider(&entry.guid) else { return };
-    let Some(schema) = provider.events.get(usize::from(event) % provider.events.len().max(1)) else { return };
+    let (provider, event) = (usize::from(provider), usize::from(event));
+    let Some(schema) = table(provider, event).or_else(|| packed(provider, event)) else { return };
     let pointer = if pointer & 1 == 0 { PointerSize::Eight } else { PointerSize::Four };
-    show(&CompiledSchema::new(schema.clone()), &bytes[5..], pointer);
+    show(&CompiledSchema::new(schema), &bytes[5..], pointer);
+}
+
+/// Returns an event of the built-in tables; `None` if the provider's index is beyond them, or it has no events.
+fn table(provider: usize, event: usize) -> Option<Arc<EventSchema>> {
+    let provider = BuiltIn.provider(&builtin::providers().nth(provider)?.guid)?;
+    provider.events.get(event.checked_rem(provider.events.len())?).cloned()
+}
+
+/// Returns a layout of the schemas of Windows' own providers.
+fn packed(provider: usize, event: usize) -> Option<Arc<EventSchema>> {
+    let pack = WindowsSchemas::new().ok()?.pack();
+    let block = pack.block_at(provider % pack.providers().len()).ok()?;
+    let layout = block.layouts().nth(event.checked_rem(block.len())?)?;
+    Some(Arc::new(layout.schema))
 }
 
 fn property(bytes: &[u8]) -> Property {

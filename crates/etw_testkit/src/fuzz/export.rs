@@ -35,7 +35,7 @@ pub fn evtx(bytes: &[u8]) {
 /// Exports a whole trace as tables of both formats; other input is a schema with a payload, as for `decoder`.
 pub fn columns(bytes: &[u8]) {
     for format in [ColumnFormat::Parquet, ColumnFormat::Arrow] {
-        let mut writer = ColumnsWriter::new(format, |name: &str| {
+        let mut writer = ColumnsWriter::new(format, 0, |name: &str| {
             assert!(!name.contains("..") && !name.starts_with('/'), "{name}");
             Ok(io::sink())
         });
@@ -58,7 +58,7 @@ pub fn timeline(bytes: &[u8]) {
     let Ok(mut trace) = open(bytes) else { return };
     let chosen = Selection { process_ids: vec![0, 4, 100], ..Selection::default() };
     let selection = if bytes.len().is_multiple_of(2) { Selection::default() } else { chosen };
-    for format in [Format::Perfetto, Format::Chrome, Format::Firefox, Format::Speedscope] {
+    for format in [Format::Perfetto, Format::Chrome, Format::Firefox, Format::Speedscope, Format::Pprof] {
         let mut out = Vec::new();
         let written =
             etw_timeline::write(&mut trace, format, &selection, &Symbolizer::new(), &mut out, &|_| ());
@@ -66,7 +66,7 @@ pub fn timeline(bytes: &[u8]) {
         let Summary { switches, wakeups, samples, of_slices, instants, context, .. } = summary;
         let placed = switches + wakeups + samples + of_slices + instants + context;
         assert_eq!(placed + summary.left_out + summary.without_place, summary.events, "{format:?}");
-        if format != Format::Perfetto
+        if ![Format::Perfetto, Format::Pprof].contains(&format)
             && let Err(error) = serde_json::from_slice::<serde_json::Value>(&out)
         {
             panic!("{format:?}: no JSON: {error}");

@@ -31,7 +31,8 @@ pub use profile::profile;
 pub use runtime::{logger, protocol, region};
 pub use shared::ring;
 pub use sources::{
-    compiled_manifest, event_map, event_metadata, event_source, manifest, mof, pdb, tmf, trace_logging,
+    compiled_manifest, event_map, event_metadata, event_source, manifest, mof, pdb, publishers, tmf,
+    trace_logging,
 };
 pub use store::store;
 
@@ -69,6 +70,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "profile", body: profile, seeds: seeds::profile },
     Target { name: "protocol", body: protocol, seeds: seeds::protocol },
     Target { name: "provider_string", body: provider_string, seeds: seeds::provider_string },
+    Target { name: "publishers", body: publishers, seeds: seeds::publishers },
     Target { name: "record", body: record, seeds: seeds::record },
     Target { name: "region", body: region, seeds: seeds::region },
     Target { name: "ring", body: ring, seeds: seeds::ring },

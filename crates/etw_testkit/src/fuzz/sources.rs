@@ -11,7 +11,7 @@ use etw_schema::tracelogging::{self, ProviderTraits};
 use etw_schema::wpp::WppReader;
 use etw_schema::{
     CompiledSchema, Decoding, EventSchema, PropertyType, Provider, ProviderInfo, ValueMap, event_metadata,
-    manifest, mof, wevt,
+    manifest, mof, publishers as publisher_list, wevt,
 };
 
 use super::decoder::show;
@@ -27,6 +27,11 @@ pub fn manifest(bytes: &[u8]) {
 
 /// A file with compiled manifests, and itself as its satellite.
 pub fn compiled_manifest(bytes: &[u8]) {
+    black_box(wevt::may_have_templates(bytes));
+    if let Ok(Some(range)) = wevt::resource_range(bytes) {
+        let start = bytes.get(usize::try_from(range.start).unwrap_or(usize::MAX)..).unwrap_or_default();
+        black_box(wevt::may_have_templates(start));
+    }
     let Ok(wevt) = wevt::read(bytes, Some(bytes), "fuzz") else { return };
     for problem in &wevt.problems {
         black_box(problem.to_string());
@@ -71,6 +76,24 @@ pub fn pdb(bytes: &[u8]) {
         black_box(error.to_string());
     }
     wpp(reader, bytes.len());
+}
+
+/// A registry hive with a list of publishers.
+pub fn publishers(bytes: &[u8]) {
+    match publisher_list::read(bytes) {
+        Ok(read) => {
+            let texts = |publisher: &publisher_list::Publisher| {
+                let files = [&publisher.resource_file, &publisher.message_file];
+                publisher.name.len() + files.into_iter().flatten().map(String::len).sum::<usize>()
+            };
+            let weight: usize = read.publishers.iter().map(texts).sum();
+            assert!(weight <= bytes.len(), "{weight} bytes of publishers from {}", bytes.len());
+            for problem in &read.problems {
+                black_box(problem.to_string());
+            }
+        }
+        Err(error) => drop(black_box(error.to_string())),
+    }
 }
 
 fn wpp(reader: WppReader, len_bytes: usize) {

@@ -2,8 +2,11 @@
 //!
 //! `cargo xtask seeds` writes them to `fuzz/seeds`; a test checks that the files are current.
 
-use crate::compiled_manifest;
+use etw_event::Guid;
+
+use crate::pe::ResourceType;
 use crate::traces::{self, Kind, Recipe};
+use crate::{compiled_manifest, hive, pe};
 
 mod runtime;
 mod sources;
@@ -165,7 +168,23 @@ pub fn context_switches() -> Vec<Seed> {
 
 /// Seeds of `compiled_manifest`: the resource by itself, and with its texts.
 pub fn compiled_manifest() -> Vec<Seed> {
-    vec![("bare.bin", compiled_manifest::compiled_manifest()), ("texts.res", compiled_manifest::res_file())]
+    let (template, messages) = (compiled_manifest::compiled_manifest(), compiled_manifest::message_table());
+    let resources =
+        [(ResourceType::Name("WEVT_TEMPLATE"), &template[..]), (ResourceType::Id(11), &messages[..])];
+    let program = pe::file(0x0409, &resources);
+    vec![("bare.bin", template), ("texts.res", compiled_manifest::res_file()), ("program.dll", program)]
+}
+
+/// Seeds of `publishers`: a hive with two publishers, and one with so many that their list has a second level.
+pub fn publishers() -> Vec<Seed> {
+    let publisher = |number: u32| hive::Publisher {
+        guid: Guid::from_u128(u128::from(number)),
+        name: format!("Publisher-{number}"),
+        resource_file: "%SystemRoot%\\System32\\made.dll".to_owned(),
+        message_file: "%SystemRoot%\\System32\\texts.dll".to_owned(),
+    };
+    let hive = |count| hive::software(&(0..count).map(publisher).collect::<Vec<_>>());
+    vec![("two.hive", hive(2)), ("many.hive", hive(hive::MAX_LIST as u32 + 1))]
 }
 
 /// Seeds of `event_source`: a manifest in one piece, and in two pieces in the wrong order.

@@ -2,9 +2,9 @@
 
 use etw_event::{Guid, Keyword, Level};
 use etw_protocol::{
-    Enable, EnableProperties, Failure, Filter, FromConsumer, FromProvider, Hello, Message, PayloadFilter,
-    PayloadOperator, PayloadPredicate, Request, Response, Role, SessionProperties, SessionUpdate, ToConsumer,
-    ToProvider, encode,
+    Enable, EnableProperties, Failure, Filter, FromConsumer, FromProvider, Hello, LayoutField, Message,
+    PayloadFilter, PayloadLayout, PayloadOperator, PayloadPredicate, Request, Response, Role,
+    SessionProperties, SessionUpdate, ToConsumer, ToProvider, encode,
 };
 
 use super::Seed;
@@ -18,18 +18,25 @@ pub fn protocol() -> Vec<Seed> {
         operator: PayloadOperator::Between,
         value: "1,10".to_owned(),
     };
+    let fields = vec![LayoutField { name: "Size".to_owned(), in_type: 8 }];
+    let layout = PayloadLayout { id: 1, version: 2, fields };
     let filters = vec![
         Filter::EventIds { include: true, ids: vec![1, 2, 300] },
         Filter::Pids(vec![1, 70_000]),
         Filter::ExecutableNames(vec!["shop".to_owned()]),
-        Filter::Payload(PayloadFilter { event: Some(1), any: true, predicates: vec![predicate] }),
+        Filter::Payload(PayloadFilter {
+            event: Some(1),
+            any: true,
+            predicates: vec![predicate],
+            layouts: vec![layout],
+        }),
         Filter::Data { kind: 0x8000_0000, data: vec![1, 2, 3] },
     ];
     let enable = Enable {
         level: Level::VERBOSE,
         any: Keyword(0x10),
         all: Keyword(0x10),
-        properties: EnableProperties(EnableProperties::STACK_TRACE),
+        properties: EnableProperties::STACK_TRACE,
         filters,
         source: guid,
     };

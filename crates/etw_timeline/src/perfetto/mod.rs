@@ -147,7 +147,10 @@ impl<'o> Writer<'o> {
                 let own = thread_track(index);
                 (own | lane << 40, (lane > 0).then_some(own), name)
             }
-            Owner::Disk(disk) => (DISK_TRACKS | u64::from(disk) << 16 | lane, None, format!("Disk {disk}")),
+            Owner::Disk(machine, disk) => {
+                let uuid = DISK_TRACKS | u64::from(machine & 0xFF) << 48 | u64::from(disk) << 16 | lane;
+                (uuid, None, context.disk_name(machine, disk))
+            }
             Owner::Machine => (MACHINE_TRACK, None, "Machine".to_owned()),
         };
         if self.tracks.insert(uuid) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use etw_app::providers::enable;
 use etw_app::status::{Failed, code};
-use openetw::session::{LogFileMode, SessionBuilder, SessionClock};
+use openetw::session::{EnableProperties, LogFileMode, SessionBuilder, SessionClock};
 use openetw::{FileTime, Guid, Level, classes};
 
 use crate::session::Plan;
@@ -113,11 +113,11 @@ impl Collector {
     }
 
     fn needs_no_file(&self) -> bool {
-        self.mode.has(LogFileMode::REAL_TIME) || self.mode.has(LogFileMode::BUFFERING)
+        self.mode.contains(LogFileMode::REAL_TIME) || self.mode.contains(LogFileMode::BUFFERING)
     }
 
     fn check_free(&self, file: PathBuf) -> Result<PathBuf> {
-        let may_exist = self.overwrites || self.mode.has(LogFileMode::APPEND) || self.changes_files;
+        let may_exist = self.overwrites || self.mode.contains(LogFileMode::APPEND) || self.changes_files;
         if !may_exist && file.exists() {
             let text = format!("{}: already exists; -ow replaces it, -a appends to it", file.display());
             return Err(Failed::new(code::FILE_EXISTS, text).into());
@@ -138,7 +138,7 @@ impl Collector {
             builder = builder.buffer_size_kib(self.buffer_size);
         }
         // An appended session has no clock anchor of its own in the header.
-        let appends = self.mode.has(LogFileMode::APPEND);
+        let appends = self.mode.contains(LogFileMode::APPEND);
         let clock = self.clock.unwrap_or(if appends { SessionClock::SystemTime } else { SessionClock::Qpc });
         let flags = self.providers.iter().filter(|wanted| wanted.guid == classes::SYSTEM_TRACE);
         let flags = flags.fold(0, |flags, wanted| flags | wanted.any as u32);
@@ -157,7 +157,7 @@ impl Collector {
 impl Wanted {
     /// Returns the enable request for the session.
     pub(super) fn enable(&self) -> openetw::session::EnableBuilder {
-        enable(self.guid, self.level, self.any, self.all).properties(self.properties)
+        enable(self.guid, self.level, self.any, self.all).properties(EnableProperties(self.properties))
     }
 }
 

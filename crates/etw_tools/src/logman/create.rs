@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use etw_app::paths::path;
 use etw_app::providers::{Known, kernel_flags, level};
-use etw_app::status::usage;
+use etw_app::status::{Failed, code, usage};
 use openetw::kernel::EnableFlags;
 use openetw::session::{Controller, EnableBuilder, LogFileMode, SessionClock, SessionUpdate};
 use openetw::{Guid, Level, classes};
@@ -14,11 +14,11 @@ use super::collector::{Collector, Version, Wanted};
 use crate::options::{Given, Options, millis_of, number_of};
 
 /// Default kernel flags, as on Windows: processes, threads, disks and the network.
-const DEFAULT_FLAGS: u32 = EnableFlags::PROCESS.0
-    | EnableFlags::THREAD.0
-    | EnableFlags::DISK_IO.0
-    | EnableFlags::DISK_FILE_IO.0
-    | EnableFlags::NETWORK_TCPIP.0;
+const DEFAULT_FLAGS: EnableFlags = EnableFlags::PROCESS
+    .union(EnableFlags::THREAD)
+    .union(EnableFlags::DISK_IO)
+    .union(EnableFlags::DISK_FILE_IO)
+    .union(EnableFlags::NETWORK_TCPIP);
 
 /// Changes to a running session.
 #[derive(Debug, Default)]
@@ -42,11 +42,12 @@ pub(super) fn collector(
 
 /// Sets the defaults of sets, which sessions do not have: a file, and a suffix of its name.
 pub(super) fn save_defaults(collector: &mut Collector, options: &Options) -> Result<()> {
-    let goes_on = collector.overwrites || collector.changes_files || collector.mode.has(LogFileMode::APPEND);
+    let goes_on =
+        collector.overwrites || collector.changes_files || collector.mode.contains(LogFileMode::APPEND);
     if options.last("v").is_none() && !goes_on {
         collector.version = Version::Serial;
     }
-    if collector.file.is_none() && !collector.mode.has(LogFileMode::REAL_TIME) {
+    if collector.file.is_none() && !collector.mode.contains(LogFileMode::REAL_TIME) {
         collector.file = Some(std::path::absolute(format!("{}.etl", collector.session.replace('/', "_")))?);
     }
     Ok(())
@@ -107,7 +108,7 @@ fn format(collector: &mut Collector, options: &Options) -> Result<()> {
         Some("bincirc") => set(&mut mode, LogFileMode::CIRCULAR, true),
         Some(format @ ("csv" | "tsv" | "sql")) => {
             return Err(usage(format_args!(
-                "-f {format} is for counters; `etw dump --format csv` converts a trace to text"
+                "-f {format}: sessions write .etl files; `etw dump --format csv FILE` or `tracerpt FILE -of CSV` converts one"
             )));
         }
         Some(other) => return Err(usage(format_args!("-f {other}: expected bin or bincirc"))),
@@ -116,6 +117,12 @@ fn format(collector: &mut Collector, options: &Options) -> Result<()> {
     {
         let bit = mode_of(name).ok_or_else(|| usage(format_args!("-mode {name} is not a session mode")))?;
         match bit {
+            LogFileMode::GLOBAL_SEQUENCE | LogFileMode::LOCAL_SEQUENCE => {
+                let text = format!(
+                    "-mode {name}: only WPP messages have sequence numbers, and no program writes these here"
+                );
+                return Err(Failed::new(code::NOT_SUPPORTED, text).into());
+            }
             LogFileMode::NEW_FILE => collector.changes_files = true,
             bit => set(&mut mode, bit, true),
         }
@@ -139,13 +146,13 @@ fn format(collector: &mut Collector, options: &Options) -> Result<()> {
     match options.last("cnf") {
         Some(given) if !given.is_negated && !given.values.is_empty() => {
             return Err(usage(
-                "-cnf with a time is not supported; files change at a size, `-cnf -max MB`, or on `etw session increment-file NAME`",
+                "-cnf with a time is not supported; files change at a size, `-cnf -max MB`, or on `etw session increment-file NAME`, which `systemd-run --user --on-active=TIME --on-unit-active=TIME` repeats",
             ));
         }
         Some(given) => collector.changes_files = !given.is_negated,
         None => {}
     }
-    let needs_size = mode.has(LogFileMode::CIRCULAR) || collector.changes_files;
+    let needs_size = mode.contains(LogFileMode::CIRCULAR) || collector.changes_files;
     if needs_size && collector.maximum_mib == 0 {
         return Err(usage("circular and new-file modes need -max MB"));
     }
@@ -249,7 +256,7 @@ fn wanted(parts: &[String], known: &Known, controller: Option<&mut Controller>) 
     let found = known.find(part(0).unwrap_or_default(), controller)?;
     let any = match part(1) {
         Some(text) if found.guid == classes::SYSTEM_TRACE => kernel_flags(text)?.0.into(),
-        None if found.guid == classes::SYSTEM_TRACE => DEFAULT_FLAGS.into(),
+        None if found.guid == classes::SYSTEM_TRACE => DEFAULT_FLAGS.0.into(),
         Some(text) => known.keywords(&found, text)?,
         None => 0,
     };
@@ -295,7 +302,7 @@ fn mode_of(name: &str) -> Option<LogFileMode> {
         "globalsequence" => LogFileMode::GLOBAL_SEQUENCE,
         "localsequence" => LogFileMode::LOCAL_SEQUENCE,
         "pagedmemory" => LogFileMode::USE_PAGED_MEMORY,
-        wanted => LogFileMode::NAMES.iter().find(|(known, _)| squeeze(known) == wanted)?.1,
+        wanted => LogFileMode::all().iter_names().find(|(known, _)| squeeze(known) == wanted)?.1,
     })
 }
 
@@ -326,7 +333,7 @@ mod tests {
             (c.flush_timer_millis, c.clock, c.overwrites),
             (90_000, Some(SessionClock::SystemTime), true)
         );
-        assert_eq!(c.mode, LogFileMode::CIRCULAR.with(LogFileMode::REAL_TIME));
+        assert_eq!(c.mode, LogFileMode::CIRCULAR.union(LogFileMode::REAL_TIME));
         assert_eq!(c.file.unwrap(), Path::new("/tmp/x.etl"));
         let c = read("-p Microsoft-Windows-Kernel-Process 0x10 win:Warning -cnf -max 9");
         let c = c.unwrap();
@@ -346,11 +353,12 @@ mod tests {
             let error = read(line).expect_err(line).to_string();
             assert!(error.contains(expected), "{line}: {error}");
         };
-        check("-f csv", "`etw dump --format csv`");
+        check("-f csv", "`etw dump --format csv FILE`");
         check("-f text", "expected bin or bincirc");
         check("-f bincirc", "need -max MB");
         check("-cnf 10:00", "etw session increment-file");
         check("-cnf", "need -max MB");
+        check("-mode globalsequence", "only WPP messages have sequence numbers");
         check("-mode round", "-mode round is not a session mode");
         check("-ct sun", "expected perf, system or cycle");
         check("-ft soon", "-ft soon");

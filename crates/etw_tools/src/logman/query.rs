@@ -160,10 +160,10 @@ fn put_session(out: &mut Vec<u8>, status: &SessionStatus, enables: &[EnableStatu
     put(out, "Name", &p.logger_name)?;
     put(out, "Status", if status.state == SessionState::Failing { "Failing" } else { "Running" })?;
     put(out, "Root Path", file.parent().unwrap_or("".as_ref()).display())?;
-    put(out, "Segment", on(p.log_file_mode.has(LogFileMode::NEW_FILE)))?;
+    put(out, "Segment", on(p.log_file_mode.contains(LogFileMode::NEW_FILE)))?;
     put(out, "Schedules", "Off")?;
     if p.maximum_file_size != 0 {
-        let unit = if p.log_file_mode.has(LogFileMode::KBYTES_FOR_SIZE) { "KB" } else { "MB" };
+        let unit = if p.log_file_mode.contains(LogFileMode::KBYTES_FOR_SIZE) { "KB" } else { "MB" };
         put(out, "Segment Max Size", format_args!("{} {unit}", p.maximum_file_size))?;
     }
     writeln!(out)?;
@@ -219,13 +219,13 @@ fn put_numbers(out: &mut Vec<u8>, status: &SessionStatus, p: &SessionProperties)
 }
 
 fn put_mode(out: &mut Vec<u8>, mode: LogFileMode, overwrites: bool) -> Result<()> {
-    put(out, "Append", on(mode.has(LogFileMode::APPEND)))?;
-    put(out, "Circular", on(mode.has(LogFileMode::CIRCULAR)))?;
+    put(out, "Append", on(mode.contains(LogFileMode::APPEND)))?;
+    put(out, "Circular", on(mode.contains(LogFileMode::CIRCULAR)))?;
     put(out, "Overwrite", on(overwrites))
 }
 
 fn file_mode(mode: LogFileMode, has_file: bool) -> &'static str {
-    match (mode.has(LogFileMode::REAL_TIME), mode.has(LogFileMode::BUFFERING), has_file) {
+    match (mode.contains(LogFileMode::REAL_TIME), mode.contains(LogFileMode::BUFFERING), has_file) {
         (_, true, _) => "Buffering",
         (true, _, true) => "File, Real-time",
         (true, _, false) => "Real-time",

@@ -35,13 +35,7 @@ pub(super) const TABLE: &[Opt] = &[
         "Interval at which partly filled buffers are written; ss may have a fraction.",
     ),
     value("ct", "perf|system|cycle", "Clock [default: perf]."),
-    values(
-        "mode",
-        "MODE …",
-        1,
-        8,
-        "circular, newfile, append, globalsequence, localsequence, pagedmemory, …",
-    ),
+    values("mode", "MODE …", 1, 8, "circular, newfile, append, pagedmemory, …"),
     value("ln", "NAME", "Name of the session [default: that of the set]."),
     flag("y", "Yes to all questions."),
     value("xml", "FILE", "File of import and export."),
@@ -51,11 +45,13 @@ pub(super) const TABLE: &[Opt] = &[
     value("config", "FILE", "Refused: use `logman import`."),
     values("u", "USER [PASSWORD]", 0, 2, "Refused: use `sudo -u USER logman …`.").or_not(),
     values("m", "[start] [stop]", 0, 4, "Refused: sets are started and stopped by hand."),
-    value("rf", "[[hh:]mm:]ss", "Refused: use `etw record --for TIME`."),
-    values("b", "DATE TIME", 0, 3, "Refused: use a systemd timer or cron.").or_not(),
-    values("e", "DATE TIME", 0, 3, "Refused: use a systemd timer or cron.").or_not(),
-    flag("r", "Refused: use a systemd timer or cron.").or_not(),
-    values("rc", "TASK", 0, 1, "Refused: run it after `logman stop`.").or_not(),
+    value("rf", "[[hh:]mm:]ss", "Refused: use `systemd-run --user --on-active=TIME logman stop NAME`."),
+    values("b", "DATE TIME", 0, 3, "Refused: use `systemd-run --user --on-calendar=TIME logman start NAME`.")
+        .or_not(),
+    values("e", "DATE TIME", 0, 3, "Refused: use `systemd-run --user --on-calendar=TIME logman stop NAME`.")
+        .or_not(),
+    flag("r", "Refused: use `systemd-run`, as for -b, with a repeating time such as 'Mon 08:00'.").or_not(),
+    values("rc", "TASK", 0, 1, "Refused: use `logman stop NAME && TASK`.").or_not(),
     flag("ul", "Refused: a program starts its private sessions itself (docs/sessions.md).").or_not(),
 ];
 
@@ -67,9 +63,13 @@ pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)>
             "config" => "settings files are not supported; use `logman import NAME -xml FILE` or options",
             "u" => "sets run as the user that starts them; use `sudo -u USER logman …`",
             "m" => "sets have no schedule; start and stop them by hand",
-            "rf" => "sets run until they are stopped; `etw record --for TIME` stops by itself",
-            "b" | "e" | "r" => "sets have no schedule; start and stop them with a systemd timer or cron",
-            "rc" => "tasks are not run; a script can run one after `logman stop`",
+            "rf" => {
+                "sets run until they are stopped; `systemd-run --user --on-active=TIME logman stop NAME` stops one later, and `etw record --for TIME` stops by itself"
+            }
+            "b" | "e" | "r" => {
+                "sets have no schedule; while a daemon runs (`etw daemon`), `systemd-run --user --on-calendar='2026-12-01 08:00' logman start NAME` starts one then"
+            }
+            "rc" => "tasks are not run; `logman stop NAME && TASK` runs one at the end",
             "ul" => "a program starts its private sessions itself (docs/sessions.md)",
             _ => return None,
         })

@@ -99,7 +99,7 @@ fn collector(root: &Element, element: &Element, directory: &str) -> Result<Colle
         (stream == 4, LogFileMode::BUFFERING),
     ] {
         if is_on {
-            mode = mode.with(bit);
+            mode |= bit;
         }
     }
     let file = (!matches!(stream, 2 | 4)).then(|| file_of(directory, name)).transpose()?;
@@ -234,15 +234,15 @@ pub(super) fn write(set: &Set) -> String {
 
 fn write_collector(out: &mut Writer, collector: &Collector) {
     let mode = collector.mode;
-    let has = |bit| mode.has(bit);
+    let has = |bit| mode.contains(bit);
     let file =
         collector.file.as_ref().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy();
     // Modes with an element of their own.
-    let own = LogFileMode::CIRCULAR.0
-        | LogFileMode::APPEND.0
-        | LogFileMode::PREALLOCATE.0
-        | LogFileMode::REAL_TIME.0
-        | LogFileMode::BUFFERING.0;
+    let own = LogFileMode::CIRCULAR
+        | LogFileMode::APPEND
+        | LogFileMode::PREALLOCATE
+        | LogFileMode::REAL_TIME
+        | LogFileMode::BUFFERING;
     out.element("TraceDataCollector", |out| {
         out.leaf("DataCollectorType", "1");
         out.leaf("Name", &collector.session);
@@ -260,7 +260,7 @@ fn write_collector(out: &mut Writer, collector: &Collector) {
         out.leaf("BufferSize", &collector.buffer_size.to_string());
         let clock = collector.clock.map_or(0, |clock| clock as u32);
         out.leaf("ClockType", &clock.to_string());
-        out.leaf("ExtendedModes", &(mode.0 & !own).to_string());
+        out.leaf("ExtendedModes", &(mode - own).0.to_string());
         out.leaf("FlushTimer", &(f64::from(collector.flush_timer_millis) / 1000.0).to_string());
         out.leaf("MaximumBuffers", &collector.maximum_buffers.to_string());
         out.leaf("MinimumBuffers", &collector.minimum_buffers.to_string());
@@ -340,7 +340,7 @@ mod tests {
             session: "S & <Co>".to_owned(),
             file: Some("/tmp/a b/t.etl".into()),
             version: Version::Serial,
-            mode: LogFileMode::CIRCULAR.with(LogFileMode::GLOBAL_SEQUENCE).with(LogFileMode::REAL_TIME),
+            mode: LogFileMode::CIRCULAR.union(LogFileMode::GLOBAL_SEQUENCE).union(LogFileMode::REAL_TIME),
             overwrites: true,
             changes_files: false,
             maximum_mib: 100,

@@ -1,12 +1,13 @@
 //! Command line of tracefmt.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use etw_app::paths::path;
 use etw_app::status::{Failed, code, usage};
 
+use crate::files::symbols_of;
 use crate::options::{self, Opt, flag, value, values};
 
 /// Environment variable with the default search path of formats.
@@ -161,18 +162,6 @@ fn schemas(given: &options::Options) -> Result<Vec<PathBuf>> {
         return Err(Failed::new(code::FILE_NOT_FOUND, text).into());
     }
     Ok(found)
-}
-
-/// Returns the symbol file of a program: from one of the directories, or from the program's own.
-fn symbols_of(image: &Path, directories: &[PathBuf]) -> Result<PathBuf> {
-    let name = image.with_extension("pdb");
-    let in_directories = directories.iter().filter_map(|directory| Some(directory.join(name.file_name()?)));
-    let mut places = in_directories.chain([name.clone()]);
-    places.find(|place| place.exists()).ok_or_else(|| {
-        let text =
-            format!("{}: its symbol file is neither beside it nor in the directories of -r", image.display());
-        Failed::new(code::FILE_NOT_FOUND, text).into()
-    })
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ fn read(options: &Options, schemas: &Schemas) -> Result<Summary> {
     let flush = move || {
         idle.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|out| drop(out.flush()));
     };
-    let files = input::builder(&options.files);
+    let files = input::builder(&options.files)?;
     let builder = options.session.iter().fold(files, |builder, name| builder.session(name));
     let sources = schemas.sources();
     let mut trace = builder.schemas(&sources).on_idle(flush).skip_unreadable(true).open()?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use etw_app::status::{Failed, code, usage};
-use openetw::session::{Filter, Instance, LogFileMode, SessionClock};
+use openetw::session::{EnableProperties, Filter, Instance, SessionClock};
 
 use crate::files::config_directory;
 use crate::session::Plan;
@@ -64,7 +64,7 @@ fn text(plan: &Plan) -> Result<String> {
     if !p.log_file_name.is_empty() {
         let _ = writeln!(out, "file = {}", quoted(&p.log_file_name));
     }
-    let modes = LogFileMode::NAMES.iter().filter(|(_, bit)| p.log_file_mode.has(*bit));
+    let modes = p.log_file_mode.iter_names();
     let modes: Vec<String> = modes.map(|(name, _)| quoted(&name.to_lowercase().replace('_', "-"))).collect();
     let _ = writeln!(out, "mode = [{}]", modes.join(", "));
     for (key, value) in [
@@ -90,8 +90,9 @@ fn text(plan: &Plan) -> Result<String> {
         let mut rest = String::new();
         for filter in &enable.filters {
             match filter {
-                Filter::EventIds { include: true, ids: wanted } => {
-                    ids = wanted.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
+                Filter::EventIds { include, ids: listed } => {
+                    let listed = listed.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
+                    ids = format!("{}{listed}", if *include { "" } else { "!" });
                 }
                 Filter::Pids(pids) => {
                     let _ = writeln!(rest, "pids = {pids:?}");
@@ -104,7 +105,8 @@ fn text(plan: &Plan) -> Result<String> {
         }
         let (any, all) = (enable.any.0, enable.all.0);
         let _ = writeln!(out, "\n[[provider]]\nspec = \"{guid}:{}:{ids}:{any:#x}:{all:#x}\"", enable.level.0);
-        let _ = writeln!(out, "stacks = {}\n{}", enable.properties.0 & 4 != 0, rest.trim_end());
+        let stacks = enable.properties.contains(EnableProperties::STACK_TRACE);
+        let _ = writeln!(out, "stacks = {stacks}\n{}", rest.trim_end());
     }
     Ok(out)
 }

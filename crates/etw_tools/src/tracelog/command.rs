@@ -9,7 +9,8 @@ use etw_app::status::{Failed, code, usage};
 use etw_app::text::wide_number;
 use openetw::kernel::EnableFlags;
 use openetw::session::{
-    Controller, EnableBuilder, Filter, LogFileMode, SessionBuilder, SessionClock, SessionUpdate,
+    Controller, EnableBuilder, EnableProperties, Filter, LogFileMode, SessionBuilder, SessionClock,
+    SessionUpdate,
 };
 use openetw::{Guid, Level, classes};
 
@@ -53,14 +54,14 @@ pub(super) fn plan(
             builder = builder.maximum_file_size_mib(size);
         }
     }
-    let is_in_memory = mode.has(LogFileMode::BUFFERING);
+    let is_in_memory = mode.contains(LogFileMode::BUFFERING);
     if is_in_memory && options.last("f").is_some() {
         return Err(usage(format_args!(
             "-buffering keeps events in memory; `tracelog -flush {name} -f FILE` writes them"
         )));
     }
     if let Some(file) = file(options)?.or_else(|| {
-        let needs_one = !is_in_memory && !mode.has(LogFileMode::REAL_TIME);
+        let needs_one = !is_in_memory && !mode.contains(LogFileMode::REAL_TIME);
         needs_one.then(|| PathBuf::from(DEFAULT_FILE))
     }) {
         builder = builder.file(file);
@@ -85,7 +86,7 @@ pub(super) fn enables(asked: &[Asked], options: &Options) -> Result<Vec<EnableBu
     let any = mask("matchanykw")?.or(mask("flag")?);
     let (all, wanted_level) =
         (mask("matchallkw")?.unwrap_or(0), options.value("level").map(level).transpose()?);
-    let properties = options.number("enableproperty")?.unwrap_or(0);
+    let properties = EnableProperties(options.number("enableproperty")?.unwrap_or(0));
     let filters = filters(options)?;
     // The kernel's classic events are enabled by flags.
     let asked = asked.iter().filter(|asked| asked.guid != classes::SYSTEM_TRACE);
@@ -205,7 +206,7 @@ fn counted(given: &Given) -> Result<Vec<u32>> {
 
 /// Returns the kernel flags that the options select, including the defaults of the kernel session.
 pub(super) fn flags(options: &Options, is_kernel: bool) -> Result<Option<EnableFlags>> {
-    let mut flags = EnableFlags::NONE;
+    let mut flags = EnableFlags::empty();
     let defaults = [
         ("noprocess", EnableFlags::PROCESS),
         ("nothread", EnableFlags::THREAD),
@@ -214,7 +215,7 @@ pub(super) fn flags(options: &Options, is_kernel: bool) -> Result<Option<EnableF
     ];
     for (not, flag) in defaults {
         if is_kernel && options.last("eflag").is_none() && options.last(not).is_none() {
-            flags = flags | flag;
+            flags |= flag;
         }
     }
     for (name, flag) in [
@@ -228,7 +229,7 @@ pub(super) fn flags(options: &Options, is_kernel: bool) -> Result<Option<EnableF
         ),
     ] {
         if options.last(name).is_some() {
-            flags = flags | flag;
+            flags |= flag;
         }
     }
     for given in options.all("eflag") {
@@ -238,18 +239,17 @@ pub(super) fn flags(options: &Options, is_kernel: bool) -> Result<Option<EnableF
             _ => &given.values,
         };
         for name in names {
-            flags =
-                flags | if wide_number(name).is_some() { kernel_flags(name)? } else { flags_by_name(name)? };
+            flags |= if wide_number(name).is_some() { kernel_flags(name)? } else { flags_by_name(name)? };
         }
     }
     if is_kernel && let Some(text) = options.value("flag").or(options.value("matchanykw")) {
         flags = kernel_flags(text)?;
     }
-    Ok((flags != EnableFlags::NONE).then_some(flags))
+    Ok((!flags.is_empty()).then_some(flags))
 }
 
 fn mode(options: &Options) -> Result<LogFileMode> {
-    let mut mode = LogFileMode(0);
+    let mut mode = LogFileMode::empty();
     for (name, bit) in [
         ("rt", LogFileMode::REAL_TIME),
         ("seq", LogFileMode::SEQUENTIAL),
@@ -261,16 +261,14 @@ fn mode(options: &Options) -> Result<LogFileMode> {
         ("buffering", LogFileMode::BUFFERING),
         ("secure", LogFileMode::SECURE),
         ("paged", LogFileMode::USE_PAGED_MEMORY),
-        ("gs", LogFileMode::GLOBAL_SEQUENCE),
-        ("ls", LogFileMode::LOCAL_SEQUENCE),
         ("lowcapacity", LogFileMode::NO_PER_PROCESSOR_BUFFERING),
         ("independent", LogFileMode::INDEPENDENT_SESSION),
     ] {
         if options.last(name).is_some() {
-            mode = mode.with(bit);
+            mode |= bit;
         }
     }
-    if mode.has(LogFileMode::BUFFERING) && mode.has(LogFileMode::REAL_TIME) {
+    if mode.contains(LogFileMode::BUFFERING) && mode.contains(LogFileMode::REAL_TIME) {
         return Err(usage("-rt and -buffering exclude each other"));
     }
     Ok(mode)
@@ -281,7 +279,7 @@ fn clock(options: &Options, mode: LogFileMode) -> SessionClock {
         SessionClock::SystemTime
     } else if options.last("usecpucycle").is_some() {
         SessionClock::CpuCycle
-    } else if mode.has(LogFileMode::APPEND) && options.last("useperfcounter").is_none() {
+    } else if mode.contains(LogFileMode::APPEND) && options.last("useperfcounter").is_none() {
         // An appended session has no clock anchor of its own in the header.
         SessionClock::SystemTime
     } else {
@@ -390,7 +388,7 @@ mod tests {
         );
         let modes =
             [LogFileMode::NEW_FILE, LogFileMode::KBYTES_FOR_SIZE, LogFileMode::NO_PER_PROCESSOR_BUFFERING];
-        assert_eq!(p.log_file_mode, modes.into_iter().fold(LogFileMode(0), LogFileMode::with));
+        assert_eq!(p.log_file_mode, modes.into_iter().collect::<LogFileMode>());
         let (guid, enable) = plan.enables[1].build().unwrap();
         assert_eq!(guid, Guid::from_provider_name("Shop.Orders"));
         assert_eq!((enable.any.0, enable.all.0, enable.level, enable.properties.0), (16, 16, Level(4), 4));

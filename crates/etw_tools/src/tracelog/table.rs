@@ -64,8 +64,8 @@ pub(super) const OPTIONS: &[Opt] = &[
     flag("buffering", "Keep events in memory, until -flush -f FILE."),
     flag("secure", "Accept events only from users that may write to the session."),
     flag("paged", "Accepted: buffers are ordinary memory."),
-    flag("gs", "Number events across all sessions."),
-    flag("ls", "Number events in the session."),
+    flag("gs", "Refused: only WPP messages have sequence numbers."),
+    flag("ls", "Refused, as -gs."),
     flag("lowcapacity", "One set of buffers for all processors."),
     flag("independent", "Accepted: sessions are always independent."),
     value("hybridshutdown", "stop|persist", "Accepted: this system has no hybrid shutdown."),
@@ -110,6 +110,9 @@ pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)>
             "cm" => "Linux has no registry; -fio records access to configuration files",
             "kd" => {
                 "Linux has no kernel debugger that receives events; -rt and `etw dump -s LOGGER` show them"
+            }
+            "gs" | "ls" => {
+                "only WPP messages have sequence numbers, and no program writes these here; events are in the order of time"
             }
             "um" => "a program starts its private sessions itself (docs/sessions.md)",
             "addtotriagedump" => {

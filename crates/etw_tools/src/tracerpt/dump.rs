@@ -4,10 +4,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use etw_app::batch::{self, Batch, Work};
+use etw_app::batch::{self, Batch, SpareTexts, Work};
 use etw_app::input::Opened;
 use etw_app::output;
 use etw_app::tally::Tally;
@@ -106,8 +105,8 @@ pub(super) fn in_parallel(
 ) -> Result<()> {
     let mut out = options.dump.as_deref().map(|path| TextFile::create(path, options)).transpose()?;
     let writer = || options.dump.as_ref().map(|_| Writer::new(options.format, export));
-    let spare = Arc::new(Mutex::new(Vec::new()));
-    let mut workers: Vec<_> = (0..output::threads(0))
+    let spare = SpareTexts::default();
+    let mut workers: Vec<_> = (0..output::threads(0).get())
         .map(|_| Formatter {
             resolver: opened.resolver.clone(),
             located: Located::new(),
@@ -122,12 +121,11 @@ pub(super) fn in_parallel(
         out.put(&text)?;
     }
     let progress = opened.progress(true);
-    batch::run(&mut opened.trace, &mut workers, &progress, |mut text: Vec<u8>| {
+    batch::run(&mut opened.trace, &mut workers, &progress, |text: Vec<u8>| {
         if let Some(out) = &mut out {
             out.put(&text)?;
         }
-        text.clear();
-        spare.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        spare.put(text);
         Ok(ControlFlow::Continue(()))
     })?;
     progress.finish();
@@ -146,15 +144,14 @@ struct Formatter {
     located: Located,
     writer: Option<Writer>,
     tally: Tally,
-    spare: Arc<Mutex<Vec<Vec<u8>>>>,
+    spare: SpareTexts,
 }
 
 impl Work for Formatter {
     type Output = Vec<u8>;
 
     fn work(&mut self, batch: &Batch) -> Vec<u8> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut out = spare.unwrap_or_default();
+        let mut out = self.spare.take();
         for record in batch.records() {
             let event = self.resolver.decode(&record, &mut self.located);
             self.tally.add(&event);

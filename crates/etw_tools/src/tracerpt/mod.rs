@@ -10,12 +10,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use etw_app::description::{self, Described};
 use etw_app::input::{self, Filters, Opened};
+use etw_app::output;
 use etw_app::schemas::{SchemaOptions, Schemas};
 use etw_app::status::{Failed, code};
 use etw_app::tally::Tally;
-use etw_app::{description, output};
-use openetw::analysis::{Analysis, ReportOptions, TableKind, Window};
+use openetw::analysis::{Analysis, Machines, ReportOptions, Window};
 use openetw::export::{self, Source};
 use openetw::schema::manifest;
 use openetw::{Event, FileTime, Statistics, Trace};
@@ -149,7 +150,7 @@ struct Outcome {
 
 /// Reads files; on all processors if each event is only formatted by itself.
 fn of_files(options: &Options, schemas: &Schemas, page: PageWriter) -> Result<Outcome> {
-    let mut opened = Opened::open(&options.files, &Filters::default(), None, schemas)?;
+    let mut opened = Opened::open(&options.files, &Filters::default(), None, schemas, output::threads(0))?;
     if opened.trace.inputs().is_empty() {
         // A warning has already named the problem of the only file.
         input::check_read(&opened.trace)?;
@@ -171,7 +172,7 @@ fn of_files(options: &Options, schemas: &Schemas, page: PageWriter) -> Result<Ou
 
 /// Reads live sessions, with files if given, until Ctrl-C or the end of the sessions.
 fn of_sessions(options: &Options, schemas: &Schemas, page: PageWriter) -> Result<Outcome> {
-    let files = input::builder(&options.files);
+    let files = input::builder(&options.files)?;
     let builder = options.sessions.iter().fold(files, |builder, name| builder.session(name));
     let schemas = schemas.sources();
     let mut trace = builder.schemas(&schemas).skip_unreadable(true).open()?;
@@ -214,7 +215,10 @@ impl Sinks {
         let dump = options.dump.as_deref().map(|path| Dump::create(path, options, export)).transpose()?;
         let start = trace.start_time();
         let end = trace.headers().iter().map(|header| header.end_time).filter(|end| end.0 != 0).max();
-        let analysis = options.report.as_ref().map(|_| Analysis::new(Window::ALL).over_time(start, end));
+        let analysis = options
+            .report
+            .as_ref()
+            .map(|_| Analysis::new(Window::ALL).of_machines(Machines::of(trace)).over_time(start, end));
         Ok(Sinks { dump, tally: Tally::default(), analysis })
     }
 
@@ -236,7 +240,8 @@ impl Sinks {
         let cut = self.dump.map(Dump::finish).transpose()?.unwrap_or(0);
         let page = self.analysis.map(|analysis| {
             let mut wanted = ReportOptions::of(trace.headers());
-            wanted.tables.retain(|kind| *kind != TableKind::Threads);
+            wanted.processors = Machines::of(trace).processors();
+            wanted.tables.retain(|kind| kind.is_default());
             page(PageRequest {
                 trace,
                 report: analysis.report(&wanted),
@@ -279,7 +284,7 @@ impl Outcome {
         if let Some(path) = &options.interpreted {
             let mut out = Vec::new();
             for provider in self.tally.providers() {
-                description::put_text(&mut out, &provider, &[])?;
+                description::put_text(&mut out, &Described::from(&provider), &[])?;
                 out.push(b'\n');
             }
             files::write(path, &out)?;

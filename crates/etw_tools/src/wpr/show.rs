@@ -103,7 +103,8 @@ fn collector(
         let registered = Some(enabled.name.clone()).filter(|name| !name.is_empty());
         let name = registered.or_else(|| known.name_of(enabled.provider));
         let name = name.unwrap_or_else(|| enabled.provider.to_string());
-        let stack = if enabled.enable.properties.has(EnableProperties::STACK_TRACE) { ": Stack" } else { "" };
+        let stack =
+            if enabled.enable.properties.contains(EnableProperties::STACK_TRACE) { ": Stack" } else { "" };
         format!("{name}: {:#x}: {:#04x}{stack}", enabled.enable.any.0, enabled.enable.level.0)
     };
     list(out, "Providers", &enables.iter().map(provider).collect::<Vec<_>>())
@@ -158,7 +159,7 @@ pub(super) fn profile_details(all: &[Profile], out: &mut Vec<u8>) -> Result<()> 
             row(out, "File Size (MB)", format_args!("{}, {mode}", session.maximum_file_size_mib))?;
         }
         list(out, "System Keywords", &keywords(session.flags))?;
-        if session.flags != EnableFlags::NONE {
+        if !session.flags.is_empty() {
             list(out, "System Stacks", &stacks(&session.stacks))?;
         }
         let lines = |only: bool| -> Vec<String> {

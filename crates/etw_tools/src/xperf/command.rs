@@ -49,7 +49,7 @@ pub(super) struct Segment {
     maximum_buffers: u32,
     maximum_mib: u32,
     flush_timer_millis: Option<u32>,
-    clock: SessionClock,
+    clock: Option<SessionClock>,
 }
 
 /// The action whose options are being parsed.
@@ -89,7 +89,7 @@ impl Reader<'_> {
         let value = || given.values.first().cloned().unwrap_or_default();
         let name =
             || Some(value()).filter(|name| !name.is_empty()).unwrap_or_else(|| KERNEL_LOGGER.to_owned());
-        let segment = |name: String| Segment { name, clock: SessionClock::Qpc, ..Segment::default() };
+        let segment = |name: String| Segment { name, ..Segment::default() };
         match given.name {
             "start" | "update" | "stop" | "flush" | "capturestate" | "m" | "loggers" | "providers"
             | "merge" | "d" => {
@@ -203,7 +203,7 @@ impl Reader<'_> {
             Some(level) => etw_app::providers::level(level)?,
             None => Level(0),
         };
-        let properties = parts.next().map_or(Ok(0), properties)?;
+        let properties = parts.next().map_or(Ok(EnableProperties::empty()), properties)?;
         Ok(enable(found.guid, level, any, 0).properties(properties))
     }
 
@@ -231,20 +231,20 @@ fn session_of<'o>(open: &'o mut Open, option: &str) -> Result<&'o mut Segment> {
 }
 
 /// Parses `'stack|sid|tsid'` in any quotation marks, or the bits as a number.
-fn properties(text: &str) -> Result<u32> {
+fn properties(text: &str) -> Result<EnableProperties> {
     let bare = text.trim_matches(|letter: char| "'\"‘’“”".contains(letter));
-    let mut bits = 0;
+    let mut properties = EnableProperties::empty();
     for name in bare.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty()) {
-        bits |= match name.to_lowercase().as_str() {
+        properties |= match name.to_lowercase().as_str() {
             "stack" => EnableProperties::STACK_TRACE,
             "sid" => EnableProperties::SID,
             "tsid" => EnableProperties::TS_ID,
             other => wide_number(other)
-                .and_then(|bits| u32::try_from(bits).ok())
+                .and_then(|bits| u32::try_from(bits).ok().map(EnableProperties))
                 .ok_or_else(|| usage(format_args!("'{other}' is not stack, sid, tsid or a number")))?,
         };
     }
-    Ok(bits)
+    Ok(properties)
 }
 
 /// Parses the events of `-stackwalk`, or those in a file: separated by blanks, `+` and lines; `!` starts a comment.
@@ -269,11 +269,11 @@ impl Segment {
             "minbuffers" => self.minimum_buffers = number_of(option, value)?,
             "maxbuffers" => self.maximum_buffers = number_of(option, value)?,
             "maxfile" => self.maximum_mib = number_of(option, value)?,
-            "filemode" => self.mode = self.mode.with(file_mode(value)?),
+            "filemode" => self.mode |= file_mode(value)?,
             "flushtimer" | "ft" => self.flush_timer_millis = Some(millis_of(option, value)?),
-            "clocktype" => self.clock = clock(value)?,
-            "buffering" => self.mode = self.mode.with(LogFileMode::BUFFERING),
-            "realtime" => self.mode = self.mode.with(LogFileMode::REAL_TIME),
+            "clocktype" => self.clock = Some(clock(value)?),
+            "buffering" => self.mode |= LogFileMode::BUFFERING,
+            "realtime" => self.mode |= LogFileMode::REAL_TIME,
             other => return Err(usage(format_args!("-{other} is not valid here"))),
         }
         Ok(())
@@ -281,19 +281,22 @@ impl Segment {
 
     /// Returns the session to start.
     pub(super) fn plan(self) -> Result<Plan> {
+        // An appended session has no clock anchor of its own in the header.
+        let appends = self.mode.contains(LogFileMode::APPEND);
+        let clock = if appends { SessionClock::SystemTime } else { SessionClock::Qpc };
         let mut builder = SessionBuilder::new(&self.name)
             .mode(self.mode)
             .buffers(self.minimum_buffers, self.maximum_buffers)
             .maximum_file_size_mib(self.maximum_mib)
             .flush_timer_millis(self.flush_timer_millis.unwrap_or(0))
-            .clock(self.clock)
+            .clock(self.clock.unwrap_or(clock))
             .enable_flags(self.flags.unwrap_or_default().0)
             .stack_tracing(&self.stacks.unwrap_or_default())
             .sample_interval(self.interval.unwrap_or(0));
         if let Some(size) = self.buffer_size {
             builder = builder.buffer_size_kib(size);
         }
-        match (self.mode.has(LogFileMode::BUFFERING), self.file) {
+        match (self.mode.contains(LogFileMode::BUFFERING), self.file) {
             (true, Some(_)) => {
                 return Err(usage(format_args!(
                     "-buffering keeps events in memory; `xperf -flush {} -f FILE` writes them",
@@ -312,7 +315,7 @@ impl Segment {
 
     /// Returns the changes to a running session.
     pub(super) fn update(&self) -> Result<SessionUpdate> {
-        if self.mode != LogFileMode(0)
+        if !self.mode.is_empty()
             || self.buffer_size.is_some()
             || self.maximum_mib != 0
             || self.minimum_buffers != 0
@@ -411,7 +414,7 @@ mod tests {
         // A name that is not a flag is a provider, even in the kernel session.
         assert_eq!(started("-on ProviderName -f trace.etl").enables.len(), 1);
         for (text, bits) in [("’stack’", 4), ("0x14", 0x14), ("stack,sid,tsid", 7), ("", 0)] {
-            assert_eq!(properties(text).unwrap(), bits, "{text}");
+            assert_eq!(properties(text).unwrap().0, bits, "{text}");
         }
     }
 

@@ -74,7 +74,7 @@ pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)>
             }
             "pooltag" => "Linux has no pools; VIRT_ALLOC and ALL_FAULTS record memory use",
             "seteresourcesample" | "setspinlocksample" => {
-                "kernel locks are not traced; CSWITCH and DISPATCHER with stacks show which thread waits for which"
+                "kernel locks are not traced; with CSWITCH+DISPATCHER, `etw report --table waits` shows how long threads wait, and who ends it"
             }
             "pmcprofile" | "pmc" | "lastbranch" => "hardware counters are not read; PROFILE samples by time",
             "kd" => {

@@ -45,12 +45,31 @@ const LEFT_OUT: [&str; 17] = [
     "PID",
 ];
 
+/// Names of numbers in fields.
+pub(crate) struct Names<T, D> {
+    /// Returns the process of a thread.
+    pub(crate) thread: T,
+    /// Returns the name of a disk.
+    pub(crate) disk: D,
+}
+
+impl<T: Fn(u32) -> Option<String>, D: Fn(u32) -> Option<String>> Names<T, D> {
+    /// Returns the name of a number, by the name of its field.
+    fn of(&self, field: &str, number: u32) -> Option<String> {
+        match field {
+            "DiskNumber" => (self.disk)(number),
+            field if field.ends_with("ThreadId") => (self.thread)(number),
+            _ => None,
+        }
+    }
+}
+
 impl Line {
     pub(crate) fn new(
         number: u64,
         event: &Event<'_>,
         known: &Known,
-        thread: impl Fn(u32) -> Option<String>,
+        names: Names<impl Fn(u32) -> Option<String>, impl Fn(u32) -> Option<String>>,
     ) -> Line {
         let record = event.record;
         let id = |id: Option<u32>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
@@ -61,7 +80,7 @@ impl Line {
             process_id: id(known.process_id),
             thread_id: id(known.thread_id),
             operation: operation(event),
-            detail: detail(event, known, thread),
+            detail: detail(event, known, &names),
             result: known.end.and_then(|end| end.status).map_or_else(String::new, status),
             duration: known.end.map_or_else(String::new, |end| span(end.took as f64)),
             level: record.descriptor().level.0,
@@ -105,7 +124,11 @@ fn status(status: u32) -> String {
 }
 
 /// Returns the detail column: the event's message if it has one, otherwise the path and the fields.
-fn detail(event: &Event<'_>, known: &Known, thread: impl Fn(u32) -> Option<String>) -> String {
+fn detail(
+    event: &Event<'_>,
+    known: &Known,
+    names: &Names<impl Fn(u32) -> Option<String>, impl Fn(u32) -> Option<String>>,
+) -> String {
     let properties = match &event.properties {
         Ok(properties) => properties,
         Err(reason) => return printable(&format!("({reason})")),
@@ -134,12 +157,12 @@ fn detail(event: &Event<'_>, known: &Known, thread: impl Fn(u32) -> Option<Strin
             true => write!(text, "{joint}{name}={value:?}"),
             false => write!(text, "{joint}{name}={value}"),
         };
-        // Show the process name of a thread besides its id.
-        if name.ends_with("ThreadId")
-            && let Some(process) =
-                property.value().as_integer().and_then(|id| thread(u32::try_from(id).ok()?))
-        {
-            let _ = write!(text, " ({process})");
+        // Show the process of a thread, and the name of a disk, besides their numbers.
+        if matches!(name, "DiskNumber") || name.ends_with("ThreadId") {
+            let number = property.value().as_integer().and_then(|number| u32::try_from(number).ok());
+            if let Some(shown) = number.and_then(|number| names.of(name, number)) {
+                let _ = write!(text, " ({shown})");
+            }
         }
     }
     printable(&text)

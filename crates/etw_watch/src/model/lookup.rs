@@ -1,4 +1,4 @@
-//! Lookup of processes, users and functions on this machine, for processes that existed before the events.
+//! Lookup of processes, users and functions on this machine or in a trace, for processes that existed before the events.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -6,13 +6,15 @@ use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use etw_kernel::images::{ImageFiles, LoadedImage};
-use openetw::FileTime;
 use openetw::symbols::{KernelSymbols, Module, Symbolizer};
+use openetw::{FileTime, ProcessTable};
 
-/// Lookup on this machine; disabled in tests.
+/// Lookup on this machine, or in the trace of another one; the default knows nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Lookup {
     is_here: bool,
+    /// The processes of a trace.
+    trace: ProcessTable,
     users: HashMap<u32, String>,
     /// Boot time in seconds since 1970.
     boot_seconds: i64,
@@ -51,11 +53,17 @@ impl Lookup {
         let boot = stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok());
         Lookup {
             is_here: true,
+            trace: ProcessTable::default(),
             users: users.collect(),
             boot_seconds: boot.unwrap_or(0),
             kernel: OnceLock::new(),
             programs: Mutex::default(),
         }
+    }
+
+    /// Returns a lookup in the processes of a trace, whose files are all of one machine.
+    pub(crate) fn of_trace(processes: ProcessTable) -> Lookup {
+        Lookup { trace: processes, ..Lookup::default() }
     }
 
     /// Returns the process of a thread.
@@ -65,8 +73,18 @@ impl Lookup {
         status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
     }
 
-    /// Returns the properties of a running process.
-    pub(crate) fn process(&self, process_id: u32) -> Option<Found> {
+    /// Returns the name of a disk of this machine, by its number in events.
+    pub(crate) fn disk(&self, number: u32) -> Option<String> {
+        let device = format!("/sys/dev/block/{}:{}", number >> 20, number & 0xF_FFFF);
+        let link = std::fs::read_link(device).ok().filter(|_| self.is_here)?;
+        Some(link.file_name()?.to_str()?.to_owned())
+    }
+
+    /// Returns the properties of a process that runs at a time.
+    pub(crate) fn process(&self, process_id: u32, time: FileTime) -> Option<Found> {
+        if let Some(image) = self.trace.name(0, process_id, time) {
+            return Some(Found { image: image.to_owned(), ..Found::default() });
+        }
         let directory = Path::new("/proc").join(process_id.to_string());
         let stat = std::fs::read_to_string(directory.join("stat")).ok().filter(|_| self.is_here)?;
         // The name is in parentheses, and may contain parentheses.
@@ -177,7 +195,7 @@ mod tests {
     #[test]
     fn this_process_is_known() {
         let lookup = Lookup::of_this_machine();
-        let found = lookup.process(std::process::id()).unwrap();
+        let found = lookup.process(std::process::id(), FileTime(0)).unwrap();
         let program = std::env::current_exe().unwrap();
         assert_eq!(Some(found.image.as_str()), program.file_name().unwrap().to_str());
         assert!(!found.user.is_empty());
@@ -210,6 +228,8 @@ mod tests {
             (lookup.kernel_function(0x1000), Lookup::default().kernel_function(u64::MAX)),
             (None, None)
         );
-        assert!(Lookup::default().process(1).is_none() && Lookup::default().process_of(1).is_none());
+        assert!(
+            Lookup::default().process(1, FileTime(0)).is_none() && Lookup::default().process_of(1).is_none()
+        );
     }
 }

@@ -35,7 +35,7 @@ use remembered::Remembered;
 use state::{Meaning, Role, Stamp};
 use store::{End, Known, Store};
 
-/// Maximum number of events per second that are kept for display; the tables count all events.
+/// Maximum number of events per second that a live view keeps for display; the tables count all events.
 const MAX_SHOWN_PER_SECOND: u64 = 200_000;
 /// Maximum number of events between an event and its stack.
 const STACK_DISTANCE: u64 = 2000;
@@ -54,6 +54,7 @@ pub(crate) struct Model {
     pub(crate) counts: Counts,
     /// The current second, and the number of events kept in it.
     second: (i64, u64),
+    pub(crate) max_shown_per_second: u64,
 }
 
 /// Counts of events.
@@ -88,6 +89,7 @@ impl Model {
             shown: VecDeque::new(),
             counts: Counts::default(),
             second: (0, 0),
+            max_shown_per_second: MAX_SHOWN_PER_SECOND,
         }
     }
 
@@ -160,7 +162,7 @@ impl Model {
             self.second = (second, 0);
         }
         self.second.1 += 1;
-        if self.second.1 > MAX_SHOWN_PER_SECOND {
+        if self.second.1 > self.max_shown_per_second {
             self.counts.skipped += u64::from(!is_part_of_another);
             return None;
         }
@@ -312,7 +314,8 @@ fn line(
     (record, known): (&Record<'_>, &Known),
 ) -> Option<Line> {
     let thread = |id: u32| state.name_of_thread(id).map(|name| name.to_string());
-    decoder.event(record, known, |event| Line::new(number, event, known, thread))
+    let disk = |number: u32| state.name_of_disk(number).map(str::to_owned);
+    decoder.event(record, known, |event| Line::new(number, event, known, line::Names { thread, disk }))
 }
 
 fn matches(

@@ -355,9 +355,9 @@ impl State {
     }
 
     fn process(&mut self, process_id: u32) -> &mut Process {
-        let State { processes, lookup, .. } = self;
+        let State { processes, lookup, latest, .. } = self;
         processes.get_or_insert_with(process_id, || {
-            let found = lookup.process(process_id).unwrap_or_default();
+            let found = lookup.process(process_id, *latest).unwrap_or_default();
             Process {
                 id: process_id,
                 name: if found.image.is_empty() { "?".into() } else { printable(&found.image).into() },
@@ -489,10 +489,16 @@ impl State {
         Some(file.path.clone())
     }
 
+    /// Returns the name of a disk, by its number.
+    pub(super) fn name_of_disk(&self, number: u32) -> Option<&str> {
+        self.disks.get(number)?.name.as_deref()
+    }
+
     fn disk(&mut self, number: u32) -> &mut Disk {
-        self.disks.get_or_insert_with(number, || Disk {
+        let State { disks, lookup, .. } = self;
+        disks.get_or_insert_with(number, || Disk {
             number,
-            name: None,
+            name: lookup.disk(number),
             reads: Transfers::default(),
             writes: Transfers::default(),
             flushes: Meter::default(),

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use openetw::FileTime;
+use openetw::analysis::disk_label;
 
 use super::facts::Protocol;
 use super::meter::{Latency, Meter, Transfers};
@@ -259,7 +260,7 @@ impl Row for Disk {
         match column {
             0 => match &self.name {
                 Some(name) => Cell::Text(name),
-                None => Cell::Owned(format!("{}:{}", self.number >> 20, self.number & 0xF_FFFF)),
+                None => Cell::Owned(disk_label(self.number)),
             },
             1 => Cell::Rate(self.reads.count.rate),
             2 => Cell::Bytes(self.reads.bytes.rate),

@@ -229,8 +229,11 @@ fn disks_have_rates_and_latencies() {
     // Without file events, processes are counted by disk events.
     assert_eq!(process(&filled, 10).reads.bytes.total, 4096);
     assert!(filled.lines().last().unwrap().ends_with("||2.0ms"));
+    assert!(filled.lines().last().unwrap().contains("DiskNumber=8388609 TransferSize"));
     let name = PhyDisk { disk_number: 8 << 20 | 1, manufacturer: b"sda1", ..PhyDisk::default() };
     filled.on(0, &name);
+    let lines = filled.lines();
+    assert!(lines.iter().any(|line| line.contains("DiskNumber=8388609 (sda1) TransferSize")), "{lines:?}");
     assert_eq!(cells(filled.model.state.disks.values().next().unwrap())[0], "sda1");
 }
 

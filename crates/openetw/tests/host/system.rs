@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use etw_session::logger::SystemRegion;
+use openetw::etl::encode::RecordBuilder;
+use openetw::kernel::EnableFlags;
 use openetw::session::{
-    ControllerError, EnableBuilder, ErrorKind, Failure, SessionBuilder, SessionUpdate, SystemProvider,
-    SystemWants,
+    ControllerError, EnableBuilder, ErrorKind, Failure, KernelTrace, LiveTraceError, LogFileMode,
+    SessionBuilder, SessionUpdate, SystemProvider, SystemWants, TracedProvider, UserTrace,
 };
-use openetw::{Guid, Keyword, Level};
+use openetw::{Guid, HookId, Keyword, Level, Opcode, PointerSize, Predicate, Subscription, Ticks};
 
 use crate::TestHost;
 
@@ -53,6 +55,16 @@ impl SystemProvider for Silent {
         self.regions.lock().unwrap().remove(&session);
         vec!["stacks are cut".to_owned()]
     }
+}
+
+#[test]
+fn system_loggers_are_sessions_with_a_system_provider() {
+    let (_, host) = host();
+    let mut controller = host.controller();
+    let session =
+        SessionBuilder::new("System").file(host.path("system.etl")).mode(LogFileMode::SYSTEM_LOGGER);
+    let status = session.start(&mut controller).unwrap();
+    assert!(status.properties.log_file_mode.contains(LogFileMode::SYSTEM_LOGGER));
 }
 
 fn host() -> (Arc<Silent>, TestHost) {
@@ -135,4 +147,102 @@ fn the_systems_providers_are_enabled_like_others() {
     controller.enable("S", &enable("")).unwrap();
     controller.stop("S").unwrap();
     assert!(wanted().is_empty() && system.regions.lock().unwrap().is_empty());
+}
+
+/// A system provider that writes the starts of three processes to each session.
+#[derive(Debug, Default)]
+struct Starts(Mutex<BTreeMap<u64, SystemRegion>>);
+
+impl SystemProvider for Starts {
+    fn providers(&self) -> Vec<(Guid, &'static str)> {
+        Vec::new()
+    }
+
+    fn want(&self, _: u64, wants: SystemWants) -> Result<Vec<String>, Failure> {
+        assert_eq!(wants.flags, (EnableFlags::PROCESS | EnableFlags::THREAD).0);
+        Ok(Vec::new())
+    }
+
+    fn begin(&self, session: u64, region: SystemRegion) {
+        for number in 0..3u8 {
+            let time = region.clock().now();
+            let image = format!("app{number}\0");
+            // Keys and ids, no SID, the name, and three empty texts.
+            let payload = [&[0; 40][..], image.as_bytes(), &[0; 6]].concat();
+            let record = RecordBuilder::system(PointerSize::Eight, HookId(0x0301), 4);
+            let mut bytes = record.time(Ticks(time as i64)).payload(&payload).build().unwrap();
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            let words: Vec<u64> =
+                bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+            assert!(region.write(0, time, &words));
+            region.set_complete(time);
+        }
+        self.0.lock().unwrap().insert(session, region);
+    }
+
+    fn capture_state(&self, _: u64, _: Guid, _: Level, _: Keyword) {}
+
+    fn detach(&self, session: u64) -> Vec<String> {
+        self.0.lock().unwrap().remove(&session);
+        Vec::new()
+    }
+}
+
+#[test]
+fn a_kernel_trace_is_a_session_of_system_events_with_callbacks() {
+    let host = TestHost::of(|options| options.system = Some(Arc::new(Starts::default())));
+    let mut images = Vec::new();
+    let starts = Subscription::to("Process".parse().unwrap());
+    let trace = KernelTrace::new("Kernel").at(&host.instance);
+    let (stop, counts) = (trace.stop_handle(), trace.statistics_handle());
+    let starts = starts.on(Predicate::opcode_is(Opcode(1)), |event| {
+        images.push(event.get::<String>("ImageFileName")?);
+        if images.len() == 3 {
+            stop.stop();
+        }
+        Ok(())
+    });
+    let threads = Subscription::to("Thread".parse().unwrap()).on_event(|event| panic!("{event:?}"));
+    let end =
+        trace.enable(EnableFlags::PROCESS, starts).enable(EnableFlags::THREAD, threads).start().unwrap();
+    assert_eq!(images, ["app0", "app1", "app2"]);
+    assert_eq!(end.status.unwrap().events_written, 3);
+    assert_eq!((counts.read().delivered, end.statistics.delivered, end.statistics.undecoded), (3, 3, 0));
+    assert!(host.controller().list().unwrap().is_empty(), "the session is stopped");
+}
+
+#[test]
+fn a_trace_ends_with_its_session_and_refusals_leave_no_session() {
+    let host = TestHost::new();
+    let provider = || TracedProvider::new("OpenETW.Nobody".parse().unwrap());
+    let (tell, running) = std::sync::mpsc::channel();
+    let end = std::thread::scope(|scope| {
+        let traces = scope.spawn(|| {
+            let trace = UserTrace::new("User").at(&host.instance).enable(provider()).otherwise(|_| {});
+            tell.send(trace.statistics_handle()).unwrap();
+            trace.start().unwrap()
+        });
+        let counts = running.recv().unwrap();
+        // The session's header is delivered first.
+        while counts.read().delivered == 0 {
+            assert!(!traces.is_finished());
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        // The name is taken.
+        let refused = UserTrace::new("user").at(&host.instance).enable(provider()).start().unwrap_err();
+        assert!(matches!(&refused, LiveTraceError::Controller(error) if error.kind().is_some()), "{refused}");
+        host.controller().stop("User").unwrap();
+        traces.join().unwrap()
+    });
+    assert_eq!(end.status, None, "something else stopped it");
+    // A keyword by name is refused after the session has started, which then stops.
+    let named = TracedProvider::new("OpenETW.Nobody:::Orders".parse().unwrap());
+    let refused = UserTrace::new("Named").at(&host.instance).enable(named).start().unwrap_err();
+    assert!(refused.to_string().contains("keyword 'Orders'"), "{refused}");
+    let mut controller = host.controller();
+    let start = std::time::Instant::now();
+    while !controller.list().unwrap().is_empty() {
+        assert!(start.elapsed() < std::time::Duration::from_secs(20));
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
 }

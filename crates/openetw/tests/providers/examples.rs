@@ -76,6 +76,16 @@ fn seven_steps() {
 }
 
 #[test]
+fn a_session_with_its_providers_and_callbacks_is_one_object() {
+    let (lines, _) = listens("user_trace", &["3"]);
+    assert_eq!(lines[0], "100 files, 100 failed callbacks, 0 lost");
+    // The provider ended before the stop, so everything had been delivered and counted by then.
+    let (before, all) = lines[1].strip_suffix(" events before the stop").unwrap().split_once(" of ").unwrap();
+    assert_eq!(before, all);
+    assert!(all.parse::<u32>().unwrap() > 200, "{all}");
+}
+
+#[test]
 fn hello_is_recorded_and_read() {
     let host = TestHost::new();
     host.start("Hello", &[enable("MyCompany.MyProvider")]);

@@ -48,7 +48,12 @@ fn sessions_get_the_requested_events_of_one_provider() {
     let of = |spec: &str| enable(&format!("OpenETW.Test.Numbered{spec}"));
     let payload = |field: &str, operator, value: &str| {
         let predicate = PayloadPredicate { field: field.into(), operator, value: value.into() };
-        Filter::Payload(PayloadFilter { event: None, any: false, predicates: vec![predicate] })
+        Filter::Payload(PayloadFilter {
+            event: None,
+            any: false,
+            predicates: vec![predicate],
+            layouts: vec![],
+        })
     };
     let names = |include, names: &[&str]| Filter::EventNames {
         include,

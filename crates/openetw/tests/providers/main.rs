@@ -84,7 +84,7 @@ impl TestHost {
         let status = self.controller().stop(session).unwrap();
         assert_eq!((status.events_lost, status.log_buffers_lost), (0, 0));
         let seen = read(&self.file(session), schemas);
-        assert_eq!(seen.len() as u64, status.events_written, "the statistics tell what is in the file");
+        assert_eq!(seen.len() as u64, status.events_written, "the statistics match the file");
         seen
     }
 

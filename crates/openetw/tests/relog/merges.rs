@@ -52,7 +52,7 @@ fn assert_layout(path: &Path) -> u64 {
             assert!(record.time().0 <= flushed, "{}", path.display());
         }
     }
-    assert!(flags.has(BufferFlags::FLUSH_MARKER));
+    assert!(flags.contains(BufferFlags::FLUSH_MARKER));
     numbers.sort_unstable();
     assert_eq!(numbers, (1..count).collect::<Vec<i64>>());
     assert_eq!(i64::from(file.header().buffers_written), count);

@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+mod attached;
 mod complaints;
 mod hostile;
 mod lifetimes;

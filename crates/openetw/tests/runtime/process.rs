@@ -12,7 +12,7 @@ use etw_provider::{ControlCode, Outcome, event, provider};
 
 pub(crate) const PROVIDER: &str = "OpenETW.Test";
 const ROLE: &str = "OPENETW_TEST_ROLE";
-/// Prefix of replies, to tell them from lines of the test harness.
+/// Prefix that distinguishes replies from lines of the test harness.
 const ANSWER: &str = "> ";
 
 provider!(static TEST: PROVIDER);

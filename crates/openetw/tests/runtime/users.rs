@@ -71,7 +71,7 @@ fn secure_sessions_take_events_of_those_who_may_write_only() {
     let list = "[[allow]]\nuids = [65534]\nmay = [\"write\"]\nsessions = [\"Admitted\"]";
     let Some(host) = Open::new(list) else { return };
     let mut controller = host.controller();
-    start(&mut controller, "Plain", LogFileMode(0), host.dir.path());
+    start(&mut controller, "Plain", LogFileMode::empty(), host.dir.path());
     start(&mut controller, "Closed", LogFileMode::SECURE, host.dir.path());
     start(&mut controller, "Admitted", LogFileMode::SECURE, host.dir.path());
     let mut roots = Process::writer(host.dir.path());

@@ -88,7 +88,7 @@ fn files_follow_each_other_and_then_only_real_time() {
     controller.increment_file("S").unwrap();
     writer.write_all(10);
     let status = controller.convert_to_real_time("S").unwrap();
-    assert!(status.properties.log_file_mode.has(LogFileMode::REAL_TIME));
+    assert!(status.properties.log_file_mode.contains(LogFileMode::REAL_TIME));
     assert_eq!(status.properties.log_file_name, "");
     assert_eq!(numbers(&events_of(&host.path("part1.etl"))), (0..10).collect::<Vec<u32>>());
     assert_eq!(numbers(&events_of(&host.path("part2.etl"))), (10..20).collect::<Vec<u32>>());

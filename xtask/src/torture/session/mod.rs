@@ -337,7 +337,7 @@ impl HostOf {
 
 fn connect(directory: &Path) -> Result<Controller> {
     let mut controller = None;
-    wait_until("the host answers", || {
+    wait_until("the host replies", || {
         controller = Controller::connect_to(&Instance::at(directory)).ok();
         controller.is_some()
     })?;

@@ -5,24 +5,27 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
+use etw_app::input::Filters;
 use etw_app::schemas::Schemas;
 use etw_app::{input, output};
 use openetw::LossReport;
 use openetw::etl::Loss;
+use openetw::export::Options;
 
-use super::{Writer, foot, head, options};
+use super::fields::Missing;
+use super::{Writer, foot, head};
 use crate::args::DumpArgs;
 
 /// Size of the output buffer; it is flushed when full and whenever no more events can be read.
 const OUTPUT_BYTES: usize = 1 << 16;
 
 /// Runs the command.
-pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
+pub(super) fn run(args: &DumpArgs, options: Options, schemas: &Schemas) -> Result<()> {
     let mut filter = input::compile(&args.filter.filters(), schemas)?;
     filter.limit = args.limit;
     let out = BufWriter::with_capacity(OUTPUT_BYTES, output::open(args.output.as_deref())?);
     let out = Arc::new(Mutex::new(out));
-    let files = input::builder(&args.input.files);
+    let files = input::builder(&args.input.files)?;
     let builder = args.session.iter().fold(files, |builder, name| builder.session(name));
     let idle = out.clone();
     // The next write reports a closed pipe.
@@ -41,15 +44,16 @@ pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
     input::report_unreadable(&trace);
     input::stop_on_interrupt(&trace)?;
 
-    let names: Vec<String> = trace.source_names().map(str::to_owned).collect();
     let first_session = trace.inputs().len();
-    let options = options(args, input::live_sources(&trace));
+    let options = Options { sources: input::live_sources(&trace), ..options };
+    let mut missing = Missing::new(&options.fields);
     let mut writer = Writer::new(args.format, &options);
     let write = |text: &[u8]| out.lock().unwrap_or_else(PoisonError::into_inner).write_all(text);
     write(&head(args.format, &options))?;
     let (mut text, mut failed) = (Vec::new(), None);
     let read = trace.for_each_layout(|event| {
         text.clear();
+        missing.see(event);
         writer.put(&mut text, event);
         match write(&text) {
             Ok(()) => ControlFlow::Continue(()),
@@ -73,10 +77,8 @@ pub(super) fn run(args: &DumpArgs, schemas: &Schemas) -> Result<()> {
             ));
         }
     }
-    for (source, damage) in statistics.damage.iter().take(10) {
-        let name = names.get(*source as usize).map_or("", String::as_str);
-        output::warn(&format_args!("{name}: {damage}"));
-    }
+    Missing::warn([missing]);
+    let closed = input::close(&trace, args.session.is_empty() && args.filter.filters() != Filters::default());
     read?;
-    input::check_read(&trace)
+    closed
 }

@@ -1,68 +1,72 @@
 //! `etw dump`: the decoded events of traces in time order.
 
+mod fields;
 mod live;
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Result;
-use etw_app::batch::{self, Batch, Work};
+use etw_app::batch::{self, Batch, SpareTexts, Work};
 use etw_app::input::Opened;
 use etw_app::output;
 use etw_app::schemas::Schemas;
-use openetw::export::{CsvWriter, FieldSelection, JsonWriter, Options, Source, TextWriter, XmlWriter, xml};
+use openetw::export::{CsvWriter, JsonWriter, Options, TextWriter, XmlWriter, xml};
 use openetw::schema::{Located, Resolver};
 use openetw::{Event, ProcessTable};
 
+use self::fields::Missing;
 use crate::args::{Color, DumpArgs, DumpFormat};
 
 /// Runs the command.
 pub(crate) fn run(args: &DumpArgs) -> Result<()> {
+    let options = options(args)?;
     let schemas = Schemas::load(&args.input.schemas.options())?;
     if args.no_look_ahead || !args.session.is_empty() {
-        return live::run(args, &schemas);
+        return live::run(args, options, &schemas);
     }
-    let mut opened = Opened::open(&args.input.files, &args.filter.filters(), args.limit, &schemas)?;
-    let options = options(args, opened.sources.clone());
+    let threads = output::threads(args.input.threads);
+    let mut opened = Opened::open(&args.input.files, &args.filter.filters(), args.limit, &schemas, threads)?;
+    let options = Options { sources: opened.sources.clone(), ..options };
     let mut out = BufWriter::with_capacity(1 << 16, output::open(args.output.as_deref())?);
     out.write_all(&head(args.format, &options))?;
-    // Written texts, kept for reuse of their memory.
-    let spare = Arc::new(Mutex::new(Vec::new()));
-    let mut workers: Vec<_> = (0..output::threads(args.input.threads))
+    let spare = SpareTexts::default();
+    let mut workers: Vec<_> = (0..threads.get())
         .map(|_| Formatter {
             resolver: opened.resolver.clone(),
             located: Located::new(),
             writer: Writer::new(args.format, &options),
             processes: opened.processes.clone(),
             spare: spare.clone(),
+            missing: Missing::new(&options.fields),
         })
         .collect();
     // On a terminal, each batch is shown as soon as it is done.
     let live = args.output.is_none() && std::io::stdout().is_terminal();
     // The reader of a pipe may write to the terminal too, so no progress bar is shown then.
     let progress = opened.progress(args.output.is_some() || output::is_file());
-    batch::run(&mut opened.trace, &mut workers, &progress, |mut text: Vec<u8>| {
+    batch::run(&mut opened.trace, &mut workers, &progress, |text: Vec<u8>| {
         out.write_all(&text)?;
-        text.clear();
-        spare.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        spare.put(text);
         if live {
             out.flush()?;
         }
         Ok(ControlFlow::Continue(()))
     })?;
     progress.finish();
+    Missing::warn(workers.into_iter().map(|worker| worker.missing));
     out.write_all(foot(args.format))?;
     out.flush()?;
     opened.close()
 }
 
-/// Returns the options of the event writers.
-fn options(args: &DumpArgs, sources: Vec<Source>) -> Options {
-    Options {
-        sources,
+/// Returns the options of the event writers, without the sources.
+fn options(args: &DumpArgs) -> Result<Options> {
+    Ok(Options {
         raw_time: args.raw_time,
-        fields: FieldSelection::of(args.fields.iter().cloned()),
+        fields: fields::selection(args)?,
+        separator: args.separator.unwrap_or_default(),
         color: match args.color {
             Color::Always => true,
             Color::Never => false,
@@ -71,7 +75,7 @@ fn options(args: &DumpArgs, sources: Vec<Source>) -> Options {
             }
         },
         ..Options::default()
-    }
+    })
 }
 
 /// Returns the text before the first event.
@@ -96,18 +100,19 @@ struct Formatter {
     located: Located,
     processes: Arc<ProcessTable>,
     writer: Writer,
-    spare: Arc<Mutex<Vec<Vec<u8>>>>,
+    spare: SpareTexts,
+    missing: Missing,
 }
 
 impl Work for Formatter {
     type Output = Vec<u8>;
 
     fn work(&mut self, batch: &Batch) -> Vec<u8> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut out = spare.unwrap_or_default();
+        let mut out = self.spare.take();
         for record in batch.records() {
-            let process = record.process_id().and_then(|id| self.processes.name(id, record.time()));
+            let process = self.processes.name_of(&record);
             let event = self.resolver.decode(&record, &mut self.located);
+            self.missing.see(&event);
             self.writer.put(&mut out, &Event { process, ..event });
         }
         out

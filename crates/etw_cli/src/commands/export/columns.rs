@@ -11,10 +11,14 @@ use openetw::export::{ColumnFormat, ColumnsWriter};
 use super::{for_each, open, say};
 use crate::args::export::ExportArgs;
 
+/// Maximum number of threads that encode files.
+const MAX_ENCODERS: usize = 8;
+
 pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
     let mut opened = open(args)?;
     prepare(&args.output)?;
-    let mut writer = ColumnsWriter::new(format, |name| {
+    let beside = output::threads(args.input.threads).get().min(MAX_ENCODERS + 1) - 1;
+    let mut writer = ColumnsWriter::new(format, beside, |name| {
         let path = args.output.join(name);
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory)?;

@@ -13,6 +13,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use etw_app::UsageError;
 use etw_app::input::Opened;
+use etw_app::output;
 use etw_app::schemas::Schemas;
 use etw_timeline::Format;
 use openetw::Event;
@@ -31,6 +32,7 @@ pub(crate) fn run(args: ExportArgs) -> Result<()> {
         ExportFormat::Chrome => timeline::run(&args, Format::Chrome),
         ExportFormat::Firefox => timeline::run(&args, Format::Firefox),
         ExportFormat::Speedscope => timeline::run(&args, Format::Speedscope),
+        ExportFormat::Pprof => timeline::run(&args, Format::Pprof),
         ExportFormat::Pcapng => packets::run(&args),
         ExportFormat::Ndjson => dump::run(&as_dump(args)),
         #[cfg(feature = "columns")]
@@ -65,15 +67,20 @@ fn as_dump(args: ExportArgs) -> DumpArgs {
         output: Some(args.output),
         limit: args.limit,
         fields: Vec::new(),
+        separator: None,
         raw_time: false,
         no_look_ahead: false,
         color: Color::Never,
     }
 }
 
+/// Number of events between updates of the progress bar.
+const PROGRESS_EVERY: u64 = 1 << 12;
+
 fn open(args: &ExportArgs) -> Result<Opened> {
     let schemas = Schemas::load(&args.input.schemas.options())?;
-    Opened::open(&args.input.files, &args.filter.filters(), args.limit, &schemas)
+    let threads = output::threads(args.input.threads);
+    Opened::open(&args.input.files, &args.filter.filters(), args.limit, &schemas, threads)
 }
 
 /// Calls `put` with each event that passes the filters, until it fails.
@@ -81,11 +88,14 @@ fn for_each(opened: &mut Opened, mut put: impl FnMut(&Event<'_>) -> Result<()>) 
     let progress = opened.progress(true);
     let (mut resolver, processes) = (opened.resolver.clone(), opened.processes.clone());
     let mut located = Located::new();
-    let mut result = Ok(());
+    let (mut result, mut events) = (Ok(()), 0u64);
     opened.trace.for_each_record(|record| {
-        let process = record.process_id().and_then(|id| processes.name(id, record.time()));
+        let process = processes.name_of(record);
         result = put(&Event { process, ..resolver.decode(record, &mut located) });
-        progress.reach(record.time());
+        events += 1;
+        if events % PROGRESS_EVERY == 0 {
+            progress.reach(record.time());
+        }
         if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     progress.finish();

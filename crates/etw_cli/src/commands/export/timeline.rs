@@ -21,7 +21,7 @@ pub(super) fn run(args: &ExportArgs, format: Format) -> Result<()> {
     }
     let schemas = Schemas::load(&args.input.schemas.options())?;
     let filter = input::compile(&args.filter.filters(), &schemas)?;
-    let builder = input::builder(&args.input.files);
+    let builder = input::builder(&args.input.files)?;
     let builder = builder.schemas(&schemas.sources()).skip_unreadable(true).process_names(true);
     let mut trace = builder.open()?;
     input::report_unreadable(&trace);

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let mut waiting = Waiting::new()?;
     let name = args.session.clone().unwrap_or_else(|| format!("etw-record-{}", std::process::id()));
     let profiles = OfProfiles::load(&args.profile)?;
-    let kernel = args.kernel.as_deref().map_or(Ok(EnableFlags::NONE), kernel_flags)? | profiles.flags;
+    let kernel = args.kernel.as_deref().map_or(Ok(EnableFlags::empty()), kernel_flags)? | profiles.flags;
     let builder = builder(args, &name, &path)?
         .enable_flags(kernel.0)
         .stack_tracing(&stack_tracing(args.system.stackwalk.as_deref())?.unwrap_or(profiles.stacks))
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let contents = recording.complete(&recording.path)?;
     let asked = args.provider.iter().chain(&args.kernel).chain(&args.profile);
     let asked: Vec<&str> = asked.map(String::as_str).collect();
-    let is_of_kernel = kernel != EnableFlags::NONE;
+    let is_of_kernel = !kernel.is_empty();
     Summary { contents: &contents, took, path: &args.output, error, asked: &asked, is_of_kernel }.print();
     if runtime.is_host() {
         serve(runtime.controller(), &mut waiting);
@@ -106,7 +106,7 @@ impl OfProfiles {
         }
         let loaded: Vec<_> = names.iter().map(|name| profiles::load(name, None)).collect::<Result<_>>()?;
         for session in profiles::recording(&loaded)?.sessions {
-            all.flags = all.flags | session.flags;
+            all.flags |= session.flags;
             all.stacks.extend(session.stacks);
             all.providers.extend(session.providers);
         }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::time::Duration;
 
 use etw_buffer::ring::{Entry, RingError};
@@ -15,7 +16,7 @@ use super::Awaited;
 pub(crate) struct Channel(Infallible);
 
 impl Channel {
-    pub(crate) fn open(session: &str) -> Result<Channel, SessionError> {
+    pub(crate) fn open(session: &str, _: Option<&Path>) -> Result<Channel, SessionError> {
         Err(SessionError::Unsupported { session: session.to_owned() })
     }
 
@@ -27,11 +28,15 @@ impl Channel {
         match self.0 {}
     }
 
+    pub(crate) fn is_host_gone(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, RingError> {
         match self.0 {}
     }
 
-    pub(crate) fn bytes(&self, _: Range<usize>) -> &[u8] {
+    pub(crate) fn copy(&self, _: Range<usize>, _: &mut Vec<u64>) {
         match self.0 {}
     }
 
@@ -49,13 +54,22 @@ impl Channel {
 pub(crate) struct Waiter;
 
 impl Waiter {
-    pub(crate) fn new<'c>(_: impl Iterator<Item = &'c Channel>) -> io::Result<Waiter> {
+    pub(crate) fn new() -> io::Result<Waiter> {
         Ok(Waiter)
     }
 
-    pub(crate) fn wait(&mut self, sessions: &mut [impl Awaited], _: Duration) {
-        if let Some(session) = sessions.iter_mut().find(|session| !session.is_at_end()) {
-            match session.channel().0 {}
+    pub(crate) fn add(&self, channel: &Channel, _: u32) -> io::Result<()> {
+        match channel.0 {}
+    }
+
+    pub(crate) fn remove(&self, channel: &Channel) {
+        match channel.0 {}
+    }
+
+    pub(crate) fn wait(&mut self, sessions: &mut [impl Awaited], longest: Duration) {
+        match sessions.first_mut() {
+            Some(session) => match session.channel().0 {},
+            None => std::thread::sleep(longest),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
 use etw_buffer::ring::{Entry, RingError, RingReader};
@@ -27,6 +28,7 @@ pub(crate) struct Channel {
     /// The session's first buffer, with its log file header.
     header: Vec<u8>,
     has_ended: bool,
+    is_host_gone: bool,
 }
 
 /// The parts of a channel that a host sends when it opens a session.
@@ -51,12 +53,23 @@ impl Channel {
     ) -> Result<Channel, RingError> {
         let Parts { data, position, data_ready, space_free } = parts;
         let ring = RingReader::attach(data, position)?;
-        Ok(Channel { ring, data_ready, space_free, connection, header, has_ended: false })
+        Ok(Channel {
+            ring,
+            data_ready,
+            space_free,
+            connection,
+            header,
+            has_ended: false,
+            is_host_gone: false,
+        })
     }
 
-    /// Opens a session of this machine by name, at the user's instance, or at the system's if the user's has no
-    /// host.
-    pub(crate) fn open(session: &str) -> Result<Channel, SessionError> {
+    /// Opens a session of this machine by name: at the instance with this directory, or else at the user's instance, or
+    /// at the system's if the user's has no host.
+    pub(crate) fn open(session: &str, directory: Option<&Path>) -> Result<Channel, SessionError> {
+        if let Some(directory) = directory {
+            return Channel::open_at(&Instance::at(directory), session);
+        }
         let mut instances = vec![Instance::default_of_user()];
         if Instance::named().is_none() {
             instances.extend([Instance::user(), Instance::system()]);
@@ -129,16 +142,21 @@ impl Channel {
         self.has_ended
     }
 
+    /// Whether the session ended because the connection to the host broke.
+    pub(crate) fn is_host_gone(&self) -> bool {
+        self.is_host_gone
+    }
+
     /// Returns the next entry of the ring.
     #[inline]
     pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, RingError> {
         self.ring.next_entry()
     }
 
-    /// Returns the bytes of an entry, or of a part of it.
+    /// Replaces the contents of `to` by the words of an entry, or of a part of it.
     #[inline]
-    pub(crate) fn bytes(&self, words: Range<usize>) -> &[u8] {
-        self.ring.data().bytes(words)
+    pub(crate) fn copy(&self, words: Range<usize>, to: &mut Vec<u64>) {
+        self.ring.copy(words, to);
     }
 
     /// Releases entries, up to the one with this end.
@@ -161,9 +179,11 @@ impl Channel {
         // The host only sends a message when the session ends. After any other message, or when the host disconnects,
         // no more events come.
         let received = self.connection.connection().receive(&mut [0; 64]);
-        if !matches!(received, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
-            self.has_ended = true;
+        if matches!(&received, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            return;
         }
+        self.is_host_gone = !self.has_ended && !matches!(received, Ok(Some(_)));
+        self.has_ended = true;
     }
 }
 
@@ -174,15 +194,24 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    /// Returns a waiter for these sessions.
-    pub(crate) fn new<'c>(channels: impl Iterator<Item = &'c Channel>) -> io::Result<Waiter> {
-        let poller = Poller::new()?;
-        for (channel, number) in channels.zip(0..) {
-            channel.connection.connection().set_nonblocking(true)?;
-            poller.add(&channel.data_ready, 2 * number, Interest::Read)?;
-            poller.add(&channel.connection, 2 * number + 1, Interest::Read)?;
-        }
-        Ok(Waiter { poller })
+    /// Returns a waiter without sessions.
+    pub(crate) fn new() -> io::Result<Waiter> {
+        Ok(Waiter { poller: Poller::new()? })
+    }
+
+    /// Adds the session of a source.
+    pub(crate) fn add(&self, channel: &Channel, source: u32) -> io::Result<()> {
+        let token = 2 * u64::from(source);
+        channel.connection.connection().set_nonblocking(true)?;
+        self.poller.add(&channel.data_ready, token, Interest::Read)?;
+        self.poller.add(&channel.connection, token + 1, Interest::Read)
+    }
+
+    /// Removes a session.
+    pub(crate) fn remove(&self, channel: &Channel) {
+        // Removing it twice fails harmlessly.
+        let _ = self.poller.remove(&channel.connection);
+        let _ = self.poller.remove(&channel.data_ready);
     }
 
     /// Blocks until a session has sent something or has ended, or until `longest` has passed.
@@ -195,8 +224,9 @@ impl Waiter {
         match self.poller.wait(Some(time)) {
             Ok(ready) => {
                 for ready in ready {
-                    let number = usize::try_from(ready.token / 2).unwrap_or(usize::MAX);
-                    let Some(session) = sessions.get_mut(number) else { continue };
+                    let source = ready.token / 2;
+                    let session = sessions.iter_mut().find(|session| u64::from(session.source()) == source);
+                    let Some(session) = session else { continue };
                     let channel = session.channel();
                     match ready.token % 2 {
                         0 => {
@@ -213,9 +243,8 @@ impl Waiter {
             let channel = session.channel();
             channel.ring.awake();
             if channel.has_ended {
-                // An ended session stays ready forever, so it is removed. Removing it twice fails harmlessly.
-                let _ = self.poller.remove(&channel.connection);
-                let _ = self.poller.remove(&channel.data_ready);
+                // An ended session stays ready forever.
+                self.remove(session.channel());
             }
         }
     }

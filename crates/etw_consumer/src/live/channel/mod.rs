@@ -17,9 +17,12 @@ use etw_etl::EtlFile;
 use super::SessionError;
 
 /// A session that a [`Waiter`] can wait for.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is awaited without live sessions"))]
 pub(super) trait Awaited {
     /// Returns the connection to the session.
     fn channel(&mut self) -> &mut Channel;
+    /// Returns the number of the session's source.
+    fn source(&self) -> u32;
     /// Whether the session has ended and everything it sent has been read.
     fn is_at_end(&self) -> bool;
 }

@@ -97,7 +97,7 @@ pub(super) fn dumper(request: &Request, options: &Options, out: &mut dyn Write) 
         let record = event.record;
         line.clear();
         let process_id = record.process_id();
-        let process = process_id.and_then(|id| processes.name(id, record.time())).unwrap_or("Unknown");
+        let process = processes.name_of(record).unwrap_or("Unknown");
         let id = |id: Option<u32>| id.map_or_else(|| "-1".to_owned(), |id| id.to_string());
         // Writing to a string does not fail.
         let _ = write!(

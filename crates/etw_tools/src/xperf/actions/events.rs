@@ -5,6 +5,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use etw_app::machine;
+use openetw::analysis::disk_label;
 use openetw::{Event, FileTime, Record, Trace, classes};
 use serde_json::json;
 
@@ -15,6 +16,10 @@ use crate::options::Options;
 const MAX_NAMES: usize = 1 << 16;
 /// Maximum number of files whose names are kept.
 const MAX_FILES: usize = 1 << 20;
+/// Maximum number of disks whose names are kept.
+const MAX_DISKS: usize = 1 << 12;
+/// Type of SystemConfig/PhyDisk, which describes a disk.
+const PHY_DISK: u8 = 11;
 
 /// Returns the kernel class of an event, and its type.
 fn class(record: &Record<'_>) -> Option<(openetw::Guid, u8)> {
@@ -223,6 +228,7 @@ pub(super) fn diskio(request: &Request, options: &Options, out: &mut dyn Write) 
         "Type", "Start (us)", "End (us)", "Took (us)", "Bytes", "Offset", "Disk", "Thread"
     )?;
     let mut names: HashMap<u64, String> = HashMap::new();
+    let mut disks: HashMap<u32, String> = HashMap::new();
     list(request, options, out, |event, start| {
         let (class, kind) = class(event.record)?;
         if let (classes::FILE_IO, 0 | 32 | 36) = (class, kind)
@@ -230,6 +236,14 @@ pub(super) fn diskio(request: &Request, options: &Options, out: &mut dyn Write) 
             && let (Ok(key), Ok(name)) = (event.get::<u64>("FileObject"), event.get::<String>("FileName"))
         {
             names.insert(key, name.replace(char::is_control, " "));
+        }
+        if let (classes::SYSTEM_CONFIG, PHY_DISK) = (class, kind)
+            && disks.len() < MAX_DISKS
+            && let (Ok(number), Ok(name)) =
+                (event.get::<u32>("DiskNumber"), event.get::<String>("Manufacturer"))
+            && let Some(name) = name.split_ascii_whitespace().next()
+        {
+            disks.insert(number, name.replace(char::is_control, " "));
         }
         let kind = match (class, kind) {
             (classes::DISK_IO, 10) => "Read",
@@ -240,7 +254,10 @@ pub(super) fn diskio(request: &Request, options: &Options, out: &mut dyn Write) 
         let number = |name: &str| event.get::<u64>(name).unwrap_or(0);
         let ticks = i64::try_from(number("HighResResponseTime")).unwrap_or(i64::MAX);
         let (took, end) = (event.record.origin().clock.to_100ns(ticks) / 10, micros(event, start));
-        let disk = number("DiskNumber");
+        let disk = event.get::<u32>("DiskNumber").unwrap_or(0);
+        // On Windows the description is the model of the disk, which is no shorter name.
+        let named = disks.get(&disk).filter(|_| disk >> 20 != 0).cloned();
+        let disk = named.unwrap_or_else(|| disk_label(disk));
         let file = names.get(&number("FileObject")).map_or("", String::as_str);
         Some(format!(
             "{kind:>6}, {:>12}, {end:>12}, {took:>10}, {:>10}, {:#14x}, {disk:>5}, {:>7}, {file}",

@@ -238,13 +238,13 @@ impl Request {
             to: to.map(|to| TimePoint::FromStart(to * 10)),
             ..EventFilter::default()
         };
-        let builder = builder(&self.files);
+        let builder = builder(&self.files)?;
         Ok(builder.filter(&filter).schemas(&self.schemas.sources()).open()?)
     }
 
     /// As in xperf, a trace with losses requires `-tle`.
     fn check_losses(&self) -> Result<()> {
-        let builder = builder(&self.files);
+        let builder = builder(&self.files)?;
         let trace = builder.look_ahead(false).open()?;
         let told: u64 = trace.headers().iter().map(|header| u64::from(header.events_lost)).sum();
         if told == 0 || self.tolerates_losses {

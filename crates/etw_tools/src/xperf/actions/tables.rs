@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::Result;
 use etw_app::input::builder;
 use etw_app::table::{put_table, table_value};
-use openetw::analysis::{Analysis, Cell, Report, ReportOptions, Table, TableKind, Window};
+use openetw::analysis::{Analysis, Cell, Machines, Report, ReportOptions, Table, TableKind, Window};
 use openetw::symbols::Symbolizer;
 use serde_json::json;
 
@@ -106,15 +106,16 @@ struct Made {
 impl Made {
     /// Creates the given tables; an empty list selects the stacks of samples.
     fn new(request: &Request, options: &Options, kinds: &[TableKind]) -> Result<Made> {
-        let builder = builder(&request.files);
+        let builder = builder(&request.files)?;
         let mut trace = builder.look_ahead(false).open()?;
         let start = trace.start_time();
         let (from, to) = range(options)?;
         let at = |micros: i64| openetw::FileTime(start.0.saturating_add(micros * 10));
         let window = Window { from: from.map_or(Window::ALL.from, at), to: to.map_or(Window::ALL.to, at) };
-        let mut analysis = Analysis::new(window);
+        let mut analysis = Analysis::new(window).of_machines(Machines::of(&trace));
         trace.for_each_layout(|event| analysis.add(event))?;
         let mut wanted = ReportOptions::of(trace.headers());
+        wanted.processors = Machines::of(&trace).processors();
         wanted.tables = kinds.to_vec();
         wanted.folded_stacks = kinds.is_empty();
         wanted.symbolizer = Symbolizer::new();

@@ -48,7 +48,7 @@ pub(super) fn utilization(
     let seconds = seconds.ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
     let seconds =
         seconds.ok_or_else(|| usage("the interval must be a number of seconds, such as 1 or 0.1"))?;
-    let builder = builder(&request.files);
+    let builder = builder(&request.files)?;
     let mut trace = builder.look_ahead(false).open()?;
     let (from, to) = range(options)?;
     let start = trace.start_time().0;

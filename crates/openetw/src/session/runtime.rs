@@ -1,27 +1,7 @@
-//! Hosts, sessions, and enabling providers in them.
-//!
-//! ```no_run
-//! use openetw::session::{EnableBuilder, Runtime, SessionBuilder};
-//!
-//! // The running host, or one in this process.
-//! let mut runtime = Runtime::connect_or_host()?;
-//! SessionBuilder::new("MySession").file("trace.etl").start(runtime.controller())?;
-//! runtime.controller().enable("MySession", &EnableBuilder::new("MyCompany-MyProvider".parse()?))?;
-//! // ...
-//! let status = runtime.controller().stop("MySession")?;
-//! assert_eq!(status.events_lost, 0);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! The connection to a host, or a host in this process.
 
-pub use etw_controller::{
-    Controller, ControllerError, Enable, EnableBuilder, EnableProperties, EnableStatus, ErrorKind, Failure,
-    Filter, Instance, LogFileMode, PayloadFilter, PayloadOperator, PayloadPredicate, ProcessStatus,
-    ProviderEnable, ProviderKey, ProviderSpec, ProviderSpecError, ProviderStatus, SessionBuilder,
-    SessionClock, SessionProperties, SessionState, SessionStatus, SessionUpdate,
-};
-pub use etw_session::host::{
-    Access, Host, HostError, HostLimits, HostOptions, HostThread, Right, SystemProvider, SystemWants,
-};
+use etw_controller::{Controller, ControllerError, Instance};
+use etw_session::host::{Host, HostError, HostOptions, HostThread};
 
 /// A connection to a host: one that was already running, or one in a thread of this process.
 #[derive(Debug)]

@@ -1,0 +1,60 @@
+//! Traces from pipes, copied to temporary files.
+
+use std::fs::File;
+use std::io::Seek;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::temporary::{self, CopyError};
+use super::{InputError, container};
+
+/// The bytes of a pipe in a temporary file without a name, so that they can be read at several positions, and more than
+/// once. Clones share the file, which exists as long as one of them or an [`Input`](super::Input) of it.
+///
+/// ```no_run
+/// use std::os::fd::AsFd;
+///
+/// let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
+/// let spooled = etw_consumer::Spooled::read("standard input", stdin.into())?;
+/// let mut trace = etw_consumer::Trace::builder().spooled(&spooled).open()?;
+/// trace.for_each_record(|record| println!("{}", record.time()))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Spooled {
+    pub(super) name: String,
+    pub(super) file: Arc<File>,
+}
+
+impl Spooled {
+    /// Reads a pipe to its end. A regular file at its start is used as it is. `name` is used in messages.
+    ///
+    /// The bytes are copied to the directory for temporary files (on Unix `TMPDIR`); only its free space limits them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if reading or writing fails. Large data that is not a trace is refused after its first bytes.
+    pub fn read(name: &str, mut pipe: File) -> Result<Spooled, InputError> {
+        let is_regular = pipe.metadata().is_ok_and(|metadata| metadata.is_file());
+        let file = match is_regular && pipe.stream_position().is_ok_and(|position| position == 0) {
+            true => pipe,
+            false => copy(name, pipe)?,
+        };
+        Ok(Spooled { name: name.to_owned(), file: Arc::new(file) })
+    }
+
+    /// Returns the name used in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+fn copy(name: &str, pipe: File) -> Result<File, InputError> {
+    let copied = temporary::copy(pipe, u64::MAX, |start| container::check_start(name, start));
+    copied.map_err(|error| match error {
+        CopyError::Refused(error) => error,
+        CopyError::Read(source) => InputError::Io { path: PathBuf::from(name), source },
+        CopyError::Write(source) => InputError::Spool { name: name.to_owned(), source },
+        CopyError::TooLarge => InputError::TooLarge { name: name.to_owned(), limit: u64::MAX },
+    })
+}

@@ -1,0 +1,76 @@
+//! What a record says about a process.
+
+use std::sync::Arc;
+
+use etw_event::{Guid, Opcode, Record, classes};
+use etw_schema::{CompiledSchema, Located};
+
+/// Microsoft-Windows-Kernel-Process.
+const KERNEL_PROCESS: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+
+/// Ids of the events of Microsoft-Windows-Kernel-Process about processes: start, end, rundown.
+pub(crate) const PROCESS_EVENT_IDS: [u16; 3] = [1, 2, 15];
+
+/// The meaning of a record about a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// The process starts now.
+    Start,
+    /// The process exists, and may have started long ago.
+    Known,
+    /// The process ends now.
+    End,
+}
+
+/// Whether a record is about a process.
+#[inline]
+pub(crate) fn is_about_process(record: &Record<'_>) -> bool {
+    told(record).is_some()
+}
+
+/// Returns what a record says about a process; `None` if it is about something else.
+#[inline]
+pub(super) fn told(record: &Record<'_>) -> Option<Told> {
+    let of_type = |event_type: u8| match event_type {
+        1 => Some(Told::Start),
+        2 => Some(Told::End),
+        3 | 4 | 39 => Some(Told::Known),
+        _ => None,
+    };
+    if let Some(hook) = record.hook_id() {
+        return if hook.group() == 3 { of_type(hook.event_type()) } else { None };
+    }
+    if record.kind().is_event_header() {
+        return match record.descriptor().id {
+            1 if record.provider_id() == KERNEL_PROCESS => Some(Told::Start),
+            2 if record.provider_id() == KERNEL_PROCESS => Some(Told::End),
+            15 if record.provider_id() == KERNEL_PROCESS => Some(Told::Known),
+            _ => None,
+        };
+    }
+    if record.kind().is_classic() && record.provider_id() == classes::PROCESS {
+        let Opcode(opcode) = record.descriptor().opcode;
+        return of_type(opcode);
+    }
+    None
+}
+
+/// Calls `with` with the id of the process and the file name of its image, if the record has both.
+pub(super) fn read<T>(
+    record: &Record<'_>,
+    schema: &Arc<CompiledSchema>,
+    located: &mut Located,
+    with: impl FnOnce(u32, &str) -> T,
+) -> Option<T> {
+    let properties = schema.locate(record, located);
+    let id = ["ProcessId", "ProcessID"].iter().find_map(|name| properties.try_get::<u32>(name))?;
+    let image = ["ImageFileName", "ImageName"].iter().find_map(|name| properties.try_get::<String>(name))?;
+    let name = image.rsplit(['\\', '/']).next().filter(|name| !name.is_empty())?;
+    Some(with(id, name))
+}
+
+/// Whether two names may be of one process: classic events cut image names at 15 characters.
+pub(super) fn same_process(one: &str, other: &str) -> bool {
+    let length = one.len().min(other.len());
+    one == other || (length >= 14 && one.as_bytes().get(..length) == other.as_bytes().get(..length))
+}

@@ -1,0 +1,59 @@
+//! Writes the pack of Windows' schemas from the public collections, or checks it.
+
+mod collect;
+mod doubt;
+mod lengths;
+mod page;
+mod sources;
+mod tsv;
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use etw_schema_windows::Pack;
+
+use etw_testkit::data;
+
+/// Options of `schemas`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only check that the collections give the committed pack.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Writes or checks the pack.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let path = data::workspace_root().join("crates/etw_schema_windows/data/windows.pack");
+    let Some(data) = data::data_dir() else { bail!("the collections of schemas are missing") };
+    let collected = sources::read(&data)?;
+    for line in &collected.notes {
+        eprintln!("{line}");
+    }
+    let releases = sources::releases();
+    let providers = collected.finish();
+    let file = etw_schema_windows::write(&releases, providers);
+    let pack = Pack::open(&file).context("the pack cannot be read back")?;
+    let mut layouts = 0;
+    for (at, listed) in pack.providers().iter().enumerate() {
+        layouts += pack.block_at(at).with_context(|| listed.name.clone())?.len();
+    }
+    eprintln!("{} providers and classes, {layouts} layouts, {} bytes", pack.providers().len(), file.len());
+    page::write(&pack, file.len(), options.check)?;
+    if !options.check {
+        let checksum = format!("{} {:08x}\n", file.len(), crc32fast::hash(&file));
+        fs::write(path.with_file_name("checksum.txt"), checksum)?;
+        fs::write(&path, file).with_context(|| format!("cannot write {}", path.display()))?;
+    } else if fs::read(&path).ok().as_ref() != Some(&file) {
+        bail!("{} is not what the collections give: run cargo xtask schemas", path.display());
+    }
+    Ok(())
+}
+
+/// Checks that the documentation has the numbers of the committed pack. The collections are not needed.
+pub(crate) fn check() -> Result<()> {
+    let path = data::workspace_root().join("crates/etw_schema_windows/data/windows.pack");
+    let file = fs::read(&path).with_context(|| path.display().to_string())?;
+    page::write(&Pack::open(&file)?, file.len(), true)
+}
