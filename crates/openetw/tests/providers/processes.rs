@@ -166,10 +166,21 @@ pub(crate) fn write_from_handlers() {
     APP.register();
     // SAFETY: the handler only writes events, which is async-signal-safe.
     unsafe { libc::signal(libc::SIGALRM, handler as *const () as libc::sighandler_t) };
-    let every = libc::timeval { tv_sec: 0, tv_usec: 100 };
-    let timer = libc::itimerval { it_interval: every, it_value: every };
-    // SAFETY: starts a timer whose signal this process handles.
-    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
+    // For this very thread: a timer of the process would interrupt any, several at one time.
+    // SAFETY: all zeros is a valid event description; what matters is filled in.
+    let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+    event.sigev_notify = libc::SIGEV_THREAD_ID;
+    event.sigev_signo = libc::SIGALRM;
+    // SAFETY: asks for a number.
+    event.sigev_notify_thread_id = unsafe { libc::gettid() };
+    let mut timer: libc::timer_t = std::ptr::null_mut();
+    let every = libc::timespec { tv_sec: 0, tv_nsec: 100_000 };
+    let every = libc::itimerspec { it_interval: every, it_value: every };
+    // SAFETY: the places are this function's; the signal has a handler.
+    unsafe {
+        assert_eq!(libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer), 0);
+        assert_eq!(libc::timer_settime(timer, 0, &raw const every, std::ptr::null_mut()), 0);
+    }
     let mut number = 0;
     while WRITTEN.load(Ordering::Relaxed) < 500 {
         for _ in 0..100 {
@@ -178,8 +189,8 @@ pub(crate) fn write_from_handlers() {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    // SAFETY: stops the timer.
-    unsafe { libc::signal(libc::SIGALRM, libc::SIG_IGN) };
+    // SAFETY: the timer is this function's.
+    assert_eq!(unsafe { libc::timer_delete(timer) }, 0);
     println!("written {number} {}.", WRITTEN.load(Ordering::Relaxed));
 }
 
