@@ -390,7 +390,8 @@ pub(crate) enum SchemaCommand {
 
 File types are detected from the content: instrumentation manifests, PE files with WEVT_TEMPLATE resources
 and their .mui files, bare resources, MOF text, TMF text, PDB files with trace formats. Files that cannot be
-read are reported with the position of the error and skipped.
+read are reported with the position of the error and skipped. Nothing of a manifest with errors is added, unless
+--partial is given.
 
 If a directory has the registry hive config/SOFTWARE, its list of publishers gives the names that files lack
 and the files with messages; providers that it names but no file describes are listed.")]
@@ -401,6 +402,9 @@ and the files with messages; providers that it names but no file describes are l
         /// Language of messages from .mui files; files without it are used in English, else in any language.
         #[arg(long, value_name = "LANGUAGE", default_value = "en-US")]
         language: String,
+        /// Add also manifests that have errors, without the parts that cannot be read.
+        #[arg(long)]
+        partial: bool,
         #[command(flatten)]
         store: StoreArgs,
     },

@@ -19,7 +19,9 @@ use crate::args::{Format, SchemaCommand, StoreArgs};
 /// Runs the command.
 pub(crate) fn run(command: &SchemaCommand) -> Result<()> {
     match command {
-        SchemaCommand::Add { paths, language, store } => add(paths, language, &open(store)?),
+        SchemaCommand::Add { paths, language, partial, store } => {
+            add(paths, language, *partial, &open(store)?)
+        }
         SchemaCommand::List { store, format } => list(&open(store)?, *format),
         SchemaCommand::Show { name, store, format } => show(name, &open(store)?, *format),
         SchemaCommand::Export { name, store, output } => export(name, store, output.as_deref()),
@@ -31,7 +33,7 @@ fn open(args: &StoreArgs) -> Result<Store> {
     Store::open(&dir).with_context(|| format!("cannot open the schema store in {}", dir.display()))
 }
 
-fn add(paths: &[std::path::PathBuf], language: &str, store: &Store) -> Result<()> {
+fn add(paths: &[std::path::PathBuf], language: &str, partial: bool, store: &Store) -> Result<()> {
     let mut out = output::open(None)?;
     let mut sum = Sum::default();
     let mut empty = 0;
@@ -39,8 +41,11 @@ fn add(paths: &[std::path::PathBuf], language: &str, store: &Store) -> Result<()
         let progress = Progress::of_files();
         let on_progress = |done, total| progress.reach_file(done, total);
         let reader = SchemaReader::new().language(language).threads(output::threads(0));
-        let read = reader.on_progress(&on_progress).read([path]);
+        let mut read = reader.on_progress(&on_progress).read([path]);
         progress.finish();
+        if !partial {
+            read.remove_faulty_manifests();
+        }
         sum.problems += put_files(&mut out, &read)?;
         // The store replaces the schemas that an earlier call added under this name.
         let origin = std::path::absolute(path).unwrap_or_else(|_| path.clone());

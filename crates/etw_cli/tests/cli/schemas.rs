@@ -50,6 +50,22 @@ fn the_store_keeps_what_is_added() {
 }
 
 #[test]
+fn a_manifest_with_errors_is_added_as_a_whole_or_not_at_all() {
+    let etw = Etw::new();
+    let faulty =
+        MANIFEST.replace("template=\"T\"", "template=\"Tee\"").replace("map=\"State\"", "map=\"Stat\"");
+    std::fs::write(etw.path("faulty.man"), faulty).unwrap();
+    let output = etw.run(&["schema", "add", "faulty.man"]);
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err.contains("line 7, ") && err.contains("line 8, "), "{err}");
+    assert!(err.contains("nothing of it is added, since it has errors (2)"), "{err}");
+    assert_eq!(etw.ok(&["schema", "list"]), "");
+    etw.ok(&["schema", "add", "faulty.man", "--partial"]);
+    assert!(etw.ok(&["schema", "list"]).contains("Contoso-Service"));
+}
+
+#[test]
 fn what_holds_no_schema_is_an_error() {
     let etw = Etw::new();
     std::fs::write(etw.path("notes.txt"), "no schema").unwrap();

@@ -199,6 +199,23 @@ impl SchemaFiles {
         SchemaReader::new().read(paths)
     }
 
+    /// Removes the providers of manifests that have errors, and notes this with the problems of their files.
+    ///
+    /// A manifest with an error lacks something: the rest decodes events, but without a field or with another one's
+    /// bytes. Compiled manifests have no authors who could mend them, and keep what could be read.
+    pub fn remove_faulty_manifests(&mut self) {
+        let mut faulty = HashSet::new();
+        for file in &mut self.files {
+            let errors = file.problems.len();
+            if file.kind == Some(SchemaFileKind::Manifest) && errors > 0 && !file.providers.is_empty() {
+                file.providers.clear();
+                file.problems.push(format!("nothing of it is added, since it has errors ({errors})"));
+                faulty.insert(file.path.to_string_lossy().into_owned());
+            }
+        }
+        self.providers.retain(|provider| !faulty.contains(&*provider.info.origin));
+    }
+
     /// Adds the result of reading one file.
     fn take(&mut self, item: &Item, parsed: Parsed, formats: &mut WppReader) {
         match parsed {
@@ -289,6 +306,32 @@ fn rename(provider: &mut Provider, name: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_manifest_with_errors_can_be_left_out_as_a_whole() {
+        let dir = std::env::temp_dir().join(format!("faulty_manifests_{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let manifest = |event: &str, guid: u8| {
+            format!(
+                "<instrumentationManifest><instrumentation><events>\
+                 <provider name='P{guid}' symbol='P' guid='{{11223344-5566-7788-99aa-bbccddeeff{guid:02}}}'>\
+                 <events><event value='1'/>\n{event}</events>\
+                 </provider></events></instrumentation></instrumentationManifest>"
+            )
+        };
+        std::fs::write(dir.join("bad.man"), manifest("<event value='2' template='none'/>", 1)).unwrap();
+        std::fs::write(dir.join("good.man"), manifest("<event value='2'/>", 2)).unwrap();
+        let mut read = SchemaFiles::read([&dir]);
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(read.providers.len(), 2);
+        read.remove_faulty_manifests();
+        let names: Vec<&str> = read.providers.iter().map(|provider| &*provider.info.name).collect();
+        assert_eq!(names, ["P2"]);
+        let problems = &read.files[0].problems;
+        assert!(problems[0].starts_with("line 2, column 1: "), "{problems:?}");
+        assert_eq!(problems[1], "nothing of it is added, since it has errors (1)");
+        assert_eq!((read.files[0].providers.len(), read.files[1].providers.len()), (0, 1));
+    }
 
     #[test]
     fn one_bad_file_does_not_stop_the_rest() {

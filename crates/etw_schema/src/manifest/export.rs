@@ -1,6 +1,6 @@
 //! Export of a provider as an instrumentation manifest.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 
 use super::template::MAX_ITEMS;
@@ -10,7 +10,9 @@ use crate::{
     ProviderInfo,
 };
 
-/// Writes a provider as an instrumentation manifest in UTF-8. [`read`](super::read) reads it back as an equal provider.
+/// Writes a provider as an instrumentation manifest in UTF-8, which Windows' message compiler accepts.
+/// [`read`](super::read) reads it back as an equal provider, except that event names become symbols of C, unique in the
+/// provider (`Opened_File`, `Start_V1`), and values without an out-type get the one of their in-type.
 ///
 /// Parts that manifests cannot express are replaced by a comment: items of types that only classic events and
 /// TraceLogging have, and the items after them in their template. Names that events use but the provider's lists lack
@@ -84,8 +86,10 @@ impl Writer<'_> {
         let mut extra = Extra::default();
         let mut templates = Templates::default();
         let mut events = String::new();
+        let mut symbols = HashSet::new();
         for event in &provider.events {
-            self.event(event, &mut extra, &mut templates, &mut events)?;
+            let symbol = event.name.as_deref().map(|name| unique_symbol(name, event, &mut symbols));
+            self.event(event, symbol.as_deref(), &mut extra, &mut templates, &mut events)?;
         }
         let (name, symbol) = (escape(&info.name), symbol(&info.name));
         write!(self.out, "   <provider name=\"{name}\" guid=\"{}\" symbol=\"{symbol}\"", info.guid)?;
@@ -234,6 +238,7 @@ impl Writer<'_> {
     fn event(
         &mut self,
         event: &EventSchema,
+        symbol: Option<&str>,
         extra: &mut Extra,
         templates: &mut Templates,
         out: &mut String,
@@ -241,8 +246,8 @@ impl Writer<'_> {
         let info = self.info;
         let descriptor = &event.descriptor;
         write!(out, "     <event value=\"{}\" version=\"{}\"", descriptor.id, descriptor.version)?;
-        if let Some(name) = &event.name {
-            write!(out, " symbol=\"{}\"", escape(name))?;
+        if let Some(symbol) = symbol {
+            write!(out, " symbol=\"{symbol}\"")?;
         }
         let level = descriptor.level.0;
         if level != 0 || event.level_name.is_some() {
@@ -403,8 +408,8 @@ fn items(
                     );
                 };
                 write!(out, "      <data name=\"{own}\" inType=\"{in_name}\"")?;
-                if *out_type != super::default_out_type(*in_type) {
-                    match out_type.name().filter(|_| *out_type != OutType::NULL && out_type.0 <= 38) {
+                if *out_type != super::default_out_type(*in_type) && *out_type != OutType::NULL {
+                    match out_type.name().filter(|_| out_type.0 <= 38) {
                         Some(name) => write!(out, " outType=\"{name}\"")?,
                         None => write!(out, " outType=\"win:{}\"", out_type.0)?,
                     }
@@ -460,6 +465,20 @@ fn symbol(name: &str) -> String {
         symbol.insert(0, '_');
     }
     symbol
+}
+
+/// Returns an event's symbol, which no earlier event of the provider has.
+fn unique_symbol(name: &str, event: &EventSchema, known: &mut HashSet<String>) -> String {
+    let first = symbol(name);
+    let by_version = || format!("{first}_V{}", event.descriptor.version);
+    let by_id = || format!("{first}_{}_V{}", event.descriptor.id, event.descriptor.version);
+    let candidates = [first.clone(), by_version(), by_id()];
+    let numbered = (2..).map(|number| format!("{}_{number}", by_id()));
+    // The numbers do not end, so there is one.
+    let unique = candidates.into_iter().chain(numbered).find(|symbol| !known.contains(symbol));
+    let unique = unique.unwrap_or_default();
+    known.insert(unique.clone());
+    unique
 }
 
 /// Escapes a text for an attribute value, keeping line breaks.
