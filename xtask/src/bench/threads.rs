@@ -1,4 +1,7 @@
 //! The threads suite: what a second processor saves the commands that read a whole trace.
+//!
+//! Two processors share memory, caches and often execution units. How much they do together at most is measured too:
+//! two runs at once, each on a processor of its own, that have nothing to do with each other.
 
 use std::fs;
 use std::path::Path;
@@ -40,40 +43,57 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     fs::write(&file, traces::bytes(&Recipe::new(Kind::Mixed, effort.events * LARGER))?.0)?;
     let mut rows = Vec::new();
     for arguments in COMMANDS {
-        let mut seconds = [Vec::new(), Vec::new()];
+        let mut seconds = [Vec::new(), Vec::new(), Vec::new()];
         for _ in 0..effort.rounds {
-            for (processors, seconds) in ["0", "0,1"].into_iter().zip(&mut seconds) {
-                let out = directory.path().join("out");
-                seconds.push(time(&etw, arguments, processors, &file, &out)?);
-                let _ = fs::remove_dir_all(&out).or_else(|_| fs::remove_file(&out));
+            for (runs, seconds) in [&["0"][..], &["0,1"], &["0", "1"]].into_iter().zip(&mut seconds) {
+                seconds.push(time(&etw, arguments, runs, &file, directory.path())?);
             }
         }
-        let [mut one, mut two] = seconds;
+        let [mut one, mut two, mut apart] = seconds;
         let what: Vec<&str> = arguments
             .iter()
             .copied()
             .filter(|part| !["FILE", "-o", "OUT", "/dev/null", "-y"].contains(part))
             .collect();
-        let row = Row::new(format!("{}: on two processors", what.join(" ")), median(&mut two), "s");
-        rows.push(Row { peer: Some(("on one", median(&mut one))), ..row });
+        let what = what.join(" ");
+        let one = median(&mut one);
+        let row = Row::new(format!("{what}: on two processors"), median(&mut two), "s");
+        rows.push(Row { peer: Some(("on one", one)), ..row });
+        // Per run, so that the ratio is the most that two processors can give.
+        let row = Row::new(format!("{what}: two runs at once, each"), median(&mut apart) / 2.0, "s");
+        rows.push(Row { peer: Some(("on one", one)), ..row });
     }
     Ok(rows)
 }
 
-/// Returns the seconds that a command takes on some processors.
-fn time(etw: &Path, arguments: &[&str], processors: &str, file: &Path, out: &Path) -> Result<f64> {
-    let mut command = Command::new("taskset");
-    command.args(["--cpu-list", processors]).arg(etw).stdin(Stdio::null()).stdout(Stdio::null());
-    for argument in arguments {
-        match *argument {
-            "FILE" => command.arg(file),
-            "OUT" => command.arg(out),
-            other => command.arg(other),
-        };
-    }
-    command.stderr(Stdio::null());
+/// Returns the seconds until all runs of a command have ended that start at once, each on its processors.
+fn time(etw: &Path, arguments: &[&str], runs: &[&str], file: &Path, directory: &Path) -> Result<f64> {
     let start = Instant::now();
-    let status = Process::spawn(&mut command, MINUTES_15).context("cannot start taskset")?.wait()?;
-    anyhow::ensure!(status.success(), "etw {} failed: {status}", arguments.join(" "));
-    Ok(start.elapsed().as_secs_f64())
+    let mut running = Vec::new();
+    for (number, processors) in runs.iter().enumerate() {
+        let out = directory.join(format!("out{number}"));
+        let mut command = Command::new("taskset");
+        command.args(["--cpu-list", processors]).arg(etw).stdin(Stdio::null()).stdout(Stdio::null());
+        for argument in arguments {
+            match *argument {
+                "FILE" => command.arg(file),
+                "OUT" => command.arg(&out),
+                other => command.arg(other),
+            };
+        }
+        command.stderr(Stdio::null());
+        let process = Process::spawn(&mut command, MINUTES_15).context("cannot start taskset")?;
+        running.push((process, out));
+    }
+    let mut outputs = Vec::new();
+    for (mut process, out) in running {
+        let status = process.wait()?;
+        anyhow::ensure!(status.success(), "etw {} failed: {status}", arguments.join(" "));
+        outputs.push(out);
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    for out in outputs {
+        let _ = fs::remove_dir_all(&out).or_else(|_| fs::remove_file(&out));
+    }
+    Ok(seconds)
 }
