@@ -12,11 +12,16 @@ mod peer;
 mod relog;
 mod row;
 #[cfg(target_os = "linux")]
+mod schemas;
+#[cfg(target_os = "linux")]
 mod session;
 #[cfg(target_os = "linux")]
 mod threads;
 #[cfg(target_os = "linux")]
 mod write;
+
+#[cfg(target_os = "linux")]
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -59,6 +64,9 @@ enum Suite {
     Decode,
     /// Merging, filtering and compressing traces.
     Relog,
+    /// The built-in schemas of Windows' providers: opening, look-ups, search.
+    #[cfg(target_os = "linux")]
+    Schemas,
     /// Commands that read a whole trace, on one processor and on two.
     #[cfg(target_os = "linux")]
     Threads,
@@ -82,6 +90,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Decode => decode::rows(&Effort::new(options.smoke))?,
         Suite::Relog => relog::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
+        Suite::Schemas => schemas::rows(&Effort::new(options.smoke))?,
+        #[cfg(target_os = "linux")]
         Suite::Threads => threads::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Write => write::rows(&Effort::new(options.smoke))?,
@@ -98,6 +108,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         row::print_table(&rows)
     }
     Ok(())
+}
+
+/// Returns a release build of `etw`, or the one beside this program if the bench only has to run.
+#[cfg(target_os = "linux")]
+fn release_etw(effort: &Effort) -> Result<PathBuf> {
+    use crate::shell::{cargo, run, target_dir};
+
+    if effort.is_smoke() {
+        return Ok(std::env::current_exe()?.with_file_name("etw"));
+    }
+    run(&mut cargo(["build", "--release", "--package", "etw_cli", "--bin", "etw"]))?;
+    Ok(target_dir().join("release/etw"))
 }
 
 /// Seconds to keep a session busy in a smoke run.

@@ -12,9 +12,8 @@ use anyhow::{Context, Result};
 use etw_testkit::traces::{self, Kind, Recipe};
 
 use super::row::Row;
-use super::{Effort, median};
+use super::{Effort, median, release_etw};
 use crate::process::{MINUTES_15, Process};
-use crate::shell::{self, cargo, target_dir};
 
 /// Inputs have this many times the events of other suites, so that starting up does not count.
 const LARGER: u64 = 12;
@@ -31,13 +30,7 @@ const COMMANDS: [&[&str]; 6] = [
 
 /// Measures each command on one processor and on two, in turns. Output is discarded or in memory.
 pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
-    let etw = match effort.is_smoke() {
-        true => std::env::current_exe()?.with_file_name("etw"),
-        false => {
-            shell::run(&mut cargo(["build", "--release", "--package", "etw_cli", "--bin", "etw"]))?;
-            target_dir().join("release/etw")
-        }
-    };
+    let etw = release_etw(effort)?;
     let directory = tempfile::Builder::new().prefix("openetw-threads-").tempdir_in("/dev/shm")?;
     let file = directory.path().join("mixed.etl");
     fs::write(&file, traces::bytes(&Recipe::new(Kind::Mixed, effort.events * LARGER))?.0)?;

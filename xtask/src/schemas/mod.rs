@@ -8,6 +8,7 @@ mod sources;
 mod tsv;
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -23,9 +24,14 @@ pub(crate) struct Options {
     check: bool,
 }
 
+/// Returns the path of the pack.
+pub(crate) fn pack_path() -> PathBuf {
+    data::workspace_root().join("crates/etw_schema_windows/data/windows.pack")
+}
+
 /// Writes or checks the pack.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let path = data::workspace_root().join("crates/etw_schema_windows/data/windows.pack");
+    let path = pack_path();
     let Some(data) = data::data_dir() else { bail!("the collections of schemas are missing") };
     let collected = sources::read(&data)?;
     for line in &collected.notes {
@@ -53,7 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// Checks that the documentation has the numbers of the committed pack. The collections are not needed.
 pub(crate) fn check() -> Result<()> {
-    let path = data::workspace_root().join("crates/etw_schema_windows/data/windows.pack");
+    let path = pack_path();
     let file = fs::read(&path).with_context(|| path.display().to_string())?;
     page::write(&Pack::open(&file)?, file.len(), true)
 }
