@@ -239,6 +239,15 @@ fn fields(schema: &EventSchema) -> Vec<(String, String)> {
     out
 }
 
+/// Whether two types differ in what both state. Lists of fields do not state how values are shown.
+fn differ(was: &str, kind: &str) -> bool {
+    match (was.split_once(" as "), kind.split_once(" as ")) {
+        (Some((was, _)), None) => was != kind,
+        (None, Some((kind, _))) => was != kind,
+        _ => was != kind,
+    }
+}
+
 impl Fields {
     fn between(before: &EventSchema, after: &EventSchema) -> Fields {
         let (before, after) = (fields(before), fields(after));
@@ -253,7 +262,7 @@ impl Fields {
         let is_reordered = old.iter().map(|(name, _)| name).ne(new.iter().map(|(name, _)| name));
         let changed = new.iter().filter_map(|(name, kind)| {
             let (_, was) = old.iter().find(|(known, _)| known == name)?;
-            (was != kind).then(|| (name.clone(), was.clone(), kind.clone()))
+            differ(was, kind).then(|| (name.clone(), was.clone(), kind.clone()))
         });
         Fields {
             changed: changed.collect(),
@@ -297,4 +306,17 @@ impl Fields {
 
 fn pairs(fields: &[(String, String)]) -> Value {
     fields.iter().map(|(name, kind)| json!({"Name": name, "Type": kind})).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_out_type_that_only_one_release_states_is_no_change() {
+        assert!(!differ("UInt32 as win:ErrorCode", "UInt32"));
+        assert!(!differ("UInt32", "UInt32 as xs:unsignedInt"));
+        assert!(differ("UInt32 as win:ErrorCode", "UInt32 as xs:unsignedInt"));
+        assert!(differ("UInt32 as win:ErrorCode", "UInt64"));
+    }
 }

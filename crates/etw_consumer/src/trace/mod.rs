@@ -86,6 +86,9 @@ pub enum TraceError {
     /// A live session could not be opened, or reading from it failed.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// The temporary files with the stacks of events could not be written.
+    #[error("the stacks cannot be written to temporary files: {0}")]
+    Stacks(#[source] std::io::Error),
 }
 
 /// Callbacks while live sessions are read.

@@ -19,6 +19,20 @@ use crate::{CallbackResult, Event, Predicate, SourceStatistics, Statistics, Stat
 const PUBLISHED_EVERY: u64 = 1024;
 
 impl Trace {
+    /// Reads all records of all files, whatever the filter and the limits are.
+    pub(crate) fn pass_over_all(
+        &mut self,
+        mut visit: impl FnMut(&Record<'_>) -> Verdict,
+    ) -> Result<(), TraceError> {
+        let bounds = self.take_bounds();
+        let predicate = self.predicate.take();
+        let process_names = std::mem::take(&mut self.process_names);
+        let done = self.pass(|_, record| visit(record));
+        self.set_bounds(bounds);
+        (self.predicate, self.process_names) = (predicate, process_names);
+        done
+    }
+
     /// Reads all files and sessions together in time order.
     pub(crate) fn pass(
         &mut self,

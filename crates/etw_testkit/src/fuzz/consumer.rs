@@ -61,6 +61,15 @@ pub fn decoded_file(bytes: &[u8]) {
     for (_, damage) in &statistics.damage {
         check_line(damage);
     }
+    // Stacks are collected from all records, whatever the limit is.
+    if statistics.records < MAX_EVENTS
+        && let Ok(mut stacks) = trace.stacks()
+    {
+        let read = trace.for_each_record(|record| {
+            black_box(stacks.of(record).addresses().fold(0, u64::wrapping_add));
+        });
+        black_box(read).ok();
+    }
     black_box(trace.processes()).ok();
     let filter = FILTERS[bytes.len() % FILTERS.len()];
     let predicate: Predicate = filter.parse().unwrap_or_else(|error| panic!("{filter}: {error}"));
