@@ -8,10 +8,12 @@ use crate::class::{Group, class};
 use crate::file_names::FileNames;
 use crate::images::Images;
 use crate::kernel_functions::KernelFunctions;
+use crate::managed::{ClrEvent, ClrProvider, Methods};
 use crate::processes::Processes;
 use crate::samples::Samples;
 use crate::switches::Switches;
 use crate::tables::disk::DiskIo;
+use crate::tables::dotnet::DotNet;
 use crate::tables::faults::HardFaults;
 use crate::tables::file_io::FileIo;
 use crate::tables::interrupts::Interrupts;
@@ -39,6 +41,8 @@ pub struct Analysis {
     pub(crate) faults: HardFaults,
     pub(crate) interrupts: Interrupts,
     pub(crate) calls: SystemCalls,
+    pub(crate) methods: Methods,
+    pub(crate) dotnet: DotNet,
     pub(crate) providers: Providers,
 }
 
@@ -60,6 +64,8 @@ impl Analysis {
             faults: HardFaults::default(),
             interrupts: Interrupts::default(),
             calls: SystemCalls::default(),
+            methods: Methods::default(),
+            dotnet: DotNet::default(),
             providers: Providers::default(),
         }
     }
@@ -92,7 +98,10 @@ impl Analysis {
         self.providers.event(event, &self.window);
         let machine = self.processes.enter(record);
         self.files.enter(machine);
-        let Some((group, kind)) = class(record) else { return self.kernel_functions.event(event, machine) };
+        let Some((group, kind)) = class(record) else {
+            self.kernel_functions.event(event, machine);
+            return self.clr(event);
+        };
         let Analysis { window, processes, images, samples, switches, files, .. } = self;
         // Payloads that are too short are ignored: such events are damaged, or of an unknown version.
         match (group, kind) {
@@ -122,8 +131,17 @@ impl Analysis {
             (Group::Process, kind) => processes.process_event(kind, event),
             (Group::Image, kind) => images.event(kind, event, processes),
             (Group::Config, 11) => self.disk.name(event, machine),
+            (Group::ConfigEx, 35) => files.volumes.event(event, machine),
             (Group::ImageId, kind) => images.id_event(kind, event, processes),
             _ => {}
         }
+    }
+
+    /// Adds an event if it is of a .NET runtime.
+    fn clr(&mut self, event: &Event<'_>) {
+        let Some(provider) = ClrProvider::of(event.record) else { return };
+        let Some(event) = ClrEvent::new(provider, event, &mut self.processes) else { return };
+        let method = self.methods.event(&event, &mut self.samples.versions);
+        self.dotnet.event(&event, method, &self.samples.versions, &self.window);
     }
 }

@@ -20,6 +20,7 @@ pub(crate) enum Group {
     Stack,
     ImageId,
     Config,
+    ConfigEx,
 }
 
 /// Returns the class of a record, or `None` if no table uses it.
@@ -70,6 +71,7 @@ fn of_guid(guid: &Guid) -> Option<Group> {
         classes::STACK_WALK => Group::Stack,
         classes::IMAGE_ID => Group::ImageId,
         classes::SYSTEM_CONFIG => Group::Config,
+        classes::SYS_CONFIG_EX => Group::ConfigEx,
         _ => return None,
     })
 }

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use etw_consumer::Event;
 
+use crate::volumes::Volumes;
+
 /// Number of a file, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileIndex(u32);
@@ -14,6 +16,7 @@ const MAX_OPENED: usize = 1 << 20;
 /// A file.
 #[derive(Debug, Clone, Default)]
 struct File {
+    machine: u32,
     key: u64,
     name: Option<Box<str>>,
     /// The file with the path used to open it.
@@ -31,6 +34,7 @@ pub(crate) struct FileNames {
     by_path: HashMap<Box<str>, FileIndex>,
     /// Files by the file objects that were opened for them.
     opened: HashMap<(u32, u64), FileIndex>,
+    pub(crate) volumes: Volumes,
 }
 
 impl FileNames {
@@ -53,7 +57,7 @@ impl FileNames {
             None => self.files[index.0 as usize].name = Some(name.into_boxed_str()),
             // The key was reused for another file.
             Some(known) if **known != *name && matches!(opcode, 0 | 32) => {
-                let index = self.add(File { key, name: Some(name.into_boxed_str()), opened_as: None });
+                let index = self.add(File { key, name: Some(name.into_boxed_str()), ..File::default() });
                 self.by_key.insert((self.machine, key), index);
             }
             Some(_) => {}
@@ -69,7 +73,7 @@ impl FileNames {
         let index = match self.by_path.get(&path) {
             Some(index) => *index,
             None => {
-                let index = self.add(File { key: 0, name: Some(path.clone()), opened_as: None });
+                let index = self.add(File { name: Some(path.clone()), ..File::default() });
                 self.by_path.insert(path, index);
                 index
             }
@@ -111,16 +115,16 @@ impl FileNames {
 
     fn add(&mut self, file: File) -> FileIndex {
         let index = FileIndex(self.files.len() as u32);
-        self.files.push(file);
+        self.files.push(File { machine: self.machine, ..file });
         index
     }
 
-    /// Returns the name of a file, or its key.
+    /// Returns the name of a file, on a volume of Windows by its drive letter if the trace contains it, or its key.
     pub(crate) fn label(&self, index: FileIndex) -> String {
         let file = &self.files[index.0 as usize];
         let opened_as = file.opened_as.and_then(|opened_as| self.files[opened_as.0 as usize].name.as_deref());
         match (file.name.as_deref().or(opened_as), file.key) {
-            (Some(name), _) => name.to_owned(),
+            (Some(name), _) => self.volumes.dos_path(file.machine, name),
             (None, 0) => "[unknown]".to_owned(),
             (None, key) => format!("[{key:#x}]"),
         }

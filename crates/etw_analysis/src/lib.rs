@@ -25,6 +25,7 @@ mod file_names;
 mod images;
 mod kernel_functions;
 mod machines;
+mod managed;
 mod names;
 mod payload;
 mod process_filter;
@@ -35,6 +36,7 @@ mod stacks;
 mod switches;
 mod tables;
 mod timeline;
+mod volumes;
 mod window;
 
 pub use activity::Activity;

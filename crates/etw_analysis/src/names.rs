@@ -7,12 +7,14 @@ use etw_symbols::{Frame, KernelSymbols, Module, Symbol, Symbolizer};
 
 use crate::images::{ImageIndex, Images};
 use crate::kernel_functions::KernelFunctions;
+use crate::managed::{CodeVersion, Method, Methods};
 use crate::processes::{ProcessIndex, Processes};
 
 /// The memory that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Space {
-    Process(ProcessIndex),
+    /// A process, with the version of its code.
+    Process(ProcessIndex, CodeVersion),
     /// The kernel of a machine.
     Kernel(u32),
     /// The memory of a thread whose process is not in the trace.
@@ -40,6 +42,8 @@ pub(crate) struct Code {
     pub(crate) frames: Vec<Frame>,
     /// Offset from the image's base, or from zero if there is no image.
     pub(crate) offset: u64,
+    /// Whether it is a method of .NET.
+    pub(crate) is_managed: bool,
 }
 
 /// Names of the requested addresses.
@@ -48,6 +52,8 @@ pub(crate) struct Names {
     codes: HashMap<(Space, u64), Code>,
     functions: Vec<Function>,
     by_name: HashMap<Function, FunctionIndex>,
+    /// Methods of .NET that the trace names beyond the maximum.
+    pub(crate) skipped_methods: u64,
     /// The reason why an image has no symbols, by the name of its file.
     pub(crate) problems: HashMap<Rc<str>, String>,
 }
@@ -56,6 +62,9 @@ pub(crate) struct Names {
 pub(crate) struct Sources<'a> {
     pub(crate) images: &'a Images,
     pub(crate) kernel_functions: &'a KernelFunctions,
+    pub(crate) methods: &'a Methods,
+    /// Whether names of methods have their optimization tiers.
+    pub(crate) has_tiers: bool,
     pub(crate) processes: &'a Processes,
     pub(crate) symbolizer: &'a Symbolizer,
 }
@@ -77,7 +86,15 @@ impl Place {
     fn machine(&self) -> Option<u32> {
         match self.space {
             Space::Kernel(machine) => Some(machine),
-            Space::Process(_) | Space::Unknown => None,
+            Space::Process(..) | Space::Unknown => None,
+        }
+    }
+
+    /// Returns the method of .NET whose code is at the address.
+    fn method<'m>(&self, methods: &'m Methods) -> Option<&'m Method> {
+        match self.space {
+            Space::Process(process, version) => methods.find(process, self.address, version),
+            Space::Kernel(_) | Space::Unknown => None,
         }
     }
 }
@@ -92,13 +109,13 @@ impl Names {
             .map(|(space, address)| {
                 let image = match space {
                     Space::Kernel(machine) => images.find_in_kernel(machine, address),
-                    Space::Process(process) => images.find(process, address, processes),
+                    Space::Process(process, _) => images.find(process, address, processes),
                     Space::Unknown => None,
                 };
                 Place { space, address, image }
             })
             .collect();
-        let mut names = Names::default();
+        let mut names = Names { skipped_methods: sources.methods.skipped, ..Names::default() };
         // Functions named in the trace need no files.
         let (named, places): (Vec<Place>, Vec<Place>) =
             places.into_iter().partition(|place| place.of_kernel(sources.kernel_functions).is_some());
@@ -107,6 +124,11 @@ impl Names {
             let image = place.image.map(|(image, _)| Rc::from(images.get(image).name()));
             let module = image.or_else(|| module.cloned()).or_else(|| Some("vmlinux".into()));
             names.insert(&place, module, vec![Frame { function: name.to_string(), file: None, line: None }]);
+        }
+        let (managed, places): (Vec<Place>, Vec<Place>) =
+            places.into_iter().partition(|place| place.method(sources.methods).is_some());
+        for place in managed {
+            names.insert_method(&place, sources);
         }
         let machines: BTreeSet<u32> = places.iter().filter_map(Place::machine).collect();
         let kernels = machines.into_iter();
@@ -132,7 +154,20 @@ impl Names {
         let name = frames.last().map(|frame| Rc::from(&*frame.function));
         let function = self.function(Function { module, name });
         let offset = place.image.map_or(place.address, |(_, offset)| offset);
-        self.codes.insert((place.space, place.address), Code { function, frames, offset });
+        let code = Code { function, frames, offset, is_managed: false };
+        self.codes.insert((place.space, place.address), code);
+    }
+
+    /// Adds a method of .NET, whose code is in memory or, if it was compiled in advance, in an image.
+    fn insert_method(&mut self, place: &Place, sources: &Sources<'_>) {
+        let Some(method) = place.method(sources.methods) else { return };
+        let image = place.image.map(|(image, _)| sources.images.get(image).name());
+        let function = sources.methods.full_name(method, image, sources.has_tiers);
+        let module = image.map(Rc::from).or_else(|| sources.methods.module_of(method).cloned());
+        self.insert(place, module, vec![Frame { function, file: None, line: None }]);
+        if let Some(code) = self.codes.get_mut(&(place.space, place.address)) {
+            code.is_managed = true;
+        }
     }
 
     /// Returns the symbols of a machine's kernel if they are of the recorded boot.

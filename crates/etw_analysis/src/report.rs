@@ -8,8 +8,8 @@ use crate::activity::{Activity, activity};
 use crate::names::{Names, Sources};
 use crate::tables::context::Context;
 use crate::tables::table::{Table, TableKind};
-use crate::tables::{cpu, functions, processes, waits};
-use crate::{Analysis, Duration, ProcessFilter};
+use crate::tables::{cpu, dotnet, functions, processes, waits};
+use crate::{Analysis, Duration, ProcessFilter, Window};
 
 /// Options for the content of a report.
 #[derive(Debug, Clone)]
@@ -28,6 +28,8 @@ pub struct ReportOptions {
     pub processors: u32,
     /// Whether to include folded stacks.
     pub folded_stacks: bool,
+    /// Whether names of .NET methods have their optimization tiers: `module![Tier]Namespace.Type.Method(args)`.
+    pub tiers: bool,
 }
 
 impl ReportOptions {
@@ -41,6 +43,7 @@ impl ReportOptions {
             end: headers.iter().map(|header| header.end_time).filter(|end| end.0 != 0).max(),
             processors: headers.iter().map(|header| header.number_of_processors).max().unwrap_or(1),
             folded_stacks: false,
+            tiers: false,
         }
     }
 }
@@ -64,7 +67,9 @@ impl Analysis {
         let end = options.end.unwrap_or(self.last).max(self.last);
         self.processes.label();
         self.switches.finish(end, &self.processes, &self.window);
-        self.samples.finish();
+        self.samples.finish(&self.processes);
+        self.methods.finish();
+        self.dotnet.finish();
         self.file_io.finish();
         let duration = self.window.part(options.start, end);
         let names = self.names(options);
@@ -76,6 +81,7 @@ impl Analysis {
             cpu: &cpu,
             start: options.start,
             processor_time: Duration(duration.0.saturating_mul(options.processors.into())),
+            window: Window { from: self.window.from.max(options.start), to: self.window.to.min(end) },
         };
         let tables = options.tables.iter().map(|kind| self.table(*kind, &context)).collect();
         let folded_stacks = match options.folded_stacks {
@@ -105,6 +111,13 @@ impl Analysis {
             TableKind::Faults => self.faults.table(&self.files, context),
             TableKind::DpcIsr => self.interrupts.table(context),
             TableKind::Syscalls => self.calls.table(context),
+            TableKind::GcProcesses => self.dotnet.gc_processes(context),
+            TableKind::Gc => self.dotnet.gc(context),
+            TableKind::Jit => self.dotnet.jit(&self.methods, context),
+            TableKind::Allocations => self.dotnet.allocations(context),
+            TableKind::Exceptions => self.dotnet.exceptions(context),
+            TableKind::Contention => self.dotnet.contention(context),
+            TableKind::ThreadPool => self.dotnet.thread_pools(context),
         }
     }
 
@@ -113,6 +126,8 @@ impl Analysis {
         let sources = Sources {
             images: &self.images,
             kernel_functions: &self.kernel_functions,
+            methods: &self.methods,
+            has_tiers: options.tiers,
             processes: &self.processes,
             symbolizer: &options.symbolizer,
         };
@@ -121,8 +136,12 @@ impl Analysis {
             .then(|| functions::addresses(&self.samples, &self.processes));
         let of_interrupts = has(TableKind::DpcIsr).then(|| self.interrupts.addresses());
         let of_calls = has(TableKind::Syscalls).then(|| self.calls.addresses());
+        let has_stacks = options.tables.iter().any(|kind| dotnet::has_stacks(*kind));
+        let of_events = has_stacks.then(|| self.dotnet.addresses(&self.processes));
         let addresses = of_samples.into_iter().flatten().chain(of_interrupts.into_iter().flatten());
-        Names::find(&sources, addresses.chain(of_calls.into_iter().flatten()))
+        let addresses =
+            addresses.chain(of_calls.into_iter().flatten()).chain(of_events.into_iter().flatten());
+        Names::find(&sources, addresses)
     }
 
     /// Returns the running time of each process, from switches or else from samples; empty without either.

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use etw_event::{FileTime, PointerSize, Record, Ticks};
 
 use crate::activity::SpanSums;
+use crate::managed::{CodeVersion, CodeVersions};
 use crate::payload::{KERNEL_32, KERNEL_64, Payload};
 use crate::processes::{Processes, ThreadIndex};
 use crate::stacks::{NodeIndex, StackTree};
@@ -37,8 +38,18 @@ pub(crate) struct Taken {
 pub(crate) enum TakenStack {
     /// The node of the innermost address; `None` if the tree was full.
     Known(Option<NodeIndex>),
-    /// Keys whose frames come later, and the instruction.
-    Keyed(Option<KeyUse>, Option<KeyUse>, u64),
+    /// Frames that come later.
+    Keyed(Keyed),
+}
+
+/// A stack whose frames come later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Keyed {
+    kernel: Option<KeyUse>,
+    user: Option<KeyUse>,
+    instruction: u64,
+    /// The last change of code before the sample.
+    version: CodeVersion,
 }
 
 /// A sample with an incomplete stack.
@@ -52,6 +63,8 @@ struct Waiting {
     instruction: u64,
     frames: Vec<u64>,
     kernel_key: Option<KeyUse>,
+    /// The last change of code before the sample.
+    version: CodeVersion,
 }
 
 /// Counts of samples without their stacks.
@@ -76,10 +89,12 @@ pub(crate) struct Samples {
     /// Uses of stack keys whose definition has not come yet.
     keys: HashMap<(u32, u64), KeyUse>,
     definitions: Vec<Vec<u64>>,
-    keyed: HashMap<(ThreadIndex, Option<KeyUse>, Option<KeyUse>, u64), SampleCount>,
+    keyed: HashMap<(ThreadIndex, Keyed), SampleCount>,
     /// The single samples, if requested, in the order in which their stacks were completed.
     pub(crate) taken: Option<Vec<Taken>>,
     pub(crate) tree: StackTree,
+    /// Changes of code, by which stacks are counted.
+    pub(crate) versions: CodeVersions,
     pub(crate) by_thread: HashMap<ThreadIndex, SampleCount>,
     /// Their weight over time.
     pub(crate) timeline: SpanSums<ThreadIndex>,
@@ -99,6 +114,7 @@ impl Samples {
             keyed: HashMap::new(),
             taken: None,
             tree: StackTree::default(),
+            versions: CodeVersions::default(),
             by_thread: HashMap::new(),
             timeline: SpanSums::default(),
             all: SampleCount::default(),
@@ -146,7 +162,7 @@ impl Samples {
         if self.order.len() >= MAX_WAITING
             && let Some(oldest) = self.order.pop_front()
         {
-            self.complete(oldest, None);
+            self.complete(oldest, None, processes);
         }
         let frames = self.spare.pop().unwrap_or_default();
         let key = (processes.machine(), record.raw_time(), thread_id);
@@ -159,9 +175,10 @@ impl Samples {
             instruction,
             frames,
             kernel_key: None,
+            version: self.versions.now(processes.thread(thread).process),
         };
         if let Some(same) = self.waiting.insert(key, waiting) {
-            self.count(same, None);
+            self.count(same, None, processes);
         } else {
             self.order.push_back(key);
         }
@@ -179,7 +196,7 @@ impl Samples {
         let limit = if is_32_bit { KERNEL_32 } else { KERNEL_64 };
         // The user half comes last.
         if waiting.frames.last().is_some_and(|last| *last < limit) {
-            self.complete(key, None);
+            self.complete(key, None, processes);
         }
     }
 
@@ -198,7 +215,7 @@ impl Samples {
             self.definitions.push(Vec::new());
         }
         match is_user {
-            true => self.complete(sample, Some(used)),
+            true => self.complete(sample, Some(used), processes),
             false => waiting.kernel_key = Some(used),
         }
     }
@@ -213,9 +230,9 @@ impl Samples {
     }
 
     /// Counts a sample that no longer waits for its stack.
-    fn complete(&mut self, sample: SampleKey, user_key: Option<KeyUse>) {
+    fn complete(&mut self, sample: SampleKey, user_key: Option<KeyUse>, processes: &Processes) {
         if let Some(waiting) = self.waiting.remove(&sample) {
-            self.count(waiting, user_key);
+            self.count(waiting, user_key, processes);
         }
         // Most samples are completed in order.
         while self.order.front().is_some_and(|first| !self.waiting.contains_key(first)) {
@@ -223,21 +240,24 @@ impl Samples {
         }
     }
 
-    fn count(&mut self, mut waiting: Waiting, user_key: Option<KeyUse>) {
-        let Waiting { time, processor, thread, count, weight, instruction, kernel_key, .. } = waiting;
+    fn count(&mut self, mut waiting: Waiting, user_key: Option<KeyUse>, processes: &Processes) {
+        let Waiting { time, processor, thread, count, weight, instruction, kernel_key, version, .. } =
+            waiting;
+        let keyed = Keyed { kernel: kernel_key, user: user_key, instruction, version };
         let is_keyed = kernel_key.is_some() || user_key.is_some();
         if is_keyed && let Some(taken) = &mut self.taken {
-            let stack = TakenStack::Keyed(kernel_key, user_key, instruction);
+            let stack = TakenStack::Keyed(keyed);
             taken.push(Taken { time, thread, processor, count, weight, stack });
         } else if is_keyed {
-            let keyed = self.keyed.entry((thread, kernel_key, user_key, instruction)).or_default();
+            let keyed = self.keyed.entry((thread, keyed)).or_default();
             keyed.count += count;
             keyed.weight += weight;
         } else {
             if waiting.frames.is_empty() {
                 waiting.frames.push(instruction);
             }
-            let node = self.add(thread, &waiting.frames, count, weight);
+            let sum = SampleCount { count, weight };
+            let node = self.add(thread, &waiting.frames, version, sum, processes);
             if let Some(taken) = &mut self.taken {
                 let stack = TakenStack::Known(node);
                 taken.push(Taken { time, thread, processor, count, weight, stack });
@@ -251,28 +271,36 @@ impl Samples {
         &mut self,
         thread: ThreadIndex,
         frames: &[u64],
-        count: u64,
-        weight: Duration,
+        version: CodeVersion,
+        SampleCount { count, weight }: SampleCount,
+        processes: &Processes,
     ) -> Option<NodeIndex> {
         let limit = if self.is_32_bit { KERNEL_32 } else { KERNEL_64 };
-        self.tree.add(thread, frames, |address| address >= limit, count, weight)
+        let is_kernel = |address| address >= limit;
+        let (process, versions) = (processes.thread(thread).process, &self.versions);
+        let version_of = |address| match is_kernel(address) {
+            true => CodeVersion::default(),
+            false => versions.at(process, address, version),
+        };
+        self.tree.add(thread, frames, is_kernel, version_of, count, weight)
     }
 
     /// Counts the samples that still wait.
-    pub(crate) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self, processes: &Processes) {
         while let Some(sample) = self.order.pop_front() {
-            self.complete(sample, None);
+            self.complete(sample, None, processes);
         }
         let keyed = std::mem::take(&mut self.keyed);
-        for ((thread, kernel, user, instruction), sum) in keyed {
-            let frames = self.keyed_frames(kernel, user, instruction);
-            self.add(thread, &frames, sum.count, sum.weight);
+        for ((thread, keyed), sum) in keyed {
+            let frames = self.keyed_frames(keyed);
+            self.add(thread, &frames, keyed.version, sum, processes);
         }
         let mut taken = self.taken.take();
         for sample in taken.iter_mut().flatten() {
-            if let TakenStack::Keyed(kernel, user, instruction) = sample.stack {
-                let frames = self.keyed_frames(kernel, user, instruction);
-                let node = self.add(sample.thread, &frames, sample.count, sample.weight);
+            if let TakenStack::Keyed(keyed) = sample.stack {
+                let frames = self.keyed_frames(keyed);
+                let sum = SampleCount { count: sample.count, weight: sample.weight };
+                let node = self.add(sample.thread, &frames, keyed.version, sum, processes);
                 sample.stack = TakenStack::Known(node);
             }
         }
@@ -282,7 +310,7 @@ impl Samples {
         self.taken = taken;
     }
 
-    fn keyed_frames(&self, kernel: Option<KeyUse>, user: Option<KeyUse>, instruction: u64) -> Vec<u64> {
+    fn keyed_frames(&self, Keyed { kernel, user, instruction, .. }: Keyed) -> Vec<u64> {
         let frames = |key: Option<KeyUse>| {
             key.and_then(|key| self.definitions.get(key.0 as usize)).into_iter().flatten()
         };

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use crate::Duration;
+use crate::managed::CodeVersion;
 use crate::processes::ThreadIndex;
 
 /// Number of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeIndex(u32);
 
 /// Maximum number of nodes; if the tree is full, samples are counted with the outer part of their stacks.
@@ -18,6 +19,7 @@ pub(crate) struct Node {
     pub(crate) parent: Parent,
     /// The instruction; for a caller, the last byte of its call.
     pub(crate) address: u64,
+    pub(crate) version: CodeVersion,
     /// Samples taken at exactly this address.
     pub(crate) count: u64,
     pub(crate) weight: Duration,
@@ -51,7 +53,7 @@ impl NodeIndex {
 #[derive(Debug, Default)]
 pub(crate) struct StackTree {
     nodes: Vec<Node>,
-    by_address: HashMap<(Parent, u64), NodeIndex>,
+    by_address: HashMap<(Parent, u64, CodeVersion), NodeIndex>,
     /// Samples that were counted without their complete stacks.
     pub(crate) cut: u64,
 }
@@ -59,12 +61,14 @@ pub(crate) struct StackTree {
 impl StackTree {
     /// Counts samples of a thread and returns the node of their innermost address.
     ///
-    /// Addresses are innermost first; those of callers are return addresses.
+    /// Addresses are innermost first; those of callers are return addresses. `version_of` returns the version of the
+    /// code at an instruction.
     pub(crate) fn add(
         &mut self,
         thread: ThreadIndex,
         addresses: &[u64],
         is_kernel: impl Fn(u64) -> bool,
+        version_of: impl Fn(u64) -> CodeVersion,
         count: u64,
         weight: Duration,
     ) -> Option<NodeIndex> {
@@ -74,7 +78,7 @@ impl StackTree {
             // The address at which user mode was left is the next instruction itself.
             let is_return = inner.is_some_and(|inner| is_kernel(*inner) == is_kernel(*address));
             let address = address.wrapping_sub(u64::from(is_return));
-            match self.node(parent, address) {
+            match self.node(parent, address, version_of(address)) {
                 Some(node) => parent = Parent::Node(node),
                 None => {
                     self.cut += count;
@@ -89,16 +93,16 @@ impl StackTree {
         Some(innermost)
     }
 
-    fn node(&mut self, parent: Parent, address: u64) -> Option<NodeIndex> {
-        if let Some(known) = self.by_address.get(&(parent, address)) {
+    fn node(&mut self, parent: Parent, address: u64, version: CodeVersion) -> Option<NodeIndex> {
+        if let Some(known) = self.by_address.get(&(parent, address, version)) {
             return Some(*known);
         }
         if self.nodes.len() >= MAX_NODES {
             return None;
         }
         let index = NodeIndex(self.nodes.len() as u32);
-        self.nodes.push(Node { parent, address, count: 0, weight: Duration::default() });
-        self.by_address.insert((parent, address), index);
+        self.nodes.push(Node { parent, address, version, count: 0, weight: Duration::default() });
+        self.by_address.insert((parent, address, version), index);
         Some(index)
     }
 

@@ -14,6 +14,7 @@ use crate::class::{Group, class};
 use crate::file_names::{FileIndex, FileNames};
 use crate::images::Images;
 use crate::kernel_functions::KernelFunctions;
+use crate::managed::{ClrEvent, ClrProvider, Methods};
 use crate::names::{Names, Sources, Space};
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
@@ -102,6 +103,7 @@ pub struct Timeline {
     processes: Processes,
     images: Images,
     kernel_functions: KernelFunctions,
+    methods: Methods,
     samples: Samples,
     files: FileNames,
     /// The running thread of each processor, from the switches.
@@ -137,6 +139,7 @@ impl Timeline {
             processes: Processes::default(),
             images: Images::default(),
             kernel_functions: KernelFunctions::default(),
+            methods: Methods::default(),
             samples,
             files: FileNames::default(),
             running: Vec::new(),
@@ -167,9 +170,22 @@ impl Timeline {
                 self.kernel_functions.event(event, machine);
                 Some(Moment::Context)
             }
-            None => None,
+            None => {
+                self.clr(event);
+                None
+            }
         };
         (moment.unwrap_or(Moment::Other), self.thread_of(event.record))
+    }
+
+    /// Adds the method or module of an event of a .NET runtime.
+    fn clr(&mut self, event: &Event<'_>) {
+        let Some(provider) = ClrProvider::of(event.record) else { return };
+        // Both readings look up threads in the same order, so the numbers are the same.
+        let event = ClrEvent::new(provider, event, &mut self.processes);
+        if let Some(event) = event.filter(|_| self.is_first) {
+            self.methods.event(&event, &mut self.samples.versions);
+        }
     }
 
     /// Handles a kernel event.
@@ -197,6 +213,7 @@ impl Timeline {
             (Group::ImageId, kind) => images.id_event(kind, event, processes),
             (Group::PerfInfo, 72..=74) => samples.set_interval(record, processes.machine()),
             (Group::File, 0 | 32 | 35 | 36) => files.name_event(kind, event),
+            (Group::ConfigEx, 35) => files.volumes.event(event, processes.machine()),
             _ => {}
         }
         Some(match (group, kind) {
@@ -250,11 +267,14 @@ impl Timeline {
 
     /// Ends the first reading and looks up the names.
     pub fn survey(mut self, symbolizer: &Symbolizer) -> Survey {
-        self.samples.finish();
+        self.samples.finish(&self.processes);
+        self.methods.finish();
         self.processes.label();
         let sources = Sources {
             images: &self.images,
             kernel_functions: &self.kernel_functions,
+            methods: &self.methods,
+            has_tiers: false,
             processes: &self.processes,
             symbolizer,
         };
@@ -400,7 +420,7 @@ impl Survey {
     pub fn stacks(&self) -> impl ExactSizeIterator<Item = StackNode<'_>> {
         let nodes = self.tree.tree.nodes().iter().zip(&self.stack_threads);
         nodes.map(|(node, thread)| {
-            let space = functions::space(node.address, *thread, &self.tree, &self.processes);
+            let space = functions::space(node, *thread, &self.tree, &self.processes);
             let code = self.names.code(space, node.address);
             StackNode {
                 outer: node.parent.node(),

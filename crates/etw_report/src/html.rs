@@ -69,7 +69,7 @@ fn markup(page: &Page, rows: usize) -> Markup {
                 (kinds(page, rows))
                 @if !empty.is_empty() {
                     footer {
-                        "Tables without events, with the kernel flags that record them: "
+                        "Tables without events, with what records them: "
                         @for (index, table) in empty.iter().enumerate() {
                             @if index > 0 { "; " }
                             (table.kind.title()) " (" (table.kind.flags()) ")"
@@ -336,6 +336,11 @@ fn weights(kind: TableKind) -> &'static [&'static str] {
         TableKind::Disk => &["bytes"],
         TableKind::Network => &["received_bytes"],
         TableKind::Files | TableKind::Faults | TableKind::Syscalls | TableKind::DpcIsr => &["time_ns"],
+        TableKind::Gc | TableKind::GcProcesses => &["pause_ns"],
+        TableKind::Jit | TableKind::Contention => &["time_ns"],
+        TableKind::Allocations => &["bytes"],
+        TableKind::Exceptions => &["count"],
+        TableKind::ThreadPool => &["enqueued", "thread_starts"],
     }
 }
 

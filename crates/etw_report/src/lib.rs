@@ -51,6 +51,8 @@ pub struct Request {
     pub to: Option<TimePoint>,
     /// Additional directories with separate debug files.
     pub debug_directories: Vec<PathBuf>,
+    /// Whether names of .NET methods have their optimization tiers.
+    pub tiers: bool,
     /// Output format.
     pub format: Format,
     /// File to write; `None` for standard output.
@@ -197,6 +199,7 @@ fn options(request: &Request, trace: &Trace) -> ReportOptions {
     options.processes = request.processes.clone();
     let symbolizer = request.debug_directories.iter().fold(Symbolizer::new(), Symbolizer::debug_directory);
     options.symbolizer = symbolizer;
+    options.tiers = request.tiers;
     if !request.tables.is_empty() {
         options.tables = request.tables.clone();
     } else if matches!(request.format, Format::Text | Format::Html) {

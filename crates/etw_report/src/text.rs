@@ -33,7 +33,7 @@ pub(super) fn put(
         if table.rows.is_empty() {
             if !is_page {
                 let (title, flags) = (table.kind.title(), table.kind.flags());
-                writeln!(out, "\n{title}: no events; the kernel flags that record them: {flags}")?;
+                writeln!(out, "\n{title}: no events; they are recorded by: {flags}")?;
             }
             continue;
         }

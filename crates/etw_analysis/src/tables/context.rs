@@ -5,7 +5,7 @@ use etw_event::FileTime;
 use super::table::Cell;
 use crate::names::Names;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
-use crate::{Duration, ProcessFilter};
+use crate::{Duration, ProcessFilter, Window};
 
 /// The context for building tables.
 pub(crate) struct Context<'a> {
@@ -18,6 +18,8 @@ pub(crate) struct Context<'a> {
     pub(crate) start: FileTime,
     /// The window's length times the number of processors.
     pub(crate) processor_time: Duration,
+    /// The window, limited to the trace.
+    pub(crate) window: Window,
 }
 
 impl Context<'_> {
@@ -44,6 +46,13 @@ impl Context<'_> {
 
     pub(crate) fn cpu_of(&self, process: ProcessIndex) -> Option<Duration> {
         self.cpu.get(process.0 as usize).copied()
+    }
+
+    /// Returns the time for which a process existed in the window.
+    pub(crate) fn lifetime(&self, process: ProcessIndex) -> Duration {
+        let process = self.processes.process(process);
+        let start = process.start.unwrap_or(self.window.from);
+        self.window.part(start, process.end.unwrap_or(self.window.to))
     }
 
     /// Returns a time relative to the start of the trace.

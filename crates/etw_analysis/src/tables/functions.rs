@@ -28,10 +28,10 @@ const MAX_PROBLEMS: usize = 4;
 const MIN_PROBLEM_PERCENT: f64 = 0.5;
 
 /// Returns the space of an address in a thread's stack.
-pub(crate) fn space(address: u64, thread: ThreadIndex, samples: &Samples, processes: &Processes) -> Space {
+pub(crate) fn space(node: &Node, thread: ThreadIndex, samples: &Samples, processes: &Processes) -> Space {
     match processes.thread(thread).process {
-        _ if samples.is_kernel(address) => Space::Kernel(processes.thread(thread).machine),
-        Some(process) => Space::Process(process),
+        _ if samples.is_kernel(node.address) => Space::Kernel(processes.thread(thread).machine),
+        Some(process) => Space::Process(process, node.version),
         None => Space::Unknown,
     }
 }
@@ -56,10 +56,7 @@ pub(crate) fn addresses<'a>(
 ) -> impl Iterator<Item = (Space, u64)> + 'a {
     let nodes = samples.tree.nodes();
     let threads = threads(nodes);
-    nodes
-        .iter()
-        .zip(threads)
-        .map(|(node, thread)| (space(node.address, thread, samples, processes), node.address))
+    nodes.iter().zip(threads).map(|(node, thread)| (space(node, thread, samples, processes), node.address))
 }
 
 /// Returns the table. The weight of an inlined function goes to the function that it is inlined into.
@@ -72,7 +69,7 @@ pub(crate) fn table(samples: &Samples, context: &Context<'_>) -> Table {
     let mut process_of: Vec<(bool, Option<&str>)> = Vec::new();
     let mut functions: Vec<Option<FunctionIndex>> = Vec::with_capacity(nodes.len());
     for (node, thread) in nodes.iter().zip(&threads) {
-        let space = space(node.address, *thread, samples, processes);
+        let space = space(node, *thread, samples, processes);
         functions.push(names.code(space, node.address).map(|code| code.function));
     }
     let mut rows: HashMap<(u32, FunctionIndex), [SampleCount; 2]> = HashMap::new();
@@ -137,7 +134,12 @@ pub(crate) fn table(samples: &Samples, context: &Context<'_>) -> Table {
         ]
     });
     let rows = rows.collect();
-    let notes = notes(nameless, all.count, context);
+    let mut notes = notes(nameless, all.count, context);
+    if context.names.skipped_methods > 0 || samples.versions.is_full() {
+        let skipped = context.names.skipped_methods;
+        notes
+            .push(format!("Too many methods of .NET came and went: {skipped} and their code have no names."));
+    }
     Table { kind: TableKind::Functions, columns: COLUMNS, rows, notes }
 }
 
@@ -176,14 +178,14 @@ pub(crate) fn folded(samples: &Samples, context: &Context<'_>) -> BTreeMap<Strin
     let tree = &samples.tree;
     for node in tree.nodes().iter().filter(|node| node.count > 0) {
         frames.clear();
-        let mut addresses = Vec::new();
-        let thread = tree.outwards(node, |node| addresses.push(node.address));
+        let mut nodes = Vec::new();
+        let thread = tree.outwards(node, |node| nodes.push(*node));
         if !context.wants_thread(thread) {
             continue;
         }
-        for address in addresses {
-            let space = space(address, thread, samples, context.processes);
-            let Some(code) = context.names.code(space, address) else { continue };
+        for node in nodes {
+            let space = space(&node, thread, samples, context.processes);
+            let Some(code) = context.names.code(space, node.address) else { continue };
             match code.frames.as_slice() {
                 [] => frames.push(context.names.place(code)),
                 functions => frames.extend(functions.iter().map(|frame| frame.function.clone())),

@@ -3,6 +3,7 @@
 pub(crate) mod context;
 pub(crate) mod cpu;
 pub(crate) mod disk;
+pub(crate) mod dotnet;
 pub(crate) mod faults;
 pub(crate) mod file_io;
 pub(crate) mod functions;

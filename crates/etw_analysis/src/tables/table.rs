@@ -27,11 +27,25 @@ pub enum TableKind {
     DpcIsr,
     /// System calls by process and name.
     Syscalls,
+    /// .NET garbage collections by process.
+    GcProcesses,
+    /// .NET garbage collections.
+    Gc,
+    /// Methods that the JIT compiler of .NET compiled.
+    Jit,
+    /// Allocations of .NET by type and stack.
+    Allocations,
+    /// Exceptions of .NET by type and stack.
+    Exceptions,
+    /// Waits for locks of .NET by stack.
+    Contention,
+    /// Thread pools of .NET by process.
+    ThreadPool,
 }
 
 impl TableKind {
     /// All kinds, in report order.
-    pub const ALL: [TableKind; 11] = [
+    pub const ALL: [TableKind; 18] = [
         TableKind::Processes,
         TableKind::Cpu,
         TableKind::Threads,
@@ -43,6 +57,13 @@ impl TableKind {
         TableKind::Faults,
         TableKind::DpcIsr,
         TableKind::Syscalls,
+        TableKind::GcProcesses,
+        TableKind::Gc,
+        TableKind::Jit,
+        TableKind::Allocations,
+        TableKind::Exceptions,
+        TableKind::Contention,
+        TableKind::ThreadPool,
     ];
 
     /// Returns the name for programs.
@@ -59,6 +80,13 @@ impl TableKind {
             TableKind::Faults => "faults",
             TableKind::DpcIsr => "dpcisr",
             TableKind::Syscalls => "syscalls",
+            TableKind::GcProcesses => "gc-processes",
+            TableKind::Gc => "gc",
+            TableKind::Jit => "jit",
+            TableKind::Allocations => "allocations",
+            TableKind::Exceptions => "exceptions",
+            TableKind::Contention => "contention",
+            TableKind::ThreadPool => "threadpool",
         }
     }
 
@@ -76,6 +104,13 @@ impl TableKind {
             TableKind::Faults => "Hard faults",
             TableKind::DpcIsr => "Interrupts and DPCs",
             TableKind::Syscalls => "System calls",
+            TableKind::GcProcesses => ".NET: garbage collections by process",
+            TableKind::Gc => ".NET: garbage collections",
+            TableKind::Jit => ".NET: methods compiled",
+            TableKind::Allocations => ".NET: allocations (sampled)",
+            TableKind::Exceptions => ".NET: exceptions",
+            TableKind::Contention => ".NET: lock contention",
+            TableKind::ThreadPool => ".NET: thread pools",
         }
     }
 
@@ -84,7 +119,7 @@ impl TableKind {
         self != TableKind::Threads
     }
 
-    /// Returns the kernel flags, by xperf's names, that enable the events for the table.
+    /// Returns what enables the events for the table: kernel flags by xperf's names, or a provider with its keywords.
     pub fn flags(self) -> &'static str {
         match self {
             TableKind::Processes => "PROC_THREAD",
@@ -97,6 +132,12 @@ impl TableKind {
             TableKind::Faults => "PROC_THREAD+HARD_FAULTS",
             TableKind::DpcIsr => "DPC+INTERRUPT",
             TableKind::Syscalls => "PROC_THREAD+SYSCALL+CSWITCH",
+            TableKind::GcProcesses | TableKind::Gc => "Microsoft-Windows-DotNETRuntime:4::0x1 (GC)",
+            TableKind::Jit => "Microsoft-Windows-DotNETRuntime:5::0x1000000018 (Loader, Jit, Compilation)",
+            TableKind::Allocations => "Microsoft-Windows-DotNETRuntime:5::0x40000001 (GC, Stack)",
+            TableKind::Exceptions => "Microsoft-Windows-DotNETRuntime:4::0x40008000 (Exception, Stack)",
+            TableKind::Contention => "Microsoft-Windows-DotNETRuntime:4::0x40004000 (Contention, Stack)",
+            TableKind::ThreadPool => "Microsoft-Windows-DotNETRuntime:5::0x10000 (Threading)",
         }
     }
 }

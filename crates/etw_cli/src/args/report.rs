@@ -18,14 +18,15 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw report trace.etl --table functions --top 50
   etw report trace.etl --process make --table waits,files
   etw report trace.etl --from 1.5 --to 3 --format json | jq .tables.cpu.rows[0]
+  etw report trace.etl --table gc,jit,allocations       what .NET programs did
   etw report trace.etl --format folded > stacks.txt     for flame graphs
   etw report trace.etl --format html -o report.html     a page with charts
 
 Tables are made from kernel events; an empty table names the flags of `etw record -k` (on Windows: of xperf) that
-record its events. Times are relative to the start of the trace. docs/report.md describes the columns.
+record its events. Those of .NET are made from the events of its runtime. Times are relative to the start of the trace. docs/report.md describes the columns.
 
 Function names come from the files of this machine, if they are the recorded ones: from symbol tables, from DWARF
-in the files or in /usr/lib/debug, and from /proc/kallsyms for the running kernel.";
+in the files or in /usr/lib/debug, and from /proc/kallsyms for the running kernel. Those of .NET are in the trace.";
 
 /// The arguments of `etw report`.
 #[derive(Debug, Args)]
@@ -55,6 +56,9 @@ pub(crate) struct ReportArgs {
     /// Also search this directory for separate debug files.
     #[arg(long, value_name = "DIR")]
     pub(crate) debug_directory: Vec<PathBuf>,
+    /// Show how far methods of .NET are optimized: `module![Tier]Namespace.Type.Method(args)`.
+    #[arg(long)]
+    pub(crate) tiers: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
@@ -103,6 +107,18 @@ pub(crate) enum TableName {
     Dpcisr,
     /// System calls by process and name.
     Syscalls,
+    /// .NET garbage collections, by process and one by one.
+    Gc,
+    /// Methods that the JIT compiler of .NET compiled.
+    Jit,
+    /// Allocations of .NET by type and stack.
+    Allocations,
+    /// Exceptions of .NET by type and stack.
+    Exceptions,
+    /// Waits for locks of .NET by stack.
+    Contention,
+    /// Thread pools of .NET by process.
+    Threadpool,
 }
 
 impl ReportArgs {
@@ -110,12 +126,13 @@ impl ReportArgs {
     pub(crate) fn request(self) -> Result<Request> {
         Ok(Request {
             files: self.files,
-            tables: self.table.into_iter().map(TableName::kind).collect(),
+            tables: self.table.into_iter().flat_map(TableName::kinds).copied().collect(),
             top: self.top,
             processes: ProcessFilter { ids: self.pid, names: self.process },
             from: time(self.from.as_deref())?,
             to: time(self.to.as_deref())?,
             debug_directories: self.debug_directory,
+            tiers: self.tiers,
             format: match self.format {
                 ReportFormat::Text => Format::Text,
                 ReportFormat::Json => Format::Json,
@@ -129,19 +146,25 @@ impl ReportArgs {
 }
 
 impl TableName {
-    fn kind(self) -> TableKind {
+    fn kinds(self) -> &'static [TableKind] {
         match self {
-            TableName::Processes => TableKind::Processes,
-            TableName::Cpu => TableKind::Cpu,
-            TableName::Threads => TableKind::Threads,
-            TableName::Functions => TableKind::Functions,
-            TableName::Waits => TableKind::Waits,
-            TableName::Disk => TableKind::Disk,
-            TableName::Files => TableKind::Files,
-            TableName::Network => TableKind::Network,
-            TableName::Faults => TableKind::Faults,
-            TableName::Dpcisr => TableKind::DpcIsr,
-            TableName::Syscalls => TableKind::Syscalls,
+            TableName::Processes => &[TableKind::Processes],
+            TableName::Cpu => &[TableKind::Cpu],
+            TableName::Threads => &[TableKind::Threads],
+            TableName::Functions => &[TableKind::Functions],
+            TableName::Waits => &[TableKind::Waits],
+            TableName::Disk => &[TableKind::Disk],
+            TableName::Files => &[TableKind::Files],
+            TableName::Network => &[TableKind::Network],
+            TableName::Faults => &[TableKind::Faults],
+            TableName::Dpcisr => &[TableKind::DpcIsr],
+            TableName::Syscalls => &[TableKind::Syscalls],
+            TableName::Gc => &[TableKind::GcProcesses, TableKind::Gc],
+            TableName::Jit => &[TableKind::Jit],
+            TableName::Allocations => &[TableKind::Allocations],
+            TableName::Exceptions => &[TableKind::Exceptions],
+            TableName::Contention => &[TableKind::Contention],
+            TableName::Threadpool => &[TableKind::ThreadPool],
         }
     }
 }

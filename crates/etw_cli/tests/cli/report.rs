@@ -47,7 +47,7 @@ fn tables_processes_and_times_are_chosen() {
     check_page(&page);
     let titles: Vec<&str> = page.lines().filter(|line| !line.starts_with(' ')).collect();
     assert_eq!(titles[2], "Disk I/O");
-    assert!(titles[4].starts_with("Waits: no events; the kernel flags that record them:"), "{page}");
+    assert!(titles[4].starts_with("Waits: no events; they are recorded by: PROC_THREAD+CSWITCH"), "{page}");
     assert_eq!(page.lines().filter(|line| line.contains("Read")).count(), 3, "{page}");
     let of_test = report(&etw, path, &["--process", "TEST.x64", "--table", "cpu"]);
     assert_eq!(rows(&of_test, "cpu").len(), 1);

@@ -1,0 +1,257 @@
+//! The methods of .NET whose code was in memory: their names, and where their code was, from when to when.
+//!
+//! The events of a method are its load and unload, and the rundowns at the start and end of a session. A rundown at the
+//! end describes methods from before the trace too: such a method was in place since the last change of the code there.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use super::event::{ClrEvent, ClrProvider};
+use super::versions::{CodeVersion, CodeVersions};
+use crate::processes::ProcessIndex;
+
+/// Maximum number of methods, and of modules.
+const MAX_METHODS: usize = 1 << 20;
+/// Maximum number of methods that are compared with an address.
+const MAX_STEPS: usize = 1 << 10;
+
+/// Bits of the flags of methods.
+const JITTED: u32 = 0x8;
+const TIER_SHIFT: u32 = 7;
+
+/// Number of a method's code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct MethodIndex(u32);
+
+/// The code of a method. A method has several of them if it is generic, compiled more than once, or split.
+#[derive(Debug)]
+pub(crate) struct Method {
+    process: ProcessIndex,
+    id: u64,
+    module: u64,
+    /// `Namespace.Type.Method(args)`.
+    pub(crate) name: Box<str>,
+    start: u64,
+    end: u64,
+    flags: u32,
+    /// The change that put the code in place, if there was other code before.
+    placed: CodeVersion,
+    /// The change that removed the code.
+    removed: Option<CodeVersion>,
+}
+
+impl Method {
+    /// Whether the code is from the JIT compiler, not from a file.
+    pub(crate) fn is_jitted(&self) -> bool {
+        self.flags & JITTED != 0
+    }
+
+    /// Returns the length of the code in bytes.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Returns how far the code is optimized, by the names that PerfView shows; `None` if the event does not say so.
+    pub(crate) fn tier(&self) -> Option<&'static str> {
+        Some(match self.flags >> TIER_SHIFT & 7 {
+            0 if !self.is_jitted() => "PreJIT",
+            1 => "MinOptJitted",
+            2 => "Optimized",
+            3 => "QuickJitted",
+            4 => "OptimizedTier1",
+            5 => "OptimizedTier1OSR",
+            6 => "QuickJittedInstrumented",
+            7 => "OptimizedTier1Instrumented",
+            _ => return None,
+        })
+    }
+}
+
+/// The methods of all processes.
+#[derive(Debug, Default)]
+pub(crate) struct Methods {
+    methods: Vec<Method>,
+    /// The methods in place, by process and start.
+    live: HashMap<ProcessIndex, BTreeMap<u64, MethodIndex>>,
+    /// File names of modules, by process and id.
+    modules: HashMap<(ProcessIndex, u64), Rc<str>>,
+    /// All methods of each process by start, made at the end.
+    places: HashMap<ProcessIndex, Vec<Place>>,
+    /// Methods beyond the maximum.
+    pub(crate) skipped: u64,
+}
+
+/// The place of a method among all methods of its process, sorted by start.
+#[derive(Debug)]
+struct Place {
+    start: u64,
+    method: MethodIndex,
+    /// The highest end of this method and those before it.
+    reach: u64,
+}
+
+impl Methods {
+    /// Adds an event about a method or a module. Returns the method if its code is in place now.
+    pub(crate) fn event(&mut self, event: &ClrEvent<'_>, versions: &mut CodeVersions) -> Option<MethodIndex> {
+        match (event.provider, event.id) {
+            (ClrProvider::Runtime, 143) | (ClrProvider::Rundown, 143 | 144) => self.load(event, versions),
+            (ClrProvider::Runtime, 142 | 144) => {
+                self.unload(event, versions);
+                None
+            }
+            (ClrProvider::Runtime, 151 | 152) | (ClrProvider::Rundown, 151..=154) => {
+                self.module(event);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Adds a method that is in place (MethodLoadVerbose, MethodDCStartVerbose, MethodDCEndVerbose).
+    fn load(&mut self, event: &ClrEvent<'_>, versions: &mut CodeVersions) -> Option<MethodIndex> {
+        let method = method(event)?;
+        let Method { process, start, end, id, .. } = method;
+        let Methods { methods, live, .. } = self;
+        let live = live.entry(process).or_default();
+        let end_of = |index: &MethodIndex| methods.get(index.0 as usize).map_or(0, |method| method.end);
+        if let Some(known) = live.get(&start)
+            && methods.get(known.0 as usize).is_some_and(|known| (known.id, known.end) == (id, end))
+        {
+            return Some(*known);
+        }
+        // What was there has been removed without an event. Live methods do not overlap, so their ends are in order.
+        let removed = live.range(..end).rev().take_while(|(_, index)| end_of(index) > start);
+        let removed: Vec<(u64, MethodIndex)> = removed.map(|(start, index)| (*start, *index)).collect();
+        for (start, index) in removed {
+            live.remove(&start);
+            if let Some(method) = methods.get_mut(index.0 as usize) {
+                method.removed = Some(versions.change(process, method.start, method.end));
+            }
+        }
+        // A rundown does not say since when.
+        let placed = match event.provider {
+            ClrProvider::Runtime if versions.has_changed(process, start, end) => {
+                versions.change(process, start, end)
+            }
+            _ => CodeVersion::default(),
+        };
+        let index = self.add(Method { placed, ..method })?;
+        self.live.entry(process).or_default().insert(start, index);
+        Some(index)
+    }
+
+    /// Removes a method (MethodUnload, MethodUnloadVerbose).
+    fn unload(&mut self, event: &ClrEvent<'_>, versions: &mut CodeVersions) {
+        let Some(start) = event.get::<u64>("MethodStartAddress") else { return };
+        let known = self.live.get_mut(&event.process).and_then(|live| live.remove(&start));
+        // A method from before the trace is described only here.
+        let known = known.or_else(|| self.add(method(event)?));
+        if let Some(method) = known.and_then(|known| self.methods.get_mut(known.0 as usize)) {
+            method.removed = Some(versions.change(event.process, method.start, method.end));
+        }
+    }
+
+    fn add(&mut self, method: Method) -> Option<MethodIndex> {
+        if self.methods.len() >= MAX_METHODS {
+            self.skipped += 1;
+            return None;
+        }
+        self.methods.push(method);
+        Some(MethodIndex(self.methods.len() as u32 - 1))
+    }
+
+    /// Adds the name of a module. A module that has only code in memory has the name of its file too.
+    fn module(&mut self, event: &ClrEvent<'_>) {
+        let (Some(id), Some(path)) = (event.get::<u64>("ModuleID"), event.get::<String>("ModuleILPath"))
+        else {
+            return;
+        };
+        let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+        if !name.is_empty() && self.modules.len() < MAX_METHODS {
+            self.modules.insert((event.process, id), name.into());
+        }
+    }
+
+    /// Ends the pass; methods can be found afterwards.
+    pub(crate) fn finish(&mut self) {
+        let mut places: HashMap<ProcessIndex, Vec<Place>> = HashMap::new();
+        for (method, index) in self.methods.iter().zip(0..) {
+            let place = Place { start: method.start, method: MethodIndex(index), reach: method.end };
+            places.entry(method.process).or_default().push(place);
+        }
+        for places in places.values_mut() {
+            places.sort_by_key(|place| place.start);
+            let mut reach = 0;
+            for place in places {
+                reach = place.reach.max(reach);
+                place.reach = reach;
+            }
+        }
+        self.places = places;
+    }
+
+    /// Returns the method whose code was at an address of a process.
+    pub(crate) fn find(&self, process: ProcessIndex, address: u64, version: CodeVersion) -> Option<&Method> {
+        if version == CodeVersion::UNKNOWN {
+            return None;
+        }
+        let places = self.places.get(&process)?;
+        let after = places.partition_point(|place| place.start <= address);
+        let around = places.get(..after)?.iter().rev().take_while(|place| place.reach > address);
+        let around = around.take(MAX_STEPS).filter_map(|place| self.methods.get(place.method.0 as usize));
+        let was_there = |method: &&Method| {
+            address < method.end && method.placed <= version && method.removed.is_none_or(|at| at > version)
+        };
+        // Of the methods that were there in turn, the first one that was removed later.
+        around.filter(was_there).min_by_key(|method| method.removed.unwrap_or(CodeVersion::UNKNOWN))
+    }
+
+    pub(crate) fn get(&self, index: MethodIndex) -> Option<&Method> {
+        self.methods.get(index.0 as usize)
+    }
+
+    /// Returns the file name of the module that has a method's IL code, if it is known.
+    pub(crate) fn module_of(&self, method: &Method) -> Option<&Rc<str>> {
+        self.modules.get(&(method.process, method.module))
+    }
+
+    /// Returns the name as PerfView shows it: `module!Namespace.Type.Method(args)`, with the tier `module![Tier]Name`.
+    ///
+    /// For code in an image, `image` is the image's file name; otherwise it is that of the IL code.
+    pub(crate) fn full_name(&self, method: &Method, image: Option<&str>, with_tier: bool) -> String {
+        let module = image.or_else(|| self.module_of(method).map(|name| &**name)).map_or("?", stem);
+        match method.tier().filter(|_| with_tier) {
+            Some(tier) => format!("{module}![{tier}]{}", method.name),
+            None => format!("{module}!{}", method.name),
+        }
+    }
+}
+
+/// Returns the method that an event describes.
+fn method(event: &ClrEvent<'_>) -> Option<Method> {
+    let (start, len) = (event.get::<u64>("MethodStartAddress")?, event.get::<u32>("MethodSize")?);
+    let [namespace, name] = ["MethodNamespace", "MethodName"].map(|name| event.get::<String>(name));
+    let (namespace, name) = (namespace?, name?);
+    let signature = event.get::<String>("MethodSignature").unwrap_or_default();
+    let arguments = signature.find('(').and_then(|at| signature.get(at..)).unwrap_or_default();
+    let dot = if namespace.is_empty() { "" } else { "." };
+    (len > 0).then_some(Method {
+        process: event.process,
+        id: event.get("MethodID").unwrap_or(0),
+        module: event.get("ModuleID").unwrap_or(0),
+        name: format!("{namespace}{dot}{name}{arguments}").into(),
+        start,
+        end: start.saturating_add(len.into()),
+        flags: event.get("MethodFlags").unwrap_or(0),
+        placed: CodeVersion::default(),
+        removed: None,
+    })
+}
+
+/// Returns the name of a program or library without its extension.
+fn stem(file: &str) -> &str {
+    let extension = file.rsplit_once('.').filter(|(_, extension)| {
+        ["dll", "exe", "so", "dylib"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    });
+    extension.map_or(file, |(stem, _)| stem)
+}

@@ -1,0 +1,120 @@
+//! `etw report`: the tables of .NET, compared with those of a script that reads `etw dump --format json`.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::{Etw, json_lines};
+
+const PROVIDERS: [&str; 2] = ["Microsoft-Windows-DotNETRuntime", "Microsoft-Windows-DotNETRuntimePrivate"];
+/// Tables, with the columns by which their rows are compared.
+const TABLES: [(&str, &[&str]); 4] = [
+    ("gc", &["process_id", "number"]),
+    ("gc-processes", &["process_id"]),
+    ("jit", &["process_id", "thread_id", "native_bytes", "il_bytes", "tier", "time_ns"]),
+    ("allocations", &["process_id", "type", "heap"]),
+];
+
+/// Returns the script's tables, or `None` with a message if there is no Python.
+fn by_script(events: &str) -> Option<Value> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/dotnet_tables.py");
+    let child = Command::new("python3").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut child) = child else {
+        eprintln!("skipped: python3 is not installed");
+        return None;
+    };
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), events.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+fn rows<'r>(tables: &'r Value, table: &str) -> Vec<&'r Value> {
+    let rows = &tables[table];
+    rows.as_array().or_else(|| rows["rows"].as_array()).unwrap().iter().collect()
+}
+
+/// Sums the rows of allocations over their stacks.
+fn without_stacks(rows: &[&Value]) -> Vec<Value> {
+    let mut sums: Vec<Value> = Vec::new();
+    for row in rows {
+        let same = |sum: &&mut Value| ["process_id", "type", "heap"].iter().all(|key| sum[*key] == row[*key]);
+        match sums.iter_mut().find(same) {
+            Some(sum) => {
+                for key in ["count", "bytes"] {
+                    sum[key] = (sum[key].as_u64().unwrap() + row[key].as_u64().unwrap()).into();
+                }
+            }
+            None => sums.push((*row).clone()),
+        }
+    }
+    sums
+}
+
+/// Returns the name of a method; the script does not know modules.
+fn method(row: &Value) -> Option<&str> {
+    let named = row["method"].as_str().and_then(|method| method.split_once('!')).map(|(_, name)| name);
+    row["name"].as_str().or(named)
+}
+
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one.as_f64(), other.as_f64()) {
+        (Some(one), Some(other)) => (one - other).abs() <= other.abs() * 1e-9,
+        _ => one == other,
+    }
+}
+
+#[test]
+fn the_tables_of_dotnet_are_those_of_an_independent_script() {
+    let Some(traces) = etw_testkit::data::traces() else { return };
+    let etw = Etw::new();
+    let mut compared = [0; TABLES.len()];
+    for trace in traces {
+        let path = trace.path.to_str().unwrap();
+        let providers = PROVIDERS.iter().flat_map(|provider| ["-p", provider]);
+        let dump: Vec<&str> = ["dump", path, "--format", "json"].into_iter().chain(providers).collect();
+        let events = etw.ok(&dump);
+        if events.is_empty() {
+            continue;
+        }
+        let Some(expected) = by_script(&events) else { return };
+        let report = etw.ok(&["report", path, "--format", "json", "--table", "gc,jit,allocations"]);
+        let report = json_lines(&report).remove(0);
+        for ((table, keys), count) in TABLES.iter().zip(&mut compared) {
+            let found = rows(&report["tables"], table);
+            let found = if *table == "allocations" {
+                without_stacks(&found)
+            } else {
+                found.into_iter().cloned().collect()
+            };
+            let expected = rows(&expected, table);
+            assert_eq!(found.len(), expected.len(), "{} {table}", trace.name);
+            let key = |row: &Value| {
+                let method = method(row).map(str::to_owned);
+                (method, keys.iter().map(|key| row[*key].to_string()).collect::<Vec<_>>())
+            };
+            let sorted = |mut rows: Vec<Value>| {
+                rows.sort_by_cached_key(key);
+                rows
+            };
+            let pairs = sorted(found).into_iter().zip(sorted(expected.into_iter().cloned().collect()));
+            for (found, expected) in pairs {
+                let expected = &expected;
+                assert!(*table != "jit" || method(&found) == method(expected), "{found} {expected}");
+                for (name, value) in expected.as_object().unwrap() {
+                    // Times of the script are absolute.
+                    if matches!(&**name, "start" | "name") {
+                        continue;
+                    }
+                    assert!(
+                        is_same(&found[name], value),
+                        "{} {table} {name}: {found} {expected}",
+                        trace.name
+                    );
+                }
+                *count += 1;
+            }
+        }
+    }
+    assert!(compared.iter().all(|count| *count > 0), "{compared:?}");
+}
