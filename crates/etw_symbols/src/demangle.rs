@@ -103,7 +103,7 @@ mod tests {
         check("??$max@H@std@@YAAEBHAEBH0@Z", "std::max<int>");
         check(
             "?size@?$vector@HV?$allocator@H@std@@@std@@QEBA_KXZ",
-            "std::vector<int,std::allocator<int>>::size",
+            "std::vector<int,std::allocator<int> >::size",
         );
         check("?garbage", "?garbage");
         check("?", "?");
@@ -112,10 +112,15 @@ mod tests {
     #[test]
     fn hostile_names_of_visual_cpp() {
         // Types in types, up to the length limit.
-        for (open, close) in
-            [("PA", "H"),
-            ("PEA", "H"), ("V?$A@", "@"), ("P6AX", "@Z"), ("?$A@", "@"), ("Y0A@", "H"), ("??", "")]
-        {
+        for (open, close) in [
+            ("PA", "H"),
+            ("PEA", "H"),
+            ("V?$A@", "@"),
+            ("P6AX", "@Z"),
+            ("?$A@", "@"),
+            ("Y0A@", "H"),
+            ("??", ""),
+        ] {
             let name = format!("?f@@YAX{}", open.repeat(4000 / open.len()));
             drop(demangle(&name));
             drop(demangle(&format!("?{}H{}@", open.repeat(1000), close.repeat(1000))));

@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use etw_event::Guid;
-use etw_symbols::{Frame, PdbId, WindowsImage};
+use etw_symbols::{Frame, PdbId, WindowsImage, demangle};
 
 use crate::{llvm, module, symbolizer, text};
 
 /// Number of compared addresses.
 const ADDRESSES: usize = 10_000;
+/// Length in bytes of the program's code.
+const CODE_LEN_BYTES: u64 = 0xFFD;
+/// Lines of code that debuggers step over.
+const HIDDEN: [u32; 2] = [0xFE_EFEE, 0xF0_0F00];
 
 /// Returns a program that has nothing but a reference to a PDB, for tools that start with the program.
 fn program_of(pdb: &Path, guid: Guid, age: u32) -> Vec<u8> {
@@ -84,10 +88,12 @@ fn random_addresses_give_what_llvm_finds() {
     let program = directory.path().join("CppCon.exe");
     std::fs::write(&program, program_of(&pdb, id.guid, id.age)).unwrap();
     let mut state = 7_u64;
+    // Each address is followed by the next one.
     let addresses: Vec<u64> = (0..ADDRESSES)
-        .map(|_| {
+        .flat_map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            0x1000 + (state >> 33) % 0xFFD
+            let address = 0x1000 + (state >> 33) % CODE_LEN_BYTES;
+            [address, address + 1]
         })
         .collect();
     let theirs = by_llvm(&tool, &program, &addresses);
@@ -95,21 +101,53 @@ fn random_addresses_give_what_llvm_finds() {
     let image = WindowsImage { pdb: Some(id), ..WindowsImage::default() };
     let module = module("CppCon.exe", &image);
     let ours = symbolizer(text(pdb.parent().unwrap())).resolve(&module, &addresses).unwrap();
-    let mut compared = [0_u32; 3];
-    for ((address, theirs), ours) in addresses.iter().zip(&theirs).zip(&ours) {
-        let frames: &[Frame] = ours.as_ref().map_or(&[], |symbol| &symbol.frames);
-        let found: Vec<Found> = frames
-            .iter()
-            .map(|frame| {
-                (
-                    frame.function.clone(),
-                    frame.file.clone().unwrap_or("??".to_owned()),
-                    frame.line.unwrap_or(0),
-                )
-            })
-            .collect();
-        eprintln!("{address:#x} {theirs:?} {found:?}");
-        compared[theirs.len().min(2)] += 1;
+    let (mut same, mut padding, mut inlined) = (0, 0, 0);
+    for ((addresses, theirs), ours) in addresses.chunks(2).zip(theirs.chunks(2)).zip(ours.chunks(2)) {
+        let ours: Vec<Found> = ours[0].iter().flat_map(|symbol| &symbol.frames).map(found).collect();
+        let context = || format!("{:#x}: {:?}, not {ours:?}", addresses[0], theirs[0]);
+        let (Some(function), Some(our_function)) = (theirs[0].last(), ours.last()) else {
+            // Code between functions, which LLVM calls by the name of the function before it.
+            assert!(theirs[0].last().is_none_or(|(_, file, _)| file == "??"), "{}", context());
+            padding += 1;
+            continue;
+        };
+        assert!(is_same(function, our_function), "{}", context());
+        // Of two lines with the same address LLVM takes the first one there, and the second one after it.
+        let lines = [Some(function.2), theirs[1].last().map(|(.., line)| *line)];
+        let is_hidden = lines.iter().flatten().any(|line| HIDDEN.contains(line));
+        assert!(is_hidden || lines.contains(&Some(our_function.2)), "{}", context());
+        // LLVM 14 leaves out inlined functions whose code starts after that of the procedure.
+        let mut rest = ours.iter();
+        let mut has = |frame: &Found| rest.any(|our| is_same(frame, our) && frame.2 == our.2);
+        let their_inlined = &theirs[0][..theirs[0].len() - 1];
+        assert!(their_inlined.iter().all(&mut has), "{}", context());
+        inlined += usize::from(!their_inlined.is_empty());
+        same += 1;
     }
-    eprintln!("{compared:?}");
+    eprintln!(
+        "{same} of {ADDRESSES} addresses agree, {inlined} of them with inlined functions; {padding} have no function"
+    );
+    assert!(same > ADDRESSES * 8 / 10 && inlined > ADDRESSES / 100, "{same}, {inlined}");
+}
+
+fn found(frame: &Frame) -> Found {
+    let file = frame.file.clone().unwrap_or("??".to_owned());
+    (frame.function.clone(), file, frame.line.unwrap_or(0))
+}
+
+/// Whether two frames have the same function and file. LLVM has the linker's names, and those of constructors as the
+/// compiler writes them.
+fn is_same(theirs: &Found, ours: &Found) -> bool {
+    let plain = demangle(&theirs.0);
+    let is_name = match plain.strip_suffix("{ctor}").or(plain.strip_suffix("{dtor}")) {
+        Some(class) => ours.0.starts_with(class),
+        // C functions of x86 are `_name`, `_name@4` or `@name@4`.
+        None => plain == ours.0 || c_name(&plain) == ours.0,
+    };
+    is_name && theirs.1 == ours.1
+}
+
+fn c_name(name: &str) -> &str {
+    let name = name.strip_prefix(['_', '@']).unwrap_or(name);
+    name.rsplit_once('@').map_or(name, |(name, _)| name)
 }

@@ -136,10 +136,48 @@ fn qualified(id: u32, ids: &HashMap<u32, Named>, types: &HashMap<u32, String>) -
                 &named.name
             }
         };
-        name = format!("{scope}::{name}");
+        name = match name.as_str() {
+            "{ctor}" => format!("{scope}::{}", class_name(scope)),
+            "{dtor}" => format!("{scope}::~{}", class_name(scope)),
+            name => format!("{scope}::{name}"),
+        };
         if matches!(named.scope, Scope::Type(_)) {
             break;
         }
     }
     Some(name)
+}
+
+/// Returns a class's name without its scopes and template arguments.
+fn class_name(qualified: &str) -> &str {
+    let mut depth = 0_u32;
+    let is_outside = |(_, c): &(usize, char)| {
+        match c {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            ':' => return depth == 0,
+            _ => {}
+        }
+        false
+    };
+    let start = qualified.char_indices().filter(is_outside).last().map_or(0, |(colon, _)| colon + 1);
+    let name = qualified.get(start..).unwrap_or_default();
+    name.split('<').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_constructors() {
+        let check = |qualified: &str, expected: &str| assert_eq!(class_name(qualified), expected);
+        check("Thing", "Thing");
+        check("a::b::Thing", "Thing");
+        check("std::vector<int,std::allocator<int> >", "vector");
+        check("std::basic_ostream<char,std::char_traits<char> >::sentry", "sentry");
+        check("a<b::c", "a");
+        check("", "");
+        check("a::", "");
+    }
 }

@@ -38,10 +38,15 @@ pub(super) struct ModuleCode<'m, 's> {
     sites: Vec<Site<'m>>,
     inlinees: HashMap<IdIndex, Inlinee<'m>>,
     program: Option<LineProgram<'m>>,
-    lines: Vec<Line>,
     strings: Option<&'m StringTable<'s>>,
-    /// The last procedure whose inlined code was requested.
-    ranges: (usize, Vec<InlineRange>),
+    last: Option<Details>,
+}
+
+/// The lines and inlined code of the last requested procedure.
+struct Details {
+    procedure: usize,
+    lines: Vec<Line>,
+    ranges: Vec<InlineRange>,
 }
 
 struct Procedure<'m> {
@@ -59,8 +64,9 @@ struct Site<'m> {
     symbol: InlineSiteSymbol<'m>,
 }
 
+/// A line, from its start to that of the next one.
 struct Line {
-    start: Offset,
+    start: u32,
     file: FileIndex,
     number: u32,
 }
@@ -88,10 +94,8 @@ impl<'m, 's> ModuleCode<'m, 's> {
                 inlinees.insert(inlinee.index(), inlinee);
             }
         }
-        let program = info.line_program().ok();
         let (procedures, sites) = procedures(info);
-        let lines = program.as_ref().map(lines).unwrap_or_default();
-        ModuleCode { procedures, sites, inlinees, program, lines, strings, ranges: (usize::MAX, Vec::new()) }
+        ModuleCode { procedures, sites, inlinees, program: info.line_program().ok(), strings, last: None }
     }
 
     /// Returns the frames at an address, or `None` if no procedure contains it.
@@ -104,14 +108,20 @@ impl<'m, 's> ModuleCode<'m, 's> {
             return None;
         }
         let name = procedure.name.to_string().into_owned();
-        let after = self.lines.partition_point(|line| line.start <= at);
-        let line = after.checked_sub(1).and_then(|line| self.lines.get(line));
-        let line = line.filter(|line| line.start >= procedure.start);
+        let details = match self.last.take() {
+            Some(last) if last.procedure == index => last,
+            _ => Details {
+                procedure: index,
+                lines: self.lines(procedure),
+                ranges: self.inline_ranges(procedure),
+            },
+        };
+        let after = details.lines.partition_point(|line| line.start <= at.1);
+        let line = after.checked_sub(1).and_then(|line| details.lines.get(line));
         let position = line.map(|line| self.position(line.file, line.number)).unwrap_or_default();
-        if self.ranges.0 != index {
-            self.ranges = (index, self.inline_ranges(procedure));
-        }
-        Some(Frames { inlined: self.inlined(at.1), procedure: name, position })
+        let frames = Frames { inlined: self.inlined(&details.ranges, at.1), procedure: name, position };
+        self.last = Some(details);
+        Some(frames)
     }
 
     /// Returns the end of the last procedure before an address; no name before it is that of the address.
@@ -122,15 +132,10 @@ impl<'m, 's> ModuleCode<'m, 's> {
         Some((section, start.saturating_add(procedure.len)))
     }
 
-    /// Returns the functions inlined at an address of the current procedure, innermost first.
-    fn inlined(&self, offset: u32) -> Vec<(IdIndex, Position)> {
-        let hits: HashMap<usize, &InlineRange> = self
-            .ranges
-            .1
-            .iter()
-            .filter(|range| range.code.contains(&offset))
-            .map(|range| (range.site, range))
-            .collect();
+    /// Returns the functions inlined at an address of a procedure, innermost first.
+    fn inlined(&self, ranges: &[InlineRange], offset: u32) -> Vec<(IdIndex, Position)> {
+        let hits = ranges.iter().filter(|range| range.code.contains(&offset));
+        let hits: HashMap<usize, &InlineRange> = hits.map(|range| (range.site, range)).collect();
         let depth = |site: &usize| self.sites.get(*site).map_or(0, |site| site.depth);
         // Two sites of one depth cannot both contain an address.
         let mut next = hits.keys().copied().max_by_key(|site| (depth(site), *site));
@@ -144,6 +149,26 @@ impl<'m, 's> ModuleCode<'m, 's> {
             next = of.outer;
         }
         inlined
+    }
+
+    /// Returns the lines of a procedure, sorted by address.
+    fn lines(&self, procedure: &Procedure<'_>) -> Vec<Line> {
+        let (section, offset) = procedure.start;
+        let mut lines = Vec::new();
+        let Some(program) = &self.program else { return lines };
+        let mut iter = program.lines_for_symbol(PdbInternalSectionOffset { section, offset });
+        while let Ok(Some(line)) = iter.next() {
+            // Several procedures of assembly may share their lines.
+            if line.offset.offset >= offset {
+                lines.push(Line {
+                    start: line.offset.offset,
+                    file: line.file_index,
+                    number: line.line_start,
+                });
+            }
+        }
+        lines.sort_by_key(|line| line.start);
+        lines
     }
 
     fn inline_ranges(&self, procedure: &Procedure<'_>) -> Vec<InlineRange> {
@@ -227,16 +252,4 @@ fn close(procedures: &mut [Procedure<'_>], open: Open, sites: usize) {
     if let Some(procedure) = procedure.filter(|procedure| procedure.sites.is_empty()) {
         procedure.sites.end = sites;
     }
-}
-
-/// Returns the lines of a module, sorted by address.
-fn lines(program: &LineProgram<'_>) -> Vec<Line> {
-    let mut lines = Vec::new();
-    let mut iter = program.lines();
-    while let Ok(Some(line)) = iter.next() {
-        let start = (line.offset.section, line.offset.offset);
-        lines.push(Line { start, file: line.file_index, number: line.line_start });
-    }
-    lines.sort_by_key(|line| line.start);
-    lines
 }
