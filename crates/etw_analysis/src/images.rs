@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use etw_consumer::Event;
 use etw_event::Guid;
+use etw_schema::Properties;
+use etw_symbols::{Module, PdbId, WindowsImage};
 
 use crate::processes::{ProcessIndex, Processes};
 
@@ -20,8 +22,9 @@ const MAX_FORKS: usize = 8;
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
     pub(crate) path: Box<str>,
-    /// The known part of its build id: the first four bytes, or twenty.
+    /// The known part of its build id: the first four bytes, or twenty; empty for images of Windows.
     pub(crate) build_id: Vec<u8>,
+    pub(crate) windows: Option<WindowsImage>,
 }
 
 impl Image {
@@ -29,6 +32,20 @@ impl Image {
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit(['/', '\\']).next().unwrap_or_default()
     }
+
+    /// Returns what identifies the image's symbols.
+    pub(crate) fn module(&self) -> Module<'_> {
+        Module { path: &self.path, build_id: &self.build_id, windows: self.windows.as_ref() }
+    }
+}
+
+/// Whether an image's path is one of Windows: with backslashes, or the bare name of an early kernel image.
+fn is_of_windows(path: &str) -> bool {
+    let has_kind = |kind: &str| {
+        path.len() > kind.len()
+            && path.get(path.len() - kind.len()..).is_some_and(|end| end.eq_ignore_ascii_case(kind))
+    };
+    !path.starts_with('/') && (path.contains('\\') || [".exe", ".dll", ".sys"].into_iter().any(has_kind))
 }
 
 /// Address ranges of images: base, end and image. If several images used the same range in turn, it has the last one.
@@ -66,6 +83,8 @@ impl Spans {
 pub(crate) struct Images {
     images: Vec<Image>,
     by_file: HashMap<(Box<str>, u32), ImageIndex>,
+    /// PDBs of images whose event comes later, by machine, process id and base.
+    pending: HashMap<(u32, u32, u64), PdbId>,
     spans: HashMap<ProcessIndex, Spans>,
     /// By machine.
     kernels: HashMap<u32, Kernel>,
@@ -96,27 +115,49 @@ impl Images {
         let properties = event.properties.as_ref().ok();
         let path = names.iter().find_map(|name| properties?.try_get::<String>(name));
         let stamp = get("TimeDateStamp").unwrap_or(0) as u32;
-        let image = self.image(path.unwrap_or_default(), stamp);
+        let image = self.image(path.unwrap_or_default(), stamp, len);
         let process_id = get("ProcessId").or_else(|| event.record.process_id().map(u64::from)).unwrap_or(0);
-        let spans = match process_id as u32 {
+        let process_id = process_id as u32;
+        if let Some(pdb) = self.pending.remove(&(processes.machine(), process_id, base)) {
+            self.set_pdb(image, pdb);
+        }
+        let spans = match process_id {
             0 => &mut self.kernels.entry(processes.machine()).or_default().spans,
             id => self.spans.entry(processes.at(id)).or_default(),
         };
         spans.insert(base, base.saturating_add(len), image);
     }
 
-    fn image(&mut self, path: String, stamp: u32) -> ImageIndex {
+    fn image(&mut self, path: String, stamp: u32, len: u64) -> ImageIndex {
         let next = ImageIndex(self.images.len() as u32);
         let path = path.into_boxed_str();
         let index = *self.by_file.entry((path.clone(), stamp)).or_insert(next);
         if index == next {
-            let build_id = if stamp == 0 { Vec::new() } else { stamp.to_le_bytes().to_vec() };
-            self.images.push(Image { path, build_id });
+            let windows = is_of_windows(&path).then(|| WindowsImage {
+                time_stamp: stamp,
+                len_bytes: u32::try_from(len).unwrap_or(0),
+                pdb: None,
+            });
+            let build_id = match stamp {
+                _ if windows.is_some() => Vec::new(),
+                0 => Vec::new(),
+                // Linux: the start of the build id.
+                _ => stamp.to_le_bytes().to_vec(),
+            };
+            self.images.push(Image { path, build_id, windows });
         }
         index
     }
 
-    /// Adds the build id of an image (`ImageID/DbgID_RSDS`), which comes after the image.
+    fn set_pdb(&mut self, image: ImageIndex, pdb: PdbId) {
+        let image = self.images.get_mut(image.0 as usize);
+        if let Some(windows) = image.and_then(|image| image.windows.as_mut()) {
+            windows.pdb = Some(pdb);
+        }
+    }
+
+    /// Adds the identity of an image's symbols (`ImageID/DbgID_RSDS`): the build id of an image before the event, or the
+    /// PDB of an image before or after it.
     pub(crate) fn id_event(&mut self, opcode: u8, event: &Event<'_>, processes: &mut Processes) {
         let Ok(properties) = &event.properties else { return };
         if opcode != 36 {
@@ -134,13 +175,30 @@ impl Images {
             0 => self.kernels.get(&processes.machine()).map(|kernel| &kernel.spans),
             id => self.spans.get(&processes.at(id)),
         };
-        let image = spans.and_then(|spans| spans.at(base));
-        let Some(image) = image.and_then(|image| self.images.get_mut(image.0 as usize)) else { return };
-        let id = [&guid.to_bytes()[..], &age.to_le_bytes()[..]].concat();
-        if !image.build_id.is_empty() && id.starts_with(&image.build_id) {
-            image.build_id = id;
+        let index = spans.and_then(|spans| spans.at(base));
+        let image = index.and_then(|index| self.images.get_mut(index.0 as usize));
+        if let Some(image) = image
+            && image.windows.is_none()
+        {
+            let id = [&guid.to_bytes()[..], &age.to_le_bytes()[..]].concat();
+            if !image.build_id.is_empty() && id.starts_with(&image.build_id) {
+                image.build_id = id;
+            }
+            debug_assert!(image.build_id.len() <= ID_LEN_BYTES);
+            return;
         }
-        debug_assert!(image.build_id.len() <= ID_LEN_BYTES);
+        let Some(pdb) = pdb_id(properties, guid, age) else { return };
+        match index {
+            Some(index) => self.set_pdb(index, pdb),
+            None => {
+                self.pending.insert((processes.machine(), process_id, base), pdb);
+            }
+        }
+    }
+
+    /// Returns all images.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (ImageIndex, &Image)> {
+        (0..).map(ImageIndex).zip(&self.images)
     }
 
     pub(crate) fn get(&self, index: ImageIndex) -> &Image {
@@ -190,9 +248,25 @@ impl Images {
     }
 }
 
+fn pdb_id(properties: &Properties<'_>, guid: Guid, age: u32) -> Option<PdbId> {
+    PdbId::new(&properties.try_get::<String>("PdbFileName")?, guid, age)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn images_of_windows_by_their_paths() {
+        for path in
+            [r"\Device\HarddiskVolume3\Windows\System32\ntdll.dll", "ntoskrnl.exe", "HAL.DLL", r"C:\a"]
+        {
+            assert!(is_of_windows(path), "{path}");
+        }
+        for path in ["/usr/bin/make", "vmlinux-6.1", "e1000", "[vdso]", "", ".exe", r"/srv/a\b.dll", "é"] {
+            assert!(!is_of_windows(path), "{path}");
+        }
+    }
 
     #[test]
     fn the_last_image_at_a_place_is_there() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use etw_symbols::{Frame, KernelSymbols, Module, Symbol, Symbolizer};
+use etw_symbols::{Frame, KernelSymbols, Symbol, Symbolizer};
 
 use crate::images::{ImageIndex, Images};
 use crate::kernel_functions::KernelFunctions;
@@ -215,8 +215,7 @@ impl Names {
             let Some((index, _)) = of_image.first() else { continue };
             let image = sources.images.get(*index);
             let offsets: Vec<u64> = of_image.iter().map(|(_, offset)| *offset).collect();
-            let module = Module { path: &image.path, build_id: &image.build_id };
-            match sources.symbolizer.resolve(&module, &offsets) {
+            match sources.symbolizer.resolve(&image.module(), &offsets) {
                 Ok(found) => {
                     let found = of_image.iter().zip(found);
                     symbols.extend(found.filter_map(|(at, symbol)| Some((*at, symbol?))));

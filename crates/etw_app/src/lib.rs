@@ -34,6 +34,7 @@ pub mod schemas;
 pub mod search;
 pub mod status;
 pub mod survey;
+pub mod symbols;
 pub mod table;
 pub mod tally;
 pub mod text;

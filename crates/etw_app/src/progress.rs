@@ -43,6 +43,17 @@ impl Progress {
         Progress::new("", 0, 0, wanted, "{wide_bar} {human_pos} of {human_len} files {eta}")
     }
 
+    /// Returns a bar for `total` downloads, of which [`add`](Self::add) counts the completed ones.
+    pub fn of_downloads(total: usize) -> Progress {
+        let wanted = std::io::stderr().is_terminal();
+        Progress::new("", 0, total as u64, wanted, "{wide_bar} {human_pos} of {human_len} modules, {msg}")
+    }
+
+    /// Shows the number of bytes received.
+    pub fn receive(&self, bytes: u64) {
+        self.bar.set_message(format!("{:.1} MB", bytes as f64 / 1e6));
+    }
+
     fn new(name: &str, start: i64, length: u64, wanted: bool, template: &str) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
         if wanted {

@@ -41,6 +41,10 @@ fn main() -> ExitCode {
         Command::Split(args) => commands::relog::split(&args),
         Command::Relog(args) => commands::relog::relog(&args),
         Command::Report(args) => commands::report::run(args),
+        Command::Symbols(args) => match commands::symbols::run(&args) {
+            Ok(status) => return ExitCode::from(status),
+            Err(error) => Err(error),
+        },
         #[cfg(target_os = "linux")]
         Command::Session(command) => commands::session::run(&command),
         #[cfg(target_os = "linux")]

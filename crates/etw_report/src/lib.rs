@@ -17,10 +17,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use etw_app::input::{self, check_read, report_unreadable};
 use etw_app::progress::Progress;
+use etw_app::symbols::SymbolOptions;
 use etw_app::tally::Tally;
 use etw_app::{UsageError, output, table};
 use openetw::analysis::{Analysis, Machines, ProcessFilter, Report, ReportOptions, TableKind, Window};
-use openetw::symbols::Symbolizer;
 use openetw::{FileTime, Statistics, TimePoint, Trace};
 
 pub use page::Page;
@@ -49,8 +49,8 @@ pub struct Request {
     pub from: Option<TimePoint>,
     /// End of the period to report on; `None` for the end of the trace.
     pub to: Option<TimePoint>,
-    /// Additional directories with separate debug files.
-    pub debug_directories: Vec<PathBuf>,
+    /// Where symbols are looked for.
+    pub symbols: SymbolOptions,
     /// Whether names of .NET methods have their optimization tiers.
     pub tiers: bool,
     /// Output format.
@@ -78,8 +78,8 @@ pub enum Format {
 ///
 /// # Errors
 ///
-/// Fails if a trace cannot be read, if the start is not before the end ([`UsageError`]), or if the output cannot be
-/// written.
+/// Fails if a trace cannot be read, if the start is not before the end or a symbol path cannot be used ([`UsageError`]),
+/// or if the output cannot be written.
 pub fn run(request: &Request) -> Result<()> {
     let builder = input::builder(&request.files)?;
     // The kernel's classes are built in.
@@ -92,7 +92,7 @@ pub fn run(request: &Request) -> Result<()> {
     if window.from >= window.to {
         return Err(UsageError("--from is not before --to".to_owned()).into());
     }
-    let options = options(request, &trace);
+    let options = options(request, &trace)?;
     let mut analysis = Analysis::new(window).of_machines(Machines::of(&trace));
     let is_page = matches!(request.format, Format::Html | Format::Xml);
     if is_page {
@@ -193,12 +193,11 @@ impl Summary<'_> {
     }
 }
 
-fn options(request: &Request, trace: &Trace) -> ReportOptions {
+fn options(request: &Request, trace: &Trace) -> Result<ReportOptions> {
     let mut options = ReportOptions::of(trace.headers());
     options.processors = Machines::of(trace).processors();
     options.processes = request.processes.clone();
-    let symbolizer = request.debug_directories.iter().fold(Symbolizer::new(), Symbolizer::debug_directory);
-    options.symbolizer = symbolizer;
+    options.symbolizer = request.symbols.symbolizer()?;
     options.tiers = request.tiers;
     if !request.tables.is_empty() {
         options.tables = request.tables.clone();
@@ -209,7 +208,7 @@ fn options(request: &Request, trace: &Trace) -> ReportOptions {
         options.tables.clear();
         options.folded_stacks = true;
     }
-    options
+    Ok(options)
 }
 
 fn put_folded(out: &mut Vec<u8>, report: &Report) -> Result<()> {

@@ -13,6 +13,17 @@ pub(crate) fn by_build_id(directories: &[PathBuf], build_id: &[u8]) -> Option<Ma
     directories.iter().find_map(|directory| with_id(&directory.join(&below), build_id))
 }
 
+/// Returns the path of a debug file in the cache of debuginfod's clients.
+pub(crate) fn in_cache(cache: &Path, build_id: &[u8]) -> PathBuf {
+    let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    cache.join(hex).join("debuginfo")
+}
+
+/// Returns the file in the cache of debuginfod's clients.
+pub(crate) fn cached(cache: &Path, build_id: &[u8]) -> Option<MappedFile> {
+    with_id(&in_cache(cache, build_id), build_id)
+}
+
 /// Returns the file that a program names (`.gnu_debuglink`): next to it, in `.debug` next to it, or at its path below
 /// one of the directories. Only a file with the program's build id is used.
 pub(crate) fn by_link(directories: &[PathBuf], program: &Path, elf: &Elf<'_>) -> Option<MappedFile> {

@@ -5,8 +5,9 @@ use std::convert::Infallible;
 
 use gimli::{DwarfSections, EndianSlice, RunTimeEndian};
 
+use crate::demangle;
 use crate::elf::Elf;
-use crate::{Frame, demangle};
+use crate::frame::Frame;
 
 /// The bytes of a file's DWARF sections.
 pub(crate) struct Sections<'d> {

@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use etw_sys::{FileMap, vdso};
+use etw_sys::vdso;
 use object::{
     CompressionFormat, Object, ObjectKind, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind,
     SymbolKind,
 };
 
 use crate::SymbolError;
+use crate::file_bytes::FileBytes;
 
 /// Maximum size in bytes of a decompressed section.
 const MAX_SECTION_LEN_BYTES: u64 = 4 << 30;
@@ -21,12 +22,7 @@ const PAGE_LEN_BYTES: u64 = 4096;
 /// A mapped file, or a copy of the vDSO.
 pub(crate) struct MappedFile {
     pub(crate) path: PathBuf,
-    bytes: Bytes,
-}
-
-enum Bytes {
-    Map(FileMap),
-    Copy(Vec<u8>),
+    bytes: FileBytes,
 }
 
 impl MappedFile {
@@ -37,15 +33,15 @@ impl MappedFile {
         if !std::fs::metadata(path).map_err(io)?.is_file() {
             return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
         }
-        let map = FileMap::new(&File::open(path).map_err(io)?).map_err(io)?;
-        Ok(MappedFile { path: path.to_owned(), bytes: Bytes::Map(map) })
+        let bytes = FileBytes::map(&File::open(path).map_err(io)?).map_err(io)?;
+        Ok(MappedFile { path: path.to_owned(), bytes })
     }
 
     /// Copies the vDSO of this process, which is that of every process.
     pub(crate) fn vdso() -> Result<MappedFile, SymbolError> {
         let path = PathBuf::from(vdso::NAME);
         match vdso::own() {
-            Ok(bytes) => Ok(MappedFile { path, bytes: Bytes::Copy(bytes) }),
+            Ok(bytes) => Ok(MappedFile { path, bytes: bytes.into() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(SymbolError::NoFile { name: vdso::NAME.to_owned() })
             }
@@ -53,19 +49,30 @@ impl MappedFile {
         }
     }
 
+    /// Maps the open file that a file was unpacked into.
+    pub(crate) fn of(path: &Path, unpacked: &File) -> io::Result<MappedFile> {
+        Ok(MappedFile { path: path.to_owned(), bytes: FileBytes::map(unpacked)? })
+    }
+
+    pub(crate) fn bytes(&self) -> &FileBytes {
+        &self.bytes
+    }
+
     /// Parses the file as ELF.
     pub(crate) fn elf(&self) -> Result<Elf<'_>, SymbolError> {
         let not_elf = |reason: String| SymbolError::NotElf { path: self.path.clone(), reason };
-        let bytes: &[u8] = match &self.bytes {
-            Bytes::Map(map) => map,
-            Bytes::Copy(bytes) => bytes,
-        };
-        let file = object::File::parse(bytes).map_err(|error| not_elf(error.to_string()))?;
+        let file = object::File::parse(&**self.bytes()).map_err(|error| not_elf(error.to_string()))?;
         match file.format() {
             object::BinaryFormat::Elf => Ok(Elf { file }),
             other => Err(not_elf(format!("its format is {other:?}"))),
         }
     }
+}
+
+/// Returns the build id of an ELF file, if it is one and has one.
+pub(crate) fn build_id_of(bytes: &[u8]) -> Option<&[u8]> {
+    let file = object::File::parse(bytes).ok()?;
+    (file.format() == object::BinaryFormat::Elf).then(|| file.build_id().ok().flatten())?
 }
 
 /// An ELF file.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use crate::windows::PdbId;
+
 /// Why an image has no symbols. Each variant names the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -40,12 +42,38 @@ pub enum SymbolError {
         /// The reason.
         reason: String,
     },
+    /// The trace does not identify the image's PDB, and its file is not on this machine.
+    #[error("the trace has no id of the PDB, and the image file is not in the symbol path")]
+    NoPdbId,
+    /// The PDB is neither in the symbol path nor next to the image.
+    #[error("{id} is not in the symbol path{}", hint(*has_server))]
+    NoPdb {
+        /// The PDB.
+        id: PdbId,
+        /// Whether the symbol path has a server.
+        has_server: bool,
+    },
+    /// The file is not a PDB or PE file, or is damaged.
+    #[error("{}: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
     /// The kernel hides its addresses from this user.
     #[error("{}: addresses are hidden from this user (kernel.kptr_restrict)", path.display())]
     Hidden {
         /// The file.
         path: PathBuf,
     },
+}
+
+fn hint(has_server: bool) -> &'static str {
+    match has_server {
+        true => "; `etw symbols fetch` gets it from the server",
+        false => "",
+    }
 }
 
 /// A build id, displayed in hexadecimal.

@@ -1,17 +1,21 @@
 //! Addresses to names: functions and lines of programs, libraries and the kernel.
 //!
-//! A trace has addresses, and the images that they lie in, each with its path and build id. [`Symbolizer`] looks for
+//! A trace has addresses, and the images that they lie in, each with its path and identity. [`Symbolizer`] looks for
 //! the files on this machine and resolves many addresses of one image at a time, so that no file stays open and memory
-//! holds what one file needs. A file with another build id than the trace has is not used, and the error says so.
+//! holds what one file needs. A file of another build than the trace has is not used, and the error says so.
 //!
-//! [`KernelSymbols`] are those of the kernel: `/proc/kallsyms` of the running system, or a `System.map`.
+//! Images of Linux are identified by build ids; their names come from ELF and DWARF. Images of Windows are identified by
+//! time stamp and size, and their PDB by GUID and age ([`WindowsImage`]); names come from PDB files in the
+//! [`SymbolPath`], or from the image's exports. [`Symbolizer::fetch`] gets missing files from symbol servers.
 //!
-//! Not in this crate: PDB files of Windows, unwinding.
+//! [`KernelSymbols`] are those of the Linux kernel: `/proc/kallsyms` of the running system, or a `System.map`.
+//!
+//! Not in this crate: unwinding, methods of managed code.
 //!
 //! ```no_run
 //! use etw_symbols::{Module, Symbolizer};
 //!
-//! let module = Module { path: "/usr/bin/make", build_id: &[] };
+//! let module = Module { path: "/usr/bin/make", ..Module::default() };
 //! for symbol in Symbolizer::new().resolve(&module, &[0x1234])?.into_iter().flatten() {
 //!     println!("{}", symbol.function());
 //! }
@@ -21,14 +25,28 @@
 #![forbid(unsafe_code)]
 
 mod debug_files;
+mod debuginfod;
 mod demangle;
+mod downloads;
 mod dwarf;
 mod elf;
 mod error;
+mod file_bytes;
+mod frame;
+mod guard;
 mod kernel;
+pub mod memory;
+mod stores;
 mod symbolizer;
+mod windows;
+mod windows_files;
 
+pub use debuginfod::Debuginfod;
 pub use demangle::demangle;
+pub use downloads::{FetchStep, Fetched};
 pub use error::SymbolError;
+pub use frame::{Frame, Symbol};
 pub use kernel::{KernelSymbol, KernelSymbols};
-pub use symbolizer::{Frame, Module, Symbol, Symbolizer};
+pub use stores::{SymbolPath, SymbolPathError, TimeLimits};
+pub use symbolizer::{Module, Symbolizer};
+pub use windows::{PdbId, WindowsImage};

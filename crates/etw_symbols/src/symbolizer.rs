@@ -1,56 +1,45 @@
 //! Resolving addresses of an image to names.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use etw_sys::vdso;
 
+use crate::debuginfod::Debuginfod;
 use crate::elf::{Elf, Functions, MappedFile};
 use crate::error::BuildIdText;
-use crate::{SymbolError, debug_files, demangle, dwarf};
+use crate::frame::{Frame, Symbol};
+use crate::stores::fetch::Servers;
+use crate::stores::{SymbolPath, SymbolPathError};
+use crate::windows::WindowsImage;
+use crate::{SymbolError, debug_files, demangle, dwarf, windows_files};
 
 /// Length in bytes of build ids in traces. Shorter ids are padded with zeros.
 const TRACE_ID_LEN_BYTES: usize = 20;
 
 /// An image as described by a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Module<'a> {
     /// Path of its file.
     pub path: &'a str,
     /// The leading bytes of its build id as far as the trace has them, padded with zeros to 20 bytes; empty if the
     /// image has none.
     pub build_id: &'a [u8],
-}
-
-/// The code at an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Symbol {
-    /// Inlined functions first, each followed by the function that it is inlined into. Never empty.
-    pub frames: Vec<Frame>,
-}
-
-impl Symbol {
-    /// Returns the name of the outermost function, which others may be inlined into.
-    pub fn function(&self) -> &str {
-        self.frames.last().map_or("", |frame| &frame.function)
-    }
-}
-
-/// A function and a position in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
-    /// Name.
-    pub function: String,
-    /// Source file, if debug information has it.
-    pub file: Option<String>,
-    /// Line in the source file, counted from 1.
-    pub line: Option<u32>,
+    /// The identity of an image of Windows, which has no build id.
+    pub windows: Option<&'a WindowsImage>,
 }
 
 /// Resolves addresses by the files on this machine: symbol tables, and DWARF in the files themselves or in separate
-/// files.
+/// files; for images of Windows, PDB and PE files.
+///
+/// Only [`Symbolizer::fetch`] uses the network.
 #[derive(Debug, Clone)]
 pub struct Symbolizer {
     debug_directories: Vec<PathBuf>,
+    pub(crate) symbol_path: SymbolPath,
+    pub(crate) debuginfod: Debuginfod,
+    /// What is known of servers in this run; clones share it.
+    pub(crate) servers: Arc<Servers>,
 }
 
 impl Default for Symbolizer {
@@ -60,15 +49,56 @@ impl Default for Symbolizer {
 }
 
 impl Symbolizer {
-    /// Creates a symbolizer that looks for separate debug files in `/usr/lib/debug`.
+    /// Creates a symbolizer that looks for separate debug files in `/usr/lib/debug`, and for files of Windows nowhere but
+    /// at the images' paths.
     pub fn new() -> Symbolizer {
-        Symbolizer { debug_directories: vec![PathBuf::from("/usr/lib/debug")] }
+        Symbolizer {
+            debug_directories: vec![PathBuf::from("/usr/lib/debug")],
+            symbol_path: SymbolPath::default(),
+            debuginfod: Debuginfod::default(),
+            servers: Arc::default(),
+        }
+    }
+
+    /// Creates a symbolizer with the symbol path of `_NT_SYMBOL_PATH` and the servers of `DEBUGINFOD_URLS`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the symbol path has elements that are not supported.
+    pub fn from_environment() -> Result<Symbolizer, SymbolPathError> {
+        let path = std::env::var("_NT_SYMBOL_PATH").unwrap_or_default();
+        let urls = std::env::var("DEBUGINFOD_URLS").unwrap_or_default();
+        let debuginfod = Debuginfod::new(&urls, Debuginfod::default_cache());
+        Ok(Symbolizer { symbol_path: path.parse()?, debuginfod, ..Symbolizer::new() })
     }
 
     /// Adds a directory for separate debug files, which is searched first.
     pub fn debug_directory(mut self, directory: impl Into<PathBuf>) -> Symbolizer {
         self.debug_directories.insert(0, directory.into());
         self
+    }
+
+    /// Adds a symbol path, which is searched first. Its directories are also searched for `.build-id`.
+    pub fn search(mut self, path: SymbolPath) -> Symbolizer {
+        self.debug_directories.splice(0..0, path.directories().map(Path::to_owned));
+        self.symbol_path = path.then(std::mem::take(&mut self.symbol_path));
+        self
+    }
+
+    /// Sets the servers and the cache for separate debug files.
+    pub fn debuginfod(mut self, debuginfod: Debuginfod) -> Symbolizer {
+        self.debuginfod = debuginfod;
+        self
+    }
+
+    /// Returns the symbol path.
+    pub fn path(&self) -> &SymbolPath {
+        &self.symbol_path
+    }
+
+    /// Returns whether [`Symbolizer::fetch`] has a server to get files from.
+    pub fn has_server(&self) -> bool {
+        self.symbol_path.has_server() || !self.debuginfod.is_empty()
     }
 
     /// Resolves offsets from the image's base, in their order; `None` where no function is known.
@@ -78,8 +108,29 @@ impl Symbolizer {
     ///
     /// # Errors
     ///
-    /// Fails if there is no readable ELF file with this name and build id, and no debug file for it either.
+    /// Fails if there is no readable file of this build: neither the image nor one with its debug information.
     pub fn resolve(&self, module: &Module<'_>, offsets: &[u64]) -> Result<Vec<Option<Symbol>>, SymbolError> {
+        match module.windows {
+            Some(image) => windows_files::resolve(&self.symbol_path, module.path, image, offsets),
+            None => self.resolve_elf(module, offsets),
+        }
+    }
+
+    /// Returns the file that names are read from.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Symbolizer::resolve`] does.
+    pub fn locate(&self, module: &Module<'_>) -> Result<PathBuf, SymbolError> {
+        let file = match module.windows {
+            Some(image) => windows_files::find(&self.symbol_path, module.path, image)?.into_file(),
+            None => self.files(module)?.pop(),
+        };
+        let missing = || SymbolError::NoFile { name: module.path.to_owned() };
+        file.map(|file| file.path).ok_or_else(missing)
+    }
+
+    fn resolve_elf(&self, module: &Module<'_>, offsets: &[u64]) -> Result<Vec<Option<Symbol>>, SymbolError> {
         let files = self.files(module)?;
         let elves = files.iter().map(MappedFile::elf).collect::<Result<Vec<_>, _>>()?;
         let base = elves.first().map_or(0, Elf::base);
@@ -113,14 +164,16 @@ impl Symbolizer {
             Ok(program) => program,
             // A complete build id is enough to find the debug file of a program that is not on this machine.
             Err(error) if module.build_id.len() == TRACE_ID_LEN_BYTES => {
-                let debug = debug_files::by_build_id(&self.debug_directories, module.build_id);
+                let debug = debug_files::by_build_id(&self.debug_directories, module.build_id)
+                    .or_else(|| self.debuginfod.find(module.build_id));
                 return debug.map(|debug| vec![debug]).ok_or(error);
             }
             Err(error) => return Err(error),
         };
         let elf = program.elf()?;
         let debug = debug_files::by_build_id(&self.debug_directories, elf.build_id())
-            .or_else(|| debug_files::by_link(&self.debug_directories, &program.path, &elf));
+            .or_else(|| debug_files::by_link(&self.debug_directories, &program.path, &elf))
+            .or_else(|| self.debuginfod.find(elf.build_id()));
         Ok([program].into_iter().chain(debug).collect())
     }
 }
@@ -209,7 +262,7 @@ mod tests {
             let options = ["-g", "-Wl,--build-id", position];
             let Some(program) = compile(directory.path(), &options) else { return };
             let id = build_id(&program);
-            let module = Module { path: program.to_str().unwrap(), build_id: &id };
+            let module = Module { path: program.to_str().unwrap(), build_id: &id, windows: None };
             let outer = offset(&program, "outer");
             let offsets: Vec<u64> = (outer..outer + 16).chain([offset(&program, "main"), 1 << 40]).collect();
             let found = Symbolizer::new().resolve(&module, &offsets).unwrap();
@@ -234,7 +287,7 @@ mod tests {
         let debug = debug.to_str().unwrap();
         tool("objcopy", &["--only-keep-debug", &path, debug]);
         tool("strip", &[&path]);
-        let module = Module { path: &path, build_id: &id };
+        let module = Module { path: &path, build_id: &id, windows: None };
         let symbolizer = Symbolizer::new().debug_directory(directory.path());
         let function = |symbolizer: &Symbolizer, module: &Module<'_>| {
             let found = symbolizer.resolve(module, &[outer]).unwrap();
@@ -259,7 +312,8 @@ mod tests {
         let Some(program) = compile(directory.path(), &["-Wl,--build-id"]) else { return };
         let id = build_id(&program);
         let path = program.to_str().unwrap();
-        let resolve = |build_id: &[u8]| Symbolizer::new().resolve(&Module { path, build_id }, &[0]);
+        let resolve =
+            |build_id: &[u8]| Symbolizer::new().resolve(&Module { path, build_id, windows: None }, &[0]);
         assert!(resolve(&id).is_ok() && resolve(&id[..4]).is_ok());
         let mut other = id.clone();
         other[0] ^= 1;
@@ -270,7 +324,8 @@ mod tests {
         let Some(program) = compile(directory.path(), &["-Wl,--build-id=none"]) else { return };
         assert_eq!(build_id(&program), []);
         assert!(resolve(&[]).is_ok() && resolve(&id).is_err());
-        let error = Symbolizer::new().resolve(&Module { path: "e1000.ko", build_id: &[] }, &[0]).unwrap_err();
+        let module = Module { path: "e1000.ko", ..Module::default() };
+        let error = Symbolizer::new().resolve(&module, &[0]).unwrap_err();
         assert_eq!(error.to_string(), "e1000.ko is not a file on this machine");
     }
 
@@ -281,7 +336,7 @@ mod tests {
             return;
         };
         let elf = vdso.elf().unwrap();
-        let module = Module { path: vdso::NAME, build_id: elf.build_id() };
+        let module = Module { path: vdso::NAME, build_id: elf.build_id(), windows: None };
         let offsets: Vec<u64> = (0..0x4000).collect();
         let found = Symbolizer::new().resolve(&module, &offsets).unwrap();
         assert!(found.iter().flatten().any(|symbol| symbol.function().contains("clock_gettime")));

@@ -339,8 +339,8 @@ pub mod export {
 pub mod analysis {
     pub use etw_analysis::{
         Activity, Analysis, Attribution, Cell, Column, DiskRequest, Duration, FileIndex, KernelAddresses,
-        Machines, Moment, ProcessFilter, ProcessIndex, Report, ReportOptions, Sample, StackNode, Survey,
-        Switch, Table, TableKind, ThreadIndex, ThreadInfo, Timeline, Window, disk_label,
+        Machines, ModuleUse, Moment, ProcessFilter, ProcessIndex, Report, ReportOptions, Sample, StackNode,
+        Survey, Switch, Table, TableKind, ThreadIndex, ThreadInfo, Timeline, Window, disk_label,
     };
 }
 
@@ -349,7 +349,7 @@ pub mod analysis {
 /// ```no_run
 /// use openetw::symbols::{Module, Symbolizer};
 ///
-/// let module = Module { path: "/usr/bin/make", build_id: &[] };
+/// let module = Module { path: "/usr/bin/make", ..Module::default() };
 /// for symbol in Symbolizer::new().resolve(&module, &[0x1234])?.into_iter().flatten() {
 ///     println!("{}", symbol.function());
 /// }
@@ -358,7 +358,8 @@ pub mod analysis {
 #[cfg(feature = "analysis")]
 pub mod symbols {
     pub use etw_symbols::{
-        Frame, KernelSymbol, KernelSymbols, Module, Symbol, SymbolError, Symbolizer, demangle,
+        Debuginfod, FetchStep, Fetched, Frame, KernelSymbol, KernelSymbols, Module, PdbId, Symbol,
+        SymbolError, SymbolPath, SymbolPathError, Symbolizer, TimeLimits, WindowsImage, demangle,
     };
 }
 

@@ -1,9 +1,12 @@
-//! Names of this program's own functions.
+//! Names of functions: of this program, and of one for Windows.
 
-use etw_analysis::{Cell, TableKind};
+use std::path::Path;
+
+use etw_analysis::{Analysis, Cell, TableKind, Window};
 use etw_event::Ticks;
 use etw_kernel::classes::{BuildId, Image, ImageDebugId, ImageEvent, SampledProfile, StackWalk};
 use etw_kernel::images::build_id_of_file;
+use etw_symbols::{PdbId, SymbolPath};
 
 use crate::machine::{Machine, check, row, table, text};
 
@@ -83,4 +86,86 @@ fn another_build_is_not_used() {
     let notes = &table(&report, TableKind::Functions).notes;
     assert!(notes[1].contains("its build id is") && notes[1].contains("0707070707"), "{notes:?}");
     row(&report, TableKind::Functions, "function", &text("[no symbols]"));
+}
+
+/// GUID and age of `shapes.pdb` in memory order; etw_symbols has the source, and tests of each address.
+const SHAPES: [u8; 20] = [
+    0xAD, 0x8E, 0xCA, 0x10, 0x51, 0xB3, 0xE5, 0x1A, 0x4C, 0x4C, 0x44, 0x20, 0x50, 0x44, 0x42, 0x2E, 1, 0, 0,
+    0,
+];
+
+/// Returns a machine of Windows that sampled `shapes.exe` in `Counter::twice`, called by `run`. The PDB's identity comes
+/// before or after the image.
+fn sampled_windows(is_id_first: bool) -> Machine {
+    const BASE: u64 = 0x7FF6_0000_0000;
+    let mut machine = Machine::default();
+    machine.there_is(10, "shapes.exe");
+    let image = Image {
+        event: ImageEvent::Load,
+        base: BASE,
+        len_bytes: 0x5000,
+        process_id: 10,
+        build_id: None,
+        file_name: br"\Device\HarddiskVolume3\bin\shapes.exe",
+    };
+    let build_id = BuildId::new(&SHAPES).unwrap();
+    let id = ImageDebugId { base: BASE, process_id: 10, build_id, file_name: br"D:\build\shapes.pdb" };
+    let (image_at, id_at) = if is_id_first { (2, 1) } else { (1, 2) };
+    machine.put(image_at, 0, &image);
+    machine.put(id_at, 0, &id);
+    let instruction_pointer = BASE + 0x1010;
+    machine.put(
+        1000,
+        0,
+        &SampledProfile { instruction_pointer, thread_id: 10, count: 1, ..SampledProfile::default() },
+    );
+    let frames = [instruction_pointer, BASE + 0x1035];
+    machine.put(
+        1000,
+        0,
+        &StackWalk { event_time: Ticks(10_000), process_id: 10, thread_id: 10, frames: &frames },
+    );
+    machine
+}
+
+#[test]
+fn functions_of_a_program_for_windows() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etw_testkit/src/seeds");
+    let path: SymbolPath = seeds.to_str().unwrap().parse().unwrap();
+    for is_id_first in [true, false] {
+        let report = sampled_windows(is_id_first).report_of(10_000, Window::ALL, |options| {
+            options.symbolizer = options.symbolizer.clone().search(path.clone());
+        });
+        let twice = row(&report, TableKind::Functions, "function", &text("shapes::Counter::twice"));
+        check(&twice, &[("module", text("shapes.exe")), ("exclusive_samples", Cell::Count(1))]);
+        let run = row(&report, TableKind::Functions, "function", &text("shapes::run"));
+        check(&run, &[("exclusive_samples", Cell::Count(0)), ("inclusive_samples", Cell::Count(1))]);
+    }
+}
+
+#[test]
+fn modules_without_symbols_keep_their_names() {
+    let report =
+        sampled_windows(false).report_of(10_000, Window::ALL, |options| options.folded_stacks = true);
+    let notes = &table(&report, TableKind::Functions).notes;
+    assert!(
+        notes[1].contains("shapes.pdb 10CA8EADB3511AE54C4C44205044422E1 is not in the symbol path"),
+        "{notes:?}"
+    );
+    row(&report, TableKind::Functions, "module", &text("shapes.exe"));
+    assert_eq!(report.folded_stacks, [("shapes.exe;shapes.exe+0x1034;shapes.exe+0x1010".to_owned(), 1)]);
+}
+
+#[test]
+fn modules_that_samples_need() {
+    let mut trace = sampled_windows(false).trace(10_000);
+    let mut analysis = Analysis::new(Window::ALL);
+    trace.for_each_layout(|event| analysis.add(event)).unwrap();
+    assert_eq!(analysis.sample_count(), 1);
+    let modules = analysis.modules();
+    let [module] = modules.as_slice() else { panic!("{modules:?}") };
+    assert_eq!((module.name(), module.samples, module.stacks), ("shapes.exe", 1, 1));
+    let image = module.windows.as_ref().unwrap();
+    assert_eq!(image.pdb.as_ref().map(PdbId::key).as_deref(), Some("10CA8EADB3511AE54C4C44205044422E1"));
+    assert_eq!(image.len_bytes, 0x5000);
 }

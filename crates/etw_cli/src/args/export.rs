@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::symbols::SymbolArgs;
 use super::{FilterArgs, InputArgs};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -35,9 +36,8 @@ pub(crate) struct ExportArgs {
     /// Stop after this many events.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// Search this directory first for separate debug files (timelines and profiles).
-    #[arg(long, value_name = "DIR")]
-    pub(crate) debug_directory: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 }
 
 /// Output formats of `etw export`.

@@ -7,6 +7,7 @@ pub(crate) mod relog;
 pub(crate) mod report;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
+pub(crate) mod symbols;
 #[cfg(target_os = "linux")]
 pub(crate) mod watch;
 #[cfg(target_os = "linux")]
@@ -107,6 +108,9 @@ Events of several files and sessions are merged in time order.")]
     /// Report what the machine did: processes, CPU, functions, waits, disks, files, network, faults, interrupts
     #[command(after_help = report::EXAMPLES)]
     Report(report::ReportArgs),
+    /// Show which symbols the samples of traces need, and where they are; or get them from symbol servers
+    #[command(after_help = symbols::EXAMPLES)]
+    Symbols(symbols::SymbolsArgs),
     /// Control sessions: start, stop, change and query them, and enable providers
     #[cfg(target_os = "linux")]
     #[command(subcommand)]

@@ -10,6 +10,7 @@ use openetw::TimePoint;
 use openetw::analysis::{ProcessFilter, TableKind};
 
 use super::number;
+use super::symbols::SymbolArgs;
 
 /// The examples at the end of `etw report --help`.
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -21,12 +22,15 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw report trace.etl --table gc,jit,allocations       what .NET programs did
   etw report trace.etl --format folded > stacks.txt     for flame graphs
   etw report trace.etl --format html -o report.html     a page with charts
+  etw report trace.etl --symbols 'srv*/var/symbols;bin'  function names of Windows programs
 
 Tables are made from kernel events; an empty table names the flags of `etw record -k` (on Windows: of xperf) that
 record its events. Those of .NET are made from the events of its runtime. Times are relative to the start of the trace. docs/report.md describes the columns.
 
 Function names come from the files of this machine, if they are the recorded ones: from symbol tables, from DWARF
-in the files or in /usr/lib/debug, and from /proc/kallsyms for the running kernel. Those of .NET are in the trace.";
+in the files or in /usr/lib/debug, and from /proc/kallsyms for the running kernel. Those of .NET are in the trace.
+For traces of Windows they come from PDB files in --symbols and _NT_SYMBOL_PATH; `etw symbols fetch` gets those
+from servers.";
 
 /// The arguments of `etw report`.
 #[derive(Debug, Args)]
@@ -53,9 +57,8 @@ pub(crate) struct ReportArgs {
     /// Report on events before this time.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) to: Option<String>,
-    /// Also search this directory for separate debug files.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) debug_directory: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
     /// Show how far methods of .NET are optimized: `module![Tier]Namespace.Type.Method(args)`.
     #[arg(long)]
     pub(crate) tiers: bool,
@@ -131,7 +134,7 @@ impl ReportArgs {
             processes: ProcessFilter { ids: self.pid, names: self.process },
             from: time(self.from.as_deref())?,
             to: time(self.to.as_deref())?,
-            debug_directories: self.debug_directory,
+            symbols: self.symbols.options(),
             tiers: self.tiers,
             format: match self.format {
                 ReportFormat::Text => Format::Text,

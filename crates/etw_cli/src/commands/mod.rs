@@ -16,5 +16,6 @@ pub(crate) mod schema;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
 pub(crate) mod stats;
+pub(crate) mod symbols;
 #[cfg(target_os = "linux")]
 pub(crate) mod write;

@@ -38,6 +38,7 @@ mod report;
 mod schemas;
 #[cfg(target_os = "linux")]
 mod sessions;
+mod symbols;
 #[cfg(target_os = "linux")]
 mod tools;
 #[cfg(target_os = "linux")]
@@ -79,7 +80,9 @@ impl Etw {
         command
             .args(args)
             .current_dir(self.dir.path())
-            .env("OPENETW_SCHEMAS", self.dir.path().join("schemas"));
+            .env("OPENETW_SCHEMAS", self.dir.path().join("schemas"))
+            .env_remove("_NT_SYMBOL_PATH")
+            .env_remove("DEBUGINFOD_URLS");
         command
     }
 

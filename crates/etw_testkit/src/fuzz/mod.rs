@@ -14,6 +14,7 @@ mod runtime;
 mod shared;
 mod sources;
 mod store;
+mod symbols;
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -35,6 +36,7 @@ pub use sources::{
     trace_logging,
 };
 pub use store::store;
+pub use symbols::{pdb_symbols, pe_symbols, symbol_path, symbol_server};
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -67,6 +69,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "message", body: message, seeds: seeds::message },
     Target { name: "mof", body: mof, seeds: seeds::mof },
     Target { name: "pdb", body: pdb, seeds: seeds::pdb },
+    Target { name: "pdb_symbols", body: pdb_symbols, seeds: seeds::pdb_symbols },
+    Target { name: "pe_symbols", body: pe_symbols, seeds: seeds::pe_symbols },
     Target { name: "profile", body: profile, seeds: seeds::profile },
     Target { name: "protocol", body: protocol, seeds: seeds::protocol },
     Target { name: "provider_string", body: provider_string, seeds: seeds::provider_string },
@@ -75,6 +79,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "region", body: region, seeds: seeds::region },
     Target { name: "ring", body: ring, seeds: seeds::ring },
     Target { name: "store", body: store, seeds: seeds::store },
+    Target { name: "symbol_path", body: symbol_path, seeds: seeds::symbol_path },
+    Target { name: "symbol_server", body: symbol_server, seeds: seeds::symbol_server },
     Target { name: "timeline", body: timeline, seeds: seeds::etl_file },
     Target { name: "tmf", body: tmf, seeds: seeds::tmf },
     Target { name: "trace_logging", body: trace_logging, seeds: seeds::trace_logging },

@@ -10,9 +10,11 @@ use crate::{compiled_manifest, hive, pe};
 
 mod runtime;
 mod sources;
+mod symbols;
 
 pub use runtime::*;
 pub use sources::*;
+pub use symbols::*;
 
 /// A seed: its file name and its bytes.
 pub type Seed = (&'static str, Vec<u8>);

@@ -8,7 +8,6 @@ use etw_app::progress::Progress;
 use etw_app::schemas::Schemas;
 use etw_app::{UsageError, input, output};
 use etw_timeline::{Format, Selection};
-use openetw::symbols::Symbolizer;
 use openetw::{EventFilter, Trace};
 
 use super::say;
@@ -26,7 +25,7 @@ pub(super) fn run(args: &ExportArgs, format: Format) -> Result<()> {
     let mut trace = builder.open()?;
     input::report_unreadable(&trace);
     let selection = selection(filter, &trace);
-    let symbolizer = args.debug_directory.iter().fold(Symbolizer::new(), Symbolizer::debug_directory);
+    let symbolizer = args.symbols.options().symbolizer()?;
     let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
     let progress = Progress::of_time(trace.start_time(), end, true);
     let mut out = BufWriter::with_capacity(1 << 16, output::open(Some(&args.output))?);

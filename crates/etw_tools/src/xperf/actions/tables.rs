@@ -5,9 +5,9 @@ use std::io::Write;
 
 use anyhow::Result;
 use etw_app::input::builder;
+use etw_app::symbols;
 use etw_app::table::{put_table, table_value};
 use openetw::analysis::{Analysis, Cell, Machines, Report, ReportOptions, Table, TableKind, Window};
-use openetw::symbols::Symbolizer;
 use serde_json::json;
 
 use super::utilization::{Source, utilization};
@@ -118,7 +118,7 @@ impl Made {
         wanted.processors = Machines::of(&trace).processors();
         wanted.tables = kinds.to_vec();
         wanted.folded_stacks = kinds.is_empty();
-        wanted.symbolizer = Symbolizer::new();
+        wanted.symbolizer = symbols::of_environment();
         let report = analysis.report(&wanted);
         finish(&trace)?;
         Ok(Made { report, is_incomplete: !trace.statistics().is_complete() })

@@ -1,0 +1,169 @@
+//! `etw symbols`: the symbols that a trace needs, and getting them.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Result;
+use etw_app::input::{self, check_read, report_unreadable};
+use etw_app::output;
+use etw_app::progress::Progress;
+use openetw::analysis::{Analysis, Machines, ModuleUse, Window};
+use openetw::symbols::{FetchStep, Module, Symbolizer, TimeLimits};
+use serde_json::{Value, json};
+
+use crate::args::Format;
+use crate::args::symbols::{ListArgs, SymbolsArgs, SymbolsCommand};
+
+/// An image, and the file with its names or the reason why there is none.
+struct Row {
+    module: ModuleUse,
+    found: Option<PathBuf>,
+    problem: Option<String>,
+}
+
+/// Runs the command. Returns the exit status.
+pub(crate) fn run(args: &SymbolsArgs) -> Result<u8> {
+    match &args.command {
+        None => list(&args.list),
+        Some(SymbolsCommand::Fetch(args)) => fetch(args),
+    }
+}
+
+fn list(args: &ListArgs) -> Result<u8> {
+    let symbolizer = args.symbols.options().symbolizer()?;
+    let (modules, samples) = modules(args)?;
+    let row = |module: ModuleUse| {
+        let (found, problem) = match symbolizer.locate(&module.module()) {
+            Ok(path) => (Some(path), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Row { module, found, problem }
+    };
+    let rows: Vec<Row> = modules.into_iter().map(row).collect();
+    write(args.format, &rows, samples, None)?;
+    Ok(0)
+}
+
+fn fetch(args: &ListArgs) -> Result<u8> {
+    let symbolizer = args.symbols.options().symbolizer()?;
+    if !symbolizer.has_server() {
+        let text = "no server: name one with --symbols, _NT_SYMBOL_PATH or DEBUGINFOD_URLS (see `etw symbols --help`)";
+        return Err(etw_app::UsageError(text.to_owned()).into());
+    }
+    let (modules, samples) = modules(args)?;
+    let (rows, received) = download(&symbolizer, modules);
+    let is_complete = rows.iter().all(|row| row.problem.is_none());
+    write(args.format, &rows, samples, Some(received))?;
+    Ok(u8::from(!is_complete))
+}
+
+/// Downloads what is missing. Returns the number of bytes received.
+fn download(symbolizer: &Symbolizer, modules: Vec<ModuleUse>) -> (Vec<Row>, u64) {
+    let wanted: Vec<Module<'_>> = modules.iter().map(ModuleUse::module).collect();
+    let progress = Progress::of_downloads(wanted.len());
+    let received = AtomicU64::new(0);
+    let step = |step| match step {
+        FetchStep::Received(bytes) => progress.receive(received.fetch_add(bytes, Ordering::Relaxed) + bytes),
+        FetchStep::Done => progress.add(1),
+    };
+    let fetched = symbolizer.fetch(&wanted, TimeLimits::default(), &step);
+    progress.finish();
+    drop(wanted);
+    let row = |(module, fetched): (ModuleUse, openetw::symbols::Fetched)| Row {
+        module,
+        found: fetched.file,
+        problem: fetched.problem,
+    };
+    (modules.into_iter().zip(fetched).map(row).collect(), received.into_inner())
+}
+
+/// Returns the images that samples lie in, and the number of samples.
+fn modules(args: &ListArgs) -> Result<(Vec<ModuleUse>, u64)> {
+    let mut trace = input::builder(&args.files)?.skip_unreadable(true).look_ahead(false).open()?;
+    report_unreadable(&trace);
+    let mut analysis = Analysis::new(Window::ALL).of_machines(Machines::of(&trace));
+    let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
+    let progress = Progress::of_time(trace.start_time(), end, true);
+    let mut events = 0_u64;
+    trace.for_each_layout(|event| {
+        analysis.add(event);
+        events += 1;
+        if events.is_multiple_of(1 << 14) {
+            progress.reach(event.record.time());
+        }
+    })?;
+    progress.finish();
+    check_read(&trace)?;
+    let samples = analysis.sample_count();
+    Ok((analysis.modules(), samples))
+}
+
+fn write(format: Format, rows: &[Row], samples: u64, received: Option<u64>) -> Result<()> {
+    let mut out = output::open(None)?;
+    match format {
+        Format::Text => put_text(&mut out, rows, samples, received)?,
+        Format::Json => writeln!(out, "{}", to_json(rows, samples, received))?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn put_text(out: &mut dyn Write, rows: &[Row], samples: u64, received: Option<u64>) -> Result<()> {
+    if rows.is_empty() {
+        writeln!(out, "No samples in images: record with LOADER+PROFILE.")?;
+        return Ok(());
+    }
+    let width = rows.iter().map(|row| row.module.name().chars().count()).max().unwrap_or(0).min(40);
+    writeln!(out, "{:>9}  {:>9}  {:width$}  Symbols", "Samples", "Stacks", "Module")?;
+    for row in rows {
+        let ModuleUse { samples, stacks, .. } = row.module;
+        write!(out, "{samples:>9}  {stacks:>9}  {:width$}  ", row.module.name())?;
+        match (&row.found, &row.problem) {
+            (Some(path), None) => writeln!(out, "{}", path.display())?,
+            (Some(path), Some(problem)) => writeln!(out, "exports of {}: {problem}", path.display())?,
+            (None, Some(problem)) => writeln!(out, "missing: {problem}")?,
+            (None, None) => writeln!(out, "missing")?,
+        }
+    }
+    let missing = rows.iter().filter(|row| row.found.is_none());
+    let (count, sum) = missing.fold((0, 0), |(count, sum), row| (count + 1, sum + row.module.samples));
+    let percent = sum as f64 * 100.0 / samples.max(1) as f64;
+    if let Some(received) = received {
+        writeln!(out, "{:.1} MB received.", received as f64 / 1e6)?;
+    }
+    match count {
+        0 => writeln!(out, "The symbols of all {} modules are here.", rows.len())?,
+        _ => writeln!(
+            out,
+            "Symbols of {count} of {} modules are missing; they would name {sum} of {samples} samples ({percent:.1} %).",
+            rows.len()
+        )?,
+    }
+    Ok(())
+}
+
+fn to_json(rows: &[Row], samples: u64, received: Option<u64>) -> Value {
+    let row = |row: &Row| {
+        let windows = row.module.windows.as_ref();
+        let pdb = windows.and_then(|image| image.pdb.as_ref());
+        let hex: String = row.module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        json!({
+            "name": row.module.name(),
+            "path": row.module.path,
+            "samples": row.module.samples,
+            "stacks": row.module.stacks,
+            "build_id": (!hex.is_empty()).then_some(hex),
+            "image_key": windows.and_then(|image| image.key()),
+            "pdb": pdb.map(|pdb| pdb.name()),
+            "pdb_key": pdb.map(|pdb| pdb.key()),
+            "found": row.found.as_ref().map(|path| path.display().to_string()),
+            "problem": row.problem,
+        })
+    };
+    json!({
+        "samples": samples,
+        "received_bytes": received,
+        "modules": rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}

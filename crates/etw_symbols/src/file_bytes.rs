@@ -1,0 +1,38 @@
+//! Bytes of files, shared by those who read them.
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use etw_sys::FileMap;
+
+/// A mapped file, or bytes in memory.
+#[derive(Clone)]
+pub(crate) enum FileBytes {
+    Map(Arc<FileMap>),
+    Copy(Arc<[u8]>),
+}
+
+impl FileBytes {
+    pub(crate) fn map(file: &File) -> io::Result<FileBytes> {
+        Ok(FileBytes::Map(Arc::new(FileMap::new(file)?)))
+    }
+}
+
+impl From<Vec<u8>> for FileBytes {
+    fn from(bytes: Vec<u8>) -> FileBytes {
+        FileBytes::Copy(bytes.into())
+    }
+}
+
+impl Deref for FileBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            FileBytes::Map(map) => map,
+            FileBytes::Copy(bytes) => bytes,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Names of addresses from a PDB file.
+//!
+//! Only what the requested addresses need is read: the modules that contain them; public symbols if a module has no
+//! procedure there; ids and types if functions are inlined there.
+
+mod inlinees;
+mod module;
+mod source;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use etw_event::Guid;
+use pdb2::{DebugInformation, FallibleIterator, IdIndex, PDB, PublicSymbol, RawString, Rva, SymbolData};
+
+use self::module::{Frames, ModuleCode, Offset, Position};
+use self::source::Bytes;
+use crate::demangle;
+use crate::file_bytes::FileBytes;
+use crate::frame::{Frame, Symbol};
+use crate::guard::guarded;
+
+/// A requested address.
+struct Place {
+    at: Offset,
+    /// Position in the request.
+    index: usize,
+    /// The module whose contribution contains the address, and the start of the contribution, or the end of the last
+    /// procedure before the address.
+    contribution: Option<(usize, Offset)>,
+}
+
+/// A frame whose name is not known yet if it is inlined.
+enum Named {
+    Text(String),
+    Inlined(IdIndex),
+}
+
+/// Frames at an address, innermost first.
+type NamedFrames = Vec<(Named, Position)>;
+
+/// Returns the GUID and age by which images refer to a PDB.
+///
+/// # Errors
+///
+/// Returns the reason if the file is not a PDB of this format, or is damaged.
+pub(crate) fn id(bytes: &FileBytes) -> Result<(Guid, u32), String> {
+    guarded(|| id_of(&mut PDB::open(Bytes(bytes.clone()))?))
+}
+
+/// Resolves offsets from the image's base, in their order; `None` where the file names no function.
+///
+/// # Errors
+///
+/// Returns the reason if the file is not a PDB of this format, or is damaged.
+pub(crate) fn resolve(bytes: &FileBytes, offsets: &[u32]) -> Result<Vec<Option<Symbol>>, String> {
+    guarded(|| symbols(bytes, offsets))
+}
+
+fn id_of(pdb: &mut PDB<'static, Bytes>) -> pdb2::Result<(Guid, u32)> {
+    let information = pdb.pdb_information()?;
+    let guid = Guid::from_u128(information.guid.as_u128());
+    // Tools that add to a PDB count only the age of the information stream.
+    let age = pdb.debug_information().ok().and_then(|debug| debug.age()).filter(|age| *age != 0);
+    Ok((guid, age.unwrap_or(information.age)))
+}
+
+fn symbols(bytes: &FileBytes, offsets: &[u32]) -> pdb2::Result<Vec<Option<Symbol>>> {
+    let mut pdb = PDB::open(Bytes(bytes.clone()))?;
+    let debug = pdb.debug_information()?;
+    let map = pdb.address_map()?;
+    let place = |(index, offset): (usize, &u32)| {
+        let at = Rva(*offset).to_internal_offset(&map)?;
+        Some(Place { at: (at.section, at.offset), index, contribution: None })
+    };
+    let mut places: Vec<Place> = offsets.iter().enumerate().filter_map(place).collect();
+    places.sort_by_key(|place| place.at);
+    let is_contributed = contributions(&debug, &mut places);
+    let mut found: Vec<Option<NamedFrames>> = offsets.iter().map(|_| None).collect();
+    find_in_modules(&mut pdb, &debug, &mut places, &mut found)?;
+    let rest: Vec<&Place> = places.iter().filter(|place| found[place.index].is_none()).collect();
+    for (index, name) in publics(&mut pdb, &rest, is_contributed) {
+        found[index] = Some(vec![(Named::Text(name), Position::default())]);
+    }
+    Ok(with_names(&mut pdb, found))
+}
+
+/// Sets the frames at the places that procedures contain, and the ends of procedures before the other places.
+fn find_in_modules(
+    pdb: &mut PDB<'static, Bytes>,
+    debug: &DebugInformation<'_>,
+    places: &mut [Place],
+    found: &mut [Option<NamedFrames>],
+) -> pdb2::Result<()> {
+    let mut by_module: BTreeMap<usize, Vec<&mut Place>> = BTreeMap::new();
+    for place in places {
+        if let Some((module, _)) = place.contribution {
+            by_module.entry(module).or_default().push(place);
+        }
+    }
+    let strings = pdb.string_table().ok();
+    let mut modules = debug.modules()?.enumerate();
+    while let Ok(Some((index, module))) = modules.next() {
+        let Some(places) = by_module.remove(&index) else { continue };
+        let Ok(Some(info)) = pdb.module_info(&module) else { continue };
+        let mut code = ModuleCode::read(&info, strings.as_ref());
+        for place in places {
+            found[place.index] = code.find(place.at).map(named);
+            if let (Some((_, start)), Some(end)) = (&mut place.contribution, code.end_before(place.at)) {
+                *start = end.max(*start);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the symbols of frames, of which inlined ones have numbers instead of names.
+fn with_names(pdb: &mut PDB<'static, Bytes>, found: Vec<Option<NamedFrames>>) -> Vec<Option<Symbol>> {
+    let frames = found.iter().flatten().flatten();
+    let inlined: BTreeSet<u32> = frames.filter_map(|(name, _)| name.id()).collect();
+    let inlined = match inlined.is_empty() {
+        true => HashMap::new(),
+        false => inlinees::names(pdb, &inlined),
+    };
+    let frame = |(name, position): (Named, Position)| {
+        let function = match name {
+            Named::Text(name) => demangle(&name).into_owned(),
+            Named::Inlined(IdIndex(id)) => inlined.get(&id)?.clone(),
+        };
+        Some(Frame { function, file: position.file, line: position.line })
+    };
+    let symbol = |frames: NamedFrames| Symbol { frames: frames.into_iter().filter_map(frame).collect() };
+    found.into_iter().map(|frames| frames.map(symbol)).collect()
+}
+
+impl Named {
+    fn id(&self) -> Option<u32> {
+        match self {
+            Named::Inlined(IdIndex(id)) => Some(*id),
+            Named::Text(_) => None,
+        }
+    }
+}
+
+fn named(frames: Frames) -> NamedFrames {
+    let Frames { inlined, procedure, position } = frames;
+    let inlined = inlined.into_iter().map(|(id, position)| (Named::Inlined(id), position));
+    inlined.chain([(Named::Text(procedure), position)]).collect()
+}
+
+/// Sets the contributions that contain the sorted places. Returns whether the file has contributions at all.
+fn contributions(debug: &DebugInformation<'_>, places: &mut [Place]) -> bool {
+    let mut has_any = false;
+    let Ok(mut contributions) = debug.section_contributions() else { return false };
+    while let Ok(Some(contribution)) = contributions.next() {
+        has_any = true;
+        let start = (contribution.offset.section, contribution.offset.offset);
+        let end = (start.0, start.1.saturating_add(contribution.size));
+        let first = places.partition_point(|place| place.at < start);
+        for place in places.iter_mut().skip(first).take_while(|place| place.at < end) {
+            place.contribution.get_or_insert((contribution.module, start));
+        }
+    }
+    has_any
+}
+
+/// Returns the names of the public symbols at or before the sorted places, in the same contributions, by the places'
+/// positions in the request.
+fn publics(pdb: &mut PDB<'static, Bytes>, places: &[&Place], is_contributed: bool) -> Vec<(usize, String)> {
+    let mut names = Vec::new();
+    if places.is_empty() {
+        return names;
+    }
+    let Ok(table) = pdb.global_symbols() else { return names };
+    // The last symbol before each place, and after the place before that.
+    let mut last: Vec<Option<(Offset, RawString<'_>)>> = places.iter().map(|_| None).collect();
+    let mut symbols = table.iter();
+    while let Ok(Some(symbol)) = symbols.next() {
+        let Ok(SymbolData::Public(PublicSymbol { offset, name, .. })) = symbol.parse() else { continue };
+        let at = (offset.section, offset.offset);
+        let next = places.partition_point(|place| place.at < at);
+        if let Some(last) = last.get_mut(next)
+            && last.is_none_or(|(other, _)| other < at)
+        {
+            *last = Some((at, name));
+        }
+    }
+    let mut current: Option<(Offset, RawString<'_>)> = None;
+    for (place, last) in places.iter().zip(last) {
+        current = last.or(current);
+        let Some((at, name)) = current.filter(|(at, _)| at.0 == place.at.0) else { continue };
+        let is_in = place.contribution.map_or(!is_contributed, |(_, start)| at >= start);
+        if is_in {
+            names.push((place.index, name.to_string().into_owned()));
+        }
+    }
+    names
+}

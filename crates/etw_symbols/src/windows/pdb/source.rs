@@ -1,0 +1,65 @@
+//! Streams of a PDB out of the mapped file.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+
+use pdb2::{Source, SourceSlice, SourceView};
+
+use crate::file_bytes::FileBytes;
+
+/// The bytes of a file. Streams that are contiguous are borrowed, others are copied.
+pub(super) struct Bytes(pub(super) FileBytes);
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bytes({})", self.0.len())
+    }
+}
+
+impl Source<'static> for Bytes {
+    fn view(&mut self, slices: &[SourceSlice]) -> io::Result<Box<dyn SourceView<'static> + Send + Sync>> {
+        let outside = || io::Error::new(io::ErrorKind::UnexpectedEof, "a stream is outside the file");
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        let mut len = 0_usize;
+        for slice in slices {
+            let start = usize::try_from(slice.offset).map_err(|_| outside())?;
+            let end = start.checked_add(slice.size).filter(|end| *end <= self.0.len()).ok_or_else(outside)?;
+            len = len.saturating_add(slice.size);
+            match parts.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => parts.push(start..end),
+            }
+        }
+        // Only a forged directory uses blocks many times.
+        if len > self.0.len() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a stream is larger than the file"));
+        }
+        let part = |range: &Range<usize>| self.0.get(range.clone()).unwrap_or_default();
+        Ok(Box::new(match parts.as_slice() {
+            [] => View::Copy(Vec::new()),
+            [one] => View::Part(self.0.clone(), one.clone()),
+            more => View::Copy(more.iter().map(part).collect::<Vec<_>>().concat()),
+        }))
+    }
+}
+
+enum View {
+    Part(FileBytes, Range<usize>),
+    Copy(Vec<u8>),
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "View({})", self.as_slice().len())
+    }
+}
+
+impl SourceView<'static> for View {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            View::Part(bytes, range) => bytes.get(range.clone()).unwrap_or_default(),
+            View::Copy(bytes) => bytes,
+        }
+    }
+}
