@@ -7,6 +7,7 @@ use etw_symbols::{Module, WindowsImage};
 use crate::Analysis;
 use crate::images::ImageIndex;
 use crate::names::Space;
+use crate::stacks::Node;
 use crate::tables::functions;
 
 /// An image that samples lie in.
@@ -40,20 +41,21 @@ impl Analysis {
     /// Ends the pass and returns the images whose symbols samples need, by number of samples. Those that need none are
     /// left out: functions that the trace itself names, and images outside all stacks.
     pub fn modules(mut self) -> Vec<ModuleUse> {
-        self.samples.finish();
+        self.samples.finish(&self.processes);
+        self.methods.finish();
         let mut uses: BTreeMap<ImageIndex, [u64; 2]> = BTreeMap::new();
         let tree = &self.samples.tree;
         for node in tree.nodes().iter().filter(|node| node.count > 0) {
-            let mut addresses = Vec::new();
-            let thread = tree.outwards(node, |node| addresses.push(node.address));
-            let image = |address: &u64| {
-                let space = functions::space(*address, thread, &self.samples, &self.processes);
-                self.image_at(space, *address)
+            let mut nodes = Vec::new();
+            let thread = tree.outwards(node, |node| nodes.push(*node));
+            let image = |node: &Node| {
+                let space = functions::space(node, thread, &self.samples, &self.processes);
+                self.image_at(space, node.address)
             };
-            if let Some(image) = addresses.first().and_then(image) {
+            if let Some(image) = nodes.first().and_then(image) {
                 uses.entry(image).or_default()[0] += node.count;
             }
-            let images: BTreeSet<ImageIndex> = addresses.iter().filter_map(image).collect();
+            let images: BTreeSet<ImageIndex> = nodes.iter().filter_map(image).collect();
             for image in images {
                 uses.entry(image).or_default()[1] += node.count;
             }
@@ -90,7 +92,10 @@ impl Analysis {
         let image = match space {
             Space::Kernel(machine) if self.kernel_functions.find(machine, address).is_some() => None,
             Space::Kernel(machine) => self.images.find_in_kernel(machine, address),
-            Space::Process(process) => self.images.find(process, address, &self.processes),
+            Space::Process(process, version) if self.methods.find(process, address, version).is_some() => {
+                None
+            }
+            Space::Process(process, _) => self.images.find(process, address, &self.processes),
             Space::Unknown => None,
         };
         image.map(|(image, _)| image)
