@@ -1,15 +1,16 @@
 //! The analysis of a trace's events in one pass.
 
-use etw_consumer::Event;
+use etw_consumer::{Event, Stack};
 use etw_event::FileTime;
 
 use crate::activity::{Providers, SpanSums};
+use crate::by_stack::{ByStack, StackWeight};
 use crate::class::{Group, class};
 use crate::file_names::FileNames;
 use crate::images::Images;
 use crate::kernel_functions::KernelFunctions;
 use crate::managed::{ClrEvent, ClrProvider, Methods};
-use crate::processes::Processes;
+use crate::processes::{Processes, ThreadIndex};
 use crate::samples::Samples;
 use crate::switches::Switches;
 use crate::tables::disk::DiskIo;
@@ -19,7 +20,7 @@ use crate::tables::file_io::FileIo;
 use crate::tables::interrupts::Interrupts;
 use crate::tables::network::Network;
 use crate::tables::syscalls::SystemCalls;
-use crate::{Machines, Window};
+use crate::{Duration, Machines, Window};
 
 /// The counters behind the tables, filled from the events of a trace in time order.
 ///
@@ -44,6 +45,9 @@ pub struct Analysis {
     pub(crate) methods: Methods,
     pub(crate) dotnet: DotNet,
     pub(crate) providers: Providers,
+    pub(crate) by_stack: Option<ByStack>,
+    /// The thread that the last switch went to, and the time for which it had waited.
+    waited: Option<(ThreadIndex, Duration)>,
 }
 
 impl Analysis {
@@ -67,6 +71,8 @@ impl Analysis {
             methods: Methods::default(),
             dotnet: DotNet::default(),
             providers: Providers::default(),
+            by_stack: None,
+            waited: None,
         }
     }
 
@@ -91,6 +97,14 @@ impl Analysis {
         self
     }
 
+    /// Counts a weight by stack, for [`TableKind::ByFunction`](crate::TableKind::ByFunction) and folded stacks. Events
+    /// must come with their stacks, by [`Analysis::add_with_stack`].
+    #[must_use]
+    pub fn by_stack(mut self, weight: StackWeight) -> Analysis {
+        self.by_stack = Some(ByStack::new(weight));
+        self
+    }
+
     /// Adds an event. Events that no table uses are ignored.
     pub fn add(&mut self, event: &Event<'_>) {
         let record = event.record;
@@ -105,7 +119,7 @@ impl Analysis {
         let Analysis { window, processes, images, samples, switches, files, .. } = self;
         // Payloads that are too short are ignored: such events are damaged, or of an unknown version.
         match (group, kind) {
-            (Group::Thread, 36) => switches.switch(record, processes, window),
+            (Group::Thread, 36) => self.waited = switches.switch(record, processes, window),
             (Group::Thread, 50) => switches.ready(record, processes),
             (Group::Thread, 72) => processes.thread_name(event),
             (Group::Thread, kind) => processes.thread_event(kind, event),
@@ -134,6 +148,16 @@ impl Analysis {
             (Group::ConfigEx, 35) => files.volumes.event(event, machine),
             (Group::ImageId, kind) => images.id_event(kind, event, processes),
             _ => {}
+        }
+    }
+
+    /// Adds an event with its stack, after [`Analysis::by_stack`].
+    pub fn add_with_stack(&mut self, event: &Event<'_>, stack: &Stack<'_>) {
+        self.waited = None;
+        self.add(event);
+        let Analysis { window, processes, samples, by_stack, waited, .. } = self;
+        if let Some(by_stack) = by_stack {
+            by_stack.add(event, stack, *waited, samples, processes, window);
         }
     }
 

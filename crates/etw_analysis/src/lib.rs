@@ -20,6 +20,7 @@
 mod activity;
 mod analysis;
 mod attribution;
+mod by_stack;
 mod class;
 mod file_names;
 mod images;
@@ -43,6 +44,7 @@ mod window;
 pub use activity::Activity;
 pub use analysis::Analysis;
 pub use attribution::Attribution;
+pub use by_stack::StackWeight;
 pub use file_names::FileIndex;
 pub use kernel_functions::KernelAddresses;
 pub use machines::Machines;

@@ -5,8 +5,10 @@ use etw_event::FileTime;
 use etw_symbols::Symbolizer;
 
 use crate::activity::{Activity, activity};
+use crate::by_stack::ByStack;
 use crate::names::{Names, Sources};
 use crate::tables::context::Context;
+use crate::tables::functions::Weighed;
 use crate::tables::table::{Table, TableKind};
 use crate::tables::{cpu, dotnet, functions, processes, waits};
 use crate::{Analysis, Duration, ProcessFilter, Window};
@@ -85,7 +87,7 @@ impl Analysis {
         };
         let tables = options.tables.iter().map(|kind| self.table(*kind, &context)).collect();
         let folded_stacks = match options.folded_stacks {
-            true => functions::folded(&self.samples, &context).into_iter().collect(),
+            true => functions::folded(self.weighed(), &context).into_iter().collect(),
             false => Vec::new(),
         };
         let switched = self.switches.are_known();
@@ -103,7 +105,13 @@ impl Analysis {
             TableKind::Processes => processes::table(context),
             TableKind::Cpu => cpu::by_process(&self.samples, &self.switches, context),
             TableKind::Threads => cpu::by_thread(&self.samples, &self.switches, context),
-            TableKind::Functions => functions::table(&self.samples, context),
+            TableKind::Functions => functions::table(Weighed::of_samples(&self.samples), context),
+            TableKind::ByFunction(weight) => match &self.by_stack {
+                Some(by_stack) if by_stack.weight == weight => {
+                    functions::table(Weighed::of_events(by_stack, &self.samples), context)
+                }
+                _ => functions::table(Weighed::of_events(&ByStack::new(weight), &self.samples), context),
+            },
             TableKind::Waits => waits::table(&self.switches, context),
             TableKind::Disk => self.disk.table(&self.files, context),
             TableKind::Files => self.file_io.table(&self.files, context),
@@ -121,6 +129,14 @@ impl Analysis {
         }
     }
 
+    /// Returns the stacks that folded stacks show.
+    fn weighed(&self) -> Weighed<'_> {
+        match &self.by_stack {
+            Some(by_stack) => Weighed::of_events(by_stack, &self.samples),
+            None => Weighed::of_samples(&self.samples),
+        }
+    }
+
     /// Returns names for all addresses in the tables.
     fn names(&self, options: &ReportOptions) -> Names {
         let sources = Sources {
@@ -133,7 +149,10 @@ impl Analysis {
         };
         let has = |kind| options.tables.contains(&kind);
         let of_samples = (has(TableKind::Functions) || options.folded_stacks)
-            .then(|| functions::addresses(&self.samples, &self.processes));
+            .then(|| functions::addresses(Weighed::of_samples(&self.samples), &self.processes));
+        let of_stacks = self.by_stack.iter().flat_map(|by_stack| {
+            functions::addresses(Weighed::of_events(by_stack, &self.samples), &self.processes)
+        });
         let of_interrupts = has(TableKind::DpcIsr).then(|| self.interrupts.addresses());
         let of_calls = has(TableKind::Syscalls).then(|| self.calls.addresses());
         let has_stacks = options.tables.iter().any(|kind| dotnet::has_stacks(*kind));
@@ -141,7 +160,7 @@ impl Analysis {
         let addresses = of_samples.into_iter().flatten().chain(of_interrupts.into_iter().flatten());
         let addresses =
             addresses.chain(of_calls.into_iter().flatten()).chain(of_events.into_iter().flatten());
-        Names::find(&sources, addresses)
+        Names::find(&sources, addresses.chain(of_stacks))
     }
 
     /// Returns the running time of each process, from switches or else from samples; empty without either.

@@ -82,7 +82,7 @@ type SampleKey = (u32, Ticks, u32);
 pub(crate) struct Samples {
     /// Length of a sampling interval of each machine in units of 100 ns, if its events contain it.
     intervals: Vec<u64>,
-    is_32_bit: bool,
+    pub(crate) is_32_bit: bool,
     waiting: HashMap<SampleKey, Waiting>,
     order: VecDeque<SampleKey>,
     spare: Vec<Vec<u64>>,
@@ -272,17 +272,34 @@ impl Samples {
         thread: ThreadIndex,
         frames: &[u64],
         version: CodeVersion,
+        sum: SampleCount,
+        processes: &Processes,
+    ) -> Option<NodeIndex> {
+        let mut tree = std::mem::take(&mut self.tree);
+        let node = self.add_to(&mut tree, thread, frames, Some(version), sum, processes);
+        self.tree = tree;
+        node
+    }
+
+    /// Counts a stack in a tree. `version` is the last change of code before it; `None` for the newest so far.
+    pub(crate) fn add_to(
+        &self,
+        tree: &mut StackTree,
+        thread: ThreadIndex,
+        frames: &[u64],
+        version: Option<CodeVersion>,
         SampleCount { count, weight }: SampleCount,
         processes: &Processes,
     ) -> Option<NodeIndex> {
         let limit = if self.is_32_bit { KERNEL_32 } else { KERNEL_64 };
         let is_kernel = |address| address >= limit;
         let (process, versions) = (processes.thread(thread).process, &self.versions);
+        let version = version.unwrap_or_else(|| versions.now(process));
         let version_of = |address| match is_kernel(address) {
             true => CodeVersion::default(),
             false => versions.at(process, address, version),
         };
-        self.tree.add(thread, frames, is_kernel, version_of, count, weight)
+        tree.add(thread, frames, is_kernel, version_of, count, weight)
     }
 
     /// Counts the samples that still wait.

@@ -93,6 +93,13 @@ impl StackTree {
         Some(innermost)
     }
 
+    /// Adds weight to the stacks that end in a node.
+    pub(crate) fn add_weight(&mut self, node: NodeIndex, weight: Duration) {
+        if let Some(node) = self.nodes.get_mut(node.index()) {
+            node.weight += weight;
+        }
+    }
+
     fn node(&mut self, parent: Parent, address: u64, version: CodeVersion) -> Option<NodeIndex> {
         if let Some(known) = self.by_address.get(&(parent, address, version)) {
             return Some(*known);

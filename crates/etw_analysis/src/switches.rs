@@ -94,13 +94,17 @@ impl Switches {
         self.processors.get(processor)?.running.map(|(thread, _)| thread)
     }
 
-    /// Adds a switch.
-    pub(crate) fn switch(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) {
+    /// Adds a switch. Returns the thread that it goes to, and the time for which this has waited.
+    pub(crate) fn switch(
+        &mut self,
+        record: &Record<'_>,
+        processes: &mut Processes,
+        window: &Window,
+    ) -> Option<(ThreadIndex, Duration)> {
         let mut payload = Payload::of(record);
-        let (Some(new), Some(old)) = (payload.u32(), payload.u32()) else { return };
-        // Skips priorities, the idle state, and a spare byte.
-        let (Some(_), Some(reason)) = (payload.u32(), payload.u8()) else { return };
-        let (Some(_mode), Some(state)) = (payload.u8(), payload.u8()) else { return };
+        let (new, old) = (payload.u32()?, payload.u32()?);
+        // After priorities, the idle state, and a spare byte.
+        let (_, reason, _mode, state) = (payload.u32()?, payload.u8()?, payload.u8()?, payload.u8()?);
         let (new, old) = (processes.thread_at(new), processes.thread_at(old));
         let time = record.time();
         let machine = processes.machine() as usize;
@@ -112,7 +116,7 @@ impl Switches {
         if number >= self.processors.len() {
             self.processors.resize((number + 1).min(MAX_PROCESSORS), Processor::default());
         }
-        let Some(processor) = self.processors.get_mut(number) else { return };
+        let processor = self.processors.get_mut(number)?;
         let since = match processor.running {
             Some((thread, since)) if thread == old => Some(since),
             // The thread has been running since before the first switch.
@@ -125,7 +129,7 @@ impl Switches {
             None => self.gaps += 1,
         }
         self.switch_out(old, time, state, reason);
-        self.switch_in(new, time, window);
+        Some((new, self.switch_in(new, time, window)))
     }
 
     /// Adds a sample. If a switch is missing, as virtual machines may hide some, samples show the running thread. This
@@ -163,11 +167,12 @@ impl Switches {
         };
     }
 
-    fn switch_in(&mut self, thread: ThreadIndex, time: FileTime, window: &Window) {
+    /// Returns the time for which the thread has waited.
+    fn switch_in(&mut self, thread: ThreadIndex, time: FileTime, window: &Window) -> Duration {
         if window.has(time) {
             self.run.entry(thread).or_default().switches += 1;
         }
-        let Some(off) = self.off.remove(&thread) else { return };
+        let Some(off) = self.off.remove(&thread) else { return Duration::default() };
         let (reason, readied_by, wait, ready) = match off {
             Off::Waiting { since, reason } => {
                 (reason, ReadiedBy::Unknown, window.part(since, time), Duration::default())
@@ -178,7 +183,7 @@ impl Switches {
             }
         };
         if !window.has(time) && wait == Duration::default() && ready == Duration::default() {
-            return;
+            return wait;
         }
         let waits = self.waits.entry((thread, reason, readied_by)).or_default();
         waits.count += 1;
@@ -186,6 +191,7 @@ impl Switches {
         waits.ready += ready;
         waits.max_wait = waits.max_wait.max(wait);
         waits.max_ready = waits.max_ready.max(ready);
+        wait
     }
 
     /// Records that a thread was made ready.

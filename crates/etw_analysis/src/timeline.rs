@@ -19,7 +19,7 @@ use crate::names::{Names, Sources, Space};
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::samples::{Samples, TakenStack};
-use crate::tables::functions;
+use crate::tables::functions::{self, Weighed};
 use crate::tables::syscalls::call_name;
 use crate::{Duration, Machines, Window};
 
@@ -278,7 +278,7 @@ impl Timeline {
             processes: &self.processes,
             symbolizer,
         };
-        let of_samples = functions::addresses(&self.samples, &self.processes);
+        let of_samples = functions::addresses(Weighed::of_samples(&self.samples), &self.processes);
         let of_calls = self.calls.iter().map(|(machine, address)| (Space::Kernel(*machine), *address));
         let names = Names::find(&sources, of_samples.chain(of_calls));
         let samples = self.samples.taken.take().unwrap_or_default();

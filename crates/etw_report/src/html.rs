@@ -341,6 +341,7 @@ fn weights(kind: TableKind) -> &'static [&'static str] {
         TableKind::Allocations => &["bytes"],
         TableKind::Exceptions => &["count"],
         TableKind::ThreadPool => &["enqueued", "thread_starts"],
+        TableKind::ByFunction(_) => &["exclusive_time_ns", "exclusive_bytes", "exclusive_count"],
     }
 }
 

@@ -20,7 +20,9 @@ use etw_app::progress::Progress;
 use etw_app::symbols::SymbolOptions;
 use etw_app::tally::Tally;
 use etw_app::{UsageError, output, table};
-use openetw::analysis::{Analysis, Machines, ProcessFilter, Report, ReportOptions, TableKind, Window};
+use openetw::analysis::{
+    Analysis, Machines, ProcessFilter, Report, ReportOptions, StackWeight, TableKind, Window,
+};
 use openetw::{FileTime, Statistics, TimePoint, Trace};
 
 pub use page::Page;
@@ -43,6 +45,8 @@ pub struct Request {
     pub tables: Vec<TableKind>,
     /// Maximum number of rows per table; `None` for the default of the format.
     pub top: Option<usize>,
+    /// What to count by stack; folded stacks then show it instead of samples.
+    pub stacks: Option<StackWeight>,
     /// Processes to show rows about.
     pub processes: ProcessFilter,
     /// Start of the period to report on; `None` for the start of the trace.
@@ -66,7 +70,7 @@ pub enum Format {
     Text,
     /// One JSON object with all rows.
     Json,
-    /// Sample stacks, one per line: process and functions separated by `;`, then the number of samples.
+    /// Stacks, one per line: process and functions separated by `;`, then the number of samples or another weight.
     Folded,
     /// A page with charts, in one file.
     Html,
@@ -98,12 +102,20 @@ pub fn run(request: &Request) -> Result<()> {
     if is_page {
         analysis = analysis.over_time(start, options.end);
     }
+    let mut stacks = None;
+    if let Some(weight) = request.stacks {
+        analysis = analysis.by_stack(weight);
+        stacks = Some(trace.stacks()?);
+    }
     let mut tally = Tally::default();
     let end = options.end.unwrap_or_default();
     let progress = Progress::of_time(start, end, request.format == Format::Text);
     let mut events = 0_u64;
     trace.for_each_layout(|event| {
-        analysis.add(event);
+        match &mut stacks {
+            Some(stacks) => analysis.add_with_stack(event, &stacks.of(event.record)),
+            None => analysis.add(event),
+        }
         if is_page && window.from <= event.record.time() && event.record.time() < window.to {
             tally.add(event);
         }
@@ -142,8 +154,8 @@ fn put_tables(
     let summary = Summary { files: trace.source_names().collect(), start, statistics: trace.statistics() };
     match request.format {
         Format::Text => {
-            let top = if request.tables.is_empty() { TOP_OF_ALL } else { TOP_OF_ONE };
-            let is_page = request.tables.is_empty();
+            let is_page = request.tables.is_empty() && request.stacks.is_none();
+            let top = if is_page { TOP_OF_ALL } else { TOP_OF_ONE };
             // Cells are cut only on a terminal; files are searched for whole texts.
             let is_terminal = output::is_terminal(request.output.as_deref());
             let width = if is_terminal { table::WIDTH } else { usize::MAX };
@@ -199,8 +211,9 @@ fn options(request: &Request, trace: &Trace) -> Result<ReportOptions> {
     options.processes = request.processes.clone();
     options.symbolizer = request.symbols.symbolizer()?;
     options.tiers = request.tiers;
-    if !request.tables.is_empty() {
-        options.tables = request.tables.clone();
+    let of_stacks = request.stacks.map(TableKind::ByFunction);
+    if !request.tables.is_empty() || of_stacks.is_some() {
+        options.tables = request.tables.iter().copied().chain(of_stacks).collect();
     } else if matches!(request.format, Format::Text | Format::Html) {
         options.tables.retain(|kind| kind.is_default());
     }

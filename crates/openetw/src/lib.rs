@@ -340,7 +340,7 @@ pub mod analysis {
     pub use etw_analysis::{
         Activity, Analysis, Attribution, Cell, Column, DiskRequest, Duration, FileIndex, KernelAddresses,
         Machines, ModuleUse, Moment, ProcessFilter, ProcessIndex, Report, ReportOptions, Sample, StackNode,
-        Survey, Switch, Table, TableKind, ThreadIndex, ThreadInfo, Timeline, Window, disk_label,
+        StackWeight, Survey, Switch, Table, TableKind, ThreadIndex, ThreadInfo, Timeline, Window, disk_label,
     };
 }
 

@@ -6,22 +6,90 @@ use std::rc::Rc;
 use super::context::Context;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::Duration;
+use crate::by_stack::{ByStack, Unit};
 use crate::names::{FunctionIndex, Space};
 use crate::processes::{Processes, ThreadIndex};
 use crate::samples::{SampleCount, Samples};
-use crate::stacks::{Node, Parent};
+use crate::stacks::{Node, Parent, StackTree};
 
-const COLUMNS: &[Column] = &[
-    shown("function", "Function"),
-    shown("module", "Module"),
-    shown("process", "Process"),
-    hidden("exclusive_samples"),
-    shown("exclusive_weight_ns", "Exclusive"),
-    shown("exclusive_percent", "Exc %"),
-    hidden("inclusive_samples"),
-    hidden("inclusive_weight_ns"),
-    shown("inclusive_percent", "Inc %"),
-];
+/// Stacks with their weights.
+#[derive(Clone, Copy)]
+pub(crate) struct Weighed<'a> {
+    kind: TableKind,
+    tree: &'a StackTree,
+    all: SampleCount,
+    unit: Unit,
+    samples: &'a Samples,
+}
+
+impl<'a> Weighed<'a> {
+    /// The stacks of samples.
+    pub(crate) fn of_samples(samples: &'a Samples) -> Weighed<'a> {
+        let kind = TableKind::Functions;
+        Weighed { kind, tree: &samples.tree, all: samples.all, unit: Unit::Time, samples }
+    }
+
+    /// The stacks of other events.
+    pub(crate) fn of_events(by_stack: &'a ByStack, samples: &'a Samples) -> Weighed<'a> {
+        let ByStack { weight, tree, all, .. } = by_stack;
+        Weighed { kind: TableKind::ByFunction(*weight), tree, all: *all, unit: weight.unit(), samples }
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        match (self.kind, self.unit) {
+            (TableKind::Functions, _) => &COLUMNS_OF_SAMPLES,
+            (_, Unit::Time) => &COLUMNS_OF_TIME,
+            (_, Unit::Bytes) => &COLUMNS_OF_BYTES,
+            (_, Unit::Count) => &COLUMNS_OF_COUNTS,
+        }
+    }
+
+    /// Returns the weight as a cell of the table.
+    fn cell(&self, sum: SampleCount) -> Cell {
+        match self.unit {
+            Unit::Time => Cell::Duration(sum.weight),
+            Unit::Bytes => Cell::Bytes(sum.weight.0),
+            Unit::Count => Cell::Count(sum.weight.0),
+        }
+    }
+
+    /// Returns the number for a folded stack: samples, microseconds, bytes or events.
+    fn folded(&self, count: u64, weight: Duration) -> u64 {
+        match (self.kind, self.unit) {
+            (TableKind::Functions, _) => count,
+            (_, Unit::Time) => weight.0.div_ceil(10),
+            (_, Unit::Bytes | Unit::Count) => weight.0,
+        }
+    }
+}
+
+const COLUMNS_OF_SAMPLES: [Column; 9] =
+    columns("exclusive_samples", ["exclusive_weight_ns", "inclusive_weight_ns"], "inclusive_samples");
+const COLUMNS_OF_TIME: [Column; 9] =
+    columns("exclusive_count", ["exclusive_time_ns", "inclusive_time_ns"], "inclusive_count");
+const COLUMNS_OF_BYTES: [Column; 9] =
+    columns("exclusive_count", ["exclusive_bytes", "inclusive_bytes"], "inclusive_count");
+const COLUMNS_OF_COUNTS: [Column; 9] =
+    columns("exclusive_events", ["exclusive_count", "inclusive_count"], "inclusive_events");
+
+/// Returns the columns, with the names of counts and weights.
+const fn columns(
+    exclusive_count: &'static str,
+    [exclusive_weight, inclusive_weight]: [&'static str; 2],
+    inclusive_count: &'static str,
+) -> [Column; 9] {
+    [
+        shown("function", "Function"),
+        shown("module", "Module"),
+        shown("process", "Process"),
+        hidden(exclusive_count),
+        shown(exclusive_weight, "Exclusive"),
+        shown("exclusive_percent", "Exc %"),
+        hidden(inclusive_count),
+        hidden(inclusive_weight),
+        shown("inclusive_percent", "Inc %"),
+    ]
+}
 
 /// Modules without symbols in the notes: their maximum number, and their minimum share of all samples in percent.
 const MAX_PROBLEMS: usize = 4;
@@ -49,20 +117,22 @@ pub(crate) fn threads(nodes: &[Node]) -> Vec<ThreadIndex> {
     threads
 }
 
-/// Returns all addresses in the stacks of samples.
+/// Returns all addresses in stacks.
 pub(crate) fn addresses<'a>(
-    samples: &'a Samples,
+    stacks: Weighed<'a>,
     processes: &'a Processes,
 ) -> impl Iterator<Item = (Space, u64)> + 'a {
-    let nodes = samples.tree.nodes();
+    let Weighed { tree, samples, .. } = stacks;
+    let nodes = tree.nodes();
     let threads = threads(nodes);
     nodes.iter().zip(threads).map(|(node, thread)| (space(node, thread, samples, processes), node.address))
 }
 
 /// Returns the table. The weight of an inlined function goes to the function that it is inlined into.
-pub(crate) fn table(samples: &Samples, context: &Context<'_>) -> Table {
+pub(crate) fn table(stacks: Weighed<'_>, context: &Context<'_>) -> Table {
     let (processes, names) = (context.processes, context.names);
-    let nodes = samples.tree.nodes();
+    let Weighed { kind, tree, samples, .. } = stacks;
+    let nodes = tree.nodes();
     let threads = threads(nodes);
     // Processes of a machine with the same name share a row.
     let mut process_names: HashMap<(bool, Option<&str>), u32> = HashMap::new();
@@ -120,31 +190,39 @@ pub(crate) fn table(samples: &Samples, context: &Context<'_>) -> Table {
     });
     let rows = rows.into_iter().map(|((process, function), [exclusive, inclusive])| {
         let function = names.get(function);
-        let percent = |weight: Duration| Cell::percent(weight.0, samples.all.weight.0);
+        let percent = |weight: Duration| Cell::percent(weight.0, stacks.all.weight.0);
         vec![
             Cell::Text(function.name.as_deref().unwrap_or("[no symbols]").to_owned()),
             Cell::Text(function.module.as_deref().unwrap_or("[unknown]").to_owned()),
             Cell::text(process_of[process as usize].1),
             Cell::Count(exclusive.count),
-            Cell::Duration(exclusive.weight),
+            stacks.cell(exclusive),
             percent(exclusive.weight),
             Cell::Count(inclusive.count),
-            Cell::Duration(inclusive.weight),
+            stacks.cell(inclusive),
             percent(inclusive.weight),
         ]
     });
     let rows = rows.collect();
-    let mut notes = notes(nameless, all.count, context);
+    let mut notes = notes(kind, nameless, all.count, context);
     if context.names.skipped_methods > 0 || samples.versions.is_full() {
         let skipped = context.names.skipped_methods;
         notes
             .push(format!("Too many methods of .NET came and went: {skipped} and their code have no names."));
     }
-    Table { kind: TableKind::Functions, columns: COLUMNS, rows, notes }
+    if tree.cut > 0 {
+        notes.push(format!("{} stacks were too many and are counted by their outer parts.", tree.cut));
+    }
+    Table { kind, columns: stacks.columns(), rows, notes }
 }
 
 /// Returns notes about the samples without a known function, with reasons.
-fn notes(nameless: HashMap<Option<Rc<str>>, u64>, all: u64, context: &Context<'_>) -> Vec<String> {
+fn notes(
+    kind: TableKind,
+    nameless: HashMap<Option<Rc<str>>, u64>,
+    all: u64,
+    context: &Context<'_>,
+) -> Vec<String> {
     let mut nameless: Vec<_> = nameless.into_iter().collect();
     nameless.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     let sum: u64 = nameless.iter().map(|(_, count)| count).sum();
@@ -153,7 +231,8 @@ fn notes(nameless: HashMap<Option<Rc<str>>, u64>, all: u64, context: &Context<'_
     }
     let part = |count: u64| count as f64 * 100.0 / all as f64;
     let percent = |count: u64| format!("{:.1} %", part(count));
-    let mut notes = vec![format!("{} of the samples are in functions without a name.", percent(sum))];
+    let what = if kind == TableKind::Functions { "samples" } else { "stacks" };
+    let mut notes = vec![format!("{} of the {what} are in functions without a name.", percent(sum))];
     let worst = nameless.iter().filter(|(_, count)| part(*count) >= MIN_PROBLEM_PERCENT);
     for (module, count) in worst.take(MAX_PROBLEMS) {
         let name = module.as_deref().unwrap_or("unknown images");
@@ -170,12 +249,12 @@ fn notes(nameless: HashMap<Option<Rc<str>>, u64>, all: u64, context: &Context<'_
 
 /// Returns stacks in the format of flame graphs.
 ///
-/// A line has the process and the functions, outermost first and separated by `;`, a space and the number of samples.
-/// Inlined functions are included.
-pub(crate) fn folded(samples: &Samples, context: &Context<'_>) -> BTreeMap<String, u64> {
-    let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
+/// A line has the process and the functions, outermost first and separated by `;`, a space and the number of samples, or
+/// the weight of other events: microseconds, bytes or their number. Inlined functions are included.
+pub(crate) fn folded(stacks: Weighed<'_>, context: &Context<'_>) -> BTreeMap<String, u64> {
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     let mut frames: Vec<String> = Vec::new();
-    let tree = &samples.tree;
+    let Weighed { tree, samples, .. } = stacks;
     for node in tree.nodes().iter().filter(|node| node.count > 0) {
         frames.clear();
         let mut nodes = Vec::new();
@@ -198,7 +277,7 @@ pub(crate) fn folded(samples: &Samples, context: &Context<'_>) -> BTreeMap<Strin
             line.push(';');
             line.push_str(&frame.replace(';', ":"));
         }
-        *stacks.entry(line).or_default() += node.count;
+        *lines.entry(line).or_default() += stacks.folded(node.count, node.weight);
     }
-    stacks
+    lines
 }

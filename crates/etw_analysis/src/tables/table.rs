@@ -1,6 +1,7 @@
 //! Tables: the results of an analysis.
 
 use crate::Duration;
+use crate::by_stack::StackWeight;
 
 /// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,10 +42,12 @@ pub enum TableKind {
     Contention,
     /// Thread pools of .NET by process.
     ThreadPool,
+    /// A weight by the functions in the stacks of its events; not in [`TableKind::ALL`].
+    ByFunction(StackWeight),
 }
 
 impl TableKind {
-    /// All kinds, in report order.
+    /// All kinds that one pass over the events makes, in report order.
     pub const ALL: [TableKind; 18] = [
         TableKind::Processes,
         TableKind::Cpu,
@@ -87,6 +90,17 @@ impl TableKind {
             TableKind::Exceptions => "exceptions",
             TableKind::Contention => "contention",
             TableKind::ThreadPool => "threadpool",
+            TableKind::ByFunction(weight) => match weight {
+                StackWeight::Waits => "waits-by-function",
+                StackWeight::Ready => "ready-by-function",
+                StackWeight::Disk => "disk-by-function",
+                StackWeight::Files => "files-by-function",
+                StackWeight::Network => "network-by-function",
+                StackWeight::Faults => "faults-by-function",
+                StackWeight::Memory => "memory-by-function",
+                StackWeight::Syscalls => "syscalls-by-function",
+                StackWeight::Events => "events-by-function",
+            },
         }
     }
 
@@ -111,6 +125,17 @@ impl TableKind {
             TableKind::Exceptions => ".NET: exceptions",
             TableKind::Contention => ".NET: lock contention",
             TableKind::ThreadPool => ".NET: thread pools",
+            TableKind::ByFunction(weight) => match weight {
+                StackWeight::Waits => "Waits by function",
+                StackWeight::Ready => "Threads made ready by function",
+                StackWeight::Disk => "Disk I/O by function",
+                StackWeight::Files => "File I/O by function",
+                StackWeight::Network => "Network by function",
+                StackWeight::Faults => "Hard faults by function",
+                StackWeight::Memory => "Allocated address space by function",
+                StackWeight::Syscalls => "System calls by function",
+                StackWeight::Events => "Events by function",
+            },
         }
     }
 
@@ -138,6 +163,19 @@ impl TableKind {
             TableKind::Exceptions => "Microsoft-Windows-DotNETRuntime:4::0x40008000 (Exception, Stack)",
             TableKind::Contention => "Microsoft-Windows-DotNETRuntime:4::0x40004000 (Contention, Stack)",
             TableKind::ThreadPool => "Microsoft-Windows-DotNETRuntime:5::0x10000 (Threading)",
+            TableKind::ByFunction(weight) => match weight {
+                StackWeight::Waits => "PROC_THREAD+LOADER+CSWITCH with --stackwalk CSwitch",
+                StackWeight::Ready => "PROC_THREAD+LOADER+CSWITCH+DISPATCHER with --stackwalk ReadyThread",
+                StackWeight::Disk => {
+                    "PROC_THREAD+LOADER+DISK_IO+DISK_IO_INIT with --stackwalk DiskReadInit+DiskWriteInit"
+                }
+                StackWeight::Files => "PROC_THREAD+LOADER+FILE_IO_INIT with --stackwalk FileRead+FileWrite",
+                StackWeight::Network => "PROC_THREAD+LOADER+NETWORKTRACE with stacks of its events",
+                StackWeight::Faults => "PROC_THREAD+LOADER+HARD_FAULTS with --stackwalk HardFault",
+                StackWeight::Memory => "PROC_THREAD+LOADER+VIRT_ALLOC with --stackwalk VirtualAlloc",
+                StackWeight::Syscalls => "PROC_THREAD+LOADER+SYSCALL with --stackwalk SyscallEnter",
+                StackWeight::Events => "any event with --stackwalk, or a provider with --stacks",
+            },
         }
     }
 }

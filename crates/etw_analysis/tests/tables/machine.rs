@@ -16,7 +16,7 @@ pub(crate) const START: FileTime = FileTime(133_000_000_000_000_000);
 const PER_MICRO: i64 = 10;
 
 /// The events to write.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Machine {
     records: Vec<(i64, u16, Vec<u8>)>,
 }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use etw_app::UsageError;
 use etw_report::{Format, Request};
 use openetw::TimePoint;
-use openetw::analysis::{ProcessFilter, TableKind};
+use openetw::analysis::{ProcessFilter, StackWeight, TableKind};
 
 use super::number;
 use super::symbols::SymbolArgs;
@@ -21,6 +21,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw report trace.etl --from 1.5 --to 3 --format json | jq .tables.cpu.rows[0]
   etw report trace.etl --table gc,jit,allocations       what .NET programs did
   etw report trace.etl --format folded > stacks.txt     for flame graphs
+  etw report trace.etl --stacks waits                   where threads waited (off-CPU time by function)
   etw report trace.etl --format html -o report.html     a page with charts
   etw report trace.etl --symbols 'srv*/var/symbols;bin'  function names of Windows programs
 
@@ -41,6 +42,9 @@ pub(crate) struct ReportArgs {
     /// Show only these tables.
     #[arg(long, value_enum, value_name = "TABLE", value_delimiter = ',')]
     pub(crate) table: Vec<TableName>,
+    /// Count something by the stacks of its events, and show it by function; folded stacks show it instead of samples.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) stacks: Option<StackName>,
     /// Show at most this many rows per table, largest first [default: 6, or 20 with --table; all in JSON].
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
@@ -124,12 +128,52 @@ pub(crate) enum TableName {
     Threadpool,
 }
 
+/// What is counted by stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StackName {
+    /// Time that threads waited.
+    Waits,
+    /// Threads that were made ready.
+    Ready,
+    /// Bytes of disk requests.
+    Disk,
+    /// Bytes of reads and writes of files, and other operations.
+    Files,
+    /// Bytes sent and received.
+    Network,
+    /// Time of hard faults.
+    Faults,
+    /// Bytes of allocated address space.
+    Memory,
+    /// System calls.
+    Syscalls,
+    /// All events with a stack.
+    Events,
+}
+
+impl StackName {
+    fn weight(self) -> StackWeight {
+        match self {
+            StackName::Waits => StackWeight::Waits,
+            StackName::Ready => StackWeight::Ready,
+            StackName::Disk => StackWeight::Disk,
+            StackName::Files => StackWeight::Files,
+            StackName::Network => StackWeight::Network,
+            StackName::Faults => StackWeight::Faults,
+            StackName::Memory => StackWeight::Memory,
+            StackName::Syscalls => StackWeight::Syscalls,
+            StackName::Events => StackWeight::Events,
+        }
+    }
+}
+
 impl ReportArgs {
     /// Converts the arguments to a request.
     pub(crate) fn request(self) -> Result<Request> {
         Ok(Request {
             files: self.files,
             tables: self.table.into_iter().flat_map(TableName::kinds).copied().collect(),
+            stacks: self.stacks.map(StackName::weight),
             top: self.top,
             processes: ProcessFilter { ids: self.pid, names: self.process },
             from: time(self.from.as_deref())?,

@@ -87,6 +87,11 @@ impl<'a> Stack<'a> {
         own.chain(self.joined.iter().flat_map(|entry| frames.of(entry)))
     }
 
+    /// Returns the thread that the stack is of, if it came in events of its own.
+    pub fn thread(&self) -> Option<u32> {
+        self.joined.first().map(|entry| entry.thread)
+    }
+
     /// Returns whether the event has no stack.
     pub fn is_empty(&self) -> bool {
         self.addresses().next().is_none()

@@ -1,0 +1,193 @@
+//! What events weigh, counted by their stacks.
+
+use std::collections::HashMap;
+
+use etw_consumer::{Event, Stack};
+use etw_event::{PointerSize, Record, Ticks};
+
+use crate::class::{Group, class};
+use crate::payload::Payload;
+use crate::processes::{Processes, ThreadIndex};
+use crate::samples::{SampleCount, Samples};
+use crate::stacks::{NodeIndex, StackTree};
+use crate::{Duration, Window};
+
+/// Maximum number of disk requests remembered between start and end.
+const MAX_BEGUN: usize = 1 << 16;
+/// Maximum number of frames in a stack.
+const MAX_FRAMES: usize = 1024;
+
+/// What is counted by stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum StackWeight {
+    /// Time that threads waited, by the stack at which they went on (switches).
+    Waits,
+    /// Times that a thread made another ready, by its stack.
+    Ready,
+    /// Bytes of disk requests, by the stack that sent them.
+    Disk,
+    /// Bytes of reads and writes of files, and other operations with no bytes.
+    Files,
+    /// Bytes sent and received over TCP and UDP.
+    Network,
+    /// Time that hard faults took.
+    Faults,
+    /// Bytes of address space that was allocated (VirtualAlloc).
+    Memory,
+    /// Number of system calls.
+    Syscalls,
+    /// Number of events of every kind that have a stack.
+    Events,
+}
+
+/// The unit of weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Time,
+    Bytes,
+    Count,
+}
+
+impl StackWeight {
+    /// All that can be counted, in the order of reports.
+    pub const ALL: [StackWeight; 9] = [
+        StackWeight::Waits,
+        StackWeight::Ready,
+        StackWeight::Disk,
+        StackWeight::Files,
+        StackWeight::Network,
+        StackWeight::Faults,
+        StackWeight::Memory,
+        StackWeight::Syscalls,
+        StackWeight::Events,
+    ];
+
+    pub(crate) fn unit(self) -> Unit {
+        match self {
+            StackWeight::Waits | StackWeight::Faults => Unit::Time,
+            StackWeight::Disk | StackWeight::Files | StackWeight::Network | StackWeight::Memory => {
+                Unit::Bytes
+            }
+            StackWeight::Ready | StackWeight::Syscalls | StackWeight::Events => Unit::Count,
+        }
+    }
+}
+
+/// Weights by stack.
+#[derive(Debug)]
+pub(crate) struct ByStack {
+    pub(crate) weight: StackWeight,
+    pub(crate) tree: StackTree,
+    pub(crate) all: SampleCount,
+    /// The stacks of disk requests, by machine and request.
+    begun: HashMap<(u32, u64), NodeIndex>,
+    frames: Vec<u64>,
+}
+
+impl ByStack {
+    pub(crate) fn new(weight: StackWeight) -> ByStack {
+        ByStack {
+            weight,
+            tree: StackTree::default(),
+            all: SampleCount::default(),
+            begun: HashMap::new(),
+            frames: Vec::new(),
+        }
+    }
+
+    /// Adds an event that the other counters have seen. `waited` is the time for which the thread has waited that a
+    /// switch goes to.
+    pub(crate) fn add(
+        &mut self,
+        event: &Event<'_>,
+        stack: &Stack<'_>,
+        waited: Option<(ThreadIndex, Duration)>,
+        samples: &mut Samples,
+        processes: &mut Processes,
+        window: &Window,
+    ) {
+        let record = event.record;
+        if !window.has(record.time()) {
+            return;
+        }
+        if let (StackWeight::Disk, Some((Group::Disk, 10 | 11))) = (self.weight, class(record)) {
+            return self.end_request(record, processes.machine());
+        }
+        let Some(weight) = self.weight_of(event, waited.map(|(_, waited)| waited)) else { return };
+        self.frames.clear();
+        self.frames.extend(stack.addresses().take(MAX_FRAMES));
+        if self.frames.is_empty() {
+            return;
+        }
+        let thread = match (waited, stack.thread().or(record.thread_id())) {
+            (Some((thread, _)), _) if self.weight == StackWeight::Waits => thread,
+            (_, Some(id)) => processes.thread_at(id),
+            (_, None) => return,
+        };
+        samples.is_32_bit = record.pointer_size() == PointerSize::Four;
+        let sum = SampleCount { count: 1, weight: Duration(weight) };
+        let node = samples.add_to(&mut self.tree, thread, &self.frames, None, sum, processes);
+        self.all.count += 1;
+        self.all.weight += sum.weight;
+        if self.weight == StackWeight::Disk
+            && let Some(node) = node
+            && let Some(request) = Payload::of(record).pointer()
+            && self.begun.len() < MAX_BEGUN
+        {
+            self.begun.insert((processes.machine(), request), node);
+        }
+    }
+
+    /// Returns what an event weighs; `None` if it does not count.
+    fn weight_of(&self, event: &Event<'_>, waited: Option<Duration>) -> Option<u64> {
+        let record = event.record;
+        let mut payload = Payload::of(record);
+        match (self.weight, class(record)) {
+            // The stack of a sample has no weight here, and those are in no need of another table.
+            (StackWeight::Events, Some((Group::Stack, _))) => None,
+            (StackWeight::Events, _) => Some(1),
+            (StackWeight::Waits, Some((Group::Thread, 36))) => {
+                waited.filter(|waited| *waited != Duration::default()).map(|waited| waited.0)
+            }
+            (StackWeight::Ready, Some((Group::Thread, 50))) => Some(1),
+            // The bytes come with the end of the request.
+            (StackWeight::Disk, Some((Group::Disk, 12 | 13 | 15))) => Some(0),
+            (StackWeight::Files, Some((Group::File, 67 | 68))) => {
+                Some(event.get::<u32>("IoSize").map_or(0, u64::from))
+            }
+            (StackWeight::Files, Some((Group::File, 64..=66 | 69..=75 | 77))) => Some(0),
+            (StackWeight::Network, Some((Group::Tcp | Group::Udp, 10 | 11 | 26 | 27))) => {
+                let (_process, size) = (payload.u32()?, payload.u32()?);
+                Some(size.into())
+            }
+            (StackWeight::Faults, Some((Group::Fault, 32))) => {
+                let begun = record.origin().clock.to_filetime(Ticks(payload.u64()? as i64));
+                Some(Window::ALL.part(begun, record.time()).0)
+            }
+            (StackWeight::Memory, Some((Group::Fault, 98))) => {
+                let (_base, size) = (payload.pointer()?, payload.pointer()?);
+                Some(size)
+            }
+            (StackWeight::Syscalls, Some((Group::PerfInfo, 51))) => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Adds the bytes of a request to the stack that sent it.
+    fn end_request(&mut self, record: &Record<'_>, machine: u32) {
+        let mut payload = Payload::of(record);
+        let (Some(_disk), Some(_flags), Some(bytes)) = (payload.u32(), payload.u32(), payload.u32()) else {
+            return;
+        };
+        let (Some(_), Some(_offset), Some(_file)) = (payload.u32(), payload.u64(), payload.pointer()) else {
+            return;
+        };
+        let Some(node) = payload.pointer().and_then(|request| self.begun.remove(&(machine, request))) else {
+            return;
+        };
+        let bytes = Duration(bytes.into());
+        self.tree.add_weight(node, bytes);
+        self.all.weight += bytes;
+    }
+}
