@@ -9,12 +9,13 @@ use etw_schema::builtin::BuiltIn;
 use super::payload;
 
 /// Providers of the runtime whose GUIDs are fixed; all others have the hash of their name. Sources: `ClrEtwAll.man`
-/// and the attributes of the event sources, both of dotnet/runtime.
-const FIXED: [(&str, u128); 6] = [
+/// and the attributes of the event sources of dotnet/runtime, and the parsers of microsoft/perfview.
+const FIXED: [(&str, u128); 7] = [
     ("Microsoft-Windows-DotNETRuntime", 0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4),
     ("Microsoft-Windows-DotNETRuntimeRundown", 0xa669021c_c450_4609_a035_5af59af4df18),
     ("Microsoft-Windows-DotNETRuntimePrivate", 0x763fd754_7086_4dfe_95eb_c01a46faf4ca),
     ("Microsoft-Windows-DotNETRuntimeStress", 0xcc2bcbba_16b6_4cf3_8990_d74c2e8af500),
+    ("Microsoft-DotNETCore-SampleProfiler", 0x3c530d44_97ae_513a_1e6d_783e8f8e03a9),
     ("System.Threading.Tasks.TplEventSource", 0x2e5dba47_a3d2_4d16_8ee0_6671ffdcd7b5),
     ("System.Diagnostics.Eventing.FrameworkEventSource", 0x8e9f5090_2d75_4d03_8a81_e5afbf85daf1),
 ];
