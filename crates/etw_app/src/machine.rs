@@ -60,7 +60,11 @@ impl Machine {
     /// Returns the system: from the event, else the Windows version in the header.
     pub fn system_text(&self, header: &LogFileHeader) -> String {
         let LogFileHeader { major_version, minor_version, provider_version, .. } = header;
-        let windows = || format!("Windows {major_version}.{minor_version} build {provider_version}");
+        let windows = || match provider_version {
+            // Converted from a format that does not state the system.
+            0 => "unknown system".to_owned(),
+            _ => format!("Windows {major_version}.{minor_version} build {provider_version}"),
+        };
         self.system.clone().unwrap_or_else(windows)
     }
 

@@ -329,6 +329,13 @@ impl<'f> Counter<'f> {
 }
 
 impl Survey {
+    /// Adds the damage of the file that the trace was converted from: the first places, and their total number.
+    pub fn add_source_damage(&mut self, damage: &[Damage], count: u64) {
+        self.damages += count;
+        self.damage.extend_from_slice(damage);
+        self.damage.truncate(MAX_DAMAGE);
+    }
+
     fn add_damage(&mut self, damage: Damage) {
         self.damages += 1;
         if self.damage.len() < MAX_DAMAGE {

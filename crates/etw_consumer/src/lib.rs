@@ -38,7 +38,7 @@ pub use counts::{Counts, StatisticsHandle};
 pub use decoder::SchemaEvent;
 pub use etw_schema::{Event, EventError, IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError};
 pub use filter::{EventFilter, EventFilterError, FilterError};
-pub use input::{Input, InputError, InputLimits, Spooled, file_sequence};
+pub use input::{Converted, Input, InputError, InputLimits, Spooled, file_sequence};
 pub use live::{SessionChange, SessionEnd, SessionError, SessionsHandle};
 pub use owned::{OwnedEvent, OwnedProperties, OwnedValue};
 pub use predicate::Predicate;

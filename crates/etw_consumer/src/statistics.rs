@@ -156,6 +156,13 @@ impl Statistics {
         }
     }
 
+    /// Adds the damage of the file that an input was converted from.
+    pub(crate) fn add_source_damage(&mut self, source: u32, input: &Input) {
+        let (damage, count) = input.source_damage();
+        damage.iter().for_each(|damage| self.add_damage(source, *damage));
+        self.damage_count += count - damage.len() as u64;
+    }
+
     /// Counts a record about a loss.
     pub(crate) fn add_loss(&mut self, loss: Loss) {
         let index = match loss {

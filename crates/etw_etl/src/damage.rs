@@ -92,6 +92,14 @@ pub enum DamageKind {
         /// Number of dropped records.
         records: u32,
     },
+    /// The file of another format that the trace was converted from is damaged. The offset is in that file.
+    #[error("{what}; {skipped} bytes skipped")]
+    Source {
+        /// What is wrong.
+        what: &'static str,
+        /// Bytes that could not be read.
+        skipped: u64,
+    },
 }
 
 /// The part of the message that gives the position in a decompressed buffer.

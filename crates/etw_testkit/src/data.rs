@@ -66,15 +66,10 @@ impl TraceFile {
     ///
     /// Fails if the file cannot be read or decompressed; the message names it.
     pub fn read(&self) -> Result<Vec<u8>, String> {
-        let file = fs::read(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?;
-        if self.path.extension().is_none_or(|extension| extension != "zst") {
-            return Ok(file);
+        match self.path.extension().is_some_and(|extension| extension == "zst") {
+            true => unpacked(&self.path),
+            false => fs::read(&self.path).map_err(|error| format!("{}: {error}", self.path.display())),
         }
-        let mut bytes = Vec::new();
-        let mut decoder = ruzstd::decoding::StreamingDecoder::new(&file[..])
-            .map_err(|error| format!("{}: {error}", self.path.display()))?;
-        decoder.read_to_end(&mut bytes).map_err(|error| format!("{}: {error}", self.path.display()))?;
-        Ok(bytes)
     }
 
     /// Returns the count in `contents` for a kind such as `EVENT64`; 0 if it is missing.
@@ -87,6 +82,47 @@ impl TraceFile {
         });
         count.next().unwrap_or(0)
     }
+}
+
+/// A real trace of .NET.
+#[derive(Debug, Clone)]
+pub struct NetTrace {
+    /// Name of the file, without `.zst`.
+    pub name: String,
+    /// The bytes of the trace.
+    pub bytes: Vec<u8>,
+    /// What another reader shows: a line for each kind of event, with its count and one event.
+    pub baseline: Option<String>,
+}
+
+/// Returns the real traces of .NET, sorted by name; prints a message and returns `None` if there are none.
+///
+/// # Panics
+///
+/// Panics if one of them cannot be read.
+pub fn nettraces() -> Option<Vec<NetTrace>> {
+    let directory = data_dir()?.join("nettrace");
+    let files = fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
+    let mut names: Vec<String> =
+        names.filter_map(|name| Some(name.strip_suffix(".zst")?.to_owned())).collect();
+    names.sort();
+    let read = |name: String| NetTrace {
+        bytes: unpacked(&directory.join(format!("{name}.zst"))).unwrap_or_else(|error| panic!("{error}")),
+        baseline: fs::read_to_string(directory.join(format!("{name}.baseline.txt"))).ok(),
+        name,
+    };
+    Some(names.into_iter().map(read).collect())
+}
+
+/// Reads a file and decompresses it.
+fn unpacked(path: &Path) -> Result<Vec<u8>, String> {
+    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let file = fs::read(path).map_err(|error| named(&error))?;
+    let mut bytes = Vec::new();
+    let mut decoder = ruzstd::decoding::StreamingDecoder::new(&file[..]).map_err(|error| named(&error))?;
+    decoder.read_to_end(&mut bytes).map_err(|error| named(&error))?;
+    Ok(bytes)
 }
 
 /// Returns all real traces, sorted by name; prints a message and returns `None` if there are none.

@@ -9,6 +9,7 @@ pub mod data;
 pub mod fuzz;
 pub mod hive;
 pub mod mutate;
+pub mod nettrace;
 pub mod pe;
 pub mod reference;
 pub mod seeds;

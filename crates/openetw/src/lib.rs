@@ -145,13 +145,13 @@ pub use etw_event::{
 
 #[cfg(feature = "read")]
 pub use etw_consumer::{
-    CallbackResult, Callbacks, Counts, Event, EventError, EventFilter, EventFilterError, FilterError, IdSet,
-    Input, InputError, InputLimits, KeywordSpec, LossReport, OwnedEvent, OwnedProperties, OwnedValue,
-    Predicate, ProcessName, ProcessTable, ProviderKey, ProviderSpec, ProviderSpecError, ReadRecord,
-    SchemaEvent, SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader, Schemas, SessionChange, SessionEnd,
-    SessionError, SessionGap, SessionsHandle, SourceStatistics, Spooled, Stack, StackCounts, Stacks,
-    Statistics, StatisticsHandle, StopHandle, Subscription, TimePoint, TimePointError, Trace, TraceBuilder,
-    TraceError, TraceReader, UndescribedPublisher, filter, relog, testing,
+    CallbackResult, Callbacks, Converted, Counts, Event, EventError, EventFilter, EventFilterError,
+    FilterError, IdSet, Input, InputError, InputLimits, KeywordSpec, LossReport, OwnedEvent, OwnedProperties,
+    OwnedValue, Predicate, ProcessName, ProcessTable, ProviderKey, ProviderSpec, ProviderSpecError,
+    ReadRecord, SchemaEvent, SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader, Schemas, SessionChange,
+    SessionEnd, SessionError, SessionGap, SessionsHandle, SourceStatistics, Spooled, Stack, StackCounts, Stacks, Statistics,
+    StatisticsHandle, StopHandle, Subscription, TimePoint, TimePointError, Trace, TraceBuilder, TraceError,
+    TraceReader, UndescribedPublisher, filter, relog, testing,
 };
 
 /// Decoding payloads, as TDH does on Windows: schemas from every source, layouts, values and their text.

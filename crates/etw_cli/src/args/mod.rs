@@ -455,7 +455,7 @@ Of built-in providers, each event is written as the latest release of Windows ha
 /// Arguments that name the traces to read.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Traces: .etl files, also inside .zst, .gz and .zip; `-` is standard input.
+    /// Traces: .etl or .nettrace files, also inside .zst, .gz and .zip; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

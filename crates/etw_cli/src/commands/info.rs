@@ -66,6 +66,9 @@ fn show(input: &Input, args: &InfoArgs, schemas: &Schemas) -> Result<Vec<u8>> {
     let mut survey = survey::survey(&file, &resolver, threads, &|bytes| progress.add(bytes));
     progress.finish();
     survey.machine = Machine::of(&file, &mut resolver);
+    if let Some(source) = input.converted() {
+        survey.add_source_damage(&source.damage, source.damage_count);
+    }
     survey.schema_problems = problems;
     let mut out = Vec::new();
     match args.format {
@@ -79,6 +82,9 @@ fn put_text(out: &mut Vec<u8>, input: &Input, file: &EtlFile<'_>, survey: &Surve
     let header = file.header();
     let top = if all { usize::MAX } else { TOP };
     writeln!(out, "{}", input.name())?;
+    if let Some(source) = input.converted() {
+        writeln!(out, "  format      {}, {} bytes, read as .etl", source.format, source.len_bytes)?;
+    }
     writeln!(out, "  session     {}, mode {:?}", or_none(&header.logger_name), header.log_file_mode)?;
     if !header.log_file_name.is_empty() {
         writeln!(out, "  written to  {}", header.log_file_name)?;
@@ -258,7 +264,10 @@ fn machine_text(file: &EtlFile<'_>, machine: &Machine) -> String {
         _ => {}
     }
     parts.push(machine.system_text(header));
-    parts.push(format!("{} processors at {} MHz", header.number_of_processors, header.cpu_speed_in_mhz));
+    parts.push(match header.cpu_speed_in_mhz {
+        0 => format!("{} processors", header.number_of_processors),
+        mhz => format!("{} processors at {mhz} MHz", header.number_of_processors),
+    });
     parts.extend(machine.memory_mb.map(|megabytes| format!("{megabytes} MB memory")));
     parts.push(format!("{}-bit", header.pointer_size * 8));
     parts.join(", ")
@@ -301,6 +310,9 @@ fn to_json(input: &Input, file: &EtlFile<'_>, survey: &Survey) -> Value {
     let gaps = survey.gaps(file);
     put("file", input.name().into());
     put("file_bytes", input.bytes().len().into());
+    let source = input.converted();
+    put("source_format", source.map(|source| source.format.clone()).into());
+    put("source_bytes", source.map(|source| source.len_bytes).into());
     put("records", survey.records.into());
     put("events_lost", header.events_lost.into());
     put("buffers_lost", header.buffers_lost.into());

@@ -11,7 +11,7 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use zip::ZipArchive;
 
 use super::temporary::{self, CopyError};
-use super::{Bytes, Input, InputError, InputLimits};
+use super::{Bytes, Input, InputError, InputLimits, nettrace};
 
 /// Number of member names that an error lists.
 const LISTED_MEMBERS: usize = 5;
@@ -26,7 +26,7 @@ pub(super) fn open(
     limits: &InputLimits,
 ) -> Result<Vec<Result<Input, InputError>>, InputError> {
     let name = path.display().to_string();
-    let one = |bytes: Result<Bytes, InputError>| Ok(vec![Ok(Input { name: name.clone(), bytes: bytes? })]);
+    let one = |bytes: Result<Bytes, InputError>| Ok(vec![Ok(Input::of(name.clone(), bytes?, limits)?)]);
     let not_zip =
         || InputError::NotAnArchive { path: path.to_owned(), member: member.unwrap_or_default().to_owned() };
     match Kind::of(&bytes) {
@@ -65,7 +65,7 @@ fn open_zip(
         let name = format!("{archive_name}!{}", shown(member_name));
         let reader = archive.by_index(index).map_err(|error| broken(name.clone(), &error));
         let bytes = reader.and_then(|reader| unpack(&name, "zip", reader, limits));
-        inputs.push(bytes.map(|bytes| Input { name, bytes }));
+        inputs.push(bytes.and_then(|bytes| Input::of(name, bytes, limits)));
     }
     if !inputs.is_empty() {
         return Ok(inputs);
@@ -89,11 +89,12 @@ fn shown(name: &str) -> String {
     name.chars().take(LISTED_CHARACTERS).map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
 }
 
-/// Whether a member is a trace: `*.etl`, or `*.etl.001` of a sequence.
+/// Whether a member is a trace: `*.etl`, `*.etl.001` of a sequence, or one of .NET.
 fn is_trace_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    name.ends_with(".etl") || (stem.len() < name.len() && stem.ends_with(".etl."))
+    [".etl", ".nettrace", ".netperf"].iter().any(|extension| name.ends_with(extension))
+        || (stem.len() < name.len() && stem.ends_with(".etl."))
 }
 
 fn unpack(
@@ -128,6 +129,7 @@ pub(super) fn check_start(name: &str, bytes: &[u8]) -> Result<(), InputError> {
 /// Checks that a trace can start with these bytes. Unpacking a large file that is not a trace takes long.
 fn check_beginning(name: &str, bytes: &[u8]) -> Result<(), InputError> {
     match EtlFile::open(bytes) {
+        _ if nettrace::is_nettrace(bytes) => Ok(()),
         Err(source @ OpenError::NotTrace { .. }) => {
             Err(InputError::NotATrace { name: name.to_owned(), source })
         }
@@ -273,7 +275,12 @@ mod tests {
         check(b"PK\x03\x04rubbish", None, 99, "cannot unpack 'x' (zip)");
         check(b"plain", Some("a.etl"), 99, "'x' is not a zip archive");
         let archive = zip(&[("notes.txt", b"2")]);
-        check(&archive, None, 99, "holds no .etl file; name a member as 'x!MEMBER' (it has notes.txt)");
+        check(
+            &archive,
+            None,
+            99,
+            "holds no .etl, .nettrace or .netperf file; name a member as 'x!MEMBER' (it has notes.txt)",
+        );
         let mut broken = zip(&[("a.etl", b"1"), ("b.etl", b"22"), ("c.etl", b"3")]);
         let name = broken.windows(5).position(|bytes| bytes == b"b.etl").unwrap();
         // Compressed data cannot start with this byte.

@@ -40,7 +40,7 @@ pub enum InputError {
         /// The decoder's error.
         reason: String,
     },
-    /// The temporary file could not be written.
+    /// The temporary file of an unpacked or converted trace could not be written.
     #[error("cannot unpack '{name}' into {}: {source}; set TMPDIR to a directory with more room", std::env::temp_dir().display())]
     Temporary {
         /// The file, with the member if the file is an archive.
@@ -56,7 +56,7 @@ pub enum InputError {
         /// The system's error.
         source: io::Error,
     },
-    /// The unpacked file would be larger than the limit.
+    /// The unpacked or converted file would be larger than the limit.
     #[error(
         "'{name}' unpacks to more than {limit} bytes; unpack it by hand if this is expected, or raise the limit"
     )]
@@ -67,7 +67,7 @@ pub enum InputError {
         limit: u64,
     },
     /// The archive contains no trace.
-    #[error("'{}' holds no .etl file; name a member as '{}!MEMBER' (it has {members})", path.display(), path.display())]
+    #[error("'{}' holds no .etl, .nettrace or .netperf file; name a member as '{}!MEMBER' (it has {members})", path.display(), path.display())]
     NoTrace {
         /// The archive.
         path: PathBuf,
@@ -99,6 +99,14 @@ pub enum InputError {
         name: String,
         /// The format error.
         source: etw_etl::OpenError,
+    },
+    /// The .NET trace cannot be read.
+    #[error("'{name}' is a .NET trace that cannot be read: {reason}")]
+    Convert {
+        /// The file, with the member if the file is an archive.
+        name: String,
+        /// The format error.
+        reason: String,
     },
     /// No file was given.
     #[error("no trace file was given")]

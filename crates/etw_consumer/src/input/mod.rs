@@ -1,7 +1,9 @@
-//! Trace files as byte slices: plain ones are memory-mapped, compressed ones unpacked to unnamed temporary files.
+//! Trace files as byte slices: plain ones are memory-mapped, compressed ones unpacked to unnamed temporary files, and
+//! .NET traces converted to such.
 
 mod container;
 mod error;
+mod nettrace;
 mod sequence;
 mod spooled;
 mod temporary;
@@ -11,9 +13,11 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use etw_etl::Damage;
 use etw_sys::FileMap;
 
 pub use error::InputError;
+pub use nettrace::Converted;
 pub use sequence::file_sequence;
 pub use spooled::Spooled;
 
@@ -22,6 +26,7 @@ pub use spooled::Spooled;
 pub struct Input {
     name: String,
     bytes: Bytes,
+    converted: Option<Converted>,
 }
 
 /// Storage of an input's bytes.
@@ -46,7 +51,7 @@ impl Deref for Bytes {
 /// Limits for opening files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InputLimits {
-    /// Maximum size in bytes of one unpacked file on disk. The default is 64 GiB.
+    /// Maximum size in bytes of one unpacked or converted file on disk. The default is 64 GiB.
     pub decompressed_bytes: u64,
 }
 
@@ -59,9 +64,10 @@ impl Default for InputLimits {
 impl Input {
     /// Opens a trace file, or the traces in a `.zst`, `.gz` or `.zip` file; the content decides, not the name.
     ///
-    /// A zip with several traces (`*.etl`, in the archive's order) opens them all. `archive.zip!member.etl` opens one
-    /// member, whatever its extension. Compressed traces are unpacked to an unnamed temporary file that exists as long
-    /// as the `Input`, so memory does not grow with the trace.
+    /// A zip with several traces (`*.etl`, `*.nettrace`, `*.netperf`, in the archive's order) opens them all.
+    /// `archive.zip!member.etl` opens one member, whatever its extension. Compressed traces are unpacked to an unnamed
+    /// temporary file that exists as long as the `Input`, so memory does not grow with the trace. Traces of .NET
+    /// (`.nettrace`, `.netperf`) are converted to such a file; [`Input::converted`] says so.
     ///
     /// Pipes are refused; [`Spooled`] reads them.
     ///
@@ -131,6 +137,25 @@ impl Input {
     /// Returns the bytes of the trace.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Returns what the trace was converted from, if the file is of another format than `.etl`.
+    pub fn converted(&self) -> Option<&Converted> {
+        self.converted.as_ref()
+    }
+
+    /// Opens the bytes of a trace, which is converted if it is of another format.
+    fn of(name: String, bytes: Bytes, limits: &InputLimits) -> Result<Input, InputError> {
+        if !nettrace::is_nettrace(&bytes) {
+            return Ok(Input { name, bytes, converted: None });
+        }
+        let (map, converted) = nettrace::convert(&name, &bytes, limits.decompressed_bytes)?;
+        Ok(Input { name, bytes: Bytes::File(map), converted: Some(converted) })
+    }
+
+    /// Returns the damage of the file that the trace was converted from, and its total number.
+    pub(crate) fn source_damage(&self) -> (&[Damage], u64) {
+        self.converted.as_ref().map_or((&[], 0), |source| (&source.damage, source.damage_count))
     }
 }
 

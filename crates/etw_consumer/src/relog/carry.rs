@@ -203,6 +203,9 @@ fn survey(trace: &Trace, search: Option<&Search>) -> Result<(Survey, Statistics)
     let mut all = Survey::new(files.len());
     states.into_iter().for_each(|state| all.add(state));
     let mut statistics = std::mem::take(&mut all.seen);
+    for (input, number) in trace.inputs().iter().zip(0..) {
+        statistics.add_source_damage(number, input);
+    }
     statistics.sort_damage();
     statistics.records = all.records.iter().sum();
     statistics.delivered = statistics.records;

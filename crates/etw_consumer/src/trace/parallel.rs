@@ -139,6 +139,9 @@ impl Trace {
             statistics.add(worker.seen);
             buffers.iter_mut().zip(&worker.buffers).for_each(|(sum, part)| sum.merge(part));
         }
+        for (input, number) in self.inputs.iter().zip(0..) {
+            statistics.add_source_damage(number, input);
+        }
         statistics.sort_damage();
         let files = self.inputs.iter().zip(&files);
         for (((input, file), counts), [read, delivered]) in files.zip(&buffers).zip(records) {

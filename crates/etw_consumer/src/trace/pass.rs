@@ -124,8 +124,9 @@ impl<'t> Plans<'t> {
         let files = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let mut planned = Vec::with_capacity(files.len());
         let mut statistics = Statistics::default();
-        for (file, input) in files.iter().zip(inputs) {
+        for ((file, input), number) in files.iter().zip(inputs).zip(0..) {
             let plan = FilePlan::new(file);
+            statistics.add_source_damage(number, input);
             statistics.buffers += plan.buffers.buffers;
             statistics.sources.push(SourceStatistics::new(input, file.header(), &plan.buffers));
             planned.push((file.clone(), plan));

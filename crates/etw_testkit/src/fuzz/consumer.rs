@@ -10,6 +10,7 @@ use etw_consumer::{
     Event, IdSet, Input, InputLimits, OwnedEvent, Predicate, ProviderSpec, TimePoint, Trace, TraceError,
 };
 use etw_event::Guid;
+use etw_nettrace::{Item, TraceFile};
 
 use super::output::Writers;
 use crate::traces::{self, Kind, Recipe};
@@ -92,6 +93,33 @@ pub fn container(bytes: &[u8]) {
         }
         Err(error) => check_line(&error),
     }
+}
+
+/// Reads a .NET trace: every item, and then the events that it is converted to.
+pub fn nettrace(bytes: &[u8]) {
+    let file = match TraceFile::open(bytes) {
+        Ok(file) => file,
+        Err(error) => {
+            check_line(&error);
+            return;
+        }
+    };
+    black_box(file.header().clock());
+    let (mut items, mut count) = (file.items(), 0);
+    while let Some(item) = items.next() {
+        count += 1;
+        assert!(count <= 2 + bytes.len(), "more items than the file has room for");
+        match item {
+            Item::Event(event) => {
+                black_box((event.stack.addresses().count(), event.labels.count(), event.payload));
+                black_box(items.definition(event.definition));
+            }
+            Item::Damage(damage) => check_line(&damage),
+            other => _ = black_box(other),
+        }
+    }
+    black_box(items.lost());
+    decoded_file(bytes);
 }
 
 /// Applies a filter expression to events of a few kinds.

@@ -24,7 +24,7 @@ use etw_event::{Clock, Origin, Record, Sid, Ticks};
 use crate::data::workspace_root;
 use crate::seeds::{self, Seed};
 
-pub use consumer::{container, decoded_file, filter, provider_string};
+pub use consumer::{container, decoded_file, filter, nettrace, provider_string};
 pub use decoder::{built_in, decoder, message};
 pub use export::{columns, evtx, timeline};
 pub use file::{context_switches, etl_file, xpress};
@@ -68,6 +68,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "manifest", body: manifest, seeds: seeds::manifest },
     Target { name: "message", body: message, seeds: seeds::message },
     Target { name: "mof", body: mof, seeds: seeds::mof },
+    Target { name: "nettrace", body: nettrace, seeds: seeds::nettrace },
     Target { name: "pdb", body: pdb, seeds: seeds::pdb },
     Target { name: "pdb_symbols", body: pdb_symbols, seeds: seeds::pdb_symbols },
     Target { name: "pe_symbols", body: pe_symbols, seeds: seeds::pe_symbols },

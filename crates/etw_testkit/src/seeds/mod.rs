@@ -33,6 +33,11 @@ pub fn ring() -> Vec<Seed> {
     vec![("with_a_jump", jump), ("two_entries", plain)]
 }
 
+/// Seeds of `nettrace`: a trace of each format.
+pub fn nettrace() -> Vec<Seed> {
+    crate::nettrace::samples()
+}
+
 /// Seeds of `record`: a record of each kind of header.
 pub fn record() -> Vec<Seed> {
     let time = 99i64.to_le_bytes();

@@ -1,0 +1,193 @@
+//! .NET traces (`.nettrace`, `.netperf`), converted to `.etl` in an unnamed temporary file.
+//!
+//! Every event becomes a record with an `EVENT_HEADER`, so everything that reads `.etl` reads it. `docs/nettrace.md` has
+//! the mapping.
+
+mod kinds;
+mod limited;
+mod order;
+mod payload;
+mod records;
+
+use std::io;
+
+use etw_etl::{BufferFlags, Damage, DamageKind, EtlWriter, LogFileHeader, WriteError, WriterOptions};
+use etw_event::{FileTime, Ticks};
+use etw_nettrace::{Event, Item, Items, TraceFile, TraceHeader};
+use etw_sys::FileMap;
+use tempfile::tempfile;
+
+use super::error::InputError;
+use kinds::Kinds;
+use limited::Limited;
+use order::Order;
+use records::Encoder;
+
+pub(super) use etw_nettrace::is_nettrace;
+
+/// Size of a buffer in bytes: the largest record fits.
+const BUFFER_BYTES: u32 = 128 << 10;
+/// Maximum number of processors in an `.etl` file.
+const MAX_PROCESSORS: u32 = 2048;
+/// Maximum number of stored damage items; the rest is only counted.
+const MAX_DAMAGE: usize = 10_000;
+
+/// The file of another format that an input was converted from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Converted {
+    /// Name and version of the format: `nettrace 4`.
+    pub format: String,
+    /// Size of that file in bytes.
+    pub len_bytes: u64,
+    /// The first damaged places of that file.
+    pub damage: Vec<Damage>,
+    /// Number of all its damaged places.
+    pub damage_count: u64,
+}
+
+/// Converts a trace into a temporary file of at most `limit` bytes.
+pub(super) fn convert(name: &str, bytes: &[u8], limit: u64) -> Result<(FileMap, Converted), InputError> {
+    let file = TraceFile::open(bytes)
+        .map_err(|error| InputError::Convert { name: name.to_owned(), reason: error.to_string() })?;
+    let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
+    let out = Limited::new(tempfile().map_err(temporary)?, limit);
+    let failed = |error| match error {
+        WriteError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            InputError::TooLarge { name: name.to_owned(), limit }
+        }
+        WriteError::Io(error) => temporary(error),
+        error => temporary(io::Error::other(error)),
+    };
+    let (out, converted) = Conversion::run(&file, bytes.len() as u64, out).map_err(failed)?;
+    Ok((FileMap::new(&out.into_file()).map_err(temporary)?, converted))
+}
+
+/// A running conversion.
+struct Conversion<'a> {
+    writer: EtlWriter<Limited>,
+    order: Order<'a>,
+    kinds: Kinds,
+    encoder: Encoder,
+    /// Number of events that no record can hold.
+    left_out: u64,
+    converted: Converted,
+}
+
+impl<'a> Conversion<'a> {
+    fn run(file: &TraceFile<'a>, len_bytes: u64, out: Limited) -> Result<(Limited, Converted), WriteError> {
+        let header = file.header();
+        let processors = processors(file);
+        let format = format!("nettrace {}", header.version);
+        let mut conversion = Conversion {
+            writer: EtlWriter::new(out, options(header, processors))?,
+            order: Order::default(),
+            kinds: Kinds::default(),
+            encoder: Encoder::new(header.pointer_size, processors),
+            left_out: 0,
+            converted: Converted { format, len_bytes, damage: Vec::new(), damage_count: 0 },
+        };
+        let mut items = file.items();
+        while let Some(item) = items.next() {
+            conversion.add(&items, item)?;
+        }
+        conversion.write_until(&items, Ticks(i64::MAX))?;
+        conversion.finish(&items)
+    }
+
+    fn add(&mut self, items: &Items<'a>, item: Item<'a>) -> Result<(), WriteError> {
+        match item {
+            Item::Event(event) => {
+                if event.lost_before > 0 {
+                    self.writer.mark_losses(self.encoder.processor(&event), BufferFlags::EVENTS_LOST)?;
+                }
+                if let Some(time) = self.order.push(event) {
+                    self.write_until(items, time)?;
+                }
+            }
+            Item::SequencePoint(_) => self.write_until(items, Ticks(i64::MAX))?,
+            Item::Damage(damage) => self.add_damage(damage.offset, damage.what, damage.skipped),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes the events up to a time, in time order.
+    fn write_until(&mut self, items: &Items<'a>, time: Ticks) -> Result<(), WriteError> {
+        let mut order = std::mem::take(&mut self.order);
+        for event in order.take_until(time) {
+            self.write(items, &event)?;
+        }
+        self.order = order;
+        Ok(())
+    }
+
+    fn write(&mut self, items: &Items<'a>, event: &Event<'a>) -> Result<(), WriteError> {
+        let kind = self.kinds.of(event.definition, || items.definition(event.definition));
+        let processor = self.encoder.processor(event);
+        let record = match self.encoder.encode(event, kind) {
+            Ok(encoded) => encoded,
+            Err(what) => {
+                self.writer.mark_losses(processor, BufferFlags::EVENTS_LOST)?;
+                self.left_out += 1;
+                self.add_damage(event.offset, what, 0);
+                return Ok(());
+            }
+        };
+        match self.writer.write(processor, record) {
+            // Only damaged files have events earlier than a sequence point before them.
+            Err(WriteError::TimeInversion { .. }) => self.encoder.relog(&mut self.writer, processor)?,
+            written => written?,
+        }
+        if let Some(what) = self.encoder.defect() {
+            self.add_damage(event.offset, what, 0);
+        }
+        Ok(())
+    }
+
+    fn add_damage(&mut self, offset: u64, what: &'static str, skipped: u64) {
+        self.converted.damage_count += 1;
+        if self.converted.damage.len() < MAX_DAMAGE {
+            let kind = DamageKind::Source { what, skipped };
+            self.converted.damage.push(Damage { offset, within: None, kind });
+        }
+    }
+
+    fn finish(mut self, items: &Items<'a>) -> Result<(Limited, Converted), WriteError> {
+        if !items.knows_all_losses() {
+            self.add_damage(0, "too many threads to know the losses of all", 0);
+        }
+        let lost = items.lost().saturating_add(self.left_out);
+        self.writer.set_losses(u32::try_from(lost).unwrap_or(u32::MAX), 0);
+        let written = match items.is_ended() {
+            true => self.writer.finish(FileTime(0)),
+            false => self.writer.finish_unclosed(),
+        };
+        Ok((written?.out, self.converted))
+    }
+}
+
+/// Returns the number of processors: that of the header, or more if events name more.
+fn processors(file: &TraceFile<'_>) -> u32 {
+    let named = file.items().filter_map(|item| match item {
+        Item::Event(event) => event.processor,
+        _ => None,
+    });
+    let named = named.filter(|processor| *processor < MAX_PROCESSORS).max().map_or(1, |highest| highest + 1);
+    file.header().processors.unwrap_or(1).max(named).min(MAX_PROCESSORS)
+}
+
+/// Returns the properties of the `.etl` file. What the trace does not state stays zero.
+fn options(header: &TraceHeader, processors: u32) -> WriterOptions {
+    let mut options = WriterOptions::new(header.clock(), BUFFER_BYTES, processors);
+    options.process_id = header.process_id.unwrap_or(0);
+    options.records.partition_info = false;
+    options.header = LogFileHeader {
+        pointer_size: header.pointer_size.bytes() as u32,
+        provider_version: 0,
+        cpu_speed_in_mhz: 0,
+        timer_resolution: 0,
+        boot_time: FileTime(0),
+        ..options.header
+    };
+    options
+}
