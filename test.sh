@@ -18,6 +18,7 @@ need_rust_toolchain "$msrv"
 need_cargo_tool cargo-nextest nextest
 need_cargo_tool cargo-fuzz fuzz
 need_peers
+need_symbol_tools
 need_package_tools
 
 # The checks run from the build that the tests use, so that nothing is compiled a second time for them.

@@ -127,6 +127,17 @@ need_peers() {
     has_peers || die "the independent readers are installed but do not load"
 }
 
+# What builds programs for Windows and reads their symbols, and what downloads symbol files.
+need_symbol_tools() {
+    packages=
+    has clang || packages="$packages clang"
+    has lld-link || packages="$packages lld"
+    has llvm-symbolizer || packages="$packages llvm"
+    has curl || packages="$packages curl ca-certificates"
+    # shellcheck disable=SC2086
+    [ -z "$packages" ] || apt_install $packages
+}
+
 # LTTng-UST, for comparison in the write bench.
 need_lttng() {
     if ! has lttng; then apt_install lttng-tools liblttng-ust-dev; fi

@@ -74,7 +74,7 @@ Architecture: {architecture}
 Maintainer: The OpenETW contributors
 Installed-Size: {kib}
 Depends: libc6 (>= {glibc}), libgcc-s1, passwd
-Recommends: libcap2-bin
+Recommends: libcap2-bin, curl
 Suggests: libpam-cap, bash-completion
 Section: utils
 Priority: optional
