@@ -78,6 +78,8 @@ struct Sum {
     count: u64,
     by_generation: [u64; 3],
     background: u64,
+    /// The collections whose pause is known, and the sum of these pauses.
+    paused: u64,
     pause: Duration,
     longest: Duration,
     largest: Option<u64>,
@@ -99,8 +101,11 @@ pub(super) fn by_process(
             *count += 1;
         }
         sum.background += u64::from(collection.is_background);
-        sum.pause += collection.pause.unwrap_or_default();
-        sum.longest = sum.longest.max(collection.pause.unwrap_or_default());
+        if let Some(pause) = collection.pause {
+            sum.paused += 1;
+            sum.pause += pause;
+            sum.longest = sum.longest.max(pause);
+        }
         let details = collection.heap.details.iter();
         let before = Heap::sum(details.map(|part| part.map(|part| part.before)));
         sum.largest = sum.largest.max(before).max(Heap::sum(collection.heap.after));
@@ -110,7 +115,7 @@ pub(super) fn by_process(
     let allocated = allocations.by_process();
     let rows = rows.into_iter().map(|(process, sum)| {
         let [name, process_id] = context.process(Some(process));
-        let lifetime = context.lifetime(process);
+        let (lifetime, is_known) = (context.lifetime(process), sum.paused > 0);
         let allocated = allocated.get(&process).copied();
         let rate =
             allocated.filter(|_| lifetime.0 > 0).map(|bytes| (bytes as f64 / lifetime.seconds()) as u64);
@@ -123,10 +128,10 @@ pub(super) fn by_process(
             gen1,
             gen2,
             Cell::Count(sum.background),
-            Cell::percent(sum.pause.0, lifetime.0),
-            Cell::Duration(sum.pause),
-            Cell::Duration(Duration(sum.pause.0 / sum.count.max(1))),
-            Cell::Duration(sum.longest),
+            if is_known { Cell::percent(sum.pause.0, lifetime.0) } else { Cell::None },
+            Cell::duration(is_known.then_some(sum.pause)),
+            Cell::duration(sum.pause.0.checked_div(sum.paused).map(Duration)),
+            Cell::duration(is_known.then_some(sum.longest)),
             bytes(sum.largest),
             bytes(allocated),
             bytes(rate),
