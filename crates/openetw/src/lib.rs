@@ -149,9 +149,9 @@ pub use etw_consumer::{
     FilterError, IdSet, Input, InputError, InputLimits, KeywordSpec, LossReport, OwnedEvent, OwnedProperties,
     OwnedValue, Predicate, ProcessName, ProcessTable, ProviderKey, ProviderSpec, ProviderSpecError,
     ReadRecord, SchemaEvent, SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader, Schemas, SessionChange,
-    SessionEnd, SessionError, SessionGap, SessionsHandle, SourceStatistics, Spooled, Stack, StackCounts, Stacks, Statistics,
-    StatisticsHandle, StopHandle, Subscription, TimePoint, TimePointError, Trace, TraceBuilder, TraceError,
-    TraceReader, UndescribedPublisher, filter, relog, testing,
+    SessionEnd, SessionError, SessionGap, SessionsHandle, SourceStatistics, Spooled, Stack, StackCounts,
+    Stacks, Statistics, StatisticsHandle, StopHandle, Subscription, TimePoint, TimePointError, Trace,
+    TraceBuilder, TraceError, TraceReader, UndescribedPublisher, filter, relog, testing,
 };
 
 /// Decoding payloads, as TDH does on Windows: schemas from every source, layouts, values and their text.
