@@ -1,4 +1,4 @@
-//! Tables over the kernel's events: processes, CPU, functions, waits, I/O, network.
+//! Tables over the events of the kernel and of .NET: processes, CPU, functions, waits, I/O, network, collections.
 //!
 //! [`Analysis`] reads the events of a trace in one pass, and [`Analysis::report`] makes [`Table`]s of the counts.
 //! Windows and Linux events have the same classes, so the tables are the same too.

@@ -164,8 +164,16 @@ fn a_built_in_provider_is_exported_as_a_manifest_that_is_read_back() {
         let same =
             |other: &&Value| other["EventID"] == event["EventID"] && other["Version"] == event["Version"];
         let other = read.iter().find(same).unwrap_or_else(|| panic!("not read: {event}"));
-        for key in ["Fields", "Level", "Task", "Opcode", "Keywords"] {
+        for key in ["Level", "Task", "Opcode", "Keywords"] {
             assert_eq!(other[key], event[key], "{event}");
         }
+        // A value whose out-type is not known has that of its in-type.
+        let plain = |event: &Value| -> Vec<(String, String)> {
+            let text = |field: &Value, key: &str| field[key].as_str().unwrap().to_owned();
+            let in_type = |field: &Value| text(field, "Type").split(" as ").next().unwrap().to_owned();
+            let fields = event["Fields"].as_array().unwrap().iter();
+            fields.map(|field| (text(field, "Name"), in_type(field))).collect()
+        };
+        assert_eq!(plain(other), plain(event));
     }
 }
