@@ -125,7 +125,24 @@ impl Images {
             0 => &mut self.kernels.entry(processes.machine()).or_default().spans,
             id => self.spans.entry(processes.at(id)).or_default(),
         };
+        let before = spans.at(base);
         spans.insert(base, base.saturating_add(len), image);
+        if let Some(before) = before {
+            self.share_pdb(before, image);
+        }
+    }
+
+    /// Gives an image the PDB of the image before it at the same place, if that is the same file by another path: loading
+    /// and unloading a file of Windows name it differently.
+    fn share_pdb(&mut self, before: ImageIndex, image: ImageIndex) {
+        let windows = |index: ImageIndex| self.images.get(index.0 as usize)?.windows.as_ref();
+        if let (Some(before), Some(new)) = (windows(before), windows(image))
+            && new.pdb.is_none()
+            && (before.time_stamp, before.len_bytes) == (new.time_stamp, new.len_bytes)
+            && let Some(pdb) = before.pdb.clone()
+        {
+            self.set_pdb(image, pdb);
+        }
     }
 
     fn image(&mut self, path: String, stamp: u32, len: u64) -> ImageIndex {

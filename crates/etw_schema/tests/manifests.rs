@@ -56,7 +56,17 @@ fn what_is_written_is_read_as_the_same() {
             let other = &again.providers[0];
             assert_eq!(provider.info, other.info, "{name}");
             for (event, other) in provider.events.iter().zip(&other.events) {
-                assert_eq!(event, other, "{name} {}", provider.info.name);
+                let mut other = (**other).clone();
+                // What is written are symbols of C that no two events share; exported manifests have others.
+                if let (Some(name), Some(symbol)) = (&event.name, &other.name)
+                    && name != symbol
+                {
+                    let is_symbol = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                    assert!(symbol.chars().all(is_symbol), "{symbol}");
+                    assert!(symbol.starts_with(&name.replace(|c| !is_symbol(c), "_")), "{name} {symbol}");
+                    other.name = event.name.clone();
+                }
+                assert_eq!(**event, other, "{name} {}", provider.info.name);
             }
             assert_eq!(provider.events.len(), other.events.len());
         }
