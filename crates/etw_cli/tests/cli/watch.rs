@@ -166,9 +166,20 @@ impl Terminal {
         (status.code(), text)
     }
 
+    /// Waits for a text: another thread reads what the program sends, also after its end.
     fn has_sent(&self, text: &str) -> bool {
-        let screen = self.screen.lock().unwrap();
-        screen.sent.windows(text.len()).any(|part| part == text.as_bytes())
+        let end = Instant::now() + Duration::from_secs(10);
+        loop {
+            let screen = self.screen.lock().unwrap();
+            if screen.sent.windows(text.len()).any(|part| part == text.as_bytes()) {
+                return true;
+            }
+            drop(screen);
+            if Instant::now() > end {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
