@@ -63,7 +63,7 @@ impl Servers {
                 Store::Local(_) => None,
             });
             for server in servers {
-                match self.from_server(server, target, file, limits, progress) {
+                match self.fetch_from(server, target, file, limits, progress) {
                     Ok(path) => return Ok(path),
                     Err(reason) => reasons.push(reason),
                 }
@@ -76,7 +76,7 @@ impl Servers {
         })
     }
 
-    fn from_server(
+    fn fetch_from(
         &self,
         server: &str,
         target: &Path,
