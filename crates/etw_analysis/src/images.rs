@@ -127,7 +127,11 @@ impl Images {
             0 => &mut self.kernels.entry(processes.machine()).or_default().spans,
             id => self.spans.entry(processes.at(id)).or_default(),
         };
+        let before = spans.at(base);
         spans.insert(base, base.saturating_add(len), image);
+        if let Some(before) = before {
+            self.pass_pdb(before, image);
+        }
     }
 
     fn image(&mut self, path: String, stamp: u32, len: u64) -> ImageIndex {
@@ -169,6 +173,17 @@ impl Images {
             image.time_stamp = time_stamp;
         }
         index
+    }
+
+    /// Sets the PDB of an image that another event calls by another path: loads have no volume, unloads have.
+    fn pass_pdb(&mut self, from: ImageIndex, to: ImageIndex) {
+        let windows = |index: ImageIndex| self.images.get(index.0 as usize)?.windows.as_ref();
+        let (Some(from), Some(now)) = (windows(from), windows(to)) else { return };
+        let is_same = from.len_bytes == now.len_bytes
+            && (from.time_stamp == now.time_stamp || from.time_stamp == 0 || now.time_stamp == 0);
+        if let Some(pdb) = from.pdb.clone().filter(|_| is_same && now.pdb.is_none()) {
+            self.set_pdb(to, pdb);
+        }
     }
 
     fn set_pdb(&mut self, image: ImageIndex, pdb: PdbId) {
