@@ -1,5 +1,7 @@
 //! Names in images of Windows: PDB and PE files, symbol stores, symbol servers.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
 mod built;
 mod cpp_con;
 mod llvm;
