@@ -83,6 +83,8 @@ impl Spans {
 pub(crate) struct Images {
     images: Vec<Image>,
     by_file: HashMap<(Box<str>, u32), ImageIndex>,
+    /// Images of Windows by path and size.
+    of_windows: HashMap<(Box<str>, u32), Vec<ImageIndex>>,
     /// PDBs of images whose event comes later, by machine, process id and base.
     pending: HashMap<(u32, u32, u64), PdbId>,
     spans: HashMap<ProcessIndex, Spans>,
@@ -128,42 +130,60 @@ impl Images {
         let before = spans.at(base);
         spans.insert(base, base.saturating_add(len), image);
         if let Some(before) = before {
-            self.share_pdb(before, image);
-        }
-    }
-
-    /// Gives an image the PDB of the image before it at the same place, if that is the same file by another path: loading
-    /// and unloading a file of Windows name it differently.
-    fn share_pdb(&mut self, before: ImageIndex, image: ImageIndex) {
-        let windows = |index: ImageIndex| self.images.get(index.0 as usize)?.windows.as_ref();
-        if let (Some(before), Some(new)) = (windows(before), windows(image))
-            && new.pdb.is_none()
-            && (before.time_stamp, before.len_bytes) == (new.time_stamp, new.len_bytes)
-            && let Some(pdb) = before.pdb.clone()
-        {
-            self.set_pdb(image, pdb);
+            self.pass_pdb(before, image);
         }
     }
 
     fn image(&mut self, path: String, stamp: u32, len: u64) -> ImageIndex {
-        let next = ImageIndex(self.images.len() as u32);
         let path = path.into_boxed_str();
+        if is_of_windows(&path) {
+            return self.windows_image(path, stamp, u32::try_from(len).unwrap_or(0));
+        }
+        let next = ImageIndex(self.images.len() as u32);
         let index = *self.by_file.entry((path.clone(), stamp)).or_insert(next);
         if index == next {
-            let windows = is_of_windows(&path).then(|| WindowsImage {
-                time_stamp: stamp,
-                len_bytes: u32::try_from(len).unwrap_or(0),
-                pdb: None,
-            });
-            let build_id = match stamp {
-                _ if windows.is_some() => Vec::new(),
-                0 => Vec::new(),
-                // Linux: the start of the build id.
-                _ => stamp.to_le_bytes().to_vec(),
-            };
-            self.images.push(Image { path, build_id, windows });
+            // The start of the build id.
+            let build_id = if stamp == 0 { Vec::new() } else { stamp.to_le_bytes().to_vec() };
+            self.images.push(Image { path, build_id, windows: None });
         }
         index
+    }
+
+    /// Returns an image of Windows. Rundowns lack time stamps: a file of the same path and size is the same one, unless
+    /// there are several such files.
+    fn windows_image(&mut self, path: Box<str>, time_stamp: u32, len_bytes: u32) -> ImageIndex {
+        let next = ImageIndex(self.images.len() as u32);
+        let same = self.of_windows.entry((path.clone(), len_bytes)).or_default();
+        let stamp_of = |index: &ImageIndex| {
+            let image = self.images.get(index.0 as usize);
+            image.and_then(|image| image.windows.as_ref()).map_or(0, |image| image.time_stamp)
+        };
+        let known = match same.as_slice() {
+            [only] if time_stamp == 0 || stamp_of(only) == 0 => Some(*only),
+            all => all.iter().copied().find(|index| stamp_of(index) == time_stamp),
+        };
+        let Some(index) = known else {
+            same.push(next);
+            let windows = Some(WindowsImage { time_stamp, len_bytes, pdb: None });
+            self.images.push(Image { path, build_id: Vec::new(), windows });
+            return next;
+        };
+        let image = self.images.get_mut(index.0 as usize).and_then(|image| image.windows.as_mut());
+        if let Some(image) = image.filter(|_| time_stamp != 0) {
+            image.time_stamp = time_stamp;
+        }
+        index
+    }
+
+    /// Sets the PDB of an image that another event calls by another path: loads have no volume, unloads have.
+    fn pass_pdb(&mut self, from: ImageIndex, to: ImageIndex) {
+        let windows = |index: ImageIndex| self.images.get(index.0 as usize)?.windows.as_ref();
+        let (Some(from), Some(now)) = (windows(from), windows(to)) else { return };
+        let is_same = from.len_bytes == now.len_bytes
+            && (from.time_stamp == now.time_stamp || from.time_stamp == 0 || now.time_stamp == 0);
+        if let Some(pdb) = from.pdb.clone().filter(|_| is_same && now.pdb.is_none()) {
+            self.set_pdb(to, pdb);
+        }
     }
 
     fn set_pdb(&mut self, image: ImageIndex, pdb: PdbId) {
@@ -272,6 +292,17 @@ fn pdb_id(properties: &Properties<'_>, guid: Guid, age: u32) -> Option<PdbId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn images_of_windows_with_and_without_time_stamps() {
+        let mut images = Images::default();
+        let mut image = |stamp, len| images.image(r"\a\b.dll".to_owned(), stamp, len).0;
+        assert_eq!([image(0, 10), image(7, 10), image(0, 10), image(7, 10)], [0; 4]);
+        // A file that was replaced, and one of another size.
+        assert_eq!([image(8, 10), image(7, 10), image(8, 10), image(7, 11)], [1, 0, 1, 2]);
+        // Which of them it is, is unknown.
+        assert_eq!([image(0, 10), image(0, 10), image(0, 11)], [3, 3, 2]);
+    }
 
     #[test]
     fn images_of_windows_by_their_paths() {

@@ -61,40 +61,6 @@ fn a_trace_with_samples_disk_faults_and_network() {
     assert!(inclusive > 4900, "{inclusive}");
     // The notes report that symbols of Windows are missing.
     let notes = &table(&report, TableKind::Functions).notes;
-    let expected =
-        "in ntoskrnl.exe: ntkrnlmp.pdb 724821001C1C4A03AED8C4C71C2E8D1D2 is not in the symbol path";
-    assert!(notes[1].contains(expected), "{notes:?}");
-}
-
-/// Numbers taken from a listing of its events: samples in code that a method had at that time.
-#[test]
-fn methods_of_dotnet_have_names() {
-    let Some(report) = report("microsoft-perfview/net.4.5.2.x64.etl") else { return };
-    let rows_of = |process: &'static str| {
-        let is_of = move |row: &crate::machine::Row| {
-            row["process"] == text(process)
-                && matches!(&row["function"], Cell::Text(name) if name.contains('!'))
-        };
-        rows(&report, TableKind::Functions).into_iter().filter(is_of)
-    };
-    let samples = |row: &crate::machine::Row, column: &str| match row[column] {
-        Cell::Count(count) => count,
-        _ => panic!("{row:?}"),
-    };
-    let all = |process| rows_of(process).map(|row| samples(&row, "exclusive_samples")).sum::<u64>();
-    assert_eq!((all("Test.x64.exe"), all("PerfView.exe")), (4456, 38));
-    let most = rows_of("Test.x64.exe").next().unwrap();
-    assert_eq!(samples(&most, "exclusive_samples"), 1856);
-    assert_eq!(most["function"], text("mscorlib!System.DateTime.GetDatePart(int32)"));
-    let main = text("Test.x64!Test.Program.Main(class System.String[])");
-    let main = rows_of("Test.x64.exe").find(|row| row["function"] == main).unwrap();
-    assert!(samples(&main, "inclusive_samples") > 4900, "{main:?}");
-    assert_eq!(
-        (sum(&report, TableKind::Allocations, "count"), rows(&report, TableKind::Jit).len()),
-        (10_382, 290)
-    );
-    let thrown = row(&report, TableKind::Exceptions, "type", &text("System.IO.FileNotFoundException"));
-    assert!(matches!(&thrown["stack"], Cell::Text(stack) if stack.contains("PerfView!")), "{thrown:?}");
-    let file = &rows(&report, TableKind::Disk)[0]["file"];
-    assert!(matches!(file, Cell::Text(file) if file.starts_with(r"C:\")), "{file:?}");
+    let missing = "ntoskrnl.exe: ntkrnlmp.pdb 724821001C1C4A03AED8C4C71C2E8D1D2 is not in the symbol path";
+    assert!(notes[1].contains(missing), "{notes:?}");
 }

@@ -30,12 +30,12 @@ fn images_that_samples_lie_in() {
     assert_eq!((&all["samples"], &all["received_bytes"]), (&Value::from(79_528), &Value::Null));
     let sum: u64 = modules.iter().map(|module| module["samples"].as_u64().unwrap()).sum();
     assert!(sum <= 79_528 && sum > 70_000, "{sum}");
-    let clr = modules.iter().find(|module| module["name"] == "clr.dll").unwrap();
-    assert_eq!(clr["pdb"], "clr.pdb");
-    let key = clr["pdb_key"].as_str().unwrap();
+    let ntdll = modules.iter().find(|module| module["name"] == "ntdll.dll").unwrap();
+    assert_eq!(ntdll["pdb"], "ntdll.pdb");
+    let key = ntdll["pdb_key"].as_str().unwrap();
     assert!(key.len() > 32 && key.bytes().all(|byte| byte.is_ascii_hexdigit()), "{key}");
-    let problem = format!("clr.pdb {key} is not in the symbol path");
-    assert_eq!((&clr["problem"], &clr["found"]), (&Value::from(problem), &Value::Null));
+    let problem = format!("ntdll.pdb {key} is not in the symbol path");
+    assert_eq!((&ntdll["problem"], &ntdll["found"]), (&Value::from(problem), &Value::Null));
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Servers {
                 Store::Local(_) => None,
             });
             for server in servers {
-                match self.get_from(server, target, file, limits, progress) {
+                match self.fetch_from(server, target, file, limits, progress) {
                     Ok(path) => return Ok(path),
                     Err(reason) => reasons.push(reason),
                 }
@@ -76,8 +76,7 @@ impl Servers {
         })
     }
 
-    /// Gets a file from a server into a store.
-    fn get_from(
+    fn fetch_from(
         &self,
         server: &str,
         target: &Path,
