@@ -122,7 +122,10 @@ impl ByStack {
         }
         let thread = match (waited, stack.thread().or(record.thread_id())) {
             (Some((thread, _)), _) if self.weight == StackWeight::Waits => thread,
-            (_, Some(id)) => processes.thread_at(id),
+            (_, Some(id)) => match record.process_id().filter(|_| record.thread_id() == Some(id)) {
+                Some(process_id) => processes.thread_of(id, process_id),
+                None => processes.thread_at(id),
+            },
             (_, None) => return,
         };
         samples.is_32_bit = record.pointer_size() == PointerSize::Four;

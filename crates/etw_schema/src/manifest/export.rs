@@ -10,8 +10,9 @@ use crate::{
     ProviderInfo,
 };
 
-/// Writes a provider as an instrumentation manifest in UTF-8, which Windows' message compiler accepts.
-/// [`read`](super::read) reads it back as an equal provider, except that event names become symbols of C, unique in the
+/// Writes a provider as an instrumentation manifest in UTF-8, in the form that Windows' message compiler asks for. What
+/// providers of Windows themselves do against its rules stays, such as reserved opcodes; [`check`](super::check())
+/// reports it. [`read`](super::read) reads it back as an equal provider, except that event names become symbols of C, unique in the
 /// provider (`Opened_File`, `Start_V1`), and values without an out-type get the one of their in-type.
 ///
 /// Parts that manifests cannot express are replaced by a comment: items of types that only classic events and
