@@ -130,8 +130,10 @@ fn the_tables_of_dotnet_are_those_of_an_independent_script() {
 #[test]
 fn stacks_of_an_event_pipe_trace_have_the_names_of_its_methods() {
     let Some(traces) = etw_testkit::data::nettraces() else { return };
-    let path = traces.iter().find(|trace| trace.name.contains("objver4")).unwrap().path.to_str().unwrap();
-    let report = Etw::new().ok(&["report", path, "--stacks", "events", "--format", "json"]);
+    let trace = traces.iter().find(|trace| trace.name.contains("objver4")).unwrap();
+    let etw = Etw::new();
+    std::fs::write(etw.path("t.nettrace"), &trace.bytes).unwrap();
+    let report = etw.ok(&["report", "t.nettrace", "--stacks", "events", "--format", "json"]);
     let report = json_lines(&report).remove(0);
     let rows = rows(&report["tables"], "events-by-function");
     let named =
