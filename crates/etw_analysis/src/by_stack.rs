@@ -21,7 +21,8 @@ const MAX_FRAMES: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum StackWeight {
-    /// Time that threads waited, by the stack at which they went on (switches).
+    /// Time that threads waited, by the stack at which they did: that of the switch to the thread (Windows), or of the
+    /// one away from it (Linux).
     Waits,
     /// Times that a thread made another ready, by its stack.
     Ready,
@@ -82,6 +83,8 @@ pub(crate) struct ByStack {
     pub(crate) all: SampleCount,
     /// The stacks of disk requests, by machine and request.
     begun: HashMap<(u32, u64), NodeIndex>,
+    /// The stacks at which threads were left, where switches have those.
+    left: HashMap<ThreadIndex, NodeIndex>,
     frames: Vec<u64>,
 }
 
@@ -92,6 +95,7 @@ impl ByStack {
             tree: StackTree::default(),
             all: SampleCount::default(),
             begun: HashMap::new(),
+            left: HashMap::new(),
             frames: Vec::new(),
         }
     }
@@ -108,31 +112,24 @@ impl ByStack {
         window: &Window,
     ) {
         let record = event.record;
+        if let (StackWeight::Waits, Some((thread, waited))) = (self.weight, waited) {
+            // The wait is limited to the window already.
+            return self.switch(record, stack, thread, waited, samples, processes);
+        }
         if !window.has(record.time()) {
             return;
         }
         if let (StackWeight::Disk, Some((Group::Disk, 10 | 11))) = (self.weight, class(record)) {
             return self.end_request(record, processes.machine());
         }
-        let Some(weight) = self.weight_of(event, waited.map(|(_, waited)| waited)) else { return };
-        self.frames.clear();
-        self.frames.extend(stack.addresses().take(MAX_FRAMES));
-        if self.frames.is_empty() {
-            return;
-        }
-        let thread = match (waited, stack.thread().or(record.thread_id())) {
-            (Some((thread, _)), _) if self.weight == StackWeight::Waits => thread,
-            (_, Some(id)) => match record.process_id().filter(|_| record.thread_id() == Some(id)) {
-                Some(process_id) => processes.thread_of(id, process_id),
-                None => processes.thread_at(id),
-            },
-            (_, None) => return,
+        let Some(weight) = self.weight_of(event) else { return };
+        let Some(id) = stack.thread().or(record.thread_id()) else { return };
+        let thread = match record.process_id().filter(|_| record.thread_id() == Some(id)) {
+            Some(process_id) => processes.thread_of(id, process_id),
+            None => processes.thread_at(id),
         };
-        samples.is_32_bit = record.pointer_size() == PointerSize::Four;
         let sum = SampleCount { count: 1, weight: Duration(weight) };
-        let node = samples.add_to(&mut self.tree, thread, &self.frames, None, sum, processes);
-        self.all.count += 1;
-        self.all.weight += sum.weight;
+        let node = self.put(record, stack, thread, sum, samples, processes);
         if self.weight == StackWeight::Disk
             && let Some(node) = node
             && let Some(request) = Payload::of(record).pointer()
@@ -142,17 +139,64 @@ impl ByStack {
         }
     }
 
+    /// Counts a stack; returns the node of its innermost address, or `None` if there is no stack.
+    fn put(
+        &mut self,
+        record: &Record<'_>,
+        stack: &Stack<'_>,
+        thread: ThreadIndex,
+        sum: SampleCount,
+        samples: &mut Samples,
+        processes: &Processes,
+    ) -> Option<NodeIndex> {
+        self.frames.clear();
+        self.frames.extend(stack.addresses().take(MAX_FRAMES));
+        if self.frames.is_empty() {
+            return None;
+        }
+        samples.is_32_bit = record.pointer_size() == PointerSize::Four;
+        self.all.count += sum.count;
+        self.all.weight += sum.weight;
+        samples.add_to(&mut self.tree, thread, &self.frames, None, sum, processes)
+    }
+
+    /// Counts the wait of the thread that a switch goes to: by its stack now, or by that at which it was left.
+    fn switch(
+        &mut self,
+        record: &Record<'_>,
+        stack: &Stack<'_>,
+        to: ThreadIndex,
+        waited: Duration,
+        samples: &mut Samples,
+        processes: &mut Processes,
+    ) {
+        let of = stack.thread().map(|id| processes.thread_at(id));
+        let left = self.left.remove(&to);
+        let sum = SampleCount { count: 1, weight: waited };
+        if waited != Duration::default() {
+            if of == Some(to) {
+                self.put(record, stack, to, sum, samples, processes);
+            } else if let Some(left) = left {
+                self.tree.add_weight(left, sum.count, sum.weight);
+                self.all.count += sum.count;
+                self.all.weight += sum.weight;
+            }
+        }
+        if let Some(from) = of.filter(|from| *from != to)
+            && let Some(node) = self.put(record, stack, from, SampleCount::default(), samples, processes)
+        {
+            self.left.insert(from, node);
+        }
+    }
+
     /// Returns what an event weighs; `None` if it does not count.
-    fn weight_of(&self, event: &Event<'_>, waited: Option<Duration>) -> Option<u64> {
+    fn weight_of(&self, event: &Event<'_>) -> Option<u64> {
         let record = event.record;
         let mut payload = Payload::of(record);
         match (self.weight, class(record)) {
             // The stack of a sample has no weight here, and those are in no need of another table.
             (StackWeight::Events, Some((Group::Stack, _))) => None,
             (StackWeight::Events, _) => Some(1),
-            (StackWeight::Waits, Some((Group::Thread, 36))) => {
-                waited.filter(|waited| *waited != Duration::default()).map(|waited| waited.0)
-            }
             (StackWeight::Ready, Some((Group::Thread, 50))) => Some(1),
             // The bytes come with the end of the request.
             (StackWeight::Disk, Some((Group::Disk, 12 | 13 | 15))) => Some(0),
@@ -190,7 +234,7 @@ impl ByStack {
             return;
         };
         let bytes = Duration(bytes.into());
-        self.tree.add_weight(node, bytes);
+        self.tree.add_weight(node, 0, bytes);
         self.all.weight += bytes;
     }
 }

@@ -93,9 +93,10 @@ impl StackTree {
         Some(innermost)
     }
 
-    /// Adds weight to the stacks that end in a node.
-    pub(crate) fn add_weight(&mut self, node: NodeIndex, weight: Duration) {
+    /// Counts more for the stacks that end in a node.
+    pub(crate) fn add_weight(&mut self, node: NodeIndex, count: u64, weight: Duration) {
         if let Some(node) = self.nodes.get_mut(node.index()) {
+            node.count += count;
             node.weight += weight;
         }
     }

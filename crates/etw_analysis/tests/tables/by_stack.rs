@@ -84,6 +84,22 @@ fn waits_count_where_they_end() {
 }
 
 #[test]
+fn waits_count_where_they_began_if_that_stack_is_known() {
+    let mut machine = machine();
+    machine.put(0, 0, &switch(0, 10, state::READY, 0));
+    machine.put(1000, 0, &switch(10, 20, state::WAITING, wait::DELAY_EXECUTION));
+    stack(&mut machine, [1000, 1000], 10, &[0x1021, 0x1101]);
+    machine.put(2000, 0, &switch(20, 10, state::WAITING, wait::DELAY_EXECUTION));
+    stack(&mut machine, [2000, 2001], 20, &[0x1031]);
+    // 20 is not run again; 10 is preempted, which is no wait.
+    machine.put(3000, 0, &switch(10, 0, state::READY, wait::QUANTUM_END));
+    stack(&mut machine, [3000, 3000], 10, &[0x1041]);
+    machine.put(3500, 0, &switch(0, 10, state::READY, 0));
+    let report = report(machine, StackWeight::Waits);
+    assert_eq!(folded(&report), [("worker;program+0x100;program+0x21", 1000)]);
+}
+
+#[test]
 fn bytes_of_disk_requests_count_for_the_stack_that_sent_them() {
     let mut machine = machine();
     for (irp, thread, bytes) in [(1, 10, 4096), (2, 20, 512), (3, 10, 8192)] {

@@ -136,7 +136,9 @@ impl Stacks {
     /// Returns the stack of a record. Records of a file must be asked for in the order of their times, in which a pass
     /// delivers them; those in between may be left out.
     ///
-    /// A stack belongs to the event of its thread with the time that it names. Of several such events each has it.
+    /// A stack belongs to the event of its thread with the time that it names. Of several such events each has it. The
+    /// stack of a switch is that of the thread that it goes to, in traces of Windows, or of the one that it comes from, in
+    /// traces of Linux: [`Stack::thread`] tells.
     pub fn of<'a>(&'a mut self, record: &Record<'a>) -> Stack<'a> {
         let own = record.stack_trace();
         let frames = &self.frames;
@@ -144,7 +146,7 @@ impl Stacks {
         let is_whole = own.is_some_and(|own| own.match_id == 0);
         let source = self.sources.get_mut(record.origin().source as usize);
         let joined = match source.filter(|_| !is_whole && collect::stack_walk(record).is_none()) {
-            Some(source) => source.of(record.raw_time().0, thread_of(record)),
+            Some(source) => source.of(record.raw_time().0, threads_of(record)),
             None => &[],
         };
         Stack { own, joined, frames }
@@ -152,16 +154,19 @@ impl Stacks {
 }
 
 impl Source {
-    fn of(&mut self, time: i64, thread: Option<u32>) -> &[Entry] {
+    /// Returns the entries of the first thread that has any at a time.
+    fn of(&mut self, time: i64, threads: [Option<u32>; 2]) -> &[Entry] {
         if self.current.first().is_none_or(|entry| entry.time < time) {
             self.advance(time);
         }
-        let of_time = self.current.first().is_some_and(|entry| entry.time == time);
-        let first = self.current.first().map_or(0, |entry| entry.thread);
-        let thread = thread.unwrap_or(first);
-        let start = self.current.partition_point(|entry| entry.thread < thread);
-        let end = self.current.partition_point(|entry| entry.thread <= thread);
-        self.current.get(start..end).filter(|_| of_time).unwrap_or_default()
+        let Some(first) = self.current.first().filter(|entry| entry.time == time) else { return &[] };
+        let threads = if threads == [None; 2] { [Some(first.thread), None] } else { threads };
+        let of_thread = |thread: u32| {
+            let start = self.current.partition_point(|entry| entry.thread < thread);
+            let end = self.current.partition_point(|entry| entry.thread <= thread);
+            self.current.get(start..end).filter(|found| !found.is_empty())
+        };
+        threads.into_iter().flatten().find_map(of_thread).unwrap_or_default()
     }
 
     /// Moves on to the stacks of a time, or to those of the next time that has any.
@@ -177,17 +182,18 @@ impl Source {
     }
 }
 
-/// Returns the thread that the stack of an event names.
-fn thread_of(record: &Record<'_>) -> Option<u32> {
+/// Returns the threads that the stack of an event may name; none if that is unknown.
+fn threads_of(record: &Record<'_>) -> [Option<u32>; 2] {
     /// Group and type of SampledProfile and CSwitch, whose headers have no thread.
     const SAMPLE: (u8, u8) = (0x0F, 46);
     const SWITCH: (u8, u8) = (0x05, 36);
+    let payload = record.payload();
     match record.hook_id().map(|hook| (hook.group(), hook.event_type())) {
         // After the instruction.
-        Some(SAMPLE) => record.payload().u32_at(record.pointer_size().bytes()),
-        // The thread that is switched to.
-        Some(SWITCH) => record.payload().u32_at(0),
-        _ => record.thread_id(),
+        Some(SAMPLE) => [payload.u32_at(record.pointer_size().bytes()), None],
+        // Windows takes the stack of the thread that is switched to, Linux that of the one before.
+        Some(SWITCH) => [payload.u32_at(0), payload.u32_at(4)],
+        _ => [record.thread_id(), None],
     }
 }
 

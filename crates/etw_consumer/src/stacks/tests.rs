@@ -100,14 +100,17 @@ fn kernel_events_have_their_thread_in_the_payload_or_not_at_all() {
         sample(10, 1),
         sample(10, 2),
         kernel(20, 0x0524, &[3, 0, 0, 0, 4, 0, 0, 0]),
+        // Linux: the stack of the thread that goes.
+        kernel(25, 0x0524, &[3, 0, 0, 0, 4, 0, 0, 0]),
         // An interrupt has no thread.
         kernel(30, 0x0F43, &[0; 17]),
         walk(31, 32, (10, 2), &[2]),
         walk(31, 32, (10, 1), &[1]),
         walk(32, 32, (20, 3), &[3]),
+        walk(32, 32, (25, 4), &[4]),
         walk(33, 32, (30, 9), &[9]),
     ]);
-    assert_eq!(found, [(10, vec![1]), (10, vec![2]), (20, vec![3]), (30, vec![9])]);
+    assert_eq!(found, [(10, vec![1]), (10, vec![2]), (20, vec![3]), (25, vec![4]), (30, vec![9])]);
 }
 
 #[test]
