@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use etw_consumer::{Event, Stack};
-use etw_event::{PointerSize, Record, Ticks};
+use etw_event::{Guid, PointerSize, Record, Ticks};
 
 use crate::class::{Group, class};
 use crate::payload::Payload;
@@ -12,6 +12,8 @@ use crate::samples::{SampleCount, Samples};
 use crate::stacks::{NodeIndex, StackTree};
 use crate::{Duration, Window};
 
+/// Microsoft-DotNETCore-SampleProfiler, whose only event is a sample of a thread.
+const SAMPLE_PROFILER: Guid = Guid::from_u128(0x3c530d44_97ae_513a_1e6d_783e8f8e03a9);
 /// Maximum number of disk requests remembered between start and end.
 const MAX_BEGUN: usize = 1 << 16;
 /// Maximum number of frames in a stack.
@@ -38,6 +40,8 @@ pub enum StackWeight {
     Memory,
     /// Number of system calls.
     Syscalls,
+    /// Number of samples of .NET's threads, running or not (Microsoft-DotNETCore-SampleProfiler in EventPipe traces).
+    DotNet,
     /// Number of events of every kind that have a stack.
     Events,
 }
@@ -52,7 +56,7 @@ pub(crate) enum Unit {
 
 impl StackWeight {
     /// All that can be counted, in the order of reports.
-    pub const ALL: [StackWeight; 9] = [
+    pub const ALL: [StackWeight; 10] = [
         StackWeight::Waits,
         StackWeight::Ready,
         StackWeight::Disk,
@@ -61,6 +65,7 @@ impl StackWeight {
         StackWeight::Faults,
         StackWeight::Memory,
         StackWeight::Syscalls,
+        StackWeight::DotNet,
         StackWeight::Events,
     ];
 
@@ -70,7 +75,9 @@ impl StackWeight {
             StackWeight::Disk | StackWeight::Files | StackWeight::Network | StackWeight::Memory => {
                 Unit::Bytes
             }
-            StackWeight::Ready | StackWeight::Syscalls | StackWeight::Events => Unit::Count,
+            StackWeight::Ready | StackWeight::Syscalls | StackWeight::DotNet | StackWeight::Events => {
+                Unit::Count
+            }
         }
     }
 }
@@ -197,6 +204,7 @@ impl ByStack {
             // The stack of a sample has no weight here, and those are in no need of another table.
             (StackWeight::Events, Some((Group::Stack, _))) => None,
             (StackWeight::Events, _) => Some(1),
+            (StackWeight::DotNet, None) if record.provider_id() == SAMPLE_PROFILER => Some(1),
             (StackWeight::Ready, Some((Group::Thread, 50))) => Some(1),
             // The bytes come with the end of the request.
             (StackWeight::Disk, Some((Group::Disk, 12 | 13 | 15))) => Some(0),

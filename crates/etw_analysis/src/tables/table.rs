@@ -99,6 +99,7 @@ impl TableKind {
                 StackWeight::Faults => "faults-by-function",
                 StackWeight::Memory => "memory-by-function",
                 StackWeight::Syscalls => "syscalls-by-function",
+                StackWeight::DotNet => "dotnet-by-function",
                 StackWeight::Events => "events-by-function",
             },
         }
@@ -134,6 +135,7 @@ impl TableKind {
                 StackWeight::Faults => "Hard faults by function",
                 StackWeight::Memory => "Allocated address space by function",
                 StackWeight::Syscalls => "System calls by function",
+                StackWeight::DotNet => ".NET: samples of threads by function",
                 StackWeight::Events => "Events by function",
             },
         }
@@ -174,6 +176,7 @@ impl TableKind {
                 StackWeight::Faults => "PROC_THREAD+LOADER+HARD_FAULTS with --stackwalk HardFault",
                 StackWeight::Memory => "PROC_THREAD+LOADER+VIRT_ALLOC with --stackwalk VirtualAlloc",
                 StackWeight::Syscalls => "PROC_THREAD+LOADER+SYSCALL with --stackwalk SyscallEnter",
+                StackWeight::DotNet => "Microsoft-DotNETCore-SampleProfiler, in traces of .NET's EventPipe",
                 StackWeight::Events => "any event with --stackwalk, or a provider with --stacks",
             },
         }

@@ -147,6 +147,8 @@ pub(crate) enum StackName {
     Memory,
     /// System calls.
     Syscalls,
+    /// Samples of .NET's threads in EventPipe traces, running or not.
+    Dotnet,
     /// All events with a stack.
     Events,
 }
@@ -162,6 +164,7 @@ impl StackName {
             StackName::Faults => StackWeight::Faults,
             StackName::Memory => StackWeight::Memory,
             StackName::Syscalls => StackWeight::Syscalls,
+            StackName::Dotnet => StackWeight::DotNet,
             StackName::Events => StackWeight::Events,
         }
     }

@@ -139,4 +139,12 @@ fn stacks_of_an_event_pipe_trace_have_the_names_of_its_methods() {
     let named =
         rows.iter().filter(|row| row["function"].as_str().unwrap().contains("EventGenerator.Program"));
     assert!(named.count() > 0, "{rows:?}");
+    // The runtime samples its threads; the number is that of the events.
+    let samples =
+        etw.ok(&["dump", "t.nettrace", "-p", "Microsoft-DotNETCore-SampleProfiler", "--format", "csv"]);
+    let report = etw.ok(&["report", "t.nettrace", "--stacks", "dotnet", "--format", "folded"]);
+    let count = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<usize>().unwrap();
+    let counted: usize = report.lines().map(count).sum();
+    assert_eq!(counted, samples.lines().count() - 1);
+    assert!(report.contains("EventGenerator.Program.Main"), "{report}");
 }
