@@ -15,7 +15,7 @@ mod row;
 mod schemas;
 #[cfg(target_os = "linux")]
 mod session;
-mod symbols;
+mod stacks;
 #[cfg(target_os = "linux")]
 mod threads;
 #[cfg(target_os = "linux")]
@@ -65,8 +65,8 @@ enum Suite {
     Decode,
     /// Merging, filtering and compressing traces.
     Relog,
-    /// Joining stacks and naming addresses.
-    Symbols,
+    /// Joining stacks to their events.
+    Stacks,
     /// The built-in schemas of Windows' providers: opening, look-ups, search.
     #[cfg(target_os = "linux")]
     Schemas,
@@ -92,7 +92,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let rows = match options.suite {
         Suite::Decode => decode::rows(&Effort::new(options.smoke))?,
         Suite::Relog => relog::rows(&Effort::new(options.smoke))?,
-        Suite::Symbols => symbols::rows(&Effort::new(options.smoke))?,
+        Suite::Stacks => stacks::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Schemas => schemas::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]

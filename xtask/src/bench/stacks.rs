@@ -1,12 +1,11 @@
-//! The symbols suite: stacks joined to their events, and names of addresses.
+//! The stacks suite: stacks joined to their events.
 
 use std::hint::black_box;
 use std::io::Cursor;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use openetw::etl::encode::RecordBuilder;
 use openetw::etl::{EtlWriter, WriterOptions};
-use openetw::symbols::{Module, Symbolizer};
 use openetw::{Clock, ClockType, FileTime, HookId, PointerSize, Ticks, Trace};
 
 use super::row::Row;
@@ -17,10 +16,8 @@ const FRAMES: u64 = 20;
 const STACKS: u64 = 2000;
 /// Stacks come this many events after their own.
 const LATE: i64 = 50;
-/// Addresses that are named.
-const ADDRESSES: u64 = 100_000;
 
-/// Measures joining in millions of records per second, and naming in millions of addresses per second.
+/// Measures joining in millions of records per second.
 pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let bytes = trace(effort.events)?;
     let mut trace = Trace::builder().bytes("stacks.etl", bytes).open()?;
@@ -51,24 +48,7 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let floor = ("the same records read twice", rate(&mut read));
     let mut rows =
         vec![Row { peer: Some(floor), ..Row::new("records with stacks joined", rate(&mut joined), "M/s") }];
-    rows.extend(naming(effort)?);
     Ok(rows)
-}
-
-/// Names addresses all over this program.
-fn naming(effort: &Effort) -> Result<Option<Row>> {
-    let path = std::env::current_exe()?;
-    let module = Module { path: path.to_str().context("a path that is not UTF-8")?, ..Module::default() };
-    let len = std::fs::metadata(&path)?.len();
-    let addresses: Vec<u64> = (0..ADDRESSES).map(|number| len / 2 / ADDRESSES * number).collect();
-    let symbolizer = Symbolizer::new();
-    let mut named = 0;
-    let seconds = effort.seconds(|| {
-        let found = symbolizer.resolve(&module, &addresses);
-        named = found.map_or(0, |found| found.iter().flatten().count());
-    });
-    anyhow::ensure!(named > 0, "this program has no symbols");
-    Ok(Some(Row::new("addresses of a large program named", ADDRESSES as f64 / seconds / 1e6, "M/s")))
 }
 
 /// Returns a trace of samples whose stacks come later.
