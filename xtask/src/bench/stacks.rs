@@ -46,9 +46,8 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     }
     let rate = |seconds: &mut [f64]| records as f64 / median(seconds) / 1e6;
     let floor = ("the same records read twice", rate(&mut read));
-    let mut rows =
-        vec![Row { peer: Some(floor), ..Row::new("records with stacks joined", rate(&mut joined), "M/s") }];
-    Ok(rows)
+    let row = Row::new("records with stacks joined", rate(&mut joined), "M/s");
+    Ok(vec![Row { peer: Some(floor), ..row }])
 }
 
 /// Returns a trace of samples whose stacks come later.
