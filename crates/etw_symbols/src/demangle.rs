@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use cpp_demangle::{DemangleOptions, ParseOptions};
 use msvc_demangler::DemangleFlags;
 
+use crate::guard::guarded;
+
 /// Maximum nesting of C++ names. Names with deeper nesting are not demangled.
 const MAX_DEPTH: u32 = 96;
 /// Maximum length in bytes of decorated names. Visual C++ replaces longer ones by a hash.
@@ -49,7 +51,8 @@ fn undecorate(name: &str) -> Option<String> {
         return None;
     }
     let flags = DemangleFlags::NAME_ONLY | DemangleFlags::NO_CLASS_TYPE | DemangleFlags::HUG_TYPE;
-    let undecorated = || msvc_demangler::demangle(name, flags).ok().filter(|plain| !plain.is_empty());
+    let undecorated =
+        || guarded(|| msvc_demangler::demangle(name, flags)).ok().filter(|plain| !plain.is_empty());
     if name.len() <= MAX_SHALLOW_LEN_BYTES {
         return undecorated();
     }
