@@ -201,7 +201,7 @@ impl ByStack {
         let record = event.record;
         let mut payload = Payload::of(record);
         match (self.weight, class(record)) {
-            // The stack of a sample has no weight here, and those are in no need of another table.
+            // A stack is counted with the event that it belongs to.
             (StackWeight::Events, Some((Group::Stack, _))) => None,
             (StackWeight::Events, _) => Some(1),
             (StackWeight::DotNet, None) if record.provider_id() == SAMPLE_PROFILER => Some(1),

@@ -23,7 +23,7 @@ use etw_app::{UsageError, output, table};
 use openetw::analysis::{
     Analysis, Machines, ProcessFilter, Report, ReportOptions, StackWeight, TableKind, Window,
 };
-use openetw::{FileTime, Statistics, TimePoint, Trace};
+use openetw::{FileTime, StackCounts, Statistics, TimePoint, Trace};
 
 pub use page::Page;
 
@@ -105,7 +105,9 @@ pub fn run(request: &Request) -> Result<()> {
     let mut stacks = None;
     if let Some(weight) = request.stacks {
         analysis = analysis.by_stack(weight);
-        stacks = Some(trace.stacks()?);
+        let found = trace.stacks()?;
+        report_lost_stacks(found.counts());
+        stacks = Some(found);
     }
     let mut tally = Tally::default();
     let end = options.end.unwrap_or_default();
@@ -222,6 +224,16 @@ fn options(request: &Request, trace: &Trace) -> Result<ReportOptions> {
         options.folded_stacks = true;
     }
     Ok(options)
+}
+
+/// Warns of stacks that the report lacks.
+fn report_lost_stacks(StackCounts { damaged, undefined_keys, .. }: StackCounts) {
+    if damaged > 0 {
+        output::warn(&format_args!("{damaged} stacks cannot be read"));
+    }
+    if undefined_keys > 0 {
+        output::warn(&format_args!("{undefined_keys} keys of stacks are not defined in the trace"));
+    }
 }
 
 fn put_folded(out: &mut Vec<u8>, report: &Report) -> Result<()> {

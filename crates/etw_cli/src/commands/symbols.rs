@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::args::Format;
 use crate::args::symbols::{ListArgs, SymbolsArgs, SymbolsCommand};
 
-/// An image, and the file with its names or the reason why there is none.
+/// An image, and the file that names it or the reason why no file does.
 struct Row {
     module: ModuleUse,
     found: Option<PathBuf>,

@@ -50,7 +50,7 @@ impl fmt::Debug for Stacks {
 pub struct StackCounts {
     /// Number of stacks, or halves of stacks, in events of their own.
     pub apart: u64,
-    /// Number of stacks whose key no event defines.
+    /// Number of keys that no event defines, and of stacks whose keys are too many to be remembered.
     pub undefined_keys: u64,
     /// Number of events of stacks that are too short to be read.
     pub damaged: u64,

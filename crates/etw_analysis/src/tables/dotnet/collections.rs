@@ -48,7 +48,7 @@ struct Suspension {
     begin: FileTime,
     /// Time at which all were suspended.
     complete: Option<FileTime>,
-    /// Number of the runtime's collections at the begin.
+    /// Number of the runtime's collections at the start.
     collections: usize,
 }
 

@@ -49,7 +49,7 @@ impl Begun {
 }
 
 impl Contention {
-    /// Adds the begin of a thread's wait.
+    /// Adds the start of a thread's wait.
     pub(crate) fn begin(&mut self, thread: ThreadIndex, begun: Begun, stack: Option<NodeIndex>) {
         let key = (begun.process, begun.kind, stack);
         if let Some((key, _)) = self.begun.insert(thread, (key, begun.time)) {

@@ -25,7 +25,7 @@ struct Compiled {
     is_background: bool,
     /// Time of the end.
     end: FileTime,
-    /// If the trace contains the begin.
+    /// If the trace contains the start.
     begun: Option<Begun>,
 }
 
